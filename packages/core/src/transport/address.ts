@@ -1,22 +1,25 @@
-/** Where somebody can be dialled, what opens it, and how this side takes part in a network of machines. */
+/**
+ * Addresses of listeners, the tokens that open them, and the settings of this side in a network of
+ * machines.
+ */
 import type { DeathCause } from "../shared/errors.ts";
 import type { Credentials } from "./tls/credentials.ts";
 import type { LinkTimes } from "./link/link.ts";
 
-/** Where somebody listens: on this machine, or on any. */
+/** The place of a listener: a path of this machine, or a port of any machine. */
 export type Place = { readonly path: string } | { readonly host: string; readonly port: number };
 
-/** Where a host listens, and what opens it. */
+/** The place of a listener, and the token that opens it. */
 export interface Address {
   readonly place: Place;
   readonly token: string;
-  /** Only TLS is spoken there. */
+  /** Whether the listener speaks only TLS. */
   readonly isSecure?: boolean;
 }
 
-/** How this side takes part in a network of machines: the times are those of links. */
+/** The settings of this side in a network of machines; the times are those of links. */
 export interface NetworkSettings extends LinkTimes {
-  /** What it shows of itself where TLS is spoken. */
+  /** The credentials that this side shows under TLS. */
   readonly credentials?: Credentials;
 }
 
@@ -26,11 +29,14 @@ export interface Hello {
   readonly wayId: string | undefined;
 }
 
-/** A connection on which nothing comes is probed by the system: after this, and every second from then on; the tenth that is not answered ends it. */
+/**
+ * The system probes an idle connection after this delay in ms, and every second from then on; the
+ * tenth unanswered probe ends it.
+ */
 export const keepAlive: { readonly keepAlive: boolean; readonly keepAliveInitialDelay: number } = {
   keepAlive: true,
   keepAliveInitialDelay: 5000,
 };
 
-/** Of a connection under a link, which goes on over the next one. */
+/** The cause of a connection under a link that was cut; the link goes on over the next one. */
 export const cutOff: DeathCause = { kind: "unreachable", message: "the connection was cut" };

@@ -1,48 +1,57 @@
 /**
- * The contract between two runtimes, whatever lies between them.
+ * The contract between two runtimes, whatever transport lies between them.
  *
- * Batches arrive in order and at most once. `closed` resolves once, with the reason, and after that `send` throws and the
- * receiver is never called. A channel does not look inside a batch.
+ * Batches arrive in order and at most once. `closed` resolves once, with the reason; after that
+ * `send` throws and the receiver is never called. A channel does not look inside a batch.
  */
 import type { Batch } from "../protocol/message.ts";
 import type { DeathCause } from "../shared/errors.ts";
 
-/** The place for the data of a part, of exactly that size. */
+/** Returns the memory for the data of a part, of exactly that size. */
 export type PlaceOfPart = (id: number, size: number) => Uint8Array;
 
 export interface Channel {
   /** @throws RaySystemError when closed */
   send(batch: Batch): void;
-  /** Sets the one receiver; batches that came before wait for it. */
+  /** Sets the one receiver; earlier batches wait for it. */
   onMessage(receiver: (batch: Batch) => void): void;
   /**
-   * Takes in what has arrived without waiting for the turn's end, for code that holds the thread; the receiver is not called for it.
-   * Without it, messages are seen at the end of the turn only.
+   * Returns batches that have arrived without waiting for the end of the turn, for code that holds
+   * the thread; the receiver is not called for them. A channel without it delivers at the end of
+   * the turn only.
    */
   readonly poll?: () => readonly Batch[];
   /**
-   * Says where the data of parts goes that arrive. Only a channel that copies what it carries has it, and carries parts; both ends are of one kind.
-   * `place` throws for a part that nobody waits for, and the channel ends.
+   * Sets the destination of arriving parts. Only a channel that copies its data has this method and
+   * carries parts; both ends are of one kind. `place` throws for a part that nobody waits for, and
+   * the channel ends.
    */
   readonly takeParts?: (place: PlaceOfPart) => void;
-  /** False from the moment it is known that nothing sent would arrive. */
+  /** False as soon as this side knows that nothing it sends will arrive. */
   readonly isOpen: boolean;
   readonly closed: Promise<DeathCause>;
-  /** Resolves when what was sent cannot be lost by the end of this side any more, or nobody is there to read it. */
+  /**
+   * Resolves when the end of this side can no longer lose sent data, or when no peer is left to
+   * read it.
+   */
   drained(): Promise<void>;
   /**
-   * What was sent leaves at once, for a runtime that is ending (transport/drain.ts). Gives up on a peer that reads nothing.
+   * Sends everything at once, for a runtime that is ending (transport/drain.ts). Gives up on a peer
+   * that does not read.
    *
-   * @param until by performance.now(): then the time for those who read nothing is over
+   * @param until the deadline for peers that do not read, by performance.now()
    */
   drainNow(until?: number): void;
-  /** Looks what has arrived, and says whether the other side has all. Only a channel has it on which that is known. What else arrives is for nobody any more. */
+  /**
+   * Polls the channel and returns whether the peer has everything. Only channels that know this
+   * have the method. Other batches that arrive are dropped.
+   */
   readonly isHeardNow?: () => boolean;
   /** Ends both sides. Idempotent: the first reason stays. */
   close(reason: DeathCause): void;
 }
 
-/** Why a channel ends itself: what arrived is no batch. */
+/** Returns the cause of a channel that ends itself because it received a malformed batch. */
 export function brokenChannel(error: unknown): DeathCause {
   const cause = error instanceof Error ? error : new Error(String(error));
   return {

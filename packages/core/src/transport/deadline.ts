@@ -1,22 +1,23 @@
 /**
- * Time limits on others that are fair to them: a thread that was held meanwhile, by what it computes, could not have heard of them, and listens first.
+ * Time limits that do not punish the peer for this thread's own work: a thread that was busy past a
+ * limit reads what has arrived before the limit counts.
  */
 
 export interface Deadline {
-  /** How much of its time is left, in ms. */
+  /** The time that is left, in ms. */
   readonly leftMs: number;
-  /** It is not waited for any longer. Idempotent. */
+  /** Stops the timer. Idempotent. */
   end(): void;
 }
 
-/** A timer that is so late was held up by this thread. */
+/** A timer that fires this late was held up by this thread. */
 const lateMs = 1000;
-/** What the others get then, at most: time enough for a few turns of both sides. */
+/** The most extra time that the peer then gets: enough for a few turns of both sides. */
 const graceMs = 5000;
-/** What came while this thread was held for less is heard within that. */
+/** After a shorter hold, this thread reads what arrived within this time. */
 const lookMs = 100;
 
-/** Calls back once so much time has passed, in ms, unless it is ended first. Does not keep the process alive. */
+/** Calls back after `ms` milliseconds unless it is ended first. Does not keep the process alive. */
 export function deadline(ms: number, onOver: () => void): Deadline {
   let timer: NodeJS.Timeout;
   let dueAt = 0;
@@ -45,7 +46,7 @@ export function deadline(ms: number, onOver: () => void): Deadline {
   };
 }
 
-/** Time that somebody has in all: it passes only while it runs. */
+/** A time budget that passes only while it runs. */
 export class Patience {
   readonly #ms: number;
   readonly #onOver: () => void;
@@ -53,7 +54,7 @@ export class Patience {
   #isOver = false;
   #running: Deadline | undefined;
 
-  /** @param onOver called once all of it has passed, as `deadline` does */
+  /** @param onOver called once the whole budget has passed, as by `deadline` */
   constructor(ms: number, onOver: () => void) {
     this.#ms = ms;
     this.#leftMs = ms;
@@ -63,17 +64,17 @@ export class Patience {
     };
   }
 
-  /** All of it has passed, and it was not renewed since. */
+  /** Whether the whole budget has passed since the last renewal. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** Idempotent, also when all of it has passed. */
+  /** Starts the clock. Idempotent, also when the budget is used up. */
   run(): void {
     this.#running ??= deadline(this.#leftMs, this.#onOver);
   }
 
-  /** Idempotent. */
+  /** Stops the clock. Idempotent. */
   stop(): void {
     if (this.#running === undefined) return;
     this.#leftMs = this.#running.leftMs;
@@ -81,7 +82,7 @@ export class Patience {
     this.#running = undefined;
   }
 
-  /** Stops, and is whole again. */
+  /** Stops the clock and restores the whole budget. */
   renew(): void {
     this.stop();
     this.#leftMs = this.#ms;

@@ -1,11 +1,13 @@
 /**
- * The last words of a process that ends, over all its channels at once: it waits for those who are silent as long as for one of them.
+ * Sends the last data of an ending process over all of its channels at once: all silent peers
+ * together cost the time of one.
  *
- * A process that ends with something unread makes TCP drop what the other side has not read yet: so a link is waited for until all is acknowledged.
+ * A process that ends with unread data makes TCP drop what the peer has not read yet, so a link is
+ * awaited until everything is acknowledged.
  */
 import type { Channel } from "./channel.ts";
 
-/** How long it waits for all who read nothing, and then for its last words to be heard. */
+/** The most time for all peers that do not read, and then for the last data to be acknowledged. */
 const limitMs = { read: 5000, heard: 2000 };
 
 export function drainAll(channels: Iterable<Channel>): void {

@@ -1,9 +1,12 @@
 /**
- * comlink over a channel: its messages, which are plain data, packed by msgpackr (never structured clone, which must not read what a socket brings).
+ * comlink over a channel: msgpackr packs its messages, which are plain data (never structured
+ * clone, which must not read data from a socket).
  *
- * One endpoint serves both directions: comlink tells requests from answers. It listens from the moment that something is exposed or asked, so that
- * nothing is heard before there is somebody to answer. SharedArrayBuffers inside a message travel beside it, as the buffers of its batch.
- * What is said after the channel closed is dropped, as a closed port does; whoever waits for an answer watches the channel.
+ * One endpoint serves both directions: comlink tells requests from answers. It listens from the
+ * first expose or request on, so that no message arrives before its receiver exists.
+ * SharedArrayBuffers inside a message travel beside it, as the buffers of its batch. Messages after
+ * the end of the channel are dropped, as by a closed port; a caller that waits for an answer
+ * watches the channel.
  */
 import type { Endpoint } from "comlink";
 import { addExtension, Packr } from "msgpackr/pack";
@@ -14,12 +17,12 @@ import { brokenChannel, type Channel } from "./channel.ts";
 
 const packr: Packr = new Packr({ structuredClone: true, useRecords: true, copyBuffers: true });
 
-/** Of the message that is being packed or unpacked: that is synchronous. */
+/** The buffers of the message that is being packed or unpacked, which is synchronous. */
 let buffers: SharedArrayBuffer[] = [];
 
 addExtension({
   Class: SharedArrayBuffer,
-  // "S"; a number of msgpack's range for applications that msgpackr does not use itself.
+  // "S", a number of msgpack's application range that msgpackr does not use.
   type: 0x53,
   write: (buffer: SharedArrayBuffer) => {
     const known = buffers.indexOf(buffer);
@@ -34,13 +37,14 @@ addExtension({
 
 export type Listener = (event: { readonly data: unknown }) => void;
 
-/** What comlink would do for the other side, and nobody here asks for. */
+/** Requests that comlink would serve but no runtime sends. */
 const refused: ReadonlySet<unknown> = new Set(["GET", "SET", "CONSTRUCT", "ENDPOINT"]);
 
 /**
- * Only methods of what was exposed may be called, by their names: comlink itself would follow any path, to `constructor.constructor` as well.
+ * Allows only calls of exposed methods by name: comlink itself would follow any path, even
+ * `constructor.constructor`.
  *
- * @throws RaySystemError for anything else
+ * @throws RaySystemError for any other request
  */
 function checkRequest(data: unknown): void {
   const { type, path } = (data ?? {}) as { readonly type?: unknown; readonly path?: unknown };
@@ -54,7 +58,8 @@ function checkRequest(data: unknown): void {
 
 export function channelEndpoint(channel: Channel): Endpoint {
   const listeners = new Set<Listener>();
-  // comlink keeps an endpoint until nobody has what it made over it, which what listens there may have, or the reason why the channel closed.
+  // comlink keeps an endpoint as long as its proxies live. A listener or the channel's close reason
+  // may hold a proxy, so both are released here.
   let open: Channel | undefined = channel;
   void channel.closed.then(() => {
     listeners.clear();

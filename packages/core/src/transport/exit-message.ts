@@ -1,4 +1,7 @@
-/** Links of a process that ends without closing them: it says goodbye as it goes, so that the other side need not find out by its silence. */
+/**
+ * Links of a process that ends without closing them: they say goodbye at exit, so that peers need
+ * not wait for a timeout.
+ */
 import { threadSlot } from "../shared/thread-slot.ts";
 import type { Link } from "./link/link.ts";
 
@@ -12,10 +15,13 @@ const exitMessages: ExitMessages = threadSlot("exitMessages", () => ({
   isExpected: false,
 }));
 
-/** How long a process that ends waits for room for all its goodbyes together. */
+/** The most time that an ending process waits for room for all of its goodbyes. */
 const goodbyeMs = 1000;
 
-/** From now on, until it is closed. A process that is killed says nothing. */
+/**
+ * Says goodbye over this link when the process exits, unless the link closes before. A killed
+ * process says nothing.
+ */
 export function sayGoodbyeAtExit(link: Link): void {
   const { links } = exitMessages;
   links.add(link);

@@ -1,12 +1,16 @@
 /**
- * Batches as frames of a byte stream: a fixed head, the lengths of the buffers, the batch, the buffers as raw segments.
+ * Batches as frames of a byte stream: a fixed head, the lengths of the buffers, the batch, and the
+ * buffers as raw segments.
  *
- * Head: length of the batch and count of buffers, 4 bytes each, little endian; then 6 bytes of length per buffer. The highest bit of the count marks
- * a frame that is no batch but a word between the two ends of the connection; it has no buffers. The next one marks a part of an answer: the length is that of
- * its data, before which comes the number of the fetch, 4 bytes; it is read into the place that it is meant for. A frame that lies whole in
- * one chunk is handed on as a window of it, without a copy; buffers go straight into SharedArrayBuffers, so that everything above
- * sees what it sees between threads. Lengths are checked before anything is allocated for them, and what is said to be long is not believed: memory is
- * taken as bytes arrive.
+ * The head has the length of the batch and the count of buffers, 4 bytes each, little endian; then
+ * each buffer has 6 bytes of length. The highest bit of the count marks a control word between the
+ * two ends of the connection, which has no buffers. The next bit marks a part of an answer: the
+ * length is that of its data, which follows the 4-byte number of the fetch and is read into its
+ * destination.
+ *
+ * A frame that lies whole in one chunk becomes a window of it, without a copy. Buffers go straight
+ * into SharedArrayBuffers, as between threads. Lengths are checked before anything is allocated for
+ * them, and memory is allocated only as bytes arrive.
  */
 import type { Batch, Part } from "../protocol/message.ts";
 import { RaySystemError } from "../shared/errors.ts";
@@ -15,18 +19,21 @@ import type { PlaceOfPart } from "./channel.ts";
 export interface FrameLimits {
   readonly maxBatchBytes: number;
   readonly maxBuffers: number;
-  /** Of all buffers of a frame together. */
+  /** The limit for all buffers of a frame together. */
   readonly maxBufferBytes: number;
 }
 
-/** Of a peer that is trusted: far above what a turn makes, far below what would take the process down unseen. */
+/**
+ * Limits for a trusted peer: far above a turn's output, and far below what would exhaust the
+ * process unnoticed.
+ */
 export const peerLimits: FrameLimits = {
   maxBatchBytes: 1024 ** 3,
   maxBuffers: 1024 ** 2,
   maxBufferBytes: 64 * 1024 ** 3,
 };
 
-/** What a reader gives: a batch, or a word between the two ends. */
+/** The output of a reader: a batch, or a control word between the two ends. */
 export interface Frame extends Batch {
   readonly isWord?: boolean;
 }
@@ -35,17 +42,18 @@ const headBytes = 8;
 const wordBit = 2 ** 31;
 const partBit = 2 ** 30;
 const partIdBytes = 4;
-/** A part is as much as may be sent before anything else has its turn. */
+/** The bytes that may be sent before other messages have their turn. */
 export const maxPartBytes: number = 2 * 1024 * 1024;
-/** A word is short. */
+/** Control words are short. */
 const maxWordBytes = 64;
 const lengthBytes = 6;
 /** Up to this size the batch is copied behind its head: one write is cheaper than a list of two. */
 const joinedBytes = 64 * 1024;
 /**
- * What is taken for a part that does not lie whole in its chunk: at first this much or less, then so many times as much whenever that is full, so that the
- * last step is all of it. Of a big buffer a fifteenth is copied twice for that. To believe what is said about it, as memory is the system's until it is
- * written to, made systems refuse to start processes.
+ * Memory for a part that spans chunks grows in steps: it starts with at most `first` bytes and is
+ * multiplied by `times` whenever it is full. A fifteenth of a big buffer is copied twice.
+ * Allocating the announced length at once, which costs nothing until it is written, made systems
+ * refuse to start processes.
  */
 const growth = {
   bytes: { first: 64 * 1024, times: 2 },
@@ -54,7 +62,11 @@ const growth = {
 const noBuffers: readonly SharedArrayBuffer[] = [];
 const noBytes: Uint8Array = new Uint8Array(0);
 
-/** The pieces to write, in order; buffers are not copied. @throws RaySystemError for a frame that no peer would take */
+/**
+ * Returns the pieces to write, in order; buffers are not copied.
+ *
+ * @throws RaySystemError for a frame that exceeds the peer's limits
+ */
 export function frameOf(batch: Batch, limits: FrameLimits = peerLimits): Uint8Array[] {
   const { bytes, buffers, part } = batch;
   if (part !== undefined) return partFrame(part);
@@ -85,7 +97,7 @@ function partFrame({ id, data }: Part): Uint8Array[] {
   return [start, data];
 }
 
-/** The same for a word between the two ends. */
+/** Returns the frame of a control word between the two ends. */
 export function wordFrame(word: Uint8Array): Uint8Array {
   const frame = Buffer.allocUnsafe(headBytes + word.length);
   frame.writeUInt32LE(word.length, 0);
@@ -94,7 +106,7 @@ export function wordFrame(word: Uint8Array): Uint8Array {
   return frame;
 }
 
-/** What is being read when a chunk ends in the middle of it. */
+/** A part whose chunk ended in the middle of it. */
 interface Filling {
   readonly kind: keyof typeof growth;
   readonly size: number;
@@ -127,7 +139,7 @@ export class FrameReader {
   #chunk: Uint8Array = new Uint8Array(0);
   #at = 0;
   #reading: Reading = head;
-  /** Length of the part that is being read. */
+  /** The length of the part that is being read. */
   #expected = 0;
   #part: Filling | undefined;
   #frames = 0;
@@ -136,12 +148,12 @@ export class FrameReader {
     this.limits = limits;
   }
 
-  /** Of the one chunk that is looked at: it must be used up before the next. */
+  /** The unread bytes of the current chunk, which must be used up before the next. */
   get unread(): number {
     return this.#chunk.length - this.#at;
   }
 
-  /** How many were begun. */
+  /** The number of frames that have begun. */
   get frames(): number {
     return this.#frames;
   }
@@ -151,7 +163,10 @@ export class FrameReader {
     return this.unread === 0 && this.#reading === head && this.#part === undefined;
   }
 
-  /** Where the next bytes go, if they go to one place and are at least so many: whoever has them may put them there, and says so by `filled`. */
+  /**
+   * Returns the memory for the next bytes, if they have a single destination of at least `least`
+   * bytes. A caller that has the bytes may write them there and then calls `filled`.
+   */
   gap(least: number): Uint8Array | undefined {
     const part = this.#part;
     if (part === undefined || this.unread > 0) return undefined;
@@ -172,7 +187,11 @@ export class FrameReader {
     this.#at = 0;
   }
 
-  /** The next whole batch, or undefined until there are more chunks. @throws RaySystemError on what is no frame */
+  /**
+   * Returns the next whole batch, or undefined until more chunks come.
+   *
+   * @throws RaySystemError on a malformed frame
+   */
   next(): Frame | undefined {
     for (;;) {
       const reading = this.#reading;
@@ -268,7 +287,7 @@ export class FrameReader {
     }
   }
 
-  /** The usual case: a frame without buffers that lies whole in the chunk. */
+  /** Reads the usual case: a frame without buffers that lies whole in the chunk. */
   #wholeFrame(): Batch | undefined {
     if (this.#part !== undefined || this.unread < headBytes) return undefined;
     const size = uint32(this.#chunk, this.#at);
@@ -279,7 +298,10 @@ export class FrameReader {
     return { bytes: this.#chunk.subarray(start, this.#at), buffers: noBuffers };
   }
 
-  /** A window of the chunk if it lies whole in it, else a copy that is filled chunk by chunk. */
+  /**
+   * Returns a window of the chunk if the part lies whole in it, else a copy that is filled chunk by
+   * chunk.
+   */
   #take(size: number): Uint8Array | undefined {
     if (this.#part === undefined) {
       if (this.unread >= size) {
@@ -296,7 +318,7 @@ export class FrameReader {
     return part.target;
   }
 
-  /** Whether it is whole; else the chunk is used up. */
+  /** Returns whether the part is whole; if not, the chunk is used up. */
   #fill(part: Filling): boolean {
     for (;;) {
       const wanted = Math.min(part.target.length - part.filled, this.unread);

@@ -1,22 +1,24 @@
 /**
- * How slow a peer may be in the middle of a frame: one that sends a byte now and then holds a connection, and memory, for nothing.
+ * Limits how slow a peer may be in the middle of a frame: a peer that sends a byte now and then
+ * would hold a connection, and memory, for nothing.
  *
- * Judged by progress, not by the clock: a frame may take for ever as long as it comes at the least rate. Silence says little, for a thread that
- * computes does not write either: of a gap only its first part counts, so that many bytes with long gaps between are slow, and one long gap is not.
- * Who is silent for very long is gone. Between frames anybody may be silent.
+ * Progress decides, not the clock: a frame may take any time as long as it keeps the least rate. A
+ * gap proves little, because a busy thread does not write: only the first part of each gap counts.
+ * So many bytes with long gaps between them are slow, and one long gap is not. A peer that is
+ * silent for very long is gone. Between frames a peer may be silent.
  */
 import { RaySystemError } from "../shared/errors.ts";
 
 export interface PeerLimits {
-  /** How far behind the least rate a frame may be. */
+  /** The most that a frame may lag behind the least rate, in ms. */
   readonly graceMs: number;
   readonly leastBytesPerSecond: number;
-  /** So much of a gap counts. */
+  /** The part of a gap that counts, in ms. */
   readonly gapMs: number;
   readonly silentMs: number;
 }
 
-/** The last one is how long a holder waits for a value (caller/located.ts). */
+/** The last one is the time that a holder waits for a value (caller/objects/located.ts). */
 export const peerPace: PeerLimits = {
   graceMs: 10_000,
   leastBytesPerSecond: 1024,
@@ -24,10 +26,10 @@ export const peerPace: PeerLimits = {
   silentMs: 10 * 60 * 1000,
 };
 
-/** The peer did not go on, or not fast enough: what it was about to say is not known. */
+/** The peer stopped in the middle of a frame, or was too slow; the rest of the frame is unknown. */
 export class SlowFrameError extends RaySystemError {}
 
-/** Of the frame that is under way. */
+/** Measures the frame that is under way. */
 export class FrameRate {
   readonly #pace: PeerLimits;
   #frame = -1;
@@ -38,12 +40,16 @@ export class FrameRate {
     this.#pace = pace;
   }
 
-  /** Since bytes came last. */
+  /** The time since the last bytes, in ms. */
   get silentMs(): number {
     return performance.now() - this.#lastMs;
   }
 
-  /** So many bytes came, and the frame of that number is not whole. @throws SlowFrameError when it is too slow */
+  /**
+   * Records bytes of an unfinished frame.
+   *
+   * @throws SlowFrameError when it is too slow
+   */
   came(frame: number, bytes: number): void {
     const { graceMs, leastBytesPerSecond, gapMs } = this.#pace;
     const now = performance.now();

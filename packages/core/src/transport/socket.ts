@@ -1,11 +1,17 @@
 /**
- * The channel over a socket: unix sockets and inherited pipes between processes of one machine.
+ * The channel over a socket: unix sockets and inherited pipes between processes of one machine, and
+ * TCP under links.
  *
- * Owner, with transport/link/dial.ts, listen.ts and peer-probe.ts, of node:net. Never keeps the process alive unless told to. A socket that closes says nothing about why: `explain` is
- * asked, and waited for at most `explainMs`. When a write finds the peer gone, what the peer sent before is still read.
- * One write is under way at a time and the rest waits here, so that a process which ends can still send all of it (`drainNow`).
- * Credit bounds what waits (rpc/session/session.ts); past `warnBytes`, and at every doubling, a warning says who does not read, and past `maxUnreadBytes` the
- * connection ends. So it does with a peer that is too slow in the middle of a frame (transport/slow-peers.ts).
+ * Owner, with dial.ts, listen.ts and peer-probe.ts of transport/link/, of node:net. It does not
+ * keep the process alive unless `keepsAlive` is set. A socket that closes does not say why:
+ * `explain` does, within `explainMs`. When a write finds the peer gone, the data that the peer sent
+ * before is still read.
+ *
+ * One write is under way at a time and the rest waits here, so that an ending process can still
+ * send all of it (`drainNow`). Credit bounds the waiting data (rpc/session/session.ts). Past `warnBytes`,
+ * and at every doubling, a warning names the peer that does not read; past `maxUnreadBytes` the
+ * connection ends. It also ends for a peer that is too slow in the middle of a frame
+ * (transport/slow-peers.ts).
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
@@ -26,47 +32,53 @@ import { FrameRate, type PeerLimits, peerPace, SlowFrameError } from "./slow-pee
 import { SpinWait } from "./spin-wait.ts";
 
 export interface SocketOptions {
-  /** Why the other end is gone; asked when the socket closes. */
+  /** Returns the reason why the peer is gone; it is called when the socket closes. */
   readonly explain: () => Promise<DeathCause>;
-  /** Who is at the other end, for messages to people. */
+  /** The name of the peer, for messages to people. */
   readonly peer: string;
   /** Whether the open socket keeps the process alive. Default false. */
   readonly keepsAlive?: boolean;
   readonly limits?: FrameLimits;
-  /** How slow the peer may be. */
+  /** The least speed of the peer. */
   readonly pace?: PeerLimits;
-  /** What may wait for it to read. Default `maxUnreadBytes`. */
+  /** The most bytes that may wait for the peer to read them. Default `maxUnreadBytes`. */
   readonly maxUnreadBytes?: number;
 }
 
 const explainMs = 5000;
-/** How long a peer has to close its end, too. It has the same again for as long as it takes, at the pace of its frames, what still waits for it. */
+/**
+ * The time that a peer has to close its end, too, in ms. It is extended while the rest of the data
+ * moves at the pace of its frames.
+ */
 const closeMs = 5000;
-/** Without progress. */
+/** The most time without progress, in ms. */
 const drainMs = 5000;
-/** The same, when others took their time already. */
+/** The most time without progress once other channels have used up the time, in ms. */
 const lateDrainMs = 50;
 const warnBytes = 256 * 1024 * 1024;
-/** What may wait for a peer that does not read, without big buffers, which are there anyway. */
+/**
+ * The most bytes that may wait for a peer that does not read. Big buffers do not count, because
+ * they exist anyway.
+ */
 export const maxUnreadBytes: number = 1024 ** 3;
-/** A buffer above this is not counted. */
+/** Larger buffers are not counted. */
 const bigBytes = 1024 * 1024;
-/** Node reads so much at once. */
+/** Node reads this many bytes at once. */
 const chunkBytes = 64 * 1024;
-/** And this thread so much more behind its back, before others have their turn. */
+/** This thread reads this many more bytes synchronously before other sockets have their turn. */
 const maxDirectBytes = 4 * 1024 * 1024;
-/** A thread that looks what has arrived looks at so much at once. */
+/** A poll reads at most this many bytes. */
 const maxPolledBytes = 64 * 1024 * 1024;
 /** Says "I could not read what you sent"; no batch is empty. */
 const unreadable: Batch = { bytes: new Uint8Array(0), buffers: [] };
 
-/** Why a channel closes that is told so. */
+/** The cause of a channel that ends because the peer could not read its data. */
 export const unreadByPeer: DeathCause = {
   kind: "channel-broken",
   message: "the other side could not read what was sent",
 };
 
-/** A socket that this process was started with. */
+/** Returns a socket that this process inherited. */
 export function inheritedSocket(fd: number): Socket {
   return new Socket({ fd, readable: true, writable: true });
 }
@@ -88,7 +100,7 @@ export class SocketChannel implements Channel {
   #receiver: ((batch: Batch) => void) | undefined;
   #onWord: ((word: Uint8Array) => void) | undefined;
   #onBytes: (() => void) | undefined;
-  /** With the system, which may not have taken all of it yet. */
+  /** Data that the system has, or has in part. */
   #writing: readonly Uint8Array[] = [];
   #queue: Uint8Array[] = [];
   #queuedBytes = 0;
@@ -116,14 +128,14 @@ export class SocketChannel implements Channel {
       if (this.#receiver === undefined) socket.pause();
       else {
         this.#deliver();
-        // A full chunk: there is more.
+        // A full chunk means that there is more.
         if (bytes === chunkBytes) bytes += this.#readDirectly();
       }
       if (!this.#reader.isBetweenFrames) this.#unfinished(bytes);
     });
     socket.pause();
     socket.on("end", () => socket.destroy());
-    // What went wrong with a socket that broke says less than why its other end is gone.
+    // The error of a broken socket says less than the reason why the peer is gone.
     socket.on("error", () => undefined);
     socket.on("close", () => {
       this.#written(new Error("closed"));
@@ -149,17 +161,17 @@ export class SocketChannel implements Channel {
     this.#spinWait.begin();
   }
 
-  /** A word to the other end of this very connection, in order with the batches. */
+  /** Sends a control word to the other end of this connection, in order with the batches. */
   sendWord(word: Uint8Array): void {
     if (this.isOpen) this.#post([wordFrame(word)]);
   }
 
-  /** Sets who hears such words; the connection ends where nobody does. */
+  /** Sets the receiver of control words; a connection without one ends at a word. */
   onWord(listener: (word: Uint8Array) => void): void {
     this.#onWord = listener;
   }
 
-  /** Sets who hears that anything at all arrived, be it the middle of a frame. */
+  /** Sets a listener for any arriving bytes, even in the middle of a frame. */
   onBytes(listener: () => void): void {
     this.#onBytes = listener;
   }
@@ -174,17 +186,20 @@ export class SocketChannel implements Channel {
     if (this.#open) this.#socket.resume();
   }
 
-  /** Whether it can be read and written behind the back of the event loop: not under TLS, whose state is Node's. */
+  /**
+   * Whether the socket can be read and written outside the event loop: not under TLS, whose state
+   * is Node's.
+   */
   get hasFile(): boolean {
     return rawHandleOf(this.#socket)?.fd !== undefined;
   }
 
-  /** Whether what is sent now leaves before the event loop goes on. */
+  /** Whether data leaves before the event loop goes on. */
   get canWriteNow(): boolean {
     return this.isOpen && (this.#writing.length === 0 || this.hasFile);
   }
 
-  /** Reads what is there behind the back of the event loop, which goes on where this ends. */
+  /** Reads the available data outside the event loop, which continues behind it. */
   poll(): Batch[] {
     const batches: Batch[] = [];
     const fd = rawHandleOf(this.#socket)?.fd;
@@ -208,7 +223,10 @@ export class SocketChannel implements Channel {
     return batches;
   }
 
-  /** The first batches, one at a time, for a handshake; `onMessage` ends it. Rejects when the channel closes first. */
+  /**
+   * Returns the first batches one at a time, for a handshake; `onMessage` ends this mode. Rejects
+   * when the channel closes first.
+   */
   next(): Promise<Batch> {
     return new Promise((resolve, reject) => {
       void this.closed.then(({ message }) => reject(new RaySystemError(message)));
@@ -219,17 +237,17 @@ export class SocketChannel implements Channel {
     });
   }
 
-  /** Who is asked from now on why the other end is gone. */
+  /** Replaces the function that explains why the peer is gone. */
   explainBy(explain: () => Promise<DeathCause>): void {
     this.#explain = explain;
   }
 
-  /** How large a frame may be from now on. */
+  /** Changes the limits for frames. */
   setLimits(limits: FrameLimits): void {
     this.#reader.limits = limits;
   }
 
-  /** The other side has ended: nothing is sent to it any more, and what it sent last is still heard. */
+  /** The peer has ended: nothing more is sent to it, and its last data is still read. */
   peerGone(): void {
     this.#hasPeer = false;
   }
@@ -248,12 +266,13 @@ export class SocketChannel implements Channel {
   close(reason: DeathCause): void {
     if (!this.#open) return;
     this.#open = false;
-    // Else the other side would ask why we died, while we live.
+    // The empty frame stops the peer from looking for the death of a live process.
     if (reason.kind === "channel-broken" && this.#hasPeer) this.#post(frameOf(unreadable));
     const rest = this.#queue;
     this.#queue = [];
     for (const piece of rest) this.#socket.write(piece);
-    // It is read until the other side has closed, too: TCP makes the other side drop what it has not read yet when a socket is closed that holds unread data.
+    // The socket is read until the peer has closed, too: closing a socket with unread data makes
+    // TCP drop what the peer has not read yet.
     this.#socket.resume();
     this.#socket.end();
     clearTimeout(this.#silenceTimer);
@@ -281,7 +300,7 @@ export class SocketChannel implements Channel {
     }
   }
 
-  /** What has arrived of something big goes to its place without a copy. Returns how much it was. */
+  /** Reads data of a big part into its destination without a copy. Returns the number of bytes. */
   #readDirectly(): number {
     const fd = rawHandleOf(this.#socket)?.fd;
     if (fd === undefined || fd < 0) return 0;
@@ -298,7 +317,10 @@ export class SocketChannel implements Channel {
     return bytes;
   }
 
-  /** A peer that never reads, or never closes, must not hold it for ever. */
+  /**
+   * Destroys the socket after a while: a peer that never reads, or never closes, must not hold it
+   * for ever.
+   */
   #destroyLater(): void {
     const socket = this.#socket;
     if (socket.closed) return;
@@ -313,9 +335,9 @@ export class SocketChannel implements Channel {
     socket.once("close", () => limit.end());
   }
 
-  /** A chunk ended in the middle of a frame. */
+  /** Handles a chunk that ended in the middle of a frame. */
   #unfinished(bytes: number): void {
-    // What waits for a receiver is our own delay.
+    // Without a receiver the delay is this side's own.
     if (!this.#open || this.#receiver === undefined) return;
     this.#frameRate ??= new FrameRate(this.#pace);
     try {
@@ -326,7 +348,7 @@ export class SocketChannel implements Channel {
     this.#silenceTimer ??= setTimeout(() => this.#lookForSilence(), this.#pace.silentMs).unref();
   }
 
-  /** One timer for as long as frames come in pieces. */
+  /** One timer suffices while frames come in pieces. */
   #lookForSilence(): void {
     this.#silenceTimer = undefined;
     if (!this.#open || this.#reader.isBetweenFrames) return;
@@ -337,7 +359,7 @@ export class SocketChannel implements Channel {
       this.#silenceTimer = setTimeout(() => this.#lookForSilence(), Math.ceil(leftMs)).unref();
       return;
     }
-    // A thread that was held itself looks at what has arrived meanwhile.
+    // A thread that was held itself first reads what has arrived meanwhile.
     setImmediate(() => {
       const isSilent = (this.#frameRate?.silentMs ?? 0) >= this.#pace.silentMs;
       if (!isSilent) return this.#lookForSilence();
@@ -365,7 +387,7 @@ export class SocketChannel implements Channel {
     warn(`${mebibytes} MiB wait for ${this.#peer} to read them`);
   }
 
-  /** Memory is not for those who do not read. */
+  /** Ends a connection whose peer does not read, to free the memory. */
   #giveUp(): void {
     const error = new RaySystemError(
       `more than ${this.#maxUnreadBytes} bytes wait for ${this.#peer} to read them`,
@@ -386,7 +408,7 @@ export class SocketChannel implements Channel {
     this.#socket.uncork();
   }
 
-  /** The system has taken it, or found that nobody is there. */
+  /** The system has taken the data, or found that the peer is gone. */
   #written(error: Error | null | undefined): void {
     this.#writing = [];
     const pieces = this.#queue;
@@ -407,7 +429,7 @@ function saysUnreadable({ bytes, part }: Batch): boolean {
   return bytes.length === 0 && part === undefined;
 }
 
-/** What counts of a batch as long as it is not read. */
+/** Returns the bytes of a batch that count until it is read. */
 export function unreadBytesOf({ bytes, buffers }: Batch): number {
   let size = bytes.length;
   for (const { byteLength } of buffers) if (byteLength <= bigBytes) size += byteLength;
@@ -416,7 +438,10 @@ export function unreadBytesOf({ bytes, buffers }: Batch): number {
 
 type Done = (error?: Error | null) => void;
 
-/** A failed write would destroy the stream, and what the peer sent before it went away unread with it. */
+/**
+ * Keeps the stream alive after a failed write; its destruction would discard the peer's unread
+ * data.
+ */
 function tolerateFailedWrites(socket: Socket, onDone: Done): void {
   const raw = socket as unknown as {
     _write: (chunk: unknown, encoding: unknown, done: Done) => void;
@@ -455,31 +480,40 @@ interface Handle {
   readonly writeQueueSize?: number;
 }
 
-/** What Node's socket stands on: it has no public name, and is the only way to the file. */
+/**
+ * Returns the handle under Node's socket. It has no public name, and is the only way to the file
+ * descriptor.
+ */
 function handleOf(socket: Socket): Handle | undefined {
   const { _handle: handle } = socket as unknown as { readonly _handle?: Handle | null };
   return handle ?? undefined;
 }
 
-/** What the system has not taken yet. It takes a piece bit by bit, which the stream does not tell. */
+/**
+ * Returns the bytes that the system has not taken yet. It takes a piece bit by bit, which the
+ * stream does not show.
+ */
 function waitingBytesOf(socket: Socket): number {
   return socket.writableLength + (handleOf(socket)?.writeQueueSize ?? 0);
 }
 
-/** The same where what is written is what travels, which is not so under TLS. */
+/** Returns the handle if written bytes travel unchanged, which is not so under TLS. */
 function rawHandleOf(socket: Socket): Handle | undefined {
   const { encrypted } = socket as { readonly encrypted?: boolean };
   return encrypted === true ? undefined : handleOf(socket);
 }
 
-/** What has arrived, or undefined if nothing has, or if the other side is gone, which the event loop will find. */
+/**
+ * Returns the available data, or undefined if there is none or the peer is gone, which the event
+ * loop finds later.
+ */
 function readNow(fd: number): Uint8Array | undefined {
   const chunk = Buffer.allocUnsafeSlow(chunkBytes);
   const length = readInto(fd, chunk);
   return length === 0 ? undefined : chunk.subarray(0, length);
 }
 
-/** How much there was; 0 also if the other side is gone. */
+/** Returns the number of bytes; 0 also if the peer is gone. */
 function readInto(fd: number, place: Uint8Array): number {
   try {
     return readSync(fd, place);
@@ -488,7 +522,7 @@ function readInto(fd: number, place: Uint8Array): number {
   }
 }
 
-/** The part of `writing` that the system does not have yet, and the queue, written while nothing else can run. */
+/** Writes the part of `writing` that the system does not have yet, and the queue, synchronously. */
 function writeNow(
   socket: Socket,
   writing: readonly Uint8Array[],

@@ -1,12 +1,14 @@
 /**
- * Keeps a thread awake for a moment after it sent something: an answer that comes soon then finds its event loop turning. Waking a
- * thread whose CPU sleeps costs several times what a small call costs (bench/README.md, one call at a time).
+ * Keeps a thread awake for a moment after it sent something, so that a quick answer finds its event
+ * loop turning. Waking a thread whose CPU sleeps costs several times as much as a small call
+ * (bench/README.md, one call at a time).
  *
- * Whether that pays is measured, not assumed: with slow methods, thousands of calls in flight or a CPU that others need, the answer comes no sooner,
- * and the thread goes to sleep as any other. Now and then the other way is tried.
+ * Measurements decide whether that pays: with slow methods, thousands of calls in flight or a CPU
+ * that others need, the answer comes no sooner, and the thread sleeps as usual. Now and then a
+ * trial measures the alternative.
  */
 
-/** What a spin wait reads and does; tests have their own. */
+/** The clock and the event loop of a spin wait; tests replace it. */
 export interface SpinClock {
   /** Milliseconds. */
   readonly now: () => number;
@@ -14,16 +16,22 @@ export interface SpinClock {
   readonly nextTurn: (turn: () => void) => void;
 }
 
-/** A wake-up and the work after it: on a virtual machine with idle CPUs a wake-up takes 25 us. */
+/**
+ * A wake-up and the work after it, in ms: on a virtual machine with idle CPUs a wake-up takes 25
+ * us.
+ */
 const longestMs = 0.05;
 
-/** What takes longer is alike: no spin wait helps there. */
+/** Longer times count as this one, in ms: no spin wait helps there. */
 const mostMs = 0.2;
 
-/** One time in so many the other way is tried: less than one in a hundred, so that a p99 does not show it. */
+/**
+ * One wait in this many tries the alternative: less than one in a hundred, so that a p99 does not
+ * show it.
+ */
 const trialEvery = 128;
 
-/** How much sooner the answer must come. */
+/** The answer must come this much sooner. */
 const gain = 0.8;
 
 const realClock: SpinClock = {
@@ -33,12 +41,15 @@ const realClock: SpinClock = {
 
 export class SpinWait {
   readonly #clock: SpinClock;
-  /** When the first thing was sent that nothing came after; 0 when nothing is awaited. */
+  /** When the first unanswered message was sent; 0 when none is. */
   #since = 0;
   #awake = false;
   #turning = false;
   #times = 0;
-  /** From sending to arrival: running medians, because a mean would follow every pause. */
+  /**
+   * The times from sending to arrival, in ms: running medians, because a mean would follow every
+   * pause.
+   */
   #awakeMs: number = longestMs;
   #asleepMs: number = mostMs;
 
@@ -46,7 +57,7 @@ export class SpinWait {
     this.#clock = clock;
   }
 
-  /** Something was sent. */
+  /** Begins a wait: something was sent. */
   begin(): void {
     if (this.#since !== 0) return;
     this.#since = this.#clock.now();
@@ -56,7 +67,7 @@ export class SpinWait {
     if (this.#awake && !this.#turning) this.#next();
   }
 
-  /** Something arrived. */
+  /** Ends the wait: something arrived. */
   end(): void {
     if (this.#since === 0) return;
     const ms = Math.min(this.#clock.now() - this.#since, mostMs);
@@ -71,7 +82,7 @@ export class SpinWait {
     this.#clock.nextTurn(() => this.#turn());
   }
 
-  /** The spin wait ends, its measurement does not. */
+  /** The spin wait may end while its measurement goes on. */
   #turn(): void {
     this.#turning = false;
     if (this.#since !== 0 && this.#awake && this.#clock.now() < this.#since + longestMs)
@@ -79,7 +90,7 @@ export class SpinWait {
   }
 }
 
-/** A step towards the median of what is seen. */
+/** Moves the median one step towards an observation. */
 function nearer(median: number, seen: number): number {
   return seen > median ? median * 1.1 : median / 1.1;
 }

@@ -1,8 +1,9 @@
 /**
  * The channel between threads of one process: a MessagePort.
  *
- * Owner of the data ports. It never keeps the process alive by itself; whoever waits for an answer does (`caller/waits/waiting.ts`).
- * A port closes when its other end closes or its thread dies; why is asked of `explain`, for a port cannot know.
+ * Owner of the data ports. It does not keep the process alive by itself; a caller that waits for an
+ * answer does (`caller/waits/waiting.ts`). A port closes when its other end closes or its thread
+ * dies. `explain` says why, because a port cannot know.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/message.ts";
@@ -19,8 +20,9 @@ type Arrived = { readonly message: Uint8Array | Batch | null } | undefined;
 const receive: (port: MessagePort) => Arrived = receiveMessageOnPort;
 
 /**
- * @param explain why the other end is gone; asked when the port closes
- * @param peerGone where it is known before the port closes: what the peer sent last is still heard, and nothing is sent any more
+ * @param explain returns the reason why the peer is gone; it is called when the port closes
+ * @param peerGone resolves when the peer is known to be gone before the port closes: nothing more
+ * is sent, and the peer's last data is still read
  */
 export function threadChannel(
   port: MessagePort,
@@ -35,7 +37,7 @@ export function threadChannel(
   const end = (reason: DeathCause): void => {
     if (!open) return;
     open = false;
-    // Else the other side would ask why we died, while we live.
+    // The null message stops the peer from looking for the death of a live thread.
     if (reason.kind === "channel-broken") port.postMessage(null);
     port.close();
     resolve(reason);
@@ -46,7 +48,7 @@ export function threadChannel(
         end({ kind: "unreachable", message: String(error) }),
       );
   });
-  // A message that cannot be read is lost, and so is the order of those after it.
+  // A message that cannot be read is lost, and so is the order of later ones.
   port.on("messageerror", (error) => end(brokenChannel(error)));
   const read = (data: Uint8Array | Batch): Batch =>
     data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data;
@@ -58,7 +60,7 @@ export function threadChannel(
     },
     closed,
     close: end,
-    // A port delivers what was posted, whatever becomes of its thread.
+    // A port delivers posted messages even if its thread ends.
     drained: () => Promise.resolve(),
     drainNow: () => undefined,
     send(batch) {
@@ -90,17 +92,18 @@ export function threadChannel(
 }
 
 export interface PortEndpoint extends Endpoint {
-  /** Hears what the other side posted last, which a port that is closed would drop, and closes the port. */
+  /** Receives the peer's last messages, which a closed port would drop, and closes the port. */
   end(): void;
 }
 
 /**
- * comlink over a port. A port has the methods that comlink wants, but what it gives them is an event of the web, for which Node loads its HTTP client in
- * every thread.
+ * Runs comlink over a port. A port has the methods that comlink wants, but its events are web
+ * events, for which Node loads its HTTP client in every thread.
  */
 export function portEndpoint(port: MessagePort): PortEndpoint {
   const heard = new Map<Listener, (data: unknown) => void>();
-  // comlink keeps an endpoint until nobody has what it made over it, which whoever waits for an answer that does not come any more may have.
+  // comlink keeps an endpoint as long as its proxies live. A caller that waits for an answer may
+  // hold a proxy, so the listeners are removed here.
   port.on("close", () => {
     for (const hear of heard.values()) port.off("message", hear);
     heard.clear();

@@ -1,16 +1,22 @@
-/** The body of a request: kept within limits, or dropped so that the client can read why. */
+/**
+ * The body of a request: kept within limits, or dropped in such a way that the client can read why.
+ */
 import type { IncomingMessage } from "node:http";
 import { bodyTooLarge } from "./guard.ts";
 import type { HttpRefusal } from "./refusal.ts";
 
-/** A client that still sends cannot read an answer behind which the connection is closed: the close takes it away. So the rest is waited for, but not for long. */
+/**
+ * A client that still sends cannot read the answer once the connection closes, so the endpoint
+ * reads the rest for a short time.
+ */
 export const lingerMs = 1000;
 const lingerBytes = 1024 * 1024;
 
 /**
- * The whole body. Rejects with an HttpRefusal when it is too large, or `keep` says so; with an error when the client has gone.
+ * Reads the whole body. Rejects with an HttpRefusal when it is too large or `keep` refuses it, and
+ * with an error when the client has gone.
  *
- * @param over aborted when nobody waits for the answer any more
+ * @param over aborted when the exchange is over
  * @param keep called with the bytes of each part before it is kept
  */
 export function bodyOf(
@@ -33,14 +39,17 @@ export function bodyOf(
   request.on("data", onData);
   request.once("end", () => resolve(Buffer.concat(chunks)));
   request.on("error", reject);
-  // A request that is answered before it has arrived does not hear of its end.
+  // A request that is answered before it has arrived gets no event at its end.
   const onOver = (): void => reject(new Error("the client has gone, or has its answer"));
   if (over.aborted) onOver();
   else over.addEventListener("abort", onOver, { once: true });
   return promise;
 }
 
-/** Reads the rest of a refused body and drops it. Calls back when it has ended, or enough of it was dropped. */
+/**
+ * Reads the rest of a refused body and drops it. Calls back when it has ended, or enough of it was
+ * dropped.
+ */
 export function dropRest(request: IncomingMessage, done: () => void): void {
   let bytes = 0;
   const timer = setTimeout(finish, lingerMs);

@@ -1,17 +1,19 @@
 /**
- * The connections of an HTTP endpoint, oldest first: how many requests each has under way, and which one goes when there are too many.
+ * The connections of an HTTP endpoint, oldest first: it counts the requests under way on each, and
+ * picks the one to cut when there are too many.
  *
- * A connection that has shown no token yet is the first to go, then one that does nothing. So nobody keeps others out by holding connections open.
+ * A connection that has shown no token yet is the first to go, then an idle one. So held
+ * connections keep no client out.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 interface Connection {
-  /** The guard has let a request of it pass. */
+  /** Whether the guard has let a request of it pass. */
   isKnown: boolean;
-  /** The current answer is its last. Nothing more that it sends is read as a request. */
+  /** Whether the current answer is its last. Its later bytes are not read as requests. */
   isEnding: boolean;
-  /** Requests that it has sent. */
+  /** The number of requests that it has sent. */
   requests: number;
   /** Requests without a whole answer, each with its response. */
   readonly underWay: Map<IncomingMessage, ServerResponse>;
@@ -34,7 +36,7 @@ export class Connections {
     return this.#all.get(socket);
   }
 
-  /** Cuts one that has nothing under way. Returns whether there was one. */
+  /** Cuts one idle connection. Returns whether there was one. */
   cutOne(): boolean {
     const idle = [...this.#all].filter(([, { underWay }]) => underWay.size === 0);
     const [socket] = idle.find(([, { isKnown }]) => !isKnown) ?? idle[0] ?? [];
@@ -43,7 +45,7 @@ export class Connections {
     return true;
   }
 
-  /** Each connection ends behind the answer that it waits for. */
+  /** Lets each connection end after its pending answers. */
   endBehindAnswers(): void {
     for (const { underWay } of this.#all.values()) {
       for (const response of underWay.values()) {
@@ -52,12 +54,12 @@ export class Connections {
     }
   }
 
-  /** Cuts those that have nothing under way. */
+  /** Cuts all idle connections. */
   cutIdle(): void {
     for (const [socket, { underWay }] of this.#all) if (underWay.size === 0) this.#cut(socket);
   }
 
-  /** Cuts those whose request has not arrived. */
+  /** Cuts connections whose request has not arrived. */
   cutUnsent(): void {
     for (const [socket, { underWay }] of this.#all) {
       if ([...underWay.keys()].some(({ complete }) => !complete)) this.#cut(socket);

@@ -1,8 +1,9 @@
 /**
- * An HTTP endpoint: the one server that all endpoints of the packages are. Owner of node:http.
+ * The HTTP server behind all endpoints of the packages. Owner of node:http.
  *
- * It hands a request to its handler only if the guard lets it pass, and keeps to limits: of connections, of requests under way, of the time in which a request
- * must arrive, of bodies and of the bytes that all bodies take together. It knows nothing of who uses it.
+ * It passes a request to its handler only if the guard accepts it. It limits connections, requests
+ * under way, the time in which a request must arrive, bodies, and the bytes of all bodies together.
+ * It does not know its users.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -25,37 +26,43 @@ export interface HttpEndpointOptions extends Pick<
   HttpRules,
   "routes" | "token" | "tokenHint" | "basicUser"
 > {
-  /** Default 127.0.0.1. */
+  /** The address to listen on. Default 127.0.0.1. */
   readonly host?: string;
-  /** 0: a free one. */
+  /** The port to listen on; 0 takes a free one. */
   readonly port: number;
-  /** Default: none. */
+  /** More names that the Host header may have. Default: none. */
   readonly allowedHosts?: readonly string[];
-  /** Default "none". */
+  /** The browsers that may connect. Default "none". */
   readonly browsers?: HttpRules["browsers"];
   /** Whether the process lives as long as the endpoint. Default false. */
   readonly holdsProcess?: boolean;
   readonly limits?: Partial<HttpLimits>;
 }
 
-/** A request that the guard has let pass. */
+/** A request that the guard has accepted. */
 export interface HttpExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly path: string;
-  /** Aborted when the answer is whole, or its client has gone. */
+  /** Aborted when the answer is complete, or its client has gone. */
   readonly signal: AbortSignal;
-  /** The whole body, which is counted until the exchange is over. Rejects with HttpRefusal, or when the client has gone. */
+  /**
+   * Reads the whole body, which counts towards the limits until the exchange is over. Rejects with
+   * HttpRefusal, or when the client has gone.
+   */
   readonly body: () => Promise<Buffer>;
 }
 
-/** Answers a request. A rejection becomes the answer: an HttpRefusal as it says, any other error a 500 without details. */
+/**
+ * Answers a request. A rejection becomes the answer: an HttpRefusal as it says, any other error a
+ * 500 without details.
+ */
 export type HttpHandler = (exchange: HttpExchange) => Promise<void>;
 
-/** A connection goes on after these answers if the request has arrived as a whole. */
+/** A connection stays open after these answers if the whole request has arrived. */
 const goesOn: ReadonlySet<number> = new Set([404, 405, 429, 500, 502, 503, 504, 508]);
 
-/** Node looks for late requests every 30 s by default. */
+/** By default Node looks for late requests only every 30 s. */
 const lookEveryMs = 500;
 
 export class HttpEndpoint {
@@ -65,7 +72,7 @@ export class HttpEndpoint {
   readonly #holdsProcess: boolean;
   readonly #judge: (request: IncomingMessage) => HttpRefusal | undefined;
   readonly #connections: Connections = new Connections();
-  /** Sockets with a refusal that has no response object. Nothing more that they send is read. */
+  /** Sockets that got a refusal without a response object. Their later bytes are not read. */
   readonly #ended: WeakSet<Socket> = new WeakSet();
   #underWay = 0;
   #bufferedBytes = 0;
@@ -85,7 +92,7 @@ export class HttpEndpoint {
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: headersTimeoutMs,
       connectionsCheckingInterval: lookEveryMs,
-      // Node must let a little more pass, because the guard says which of the two was too long.
+      // Node must let a little more pass, because the guard reports which of the two was too long.
       maxHeaderSize: 2 * (limits.maxTargetBytes + limits.maxHeaderBytes),
       insecureHTTPParser: false,
       requireHostHeader: false,
@@ -109,13 +116,13 @@ export class HttpEndpoint {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** host:port; an IPv6 host in brackets. */
+  /** Returns host:port; an IPv6 host is in brackets. */
   get address(): string {
     const { address, family, port } = this.#server.address() as AddressInfo;
     return `${family === "IPv6" ? `[${address}]` : address}:${port}`;
   }
 
-  /** Bytes of bodies that are kept right now. */
+  /** The bytes of bodies that are in memory now. */
   get bufferedBytes(): number {
     return this.#bufferedBytes;
   }
@@ -125,7 +132,7 @@ export class HttpEndpoint {
   }
 
   /**
-   * Takes no more connections. Resolves when none is left. Idempotent.
+   * Accepts no more connections. Resolves when none is left. Idempotent.
    *
    * @param how "drain": requests that have arrived are answered; "now": all connections are cut
    */
@@ -144,9 +151,9 @@ export class HttpEndpoint {
   }
 
   #listenTo(server: Server): void {
-    // A few connections beyond the limit get an answer. Node drops the rest.
+    // A few connections beyond the limit get an answer; Node drops the rest.
     server.maxConnections = this.#limits.maxConnections + 64;
-    // Node drops headers beyond its 2,000, and the guard would not see them.
+    // Node drops headers beyond its default of 2,000, and the guard would not see them.
     server.maxHeadersCount = 0;
     server.on("connection", (socket: Socket) => this.#connected(socket));
     server.on("request", (request, response) => this.#requested(request, response, false));
@@ -162,16 +169,16 @@ export class HttpEndpoint {
     server.on("clientError", (error: ParseError, socket: Socket) => this.#failed(error, socket));
   }
 
-  /** Answers a request that cannot be read, or is late. */
+  /** Answers a malformed or late request. */
   #failed(error: ParseError, socket: Socket): void {
     const connection = this.#connections.of(socket);
-    // Nobody reads what follows the last request of a connection.
+    // Data after the last request of a connection is ignored.
     const isLast = connection?.isEnding === true || error.code === "HPE_CLOSED_CONNECTION";
     if (isLast || this.#ended.has(socket)) return;
     const [first, ...others] = connection?.underWay ?? [];
     const hasGone = error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE";
     const isThere = connection !== undefined && socket.writable && !hasGone;
-    // Nothing else can be written into an answer that is under way.
+    // An answer that is under way cannot be replaced by another one.
     if (!isThere || others.length > 0) socket.destroy();
     else if (first === undefined) this.#endWith(socket, this.#malformed(error));
     else this.#refuse(...first, this.#malformed(error));
@@ -249,7 +256,7 @@ export class HttpEndpoint {
     return busy("too_many_requests", "this endpoint has too many requests under way");
   }
 
-  /** @param isAsking its body is not on the way: it waits for a 100 */
+  /** @param isAsking whether the client waits for a 100 before it sends the body */
   #refuse(
     request: IncomingMessage,
     response: ServerResponse,
@@ -268,7 +275,7 @@ export class HttpEndpoint {
     dropRest(request, () => response.end());
   }
 
-  /** Waits a moment for the client to end the connection, so that it can read the answer. */
+  /** Gives the client a moment to read the answer and end the connection. */
   #endWith(socket: Socket, refusal: HttpRefusal): void {
     this.#ended.add(socket);
     socket.end(rawAnswerOf(refusal));

@@ -1,41 +1,56 @@
 /**
- * Whether an HTTP endpoint takes a request: the checks that all endpoints share, before anything of the body is read. A pure function of the request's head.
+ * Decides whether an HTTP endpoint accepts a request: the checks that all endpoints share, before
+ * the body is read. A pure function of the request's head.
  *
- * The loopback is no border: every page in a browser of this machine can send requests there, and can make a name of its own point there. So the token is
- * demanded whatever the method and the path, a request must call the endpoint by a name that it has, and what a page of another site sends is refused.
- * A request that two programs could read in two ways is refused as malformed. The order is: form, size, host, browser, token, route, body.
+ * The loopback address protects nothing: every page in a browser of this machine can send requests
+ * there, and can point a host name of its own at it. So the token is required for every method and
+ * path, a request must use a known host name, and requests from pages of other sites are refused. A
+ * request that two programs could read differently is malformed. The order is: form, size, host,
+ * browser, token, route, body.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { HttpRefusal } from "./refusal.ts";
 
 export interface HttpRoute {
-  /** As it stands in a request: `/metrics`. One that ends in `/*` stands for all paths below it. */
+  /**
+   * The path as it stands in a request, such as `/metrics`. A path that ends in `/*` covers all
+   * paths below it.
+   */
   readonly path: string;
   readonly methods: readonly string[];
 }
 
 export interface HttpRules {
   readonly routes: readonly HttpRoute[];
-  /** A request must have it as `Authorization: Bearer <token>`. Undefined: nothing is demanded. */
+  /**
+   * The token that a request must carry as `Authorization: Bearer <token>`. Undefined requires
+   * none.
+   */
   readonly token: string | undefined;
-  /** Says in the message where the token is to be had. */
+  /** Tells the user, in the refusal, where the token is found. */
   readonly tokenHint: string;
   /**
-   * The token is also taken as the password of this user (RFC 7617): for clients that are given a
-   * URL and no header. Browsers are not asked for it.
+   * The user name under which the token is also accepted as a password (RFC 7617), for clients that
+   * take a URL but no header. Browsers are not asked for it.
    */
   readonly basicUser?: string | undefined;
-  /** Names in the Host header that are taken besides those of the loopback and the address that was connected to; with any port. */
+  /**
+   * Names in the Host header that are accepted besides the loopback names and the address of the
+   * connection; with any port.
+   */
   readonly allowedHosts: readonly string[];
-  /** "none": no browser is let in. "own-page": a page of this endpoint, and a person who types its address. */
+  /**
+   * "none" refuses all browsers. "own-page" accepts pages of this endpoint, and a person who types
+   * its address.
+   */
   readonly browsers: "none" | "own-page";
   readonly maxTargetBytes: number;
   readonly maxHeaderBytes: number;
   readonly maxBodyBytes: number;
 }
 
-/** Returns the judge of requests: undefined where nothing is wrong. */
+/** Returns a function that gives the refusal of a request, or undefined when it may pass. */
 export function httpGuard(rules: HttpRules): (request: IncomingMessage) => HttpRefusal | undefined {
   const hosts = new Set(rules.allowedHosts.map((name) => name.toLowerCase()));
   const tokenHash = rules.token === undefined ? undefined : hashOf(rules.token);
@@ -50,18 +65,18 @@ export function httpGuard(rules: HttpRules): (request: IncomingMessage) => HttpR
     bodyProblem(request, rules);
 }
 
-/** The path of a target that the guard has let pass. */
+/** Returns the path of a target that the guard has accepted. */
 export function pathOf({ url = "/" }: IncomingMessage): string {
   const end = url.indexOf("?");
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Whether a request says that it has a body. */
+/** Whether a request announces a body. */
 export function announcesBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** Node keeps the first of several; another program may keep the last. */
+/** Node keeps the first of several such headers; another program may keep the last. */
 const onlyOnce: readonly string[] = [
   "host",
   "authorization",
@@ -72,7 +87,7 @@ const onlyOnce: readonly string[] = [
   "expect",
 ];
 
-/** More of them cost more to look through than anybody needs. */
+/** A scan of more headers than this would cost more than any client needs. */
 const maxHeaders = 128;
 
 function formProblem({
@@ -130,7 +145,7 @@ export function headersTooLarge(most: number): HttpRefusal {
   return new HttpRefusal(431, "headers_too_large", `the headers have more than ${most} bytes`);
 }
 
-/** A path and a query. The absolute form asks for a proxy to anywhere, which no endpoint is. */
+/** Accepts a path and a query. The absolute form addresses a proxy, which this endpoint is not. */
 function targetProblem({ url = "" }: IncomingMessage): HttpRefusal | undefined {
   if (!url.startsWith("/")) {
     return malformed("the target must be a path, like /health; this is no proxy to other servers");
@@ -159,7 +174,7 @@ function hostProblem(
   );
 }
 
-/** With any port: a forwarded one is another than that which is listened on. */
+/** Accepts any port, because a forwarded port differs from the listening one. */
 function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
 }
@@ -198,7 +213,7 @@ function tokenProblem(
   const { authorization = "" } = headers;
   const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1];
   const sent = bearer ?? passwordOf(authorization, basicUser) ?? "";
-  // Hashes have one length, so that the time tells nothing of the token's.
+  // Hashes have one length, so the comparison time does not reveal the token's.
   if (timingSafeEqual(hashOf(sent), tokenHash)) return undefined;
   return new HttpRefusal(
     401,
@@ -208,7 +223,7 @@ function tokenProblem(
   );
 }
 
-/** Undefined where it is of another user, or no Basic at all. */
+/** Returns undefined for another user, or another scheme than Basic. */
 function passwordOf(authorization: string, user: string | undefined): string | undefined {
   const coded = /^basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
   if (user === undefined || coded === undefined) return undefined;
@@ -232,7 +247,7 @@ function routeProblem(request: IncomingMessage, { routes }: HttpRules): HttpRefu
   return new HttpRefusal(405, "method_not_allowed", `this path takes ${allow}`, { allow });
 }
 
-/** Segments are plain: no dots alone, nothing encoded, none empty. */
+/** Plain segments: not empty, not only dots, and without encoded characters. */
 const plainPath = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~:@-]+)+$/;
 
 function covers(route: HttpRoute, path: string): boolean {

@@ -1,29 +1,40 @@
-/** The limits of an HTTP endpoint, and what they are unless its owner says otherwise. */
+/**
+ * The limits of an HTTP endpoint, and their defaults.
+ */
 
 export interface HttpLimits {
-  /** From clients. Beyond it the oldest that does nothing is cut; where none is, the new one is answered 503. Default 256. */
+  /**
+   * The most connections of clients. Beyond it the oldest idle one is cut; when none is idle, the
+   * new one gets 503. Default 256.
+   */
   readonly maxConnections: number;
-  /** Requests of one connection, one after the other; it is closed after the last. Default 10,000. */
+  /**
+   * The most requests of one connection, one after the other; the last one closes it. Default
+   * 10,000.
+   */
   readonly maxRequestsPerConnection: number;
-  /** Requests under way of all connections; beyond it 503. Default 1,024. */
+  /** The most requests under way on all connections; beyond it 503. Default 1,024. */
   readonly maxRequests: number;
-  /** Requests under way of one connection, which come before the answer to the first; beyond it 429. Default 16. */
+  /**
+   * The most requests of one connection that arrive before the answer to the first; beyond it 429.
+   * Default 16.
+   */
   readonly maxPipelined: number;
-  /** How long a head may take, and a connection may say nothing. Default 5,000. */
+  /** The most time for the head of a request, and for an idle connection. Default 5,000. */
   readonly headersTimeoutMs: number;
-  /** How long a whole request may take to arrive. Default 5,000. */
+  /** The most time for a whole request to arrive. Default 5,000. */
   readonly requestTimeoutMs: number;
-  /** Default 8,192. */
+  /** The most bytes of a request's target. Default 8,192. */
   readonly maxTargetBytes: number;
-  /** Default 16,384. */
+  /** The most bytes of a request's headers. Default 16,384. */
   readonly maxHeaderBytes: number;
-  /** Default 0. */
+  /** The most bytes of one body. Default 0. */
   readonly maxBodyBytes: number;
-  /** All bodies together that are kept at a time; beyond it 503. Default: as `maxBodyBytes`. */
+  /** The most bytes of all bodies in memory; beyond it 503. Default: `maxBodyBytes`. */
   readonly maxBufferedBytes: number;
 }
 
-/** @param given undefined stands for the default */
+/** @param given a limit that is undefined has its default */
 export function limitsOf(given: Partial<HttpLimits> = {}): HttpLimits {
   const said = Object.entries(given).filter(([, value]) => value !== undefined);
   const limits = { ...standard, ...(Object.fromEntries(said) as Partial<HttpLimits>) };

@@ -1,14 +1,16 @@
 /**
- * The answer of an HTTP endpoint to a request that it refuses: a status, and a JSON body in the form of the OpenAI API, which clients of model servers read
- * (`{"error": {"message", "type", "param", "code"}}`). The message is for people, `code` for programs.
+ * The answer of an HTTP endpoint to a request that it refuses: a status, and a JSON body in the
+ * form of the OpenAI API, which clients of model servers read
+ * (`{"error": {"message", "type", "param", "code"}}`). The message is for people, and `code` for
+ * programs.
  */
 
-/** Thrown by a handler, or returned by the guard; the endpoint makes an answer of it. */
+/** A refusal that a handler throws or the guard returns; the endpoint turns it into an answer. */
 export class HttpRefusal extends Error {
   override readonly name = "HttpRefusal";
   readonly status: number;
   readonly code: string;
-  /** More headers of the answer. */
+  /** Additional headers of the answer. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(
@@ -24,7 +26,9 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** On every answer of an endpoint: nothing of it is a page of another site, a script, or worth keeping. */
+/**
+ * Headers of every answer: no other site may embed it, no script in it runs, and no cache keeps it.
+ */
 export const safeHeaders: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -32,7 +36,7 @@ export const safeHeaders: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** The headers and the body of the answer. */
+/** Returns the headers and the body of the answer. */
 export function answerOf(refusal: HttpRefusal): {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -48,7 +52,7 @@ export function answerOf(refusal: HttpRefusal): {
   return { headers, body };
 }
 
-/** The whole answer as it stands on the wire, for a connection that has no response object. */
+/** Returns the whole answer as bytes on the wire, for a connection that has no response object. */
 export function rawAnswerOf(refusal: HttpRefusal): string {
   const { headers, body } = answerOf(refusal);
   const lines = Object.entries({ ...headers, connection: "close" }).map(

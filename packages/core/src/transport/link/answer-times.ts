@@ -1,17 +1,19 @@
 /**
- * How long somebody who was reached has to answer over one connection, before another one is tried.
+ * Computes how long a reached peer has to answer over one connection before the dialler tries
+ * another one.
  *
- * A connection that was taken may be one that nobody has at its other end, so the next may be better, and the other side waits for it only as long as a cut may
- * last. But a host that computes takes none of them until it has time: those that were given up wait for it, too, and fill the place of others. So the first are
- * tried soon, as many as a few cuts may need, and the later ones ever more seldom.
+ * An accepted connection may have lost its other end, so the next one may be better, and the peer
+ * waits for it only as long as a cut may last. But a busy host accepts none of them until it has
+ * time, and each abandoned one fills its backlog. So the first attempts follow quickly, as many as
+ * a few cuts may need, and later ones ever more rarely.
  */
 
-/** The first, in ms; doubles. */
+/** The first time, in ms; it doubles. */
 const firstMs = 800;
 const longestMs = 60_000;
-/** So many may be tried soon. */
+/** This many attempts may follow quickly. */
 const soon = 20;
-/** How soon, as a part of how long a cut may last. */
+/** The longest quick time, as a fraction of the longest cut. */
 const part = 1 / 16;
 
 export function* answerTimes(reconnectTimeoutMs: number): Generator<number, never> {

@@ -1,8 +1,9 @@
 /**
- * Who dials: one connection, or a link that outlives its connections, to somebody who listens (transport/link/listen.ts).
+ * Dials a listener (transport/link/listen.ts): makes one connection, or a link that outlives its
+ * connections.
  *
- * Both prove that they have the listener's token (transport/link/handshake.ts) before anything else is said. Whoever has the token may say anything that a
- * session may say.
+ * Both sides prove that they have the listener's token (transport/link/handshake.ts) before they
+ * say anything else. A peer that has the token may send every message of a session.
  */
 import { connect, type Socket } from "node:net";
 import {
@@ -27,28 +28,40 @@ import { SocketChannel } from "../socket.ts";
 import { explainTls, secureSocket } from "../tls/tls.ts";
 
 export interface DialOptions {
-  /** Who listens there, for messages to people. */
+  /** The name of the listener, for messages to people. */
   readonly peerId: string;
-  /** Why it is gone, asked when the connection closes, and of a link at once. */
+  /**
+   * Returns the reason why the peer is gone. It is called when a connection closes, and at once for
+   * a link.
+   */
   readonly explain: () => Promise<DeathCause>;
   readonly network?: NetworkSettings;
-  /** It runs what users write, and is waited for as long as its machine can be reached: a thread that computes answers later. Default: 5 s are enough. */
+  /**
+   * Whether the peer runs user code. Such a peer may answer late, so it is awaited as long as its
+   * machine can be reached. Default: 5 s suffice.
+   */
   readonly mayBeBusy?: boolean;
-  /** Asked when the peer of a link is lost: the time that it has to be explained begins when this settles. Default: at once. */
+  /**
+   * Delays the time to explain the loss of a link's peer until it settles. Default: that time
+   * begins at once.
+   */
   readonly whenExplainable?: () => Promise<unknown>;
-  /** The connection of a link was cut, and nobody said why. */
+  /** Called when the connection of a link is cut without a reason. */
   readonly onCut?: () => void;
-  /** A link says goodbye at the end of this process, if it is not closed before. */
+  /** Whether a link says goodbye at the end of this process, if it is not closed before. */
   readonly endsWithProcess?: boolean;
 }
 
-/** Rejects with RaySystemError when nobody listens there, with AuthenticationError or ProtocolVersionError when it does not welcome us. */
+/**
+ * Dials a listener. Rejects with RaySystemError when nobody listens there, and with
+ * AuthenticationError or ProtocolVersionError when the listener refuses this side.
+ */
 export async function dial(address: Address, hello: Hello, options: DialOptions): Promise<Channel> {
   if ("path" in address.place) return dialOnce(address, hello, options);
   return dialLink(address, hello, options);
 }
 
-/** A link, whose first connection is there. Rejects as `dial` does. */
+/** Makes a link with its first connection. Rejects as `dial` does. */
 export async function dialLink(
   address: Address,
   hello: Hello,
@@ -59,7 +72,7 @@ export async function dialLink(
   const gone = new AbortController();
   const { explainMs } = { ...standardTimes, ...options.network };
   const isGone = (): void => void deadline(explainMs, () => gone.abort());
-  // Who cannot say why says nothing.
+  // A failed explanation says nothing.
   options.explain().then(isGone, () => undefined);
   const first = await insist(
     (onReached) => redial(0, onReached, gone.signal),
@@ -76,7 +89,7 @@ export async function dialLink(
   return link;
 }
 
-/** One connection and no link: it ends when it is cut. Rejects as `dial` does. */
+/** Makes one connection without a link: it ends when it is cut. Rejects as `dial` does. */
 export async function dialOnce(
   address: Address,
   hello: Hello,
@@ -85,7 +98,10 @@ export async function dialOnce(
   return (await insist(() => connectTo(address, { ...hello }, options), options)).channel;
 }
 
-/** A link to somebody who can be dialled soon: what is sent until then waits. It ends when `explain` says that it never will be. */
+/**
+ * Makes a link to a peer that will soon be dialled; sent data waits until then. It ends when
+ * `explain` says that the peer will never exist.
+ */
 export function dialLater(
   address: () => Promise<Address>,
   hello: Hello,
@@ -113,14 +129,18 @@ function linkBy(
   });
 }
 
-/** Between attempts of somebody who lost its place; doubles up to the longest. A link that is there comes again by itself (transport/link/link.ts). */
+/**
+ * Pauses between attempts after a listener turned this side away, in ms; they double up to the
+ * longest. An existing link reconnects by itself (transport/link/link.ts).
+ */
 const insistMs = { first: 50, longest: 500, agent: 2000, host: standardTimes.reconnectTimeoutMs };
 
 /**
- * As often as it is turned away, until it has paused for as long as there is patience with the other side. A way to somebody who may be busy may be away for as long as
- * one that was there before: who was reached and does not answer yet is busy, and that time does not count.
+ * Retries when it is turned away, until its pauses use up the time that the peer is given. A busy
+ * peer may be away as long as an existing link's peer may: a peer that was reached and does not
+ * answer yet is busy, and that time does not count.
  *
- * @param over nobody is there any more
+ * @param over aborted when the peer is gone
  */
 async function insist<T>(
   attempt: (onReached: () => void) => Promise<T>,
@@ -145,7 +165,7 @@ async function insist<T>(
         if (!mayPass || isSpent) throw error;
       }
       patience.run();
-      // Not the same for all who were turned away.
+      // Random pauses spread the diallers that were turned away together.
       const pauseMs = ms * (0.5 + Math.random());
       pausedMs += pauseMs;
       await new Promise<void>((resolve) => deadline(pauseMs, resolve));
@@ -155,7 +175,7 @@ async function insist<T>(
   }
 }
 
-/** How the heartbeat of a link is made. */
+/** Returns the functions that make and judge a link's heartbeat. */
 function heartbeatWay(
   address: () => Promise<Address>,
   { peerId }: Hello,
@@ -174,24 +194,27 @@ function heartbeatWay(
       );
       if (welcome["isUnknown"] !== true) return channel;
       channel.close(cutOff);
-      // Its next connection hears so, too, and ends the link.
+      // The link's next connection gets this error, too, and ends the link.
       throw new PeerLostError(`${options.peerId} has ended the connection`);
     },
-    // It may be needed for a goodbye soon.
+    // The link may soon need it for a goodbye.
     isWantedAtOnce: options.endsWithProcess === true,
     watch: (onLost) => watchMachine(address, onLost),
     isLoss: (error) => error instanceof PeerLostError,
   };
 }
 
-/** Undefined of somebody who never is: it has so much time in all, whether it is reached or not. */
+/**
+ * Returns undefined for a peer that is never busy: its total time is limited, whether it is reached
+ * or not.
+ */
 function busyWith({ mayBeBusy, network }: DialOptions, onReached: () => void): Busy | undefined {
   if (mayBeBusy !== true) return undefined;
   const { reconnectTimeoutMs } = { ...standardTimes, ...network };
   return { onReached, times: answerTimes(reconnectTimeoutMs) };
 }
 
-/** Connections of one link, one after the other. */
+/** Makes the connections of one link, one after the other. */
 function wires(
   address: () => Promise<Address>,
   hello: Hello & { readonly linkId: string },
@@ -216,20 +239,21 @@ function wires(
   };
 }
 
-/** Between the beginnings of two. */
+/** The delay between the starts of two attempts, in ms. */
 const hedgeMs = 800;
 
-/** What is known of somebody who may be busy. */
+/** The state of attempts to reach a peer that may be busy. */
 interface Busy {
   readonly onReached: () => void;
-  /** How long it has to answer, once it is reached, before another connection is tried. */
+  /** Times that a reached peer has to answer before another connection is tried, in ms. */
   readonly times: Iterator<number, never>;
 }
 
 /**
- * The first connection that is made, of several: one that is begun while the way is away may wait for ever, or for long, when it is back. Rejects with what the last
- * one says when none is under way, and when one has had all the time that there is. Of somebody who may be busy, one that is reached takes the place of those before it,
- * and has time without end.
+ * Returns the first of several connections that is made: an attempt that begins while the network
+ * is away may hang, even when the network is back. Rejects with the last attempt's error when none
+ * is under way, and when an attempt has used all of the time. For a peer that may be busy, an
+ * attempt that reaches it replaces the earlier ones and has no time limit.
  */
 function firstOf(
   attempt: (signal: AbortSignal, isReached: () => void) => Promise<Connected>,
@@ -321,16 +345,17 @@ async function connectTo(
   socket.once("connect", () => {
     isMade = true;
     limit.end();
-    // The system there has taken what is said, and answers probes, whether or not its thread listens; when it does not any more, the connection ends.
+    // The peer's system accepts data and answers probes whether or not its thread listens; when it
+    // stops, the connection ends.
     if (!mayBeBusy) {
       limit = deadline(handshakeMs, () => giveUp(new Error(`it did not answer within ${seconds}`)));
     }
     onReached();
   });
   try {
-    // Nothing is said to somebody who is not yet known to be the right one.
+    // Nothing is sent before the peer has proved its identity.
     if (address.isSecure === true) await secured(socket);
-    // A connection that is not made needs no long explanation.
+    // A connection that fails needs no explanation.
     const channel = new SocketChannel(socket, { peer: peerId, explain: async () => cutOff });
     const welcome = await introduce(channel, address.token, hello, peerId);
     channel.setLimits(peerLimits);
@@ -346,7 +371,7 @@ async function connectTo(
 }
 
 interface ConnectOptions extends DialOptions {
-  /** It is not wanted any more. */
+  /** Aborted when the connection is no longer wanted. */
   readonly signal?: AbortSignal;
 }
 
@@ -360,7 +385,7 @@ function socketTo(
   if (isSecure !== true || "path" in place)
     return connect({ ...place, noDelay: true, ...keepAlive });
   if (credentials !== undefined) {
-    // As the other kind, which its channel lets go of.
+    // Other sockets are unref'ed by their channel, so this one is unref'ed, too.
     return secureSocket({ ...place, ...keepAlive }, credentials).unref();
   }
   throw new CertificateError(
@@ -369,7 +394,7 @@ function socketTo(
   );
 }
 
-/** Resolves when the other side is known to be who it was dialled as. */
+/** Resolves when TLS has verified the identity of the peer. */
 function secured(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once("secureConnect", resolve);
@@ -377,7 +402,7 @@ function secured(socket: Socket): Promise<void> {
   });
 }
 
-/** @param isMade the connection was there */
+/** @param isMade whether the connection was established before it failed */
 function unreached(
   { place }: Address,
   peerId: string,

@@ -1,15 +1,17 @@
 /**
- * How two runtimes that meet over a socket make sure of each other: both have the token, and neither says it.
+ * The handshake of two runtimes over a socket: both prove that they have the token, and neither
+ * sends it.
  *
- *     dialler                                             listener
+ *     dialler                                     listener
  *        hello { version, nonce, who and what for }  -->
- *                                                    <--  challenge { version, nonce }
+ *                                      <--  challenge { version, nonce }
  *        proof = HMAC(token, "dialler" both)         -->
- *                                                    <--  welcome { proof = HMAC(token, "listener" both), ... }
+ *                                      <--  welcome { proof = HMAC(token, "listener" both), ... }
  *
- * Until the proof is known to be right, frames are small, time is short, connections are few, and nothing is kept for the peer. A peer of another
- * version is told so; one with the wrong token gets the empty frame that says "I could not read you". A connection that ends without it says nothing
- * of the token: there was no room, or no time, and whoever has the token may come again.
+ * Until the proof is verified, frames are small, time is short, connections are few, and nothing is
+ * kept for the peer. A peer of another version learns that; a peer with the wrong token gets the
+ * empty frame that means "I could not read you". A connection that ends without it proves nothing
+ * about the token: the listener had no room or no time, and the dialler may come again.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../../shared/errors.ts";
@@ -18,21 +20,24 @@ import type { FrameLimits } from "../framing.ts";
 import { SlowFrameError } from "../slow-peers.ts";
 import { type SocketChannel, unreadByPeer } from "../socket.ts";
 
-/** Changes with everything that two versions would not understand of each other. */
+/** Increases with every change that two versions would not understand of each other. */
 export const protocolVersion = 8;
 
-/** Of frames before the peer is known. */
+/** Limits for frames before the peer is known. */
 export const helloLimits: FrameLimits = { maxBatchBytes: 4096, maxBuffers: 0, maxBufferBytes: 0 };
 
-/** From the connection to the welcome, on both sides. */
+/** The time from the connection to the welcome, on both sides, in ms. */
 export const handshakeMs = 5000;
 
-/** The connection ended in the middle of the handshake, and nothing was said against this side. */
+/** The connection ended in the middle of the handshake without a refusal. */
 export class TurnedAwayError extends RaySystemError {}
 
 type Plain = Readonly<Record<string, unknown>>;
 
-/** Proves that this side has the token; resolves with what the listener says. Rejects with AuthenticationError, ProtocolVersionError or TurnedAwayError. */
+/**
+ * Proves that this side has the token. Resolves with the listener's answer. Rejects with
+ * AuthenticationError, ProtocolVersionError or TurnedAwayError.
+ */
 export async function introduce(
   channel: SocketChannel,
   token: string,
@@ -74,7 +79,10 @@ async function lastAnswer(channel: SocketChannel, peer: string): Promise<Batch> 
   }
 }
 
-/** The other side said that it can do nothing with this one, or said what is nothing, or did not come to say anything. */
+/**
+ * Says how a handshake failed: the peer refused, the peer's data was malformed, or the connection
+ * was cut.
+ */
 async function howEnded(channel: SocketChannel): Promise<"refused" | "unreadable" | "cut"> {
   const reason = await channel.closed;
   if (reason === unreadByPeer) return "refused";
@@ -84,11 +92,11 @@ async function howEnded(channel: SocketChannel): Promise<"refused" | "unreadable
 
 export interface Introduced {
   readonly hello: Plain;
-  /** Ends the handshake with what the dialler is to know. */
+  /** Ends the handshake with the listener's answer to the dialler. */
   readonly welcome: (answer: Plain) => void;
 }
 
-/** The other side. Rejects for whoever does not have the token. */
+/** Runs the listener's side. Rejects when the dialler does not have the token. */
 export async function receive(channel: SocketChannel, token: string): Promise<Introduced> {
   const theirs = await channel.next();
   const hello = read(theirs);
@@ -137,7 +145,7 @@ function packed(value: Plain): Batch {
   return { bytes: Buffer.from(JSON.stringify(value)), buffers: [] };
 }
 
-/** @throws RaySystemError for what is no object */
+/** @throws RaySystemError for data that is no object */
 function read({ bytes }: Batch): Plain {
   let value: unknown;
   try {
@@ -148,6 +156,6 @@ function read({ bytes }: Batch): Plain {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new RaySystemError("not a handshake");
   }
-  // Names of the peer's choosing reach no prototype.
+  // Without a prototype, names that the peer chooses reach nothing else.
   return Object.assign(Object.create(null) as Plain, value);
 }

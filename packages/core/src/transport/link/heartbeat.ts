@@ -1,40 +1,56 @@
 /**
- * How both ends of a link notice that the way between their machines is gone when nothing says so: a machine that lost its power, a cable that was cut.
+ * Detects, at both ends of a link, that the network between their machines is gone when no message
+ * says so: a machine without power, a cable without contact.
  *
- * Beside the link they hold a connection over which nothing is ever sent. The systems of both machines probe it (TCP keep-alive), whatever their threads do
- * meanwhile: a host that computes for minutes is there. The link's own connection is probed only while nothing is under way on it; what is sent into a
- * broken one is sent again for a quarter of an hour before anybody is told. When the heartbeat breaks, the link gives its connection up, and goes on over
- * another one if that can be made. A heartbeat that cannot be made says nothing: where too many wait for a host that computes, its system answers no one else.
+ * The heartbeat is a connection beside the link over which nothing is sent. The systems of both
+ * machines probe it (TCP keep-alive), whatever their threads do: a host that computes for minutes
+ * stays alive. The system probes the link's own connection only while nothing is under way on it;
+ * data sent into a broken one is retransmitted for a quarter of an hour before an error appears.
+ * When the heartbeat breaks, the link drops its connection and goes on over another one if it can.
+ * A heartbeat that cannot be made proves nothing: the backlog of a busy host may be full.
  *
- * What lies between the machines may take connections itself, answer all probes, and pass nothing on. So the side that dialled asks for a word when it has heard
- * none for a while, and when none comes it makes another heartbeat, over which both sides prove who they are: if that can be made and the link is still silent, the
- * link's connection is dead. A host that computes answers neither; few heartbeats that it has not taken wait for it.
+ * A middlebox between the machines may accept connections, answer all probes, and forward nothing.
+ * So the dialling side asks for a word after a silence. When none comes, it makes another
+ * heartbeat, over which both sides prove their identity: if that works and the link is still
+ * silent, the link's connection is dead. A busy host answers neither; only few heartbeats wait in
+ * its backlog.
  *
- * One word may be said on it, by a process that ends: goodbye (Link.sayGoodbyeNow).
+ * An ending process may send one word over the heartbeat: goodbye (Link.sayGoodbyeNow).
  */
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Link, longestSilenceMs } from "./link.ts";
 import type { Watch } from "./peer-probe.ts";
 import type { SocketChannel } from "../socket.ts";
 
-/** Before the first one, so that short links have none, and before what broke is made again. */
+/**
+ * Pauses before the first heartbeat, so that short links have none, and before a broken one is made
+ * again; in ms.
+ */
 const pauseMs = { first: 1000, again: 5000, doubt: 500 };
 
 export interface HeartbeatWay {
-  /** Watches the other machine from now on, without a word to whom runs there, until that is ended. */
+  /** Watches the other machine, without contact to the process there, until the watch ends. */
   readonly watch: (onLost: () => void) => Watch;
-  /** Makes the heartbeat, however long that takes. Rejects when it cannot be made, or is not wanted any more. */
+  /**
+   * Makes the heartbeat, without a time limit. Rejects when it cannot be made, or `signal` aborts.
+   */
   readonly dial: (signal: AbortSignal) => Promise<SocketChannel>;
-  /** Its first one is made at once, however short the link may be. */
+  /** Whether the first heartbeat is made at once, however short the link may be. */
   readonly isWantedAtOnce?: boolean;
-  /** Whether that error says that the other side is gone or cannot be reached: it may only have no room for the heartbeat, or no time. */
+  /**
+   * Whether an error proves that the peer is gone or unreachable. Other errors may mean that it has
+   * no room or no time for the heartbeat.
+   */
   readonly isLoss: (error: unknown) => boolean;
 }
 
-/** How long nothing may be heard before a question, and before the answer, as a part of how long a cut may last; and at most. */
+/**
+ * The silence before a question, and before its answer is overdue: a fraction of the longest cut,
+ * within bounds in ms.
+ */
 const silence = { part: 1 / 6, mostMs: 5000, leastMs: 250 };
 
-/** The part of the side that dialled, until the link is closed. Does not keep the process alive. */
+/** Runs the dialling side until the link is closed. Does not keep the process alive. */
 export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void> {
   const ended = new AbortController();
   let heartbeat: SocketChannel | undefined;
@@ -58,7 +74,8 @@ export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void
     !ended.signal.aborted;
     ms = pauseMs.again
   ) {
-    // Until there is a heartbeat, also where a host that computes takes its time to answer.
+    // The watch covers the time until there is a heartbeat, even while a busy host takes long to
+    // answer.
     if (ms > 0 && watch?.isOver !== false) watch = way.watch(() => link.cut());
     if (ms > 0 && !(await passed(ms, ended.signal))) return;
     if (heartbeat === undefined) {
@@ -77,7 +94,7 @@ export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void
   }
 }
 
-/** Resolves when it has ended, and no other took its place. */
+/** Resolves when the current heartbeat has ended and none replaced it. */
 async function lastOf(current: () => SocketChannel | undefined): Promise<void> {
   for (let last: SocketChannel | undefined; last !== current();) {
     last = current();
@@ -85,7 +102,7 @@ async function lastOf(current: () => SocketChannel | undefined): Promise<void> {
   }
 }
 
-/** Finds the connection of the link dead over which nothing comes, until the link is closed. */
+/** Cuts a connection of the link that has gone silent, until the link is closed. */
 async function endSilence(
   link: Link,
   ended: AbortSignal,
@@ -106,14 +123,14 @@ async function endSilence(
     }
     const { cuts } = link;
     const askedAt = performance.now();
-    // Not yet answered, and over the same connection.
+    // No answer has come yet, over an unchanged connection.
     const isSilent = (): boolean => link.heardAt <= askedAt && link.cuts === cuts;
     link.ask();
     if (!(await passed(quietMs, ended))) return;
     while (isSilent() && !ended.aborted) {
       try {
         hold(await way.dial(ended));
-        // What answered may be about to answer over the other one, too.
+        // A peer that answered here may be about to answer over the link, too.
         if (!(await passed(Math.min(quietMs, graceMs), ended))) return;
         if (isSilent()) link.cut();
       } catch (error) {
@@ -124,10 +141,13 @@ async function endSilence(
   }
 }
 
-/** For an answer that comes over the link's own connection to come before that is given up. */
+/** Time for an answer over the link's own connection before that is dropped, in ms. */
 const graceMs = 100;
 
-/** The part of the side that was dialled, for a link without a heartbeat or with one: it gives up a connection over which nothing came for very long. */
+/**
+ * Runs the dialled side of a link, with or without a heartbeat: it drops a connection that is
+ * silent for very long.
+ */
 export async function watchSilence(link: Link): Promise<void> {
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
@@ -139,7 +159,7 @@ export async function watchSilence(link: Link): Promise<void> {
   }
 }
 
-/** The part of the side that was dialled, where the dialler made a heartbeat. */
+/** Runs the dialled side of a heartbeat that the dialler made. */
 export function watchHeartbeat(link: Link, heartbeat: SocketChannel): void {
   const last = heartbeats.get(link);
   heartbeats.set(link, heartbeat);
@@ -147,22 +167,22 @@ export function watchHeartbeat(link: Link, heartbeat: SocketChannel): void {
   else last.close(replaced);
   link.heldBeside();
   void heartbeat.closed.then(() => {
-    // The end of an earlier one is no news.
+    // The end of a replaced heartbeat says nothing.
     if (heartbeats.get(link) === heartbeat) link.lostBeside();
   });
   heartbeat.onWord((word) => link.hearGoodbye(word));
   hearNothing(heartbeat);
 }
 
-/** What is said on it would be kept for nobody. */
+/** Closes a heartbeat that receives a batch: nobody would read it. */
 function hearNothing(heartbeat: SocketChannel): void {
   heartbeat.onMessage(() => heartbeat.close(talking));
 }
 
-/** Of each link the one that counts. */
+/** The current heartbeat of each link. */
 const heartbeats: WeakMap<Link, SocketChannel> = new WeakMap();
 
-/** Resolves with whether it did, before `signal`. */
+/** Resolves with true after `ms`, or with false when `signal` aborts first. */
 function passed(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(false);

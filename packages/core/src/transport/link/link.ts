@@ -1,10 +1,13 @@
 /**
  * A channel that outlives its connections, for peers on other machines.
  *
- * Both sides count batches. What was sent is kept until the other side says that it has it; after a cut, the side that dialled dials again, each says
- * how much it has, and the rest is sent once more: nothing is lost, nothing comes twice. A peer that cannot be reached for `reconnectTimeoutMs` is
- * lost, and so is one of which is known otherwise that it is gone (`explain`). One that was reached and does not answer yet is busy: its time does not
- * count, nor does that of a dialler that has a connection beside the link, for half an hour. Connections that break before anything came over them save nobody: their cuts count together.
+ * Both sides count batches. A sent batch is kept until the peer acknowledges it. After a cut the
+ * dialling side dials again, each side says how much it has received, and the rest is sent once
+ * more: nothing is lost, and nothing arrives twice. A peer that cannot be reached for
+ * `reconnectTimeoutMs` is lost, and so is a peer that `explain` reports as gone. A peer that was
+ * reached and does not answer yet is busy: that time does not count. Nor does the time of a dialler
+ * that holds a heartbeat, for up to half an hour. A connection that breaks before any data came
+ * over it does not restart the time.
  */
 import type { Batch } from "../../protocol/message.ts";
 import {
@@ -19,57 +22,72 @@ import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
 import { deadline, Patience } from "../deadline.ts";
 import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "../socket.ts";
 
-/** A connection over which a link goes on, and how much of ours the peer has. */
+/**
+ * A connection over which a link goes on, and the number of this side's batches that the peer has.
+ */
 export interface Resumed {
   readonly wire: SocketChannel;
   readonly received: number;
 }
 
 export interface LinkTimes {
-  /** How long a cut may last. Default 30,000. */
+  /** The longest cut, in ms. Default 30,000. */
   readonly reconnectTimeoutMs?: number;
-  /** How long a lost peer has to be explained, and what it sent last to arrive. Default 5,000. */
+  /** The time to explain the loss of a peer and to receive its last data, in ms. Default 5,000. */
   readonly explainMs?: number;
 }
 
 export interface LinkOptions extends LinkTimes {
-  /** Who is at the other end, for messages to people. */
+  /** The name of the peer, for messages to people. */
   readonly peer: string;
-  /** Resolves when the peer is known to be gone; may never do. */
+  /** Resolves when the peer is known to be gone; it may never settle. */
   readonly explain: () => Promise<DeathCause>;
-  /** Asked when the peer is lost: the time that it has to be explained begins when this settles. Default: at once. */
+  /**
+   * Delays the time to explain the loss of the peer until it settles. Default: that time begins at
+   * once.
+   */
   readonly whenExplainable?: (() => Promise<unknown>) | undefined;
   /**
-   * Makes a new connection, saying how much of the peer's is here; `onReached` is called when the peer's machine has taken it, which answers when it can.
-   * The side that was dialled has none: it waits. Rejects with LinkRefused when there is nothing to go on with.
+   * Makes a new connection and reports the number of received batches; `onReached` is called when
+   * the peer's machine has accepted it. The dialled side has none: it waits. Rejects with
+   * LinkRefused when the peer no longer knows the link.
    */
   readonly redial?: Redial;
-  /** Its connection was cut, and nobody said why. */
+  /** Called when the connection is cut without a reason. */
   readonly onCut?: () => void;
-  /** What may be sent that the peer does not say it has, without big buffers. Default `maxUnreadBytes` of socket.ts. */
+  /**
+   * The most bytes that may await acknowledgement, without big buffers. Default `maxUnreadBytes` of
+   * transport/socket.ts.
+   */
   readonly maxUnreadBytes?: number;
 }
 
-/** Rejects when it is not wanted any more. */
+/** Makes a connection. Rejects when `signal` aborts. */
 export type Redial = (
   received: number,
   onReached: () => void,
   signal: AbortSignal,
 ) => Promise<Resumed>;
 
-/** The peer answered, and knows nothing of the link any more. */
+/** The peer answered but no longer knows the link. */
 export class LinkRefused extends RaySystemError {}
 
 export const standardTimes: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, explainMs: 5000 };
-/** The first pause behind a connection that was of no use; doubles up to the longest: a way that is there for a second is found. */
+/**
+ * The first pause after a useless connection, in ms; it doubles up to the longest. A short longest
+ * pause finds a network that is back for only a second.
+ */
 const pauseMs = { first: 50, longest: 500 };
-/** So many cuts within that time are worth a warning, once for as long. */
+/** This many cuts within this time cause a warning, at most once in that time. */
 const flapping = { cuts: 5, ms: 60_000 };
-/** Whoever receives something says so at least as often. */
+/** A side that receives data acknowledges it at least this often, in ms. */
 const sayMs = 1000;
-/** A dialler that says nothing for so long, though its machine answers, is gone: it asks every few seconds unless its thread is held. */
+/**
+ * A dialler that is silent for this long is gone, even if its machine answers: unless its thread is
+ * held, it asks every few seconds.
+ */
 export const longestSilenceMs: number = 30 * 60 * 1000;
-/** What has arrived is acknowledged after so many batches or bytes, or so many ms. */
+/** Received batches are acknowledged after this many batches, bytes or ms. */
 const acknowledge = { batches: 64, bytes: 256 * 1024, ms: 50 };
 
 const words = { received: 1, goodbye: 2, ask: 3 } as const;
@@ -81,48 +99,51 @@ export class Link implements Channel {
   readonly #times: Required<LinkTimes>;
   readonly #maxUnreadBytes: number;
   #open = true;
-  /** It is gone; what it sent last may still arrive. */
+  /** The cause of the peer's end; its last data may still arrive. */
   #gone: DeathCause | undefined;
   #wire: SocketChannel | undefined;
   #receiver: ((batch: Batch) => void) | undefined;
   #placeOfPart: PlaceOfPart | undefined;
-  /** Arrived before anybody received. */
+  /** Batches that arrived before there was a receiver. */
   #early: Batch[] = [];
-  /** Sent, and not known to have arrived. */
+  /** Sent batches without an acknowledgement. */
   readonly #kept: Fifo<Batch> = new Fifo();
-  /** Number of the first of those. */
+  /** The number of the first kept batch. */
   #keptFrom = 0;
-  /** What they take, without big buffers. */
+  /** The bytes of the kept batches, without big buffers. */
   #keptBytes = 0;
   #received = 0;
   #acknowledged = 0;
   #unacknowledgedBytes = 0;
   #acknowledgeTimer: NodeJS.Timeout | undefined;
-  /** How long it may be cut: runs while it is, and its peer is not reached. */
+  /** The time budget of a cut: it runs while the link is cut and the peer is not reached. */
   readonly #patience: Patience;
   #attachedAt = 0;
-  /** When something came last. */
+  /** When data last arrived. */
   #heardAt = 0;
-  /** When this side said last how much it has. */
+  /** When this side last acknowledged. */
   #saidAt = 0;
-  /** Why the last attempt to reach it failed. */
+  /** The error of the last attempt to reach the peer. */
   #failure: Error | undefined;
-  /** Before the next attempt. */
+  /** The pause before the next attempt, in ms. */
   #pauseMs = 0;
-  /** It was closed while it was cut. */
+  /** Whether the link was closed while it was cut. */
   #owesGoodbye = false;
-  /** Of its attempts to be connected. */
+  /** Aborts the attempts to connect. */
   readonly #attempts: AbortController = new AbortController();
   #goneTimer: NodeJS.Timeout | undefined;
   #wakeRedial: (() => void) | undefined;
   #cuts = 0;
-  /** When the last ones were, as far back as is looked. */
+  /** The times of the last cuts, within the warning period. */
   #lastCuts: number[] = [];
   #warnedAt = -Infinity;
   #drainWaiters: (() => void)[] = [];
-  /** The connection beside it (transport/link/heartbeat.ts), while it is there, of the side that dialled. */
+  /**
+   * The heartbeat beside the link (transport/link/heartbeat.ts), on the side that dialled, while it
+   * exists.
+   */
   heartbeat: SocketChannel | undefined;
-  /** Of the side that was dialled: its peer proved itself over a connection beside it, which is there. */
+  /** Whether, on the dialled side, the peer holds a heartbeat beside the link. */
   #isHeldBeside = false;
 
   constructor(options: LinkOptions) {
@@ -139,7 +160,7 @@ export class Link implements Channel {
     this.#patience = new Patience(this.#times.reconnectTimeoutMs, () => void this.#giveUpPeer());
     options.explain().then(
       (cause) => this.#peerGone(cause),
-      // Who cannot say why says nothing; the connection tells.
+      // A failed explanation says nothing; the connection decides.
       () => undefined,
     );
   }
@@ -148,37 +169,45 @@ export class Link implements Channel {
     return this.#open && this.#gone === undefined;
   }
 
-  /** How many of the peer's batches are here. */
+  /** The number of received batches. */
   get received(): number {
     return this.#received;
   }
 
-  /** How often its connection was cut. */
+  /** The number of cuts. */
   get cuts(): number {
     return this.#cuts;
   }
 
-  /** When something was heard of the peer last, as of performance.now(). */
+  /** When data last arrived from the peer, by performance.now(). */
   get heardAt(): number {
     return this.#heardAt;
   }
 
-  /** How long a cut may last. */
+  /** The longest cut, in ms. */
   get reconnectTimeoutMs(): number {
     return this.#times.reconnectTimeoutMs;
   }
 
-  /** Whether there is a connection, be it a dead one: one that cannot be written to any more may never say that it has ended. */
+  /**
+   * Whether there is a connection, possibly a dead one: a connection that can no longer be written
+   * to may never report its end.
+   */
   get isAttached(): boolean {
     return this.#wire !== undefined;
   }
 
-  /** Asks the peer to say something. */
+  /** Asks the peer to send a word. */
   ask(): void {
     this.#wire?.sendWord(Uint8Array.of(words.ask));
   }
 
-  /** Goes on over that connection. @throws RaySystemError when the peer has more than was sent, or less than it said before */
+  /**
+   * Goes on over that connection.
+   *
+   * @throws RaySystemError when the peer claims more than was sent, or less than it acknowledged
+   * before
+   */
   attach({ wire, received }: Resumed): void {
     if (!this.isOpen) return wire.close(replaced);
     this.#drop(received);
@@ -204,13 +233,13 @@ export class Link implements Channel {
     });
   }
 
-  /** Makes its first connection, of one that has none yet. */
+  /** Makes the first connection of a link that has none yet. */
   begin(): void {
     const { redial } = this.#options;
     if (redial !== undefined) void this.#redial(redial);
   }
 
-  /** Gives up its connection, over which nothing comes any more, as is known otherwise: it goes on over the next one. */
+  /** Drops a connection that is known to be dead; the link goes on over the next one. */
   cut(): void {
     this.#wire?.close(givenUp);
   }
@@ -250,7 +279,10 @@ export class Link implements Channel {
     this.#wire?.drainNow(until);
   }
 
-  /** Under TLS nothing can be read or written here: what has not left is lost, and told so by the end of its process. */
+  /**
+   * Under TLS nothing can be read or written synchronously: unsent data is lost, and the peer
+   * learns that from the end of the process.
+   */
   isHeardNow(): boolean {
     const wire = this.#wire;
     if (wire === undefined || !wire.hasFile || !this.#open) return true;
@@ -259,27 +291,32 @@ export class Link implements Channel {
   }
 
   /**
-   * At the end of a process, where nothing is closed any more. A socket takes what fits into its buffers at once. Under TLS it does not while the last write is under way, whose end nobody hears
-   * any more: the goodbye goes over the heartbeat then, where nothing is ever written.
+   * Says goodbye at the end of a process, where nothing is closed any more. A socket takes as much
+   * as fits into its buffers at once. Under TLS it does not while the last write is under way,
+   * because its completion event never comes: then the goodbye goes over the heartbeat, where
+   * nothing else is written.
    */
   sayGoodbyeNow(until: number): void {
     if (!this.#open) return;
     const goodbye = Uint8Array.of(words.goodbye);
     const wire = this.#wire;
     if (wire?.canWriteNow !== true) return this.heartbeat?.sendWord(goodbye);
-    // With something unread, TCP would make the other side drop it.
+    // With unread data here, TCP would make the peer drop the goodbye.
     wire.poll();
     wire.sendWord(goodbye);
     wire.drainNow(until);
   }
 
-  /** Its peer proved itself over another connection: a cut may last as long as that is there, and then as long as at its beginning. */
+  /**
+   * The peer holds a heartbeat now: a cut may last as long as the heartbeat, and a full time budget
+   * after it.
+   */
   heldBeside(): void {
     this.#isHeldBeside = true;
     if (this.#wire === undefined) this.#renew();
   }
 
-  /** That connection is gone, and so is the way that both had. */
+  /** The heartbeat is gone, and the network that both used. */
   lostBeside(): void {
     this.#isHeldBeside = false;
     if (this.#wire === undefined) this.#renew();
@@ -292,7 +329,11 @@ export class Link implements Channel {
     this.#patience.run();
   }
 
-  /** What the other side says beside it. @throws RaySystemError on what is no goodbye */
+  /**
+   * Receives a word over the heartbeat.
+   *
+   * @throws RaySystemError on any word but goodbye
+   */
   hearGoodbye(word: Uint8Array): void {
     if (word[0] !== words.goodbye || word.length !== 1) {
       throw new RaySystemError("an unknown word");
@@ -302,13 +343,13 @@ export class Link implements Channel {
 
   close(reason: DeathCause): void {
     if (!this.#open) return;
-    // Cut as it is, it dials once more to say so, if the other side knows it.
+    // A cut link dials once more to say goodbye, if the peer knows it.
     this.#owesGoodbye = this.#wire === undefined && this.#attachedAt > 0;
     this.#wire?.sendWord(Uint8Array.of(words.goodbye));
     this.#end(reason);
   }
 
-  /** Its connection ends with it, unless that is cut as well. */
+  /** The link ends with its connection, unless that was only cut. */
   #peerGone(cause: DeathCause): void {
     if (!this.#open) return;
     this.#gone = cause;
@@ -343,7 +384,7 @@ export class Link implements Channel {
     else this.#receiver(batch);
   }
 
-  /** In the middle of something big, perhaps. */
+  /** Bytes came, perhaps in the middle of a big frame. */
   #heardBytes(): void {
     const now = performance.now();
     this.#heardAt = now;
@@ -377,7 +418,7 @@ export class Link implements Channel {
     this.#wire?.sendWord(word);
   }
 
-  /** @throws RaySystemError on what is no word */
+  /** @throws RaySystemError on an unknown word */
   #hear(word: Uint8Array): void {
     if (word[0] === words.ask && word.length === 1) return this.#say();
     if (word[0] === words.received && word.length === 7) {
@@ -386,7 +427,7 @@ export class Link implements Channel {
     this.hearGoodbye(word);
   }
 
-  /** The peer has so many. */
+  /** Drops the batches that the peer has acknowledged. */
   #drop(received: number): void {
     const sent = this.#keptFrom + this.#kept.size;
     if (!Number.isSafeInteger(received) || received < this.#keptFrom || received > sent) {
@@ -407,7 +448,7 @@ export class Link implements Channel {
   #cut(wire: SocketChannel, reason: DeathCause): void {
     if (!this.#open || wire !== this.#wire) return;
     this.#wire = undefined;
-    // What cannot be read is no better over another connection.
+    // Malformed data would be no better over another connection.
     if (reason.kind === "channel-broken") return this.#end(reason);
     if (this.#gone !== undefined) return this.#end(this.#gone);
     this.#cuts += 1;
@@ -429,7 +470,7 @@ export class Link implements Channel {
     );
   }
 
-  /** For how long, and why, if this side dialled. */
+  /** Says how long the peer was unreachable, and why, if this side dialled. */
   #notReached(): string {
     const { peer } = this.#options;
     const message = `${peer} could not be reached for ${this.#times.reconnectTimeoutMs / 1000} s`;
@@ -461,13 +502,13 @@ export class Link implements Channel {
         if (isLast) return;
         this.#failure = error instanceof Error ? error : new Error(String(error));
         if (isFinal(error)) return void this.#finish(this.#failure.message, this.#failure);
-        // The first connection has its limit from the first failure on.
+        // The time budget of the first connection starts at its first failure.
         if (this.#open) this.#patience.run();
       }
     }
   }
 
-  /** Not the same for all who lost the same peer. */
+  /** Random pauses spread the links that lost a peer together. */
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakeRedial = resolve;
@@ -476,16 +517,19 @@ export class Link implements Channel {
     clearTimeout(timer);
   }
 
-  /** It cannot be reached: if nothing was heard of it until its end could be explained, it is lost. Another cut meanwhile has its own time. */
+  /**
+   * Gives up a peer that cannot be reached, if nothing arrives from it while its end is being
+   * explained. Another cut meanwhile has its own time.
+   */
   async #giveUpPeer(): Promise<void> {
-    // It computes, and dials when it has time.
+    // The peer computes, and dials when it has time.
     if (this.#isHeldBeside && performance.now() - this.#heardAt < longestSilenceMs) {
       return this.#renew();
     }
     await this.#finish(this.#notReached(), this.#failure, () => this.#patience.isOver);
   }
 
-  /** It is lost; why is asked, for a while. */
+  /** Ends the link with the explanation of the peer's end, for which it waits a limited time. */
   async #finish(
     message: string,
     error?: Error,
@@ -510,7 +554,7 @@ export class Link implements Channel {
   }
 }
 
-/** It answered, and will say the same the next time. */
+/** Whether the peer's answer was final: it would repeat it. */
 export function isFinal(error: unknown): boolean {
   return (
     error instanceof LinkRefused ||

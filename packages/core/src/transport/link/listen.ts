@@ -1,8 +1,10 @@
 /**
- * Who listens, on a path of its machine or on a port, and lets in those who have its token.
+ * Listens on a path of this machine or on a port, and admits peers that have the token.
  *
- * They prove it (transport/link/handshake.ts) before anything else is said; until then they are few, and have little time. On a path a channel is its connection;
- * on a port it is a link, which its dialler names, and names again with every further connection. Where the listener has credentials, all of that is said under TLS.
+ * Peers prove that (transport/link/handshake.ts) before they say anything else; until then they are
+ * few and have little time. On a path a channel is its connection. On a port a channel is a link,
+ * which the dialler names with each of its connections. With credentials everything is said under
+ * TLS.
  */
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { AuthenticationError, type DeathCause, RaySystemError } from "../../shared/errors.ts";
@@ -18,33 +20,39 @@ import { SocketChannel } from "../socket.ts";
 import { secureServer } from "../tls/tls.ts";
 
 export interface Listener {
-  /** Where it listens: with the port that it was given. */
+  /** The address, with the assigned port. */
   readonly address: AddressInfo | string | null;
   close(): void;
 }
 
 export interface ListenOptions {
   readonly address: Address;
-  /** Why that peer is gone, asked when its connection closes, and of a link at once. */
+  /**
+   * Returns the reason why that peer is gone. It is called when a connection closes, and at once
+   * for a link.
+   */
   readonly explain: (peerId: string) => Promise<DeathCause>;
   readonly onChannel: (channel: Channel, hello: Hello) => void;
-  /** Of frames of a peer that has the token. Default: peerLimits. */
+  /** Limits for frames of a peer that has the token. Default: peerLimits. */
   readonly limits?: FrameLimits;
-  /** Of those who have not proved yet that they have the token. */
+  /** Limits for peers that have not proved yet that they have the token. */
   readonly unknown?: UnknownLimits;
-  /** How slow the others may be. */
+  /** The least speed of a peer. */
   readonly pace?: PeerLimits;
-  /** With credentials, it listens for TLS; not on a path. */
+  /** With credentials the listener speaks TLS; a path ignores them. */
   readonly network?: NetworkSettings;
 }
 
-/** So many may wait for a thread that computes; systems have limits of their own (Linux: net.core.somaxconn, 4,096). Behind them nobody is heard. */
+/**
+ * The most connections that may wait for a busy thread; systems have limits of their own (Linux:
+ * net.core.somaxconn, 4,096). Further ones get no answer.
+ */
 const backlog = 4096;
 
 export interface UnknownLimits {
-  /** How many there may be. Default 256. */
+  /** The most unproved peers. Default 256. */
   readonly most: number;
-  /** How long they have. Default 5,000. */
+  /** The time that each of them has, in ms. Default 5,000. */
   readonly ms: number;
 }
 
@@ -56,7 +64,7 @@ export function listen(options: ListenOptions): Promise<Listener> {
   const unknown = new Set<Socket>();
   const links = new Map<string, Link>();
   const enter = (socket: Socket): void => {
-    // A full house is no closed one: who only holds a place loses it to who comes.
+    // When all places are taken, a newcomer replaces a peer that only holds one.
     const last = unknown.size < most ? undefined : lastWelcome(unknown);
     if (last !== undefined && unknown.delete(last)) last.destroy();
     unknown.add(socket);
@@ -80,7 +88,7 @@ export function listen(options: ListenOptions): Promise<Listener> {
   });
 }
 
-/** The oldest of those from where most of them come. */
+/** Returns the oldest socket of the address that has the most of them. */
 function lastWelcome(sockets: ReadonlySet<Socket>): Socket | undefined {
   const counts = new Map<string | undefined, number>();
   for (const { remoteAddress } of sockets) {
@@ -137,12 +145,12 @@ async function answer(
         welcome({ isUnknown: true });
         return channel.close(cutOff);
       }
-      // In one turn: nothing arrives over the last connection after it is said how much has.
+      // Both happen in one turn: nothing arrives over the last connection after the count is sent.
       welcome({ received: known.received });
       return known.attach({ wire: channel, received });
     }
     if (known !== undefined) {
-      // The dialler did not hear that it was welcome.
+      // The dialler did not receive its welcome.
       welcome({ received: known.received });
       return known.attach({ wire: channel, received: 0 });
     }
@@ -158,7 +166,7 @@ async function answer(
     link.attach({ wire: channel, received: 0 });
     options.onChannel(link, { peerId, wayId });
   } catch (error) {
-    // Who does not know the token hears that it was of no use, and nothing else.
+    // A peer without the token learns that it failed, and nothing else.
     if (error instanceof AuthenticationError) await dismissed(channel, socket, error);
     else socket.destroy();
   } finally {
@@ -166,7 +174,7 @@ async function answer(
   }
 }
 
-/** Resolves when it has gone: until then it has its place. */
+/** Resolves when the socket has closed: until then it keeps its place. */
 function dismissed(channel: SocketChannel, socket: Socket, error: Error): Promise<void> {
   return new Promise((resolve) => {
     if (socket.closed) return resolve();

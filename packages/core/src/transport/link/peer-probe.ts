@@ -1,24 +1,28 @@
 /**
- * How a dialler tells a machine that is gone from one that has no room for it.
+ * Lets a dialler tell a machine that is gone from one that has no room for it.
  *
- * Systems take connections for a thread that computes, as many as there is room for, answer their probes, and say nothing to anybody else: that a
- * connection cannot be made for want of an answer proves nothing. One that is there and is not answered any more does, and so does a refusal.
+ * A system accepts connections for a busy thread up to its backlog, answers their probes, and
+ * ignores further ones: a connection that gets no answer proves nothing. An established connection
+ * whose probes get no answer does prove a loss, and so does a refusal.
  */
 import { connect, type Socket } from "node:net";
 import { RaySystemError } from "../../shared/errors.ts";
 import { keepAlive, type Place } from "../address.ts";
 
-/** The other side is not there, or the way to it is lost. */
+/** The peer is gone, or the network to it is lost. */
 export class PeerLostError extends RaySystemError {}
 
 export interface Watch {
-  /** Nothing is watched any more. */
+  /** Whether the watch has ended. */
   readonly isOver: boolean;
   /** Idempotent. */
   end(): void;
 }
 
-/** Calls back when the machine there cannot be reached any more. Its thread hears nothing of that. Does not keep the process alive. */
+/**
+ * Calls back when the other machine can no longer be reached. The thread of the peer is not
+ * involved. Does not keep the process alive.
+ */
 export function watchMachine(
   address: () => Promise<{ readonly place: Place }>,
   onLost: () => void,
@@ -35,7 +39,7 @@ export function watchMachine(
       bare = bareConnection(place, onLost);
       bare.once("close", end);
     },
-    // Nobody can be dialled, which the link hears.
+    // No address ever came; the link learns that itself.
     () => undefined,
   );
   return {
@@ -46,7 +50,10 @@ export function watchMachine(
   };
 }
 
-/** Says nothing, so that the system probes it from the beginning. That it cannot be made for want of an answer proves nothing: too many may wait there. */
+/**
+ * Opens a connection that sends nothing, so that the system probes it from the start. A connection
+ * that gets no answer proves nothing: the backlog there may be full.
+ */
 function bareConnection(place: Place, onLost: () => void): Socket {
   const socket = connect({ ...place, ...keepAlive }).unref();
   let isMade = false;
@@ -54,11 +61,14 @@ function bareConnection(place: Place, onLost: () => void): Socket {
   socket.on("error", (error) => {
     if (provesLoss(error, isMade)) onLost();
   });
-  // Its end is only seen by who reads.
+  // Only a socket that reads sees its end.
   return socket.resume();
 }
 
-/** What systems say when the connection cannot be made for reasons of this side, or of others that they do not know: there may be no room over there. */
+/**
+ * Errors of a failed connection that prove nothing: the reason may be on this side, or the backlog
+ * over there is full.
+ */
 const unclear: ReadonlySet<unknown> = new Set([
   undefined,
   "EADDRNOTAVAIL",
@@ -71,10 +81,14 @@ const unclear: ReadonlySet<unknown> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** What they say when the probes of a connection that is there are not answered. */
+/** Errors of an established connection whose probes get no answer. */
 const unanswered: ReadonlySet<unknown> = new Set(["EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
-/** Whether it says that nobody is there, or none can be reached. @param isMade the connection was there */
+/**
+ * Whether an error proves that nobody is there, or cannot be reached.
+ *
+ * @param isMade whether the connection was established before it failed
+ */
 export function provesLoss({ code }: NodeJS.ErrnoException, isMade: boolean): boolean {
   return isMade ? unanswered.has(code) : !unclear.has(code);
 }

@@ -1,7 +1,6 @@
 /**
- * The files of what a machine shows where TLS is spoken: where they are, and what is wrong with them.
- *
- * Whoever has read them may rely on it that TLS takes them.
+ * The files of a machine's TLS credentials: their places, and what is wrong with them. TLS accepts
+ * all credentials that this module has read.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,25 +10,29 @@ import { CertificateError } from "../../shared/errors.ts";
 import type { Credentials } from "./credentials.ts";
 import { whyUnusable } from "./tls.ts";
 
-/** Where they are: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it. */
+/**
+ * Paths of credentials: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as
+ * `rayling cert` makes it.
+ */
 export type CredentialFiles =
   | string
   | { readonly ca: string; readonly cert: string; readonly key: string };
 
-/** The three files. */
+/** The paths of the three files. */
 export type CredentialPaths = Exclude<CredentialFiles, string>;
 
-/** Where `rayling cert` puts them, and where they are looked for when they are needed and nobody says where they are. */
+/** The folder that `rayling cert` writes to, and the default place of needed credentials. */
 export const defaultCredentialFolder: string = join(homedir(), ".rayling", "tls");
 
-/** Credentials, and the files that they are from. */
+/** Credentials, and the files that they come from. */
 export interface FoundCredentials {
   readonly paths: CredentialPaths;
   readonly credentials: Credentials;
 }
 
 /**
- * Those that are named, or that the environment variable RAYLING_TLS names; where they are needed, those of the standard folder, if there are some.
+ * Returns the credentials of `source`, or of the environment variable RAYLING_TLS. If they are
+ * needed and not named, it looks in the default folder.
  *
  * @throws CertificateError
  */
@@ -45,7 +48,7 @@ export function findCredentials(
   return { paths, credentials: readCredentials(paths) };
 }
 
-/** As seen from here and now: who reads them again may be elsewhere by then. */
+/** Makes the paths absolute: a later reader may have another working directory. */
 function pathsOf(source: CredentialFiles): CredentialPaths {
   const of = (name: keyof CredentialPaths): string =>
     resolve(typeof source === "string" ? join(source, `${name}.pem`) : source[name]);
@@ -56,7 +59,8 @@ function pathsOf(source: CredentialFiles): CredentialPaths {
 export function readCredentials(paths: CredentialPaths): Credentials {
   const credentials = { ca: read(paths.ca), cert: read(paths.cert), key: read(paths.key) };
   const authorities = certificatesIn(paths.ca, credentials.ca);
-  // Where an authority follows another, the old one may stay until its last certificate is gone.
+  // When one authority replaces another, the old one may stay until its last certificate has
+  // expired.
   const authority = authorities.find((one) => whyUnfit(one) === undefined) ?? authorities[0];
   const [cert] = certificatesIn(paths.cert, credentials.cert);
   checkAge(paths.ca, authority as X509Certificate, newAuthority);
@@ -70,14 +74,14 @@ export function readCredentials(paths: CredentialPaths): Credentials {
   return credentials;
 }
 
-/** When a file is of no use any more, and what to do about it. */
+/** The end of a file's validity, and what to do about it. */
 export interface Expiry {
   readonly path: string;
   readonly end: Date;
   readonly fix: string;
 }
 
-/** The certificate's, and that of the last of the authorities. */
+/** Returns the expiry of the certificate, and that of the last authority. */
 export function expiriesOf({ paths, credentials }: FoundCredentials): Expiry[] {
   const { validToDate } = new X509Certificate(credentials.cert);
   const authorities = certificatesIn(paths.ca, credentials.ca).map((one) => one.validToDate);
@@ -103,7 +107,8 @@ function read(path: string): string {
 }
 
 /**
- * All of them, at least one. OpenSSL would pass over what follows one that it cannot read.
+ * Returns all certificates in a text, at least one. OpenSSL would skip those behind one that it
+ * cannot read.
  *
  * @throws CertificateError that names the file
  */

@@ -1,8 +1,10 @@
 /**
- * Looks now and then whether there are new certificates, and renews what this process shows and believes: it may run for longer than one of them is valid.
+ * Looks for new certificates at intervals, and renews the credentials of this process, which may
+ * run for longer than a certificate is valid.
  *
- * Files are replaced one after the other, so they are read when they have stayed as they are from one look to the next. What cannot be used is told once,
- * and what was there before is kept. A certificate that is about to expire is told of once, too.
+ * Files are replaced one after the other, so they are read only when they are unchanged between two
+ * looks. An unusable file is reported once, and the previous credentials stay. A certificate that
+ * is about to expire is reported once, too.
  */
 import { X509Certificate } from "node:crypto";
 import { stat } from "node:fs/promises";
@@ -15,20 +17,20 @@ import {
 } from "./credential-files.ts";
 import { type Credentials, isSame, renew } from "./credentials.ts";
 
-/** Between two looks. */
+/** The pause between two looks, in ms. */
 const pauseMs = 2000;
 
-/** How long before its end a certificate is told of. */
+/** A certificate is reported this long before its expiry, in ms. */
 const noticeMs = 7 * 86_400_000;
 
 export interface WatchOptions {
-  /** Takes a line that people are to read. */
+  /** Takes a line for people. */
   readonly tell: (line: string) => void;
-  /** Passes them on to those who have others of their own, in threads and processes that this one started. */
+  /** Passes renewed credentials on to threads and processes that have copies. */
   readonly onRenewed: (credentials: Credentials) => void;
 }
 
-/** Does not keep the process alive. Returns what ends it. */
+/** Watches the files. Does not keep the process alive. Returns a function that ends the watch. */
 export function watchCredentials(found: FoundCredentials, options: WatchOptions): () => void {
   const watch = new CredentialWatch(found, options);
   return () => watch.close();
@@ -39,7 +41,10 @@ class CredentialWatch {
   readonly #credentials: Credentials;
   readonly #options: WatchOptions;
   #expiries: readonly Expiry[];
-  /** Of the files as they were at the last look, and as they were read; they may have changed since they were found. */
+  /**
+   * Stamps of the files at the last look, and when they were read; the files may have changed since
+   * they were found.
+   */
   #seen: string | undefined;
   #read: string | undefined;
   readonly #told: Set<string> = new Set();
@@ -110,7 +115,9 @@ class CredentialWatch {
   }
 }
 
-/** Changes with every file that is replaced or written, also where it is a link to another one then. */
+/**
+ * Returns a stamp that changes whenever a file is replaced or written, or a link points elsewhere.
+ */
 async function stampOf({ ca, cert, key }: CredentialPaths): Promise<string> {
   const stamps = await Promise.all(
     [ca, cert, key].map(async (path) => {

@@ -1,19 +1,23 @@
 /**
- * What a machine shows of itself where TLS is spoken, and whom it believes.
+ * The TLS credentials of a machine: what it shows, and which authorities it trusts.
  *
- * They are renewed in place, so that whoever holds them listens and dials with the newest; who looks for new ones is credential-watch.
+ * They are renewed in place, so that every holder listens and dials with the newest;
+ * credential-watch looks for new ones.
  */
 import { X509Certificate } from "node:crypto";
 
-/** What a machine shows of itself, and by whom others must be vouched for. All of it PEM. There is one for all who use it, until `renew` changes it. */
+/**
+ * The certificate and key that a machine shows, and the authorities that must vouch for its peers,
+ * all as PEM. All users share one object, which `renew` changes.
+ */
 export interface Credentials {
-  /** Certificates of the authorities whose certificates are believed. */
+  /** Certificates of the trusted authorities. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** From now on, whoever holds these shows and believes those. */
+/** Replaces the content of the credentials for all of their holders. */
 export function renew(credentials: Credentials, { ca, cert, key }: Credentials): void {
   Object.assign(credentials, { ca, cert, key });
 }
@@ -22,7 +26,7 @@ export function isSame(one: Credentials, other: Credentials): boolean {
   return one.ca === other.ca && one.cert === other.cert && one.key === other.key;
 }
 
-/** The names and addresses that a certificate is for. */
+/** Returns the names and addresses that a certificate is for. */
 export function namesOf({ cert }: Credentials): string[] {
   return [
     ...(new X509Certificate(cert).subjectAltName ?? "").matchAll(/(?:DNS|IP Address):([^,\s"]+)/g),

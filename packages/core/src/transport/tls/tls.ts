@@ -1,8 +1,10 @@
 /**
- * TLS between machines: both sides show a certificate of the same authority, and the one that is dialled must be who it was dialled as. What is shown and
- * believed is what the credentials are at that moment: they may have been renewed.
+ * TLS between machines: both sides show a certificate of one authority, and the dialled machine
+ * must have the dialled name. Both sides use the current content of the credentials, which may have
+ * been renewed.
  *
- * Owner of node:tls. What goes wrong is told with what to do about it: certificates fail for few reasons, and OpenSSL names them for experts.
+ * Owner of node:tls. Its errors say what to do: certificates fail for few reasons, and OpenSSL
+ * names them for experts.
  */
 import type { Server, Socket } from "node:net";
 import {
@@ -19,7 +21,10 @@ function options({ ca, cert, key }: Credentials): SecureContextOptions {
   return { ca, cert, key, minVersion: "TLSv1.3" };
 }
 
-/** What OpenSSL has against them: a key that is too short, a signature that is no longer believed. */
+/**
+ * Returns OpenSSL's objection to the credentials, such as a short key or an outdated signature
+ * algorithm; undefined if there is none.
+ */
 export function whyUnusable(credentials: Credentials): string | undefined {
   try {
     createSecureContext(options(credentials));
@@ -29,7 +34,7 @@ export function whyUnusable(credentials: Credentials): string | undefined {
   }
 }
 
-/** Whether the system probes connections, and after how long. */
+/** Whether the system probes connections, and after which delay in ms. */
 interface KeepAlive {
   readonly keepAlive: boolean;
   readonly keepAliveInitialDelay: number;
@@ -37,19 +42,19 @@ interface KeepAlive {
 
 export interface SecureServerOptions extends KeepAlive {
   readonly credentials: Credentials;
-  /** How long somebody may take to show a certificate. */
+  /** The time that a peer has to show a certificate, in ms. */
   readonly handshakeMs: number;
-  /** Somebody connected who has still to show one. */
+  /** Called for a socket that has connected and shown no certificate yet. */
   readonly enter: (socket: Socket) => void;
-  /** Who has, or has gone. */
+  /** Called when such a socket has shown a certificate, or has gone. */
   readonly leave: (socket: Socket) => void;
   readonly onSocket: (socket: Socket) => void;
 }
 
-/** A server that gives out sockets of those only who have a certificate of the same authority. */
+/** Returns a server that passes on only sockets with a certificate of the trusted authority. */
 export function secureServer(settings: SecureServerOptions): Server {
   const { credentials, handshakeMs, enter, leave, onSocket, ...keepAlive } = settings;
-  // Node does not say over which socket a secure one speaks; both have the same other end.
+  // Node does not say which socket is under a secure one; both have the same remote address.
   const unknown = new Map<string, { readonly socket: Socket; readonly limit: Deadline }>();
   const known = (name: string): void => {
     const one = unknown.get(name);
@@ -61,7 +66,7 @@ export function secureServer(settings: SecureServerOptions): Server {
     ...options(credentials),
     requestCert: true,
     rejectUnauthorized: true,
-    // Its own limit does not ask whether this thread could have listened.
+    // Node's own limit does not consider whether this thread could have listened.
     handshakeTimeout: 2 ** 31 - 1,
     noDelay: true,
     ...keepAlive,
@@ -89,19 +94,19 @@ function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** Not connected yet: "secureConnect" follows, or "error". */
+/** Returns a socket that is still connecting: "secureConnect" or "error" follows. */
 export function secureSocket(
   place: { readonly host: string; readonly port: number } & KeepAlive,
   credentials: Credentials,
 ): TLSSocket {
   const { keepAlive, keepAliveInitialDelay, ...target } = place;
-  // Said here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not change it.
+  // Set here, NODE_TLS_REJECT_UNAUTHORIZED=0 does not change it.
   return connect({ ...options(credentials), ...target, rejectUnauthorized: true })
     .setNoDelay(true)
     .setKeepAlive(keepAlive, keepAliveInitialDelay);
 }
 
-/** What to do about a connection that TLS did not let through. Undefined if it was not that. */
+/** Returns what to do about a connection that TLS refused; undefined if TLS did not refuse it. */
 export function explainTls(error: NodeJS.ErrnoException, host: string): string | undefined {
   const { code = "" } = error;
   if (code === "CERT_HAS_EXPIRED")
