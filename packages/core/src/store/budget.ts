@@ -1,11 +1,13 @@
 /**
- * How much memory the kept objects of a process take, counted by all its threads in shared memory.
+ * Counts, in shared memory, the memory that the kept objects of a process take in all of its
+ * threads.
  *
- * One budget per process: whoever needs room takes it, wherever it is. Each thread counts what it keeps in a word of its own too, so that what a
- * thread kept that was ended is given back. A process host has a budget of its own.
+ * Each process has one budget, and any thread may use its free room. Each thread also counts its
+ * own objects in a word of its own, so that the memory of a terminated thread is returned. A
+ * process host has a budget of its own.
  */
 
-/** What a thread needs to take part. Plain data for structured clone. */
+/** A thread's access to the budget, as plain data for structured clone. */
 export interface BudgetShare {
   readonly limitBytes: number;
   readonly total: SharedArrayBuffer;
@@ -23,12 +25,12 @@ export class Budget {
     this.#own = new BigInt64Array(own);
   }
 
-  /** Bytes in memory, of all threads. */
+  /** The bytes in memory, of all threads. */
   get used(): number {
     return Number(Atomics.load(this.#total, 0));
   }
 
-  /** Of this thread. */
+  /** The bytes in memory, of this thread. */
   get own(): number {
     return Number(Atomics.load(this.#own, 0));
   }
@@ -38,7 +40,7 @@ export class Budget {
     Atomics.add(this.#total, 0, BigInt(change));
   }
 
-  /** A share for another thread of this process. */
+  /** Returns a share for another thread of this process. */
   share(): BudgetShare {
     return {
       limitBytes: this.limitBytes,
@@ -47,7 +49,7 @@ export class Budget {
     };
   }
 
-  /** That thread is gone, and what it kept with it. */
+  /** Returns the memory of a thread that is gone. */
   close(share: BudgetShare): void {
     Atomics.sub(this.#total, 0, Atomics.exchange(new BigInt64Array(share.own), 0, 0n));
   }

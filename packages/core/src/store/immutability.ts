@@ -1,8 +1,10 @@
 /**
- * Development mode: values in shared memory are read-only by contract, and this notices who broke it.
+ * Development mode: values in shared memory are read-only by contract, and this check finds
+ * violations.
  *
- * A checksum of each big value is taken when its owner gets it, and compared when it is looked at, before it goes to disk, and when the last
- * holder has dropped it. It costs a pass over the memory each time, and nothing at all where it is not switched on.
+ * Each big value gets a checksum when its owner receives it. The sum is compared when the value is
+ * read, before it goes to disk, and when its last holder has dropped it. Each check is a pass over
+ * the memory; a session without development mode pays nothing.
  */
 import zlib from "node:zlib";
 import type { Encoded } from "../protocol/codec.ts";
@@ -15,7 +17,7 @@ interface Watched {
   readonly objectId: string;
   readonly label: string;
   readonly sums: readonly number[];
-  /** Undefined while the value is on disk. */
+  /** The checked memory; undefined while the value is on disk. */
   parts: readonly Uint8Array[] | undefined;
   isReported: boolean;
 }
@@ -27,7 +29,7 @@ export class ImmutabilityCheck {
     if (error !== undefined && !watched.isReported) warn(error);
   });
 
-  /** From now on the value of that entry must not change. */
+  /** Starts to watch the value of an entry. */
   watch(entry: ObjectEntry, value: Encoded): void {
     const parts = partsOf(value);
     const { id, label } = entry;
@@ -37,7 +39,7 @@ export class ImmutabilityCheck {
     this.#dropped.register(entry, watched);
   }
 
-  /** What is wrong with the value of that entry, if it is watched and has changed. */
+  /** Returns the error of a watched value that has changed, or undefined. */
   check(entry: ObjectEntry): ObjectMutatedError | undefined {
     const watched = this.#watched.get(entry);
     const error = watched === undefined ? undefined : mutation(watched);
@@ -45,7 +47,7 @@ export class ImmutabilityCheck {
     return error;
   }
 
-  /** Its memory is given up: the value is on disk. */
+  /** Checks a value for the last time before it leaves memory for the disk. */
   left(entry: ObjectEntry): void {
     const watched = this.#watched.get(entry);
     if (watched === undefined) return;

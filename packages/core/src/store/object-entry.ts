@@ -1,21 +1,25 @@
 /**
- * One object as its holder sees it: pending, ready with a packed value, or failed. Settles exactly once.
+ * One object as its holder sees it: pending, ready with a packed value, or failed. It settles
+ * exactly once.
  *
- * A ready value may be away, on disk or on the host that made it; it is ready all the same, and is brought before it is looked at.
- * An entry lives as long as an ObjectRef, a waiter, a pending call or the export table points to it; there is no table of all
- * entries, so dropping the last reference frees the value.
+ * The value of a ready entry may be away, on disk or on the host that made it; it is brought before
+ * it is read. An entry lives as long as an ObjectRef, a waiter, a pending call or the export table
+ * points to it. There is no table of all entries, so dropping the last reference frees the value.
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import { SeenFailure } from "./unhandled.ts";
 
-/** Where a value is that is not in memory. */
+/** The place of a value that is not in memory. */
 export interface Away {
-  /** Brings it back by `returned` of the entry, or lets the entry fail by `lost`. Resolves after either; asked twice, it brings it once. */
+  /**
+   * Brings the value back through `returned` of the entry, or fails the entry through `lost`.
+   * Resolves after either; concurrent calls bring it once.
+   */
   bring(entry: ObjectEntry): Promise<void>;
-  /** Bringing it runs tasks again: nobody must hold a worker meanwhile. */
+  /** Whether tasks must run again to bring it: the caller must not hold a worker meanwhile. */
   isLost?(): boolean;
-  /** What may be passed on in place of the value, while that is on another host. */
+  /** Returns a stub to pass on instead of the value while that is on another host. */
   standIn?(entry: ObjectEntry): Encoded | undefined;
 }
 
@@ -24,7 +28,7 @@ export type Outcome =
   | { readonly ok: true; readonly value: undefined; readonly away: Away }
   | Failed;
 
-/** Whoever reads `failure` has looked at it: see unhandled.ts. */
+/** A read of `failure` marks it as seen: see unhandled.ts. */
 export interface Failed {
   readonly ok: false;
   readonly value?: undefined;
@@ -39,34 +43,34 @@ class FailedOutcome extends SeenFailure implements Failed {
   }
 }
 
-/** The call that makes an object, as long as it is not made. */
+/** The call that makes an object, while it is under way. */
 export interface Producer {
-  /** @throws InvalidOptionError where force is not allowed */
+  /** @throws InvalidOptionError when `force` is not allowed */
   cancel(recursive: boolean, force: boolean): void;
 }
 
-/** How many runtimes have ended in this thread. */
+/** The number of runtimes that have ended in this thread. */
 let endedRuntimes = 0;
 
-/** Nobody answers any more for what this thread has entries of. */
+/** Marks all entries of this thread as stale: their runtime no longer answers. */
 export function runtimeEnded(): void {
   endedRuntimes += 1;
 }
 
 export class ObjectEntry {
-  /** The runtime that made the object and answers for it. */
+  /** The id of the runtime that made the object and answers for it. */
   readonly owner: string;
   readonly sequence: number;
   /** `Class.method`, a task's name or "put": for messages to people. */
   readonly label: string;
-  /** Set by the borrower of somebody else's object: asks the owner for the value, once. */
+  /** Asks the owner for the value, once. The borrower of another runtime's object sets it. */
   fetch: (() => void) | undefined = undefined;
   producer: Producer | undefined = undefined;
-  /** See caller/waitable.ts. */
+  /** The number of the last `wait` that saw it; see caller/waits/waitable.ts. */
   wave = 0;
   readonly #runtime: number = endedRuntimes;
   #outcome: Outcome | undefined = undefined;
-  /** Nearly all entries have one waiter at most; more are in the list. */
+  /** Nearly all entries have at most one waiter; further ones are in the list. */
   #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
   #waiters: ((entry: ObjectEntry) => void)[] | undefined = undefined;
 
@@ -80,7 +84,7 @@ export class ObjectEntry {
     return `${this.owner}:${this.sequence}`;
   }
 
-  /** Of a session that has ended. */
+  /** Whether its session has ended. */
   get isStale(): boolean {
     return this.#runtime !== endedRuntimes;
   }
@@ -93,7 +97,7 @@ export class ObjectEntry {
     this.#settle({ ok: true, value });
   }
 
-  /** It is ready, and its value is elsewhere. */
+  /** Settles the entry with a value that is elsewhere. */
   resolveAway(away: Away): void {
     this.#settle({ ok: true, value: undefined, away });
   }
@@ -104,28 +108,28 @@ export class ObjectEntry {
     if (this.#outcome === outcome) outcome.watch(this, this.label);
   }
 
-  /** Its value is elsewhere from now on. */
+  /** Records that its value has left memory. */
   moved(away: Away): void {
     if (this.#outcome?.ok === true) this.#outcome = { ok: true, value: undefined, away };
   }
 
-  /** Its value is in memory again. */
+  /** Records that its value is in memory again. */
   returned(value: Encoded): void {
     if (this.#outcome?.ok === true) this.#outcome = { ok: true, value };
   }
 
-  /** Its value was away, and did not come back. */
+  /** Fails an entry whose value was away and cannot be brought back. */
   lost(failure: FailureData): void {
     if (this.#outcome?.ok === true) this.#outcome = new FailedOutcome(failure);
   }
 
-  /** Whoever asked for it was told otherwise: its failure, now or later, is no news. */
+  /** Marks a failure, now or later, as seen: the caller already got another error. */
   overlook(): void {
     if (this.#outcome === undefined) this.watch(look);
     else look(this);
   }
 
-  /** How it failed, for those who look at it for others. */
+  /** Returns how it failed, without marking the failure as seen. */
   get failed(): { readonly name: string; readonly message: string } | undefined {
     return this.#outcome instanceof FailedOutcome ? this.#outcome.summary : undefined;
   }
@@ -134,7 +138,10 @@ export class ObjectEntry {
     return this.#outcome !== undefined;
   }
 
-  /** Calls back when settled: at once if it is, else in the turn that settles it. A borrowed object is asked for now. */
+  /**
+   * Calls back when the entry is settled: at once, or in the turn that settles it. A borrowed
+   * object is fetched now.
+   */
   watch(waiter: (entry: ObjectEntry) => void): void {
     if (this.#outcome !== undefined) return waiter(this);
     if (this.#waiter === undefined) this.#waiter = waiter;
@@ -146,7 +153,7 @@ export class ObjectEntry {
     }
   }
 
-  /** Takes a waiter back: its `get` timed out. */
+  /** Removes a waiter whose `get` timed out. */
   unwatch(waiter: (entry: ObjectEntry) => void): void {
     if (this.#waiter === waiter) {
       this.#waiter = this.#waiters?.shift();
@@ -173,7 +180,7 @@ function look({ outcome }: ObjectEntry): void {
   if (outcome instanceof FailedOutcome) outcome.read();
 }
 
-/** What travels of a ready value: it, or what stands for it. */
+/** Returns the message for a ready value: the value itself, or its stub. */
 export function messageOf(
   entry: ObjectEntry,
   { value, away }: Extract<Outcome, { ok: true }>,

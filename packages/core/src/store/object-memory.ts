@@ -1,10 +1,13 @@
 /**
- * How much memory the big values of this runtime take, and which of them go to disk when it is too much.
+ * Counts the memory of this runtime's big values, and moves some of them to disk when it is too
+ * much.
  *
- * Values of which a part is 64 KiB or more are counted, each piece of memory once. Above 80 % of the budget those unused for longest are written
- * to disk in the background and let go; above all of it, before anything else happens. They come back when they are used. Garbage is collected
- * first: what nobody holds needs no disk. What was moved away while somebody still looks at it stays in memory as long as he does, and is
- * found there again. A value with memory of the user's own stays where it is.
+ * A value with a part of 64 KiB or more counts, each piece of memory once. Above 80 % of the budget
+ * the least recently used values are written to disk in the background and released. Above the
+ * whole budget that happens synchronously. Values return when they are used. Garbage is collected
+ * first, because unreferenced values need no disk. A value that is still being read while it moves
+ * away stays in memory for its reader, and is found there again. A value with the user's own shared
+ * memory stays in place.
  */
 import { isBig } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
@@ -22,30 +25,30 @@ import type { Away, ObjectEntry } from "./object-entry.ts";
 import { DiskFull, type Extent, type SpillFiles } from "./spill-files.ts";
 import { partsOf, type Remains, remainsOf, valueOf } from "./value-parts.ts";
 
-/** Of one runtime. */
+/** The object memory of one runtime. */
 export interface ObjectStats {
-  /** Big values that it keeps, in memory or on disk. */
+  /** The number of its big values, in memory or on disk. */
   readonly objects: number;
   readonly bytesInMemory: number;
   readonly bytesSpilled: number;
-  /** Shared memory that it sees: kept, looked at by somebody, or dropped and not collected yet. */
+  /** The shared memory that it sees: kept, being read, or dropped and not yet collected. */
   readonly bytesSeen: number;
-  /** How often a value was let go from memory, and how often one was brought back. */
+  /** The number of values that left memory, and of those that were brought back. */
   readonly spills: number;
   readonly restores: number;
 }
 
-/** Spilling starts here and goes on to the low mark, so that values leave in groups. */
+/** Spilling starts at the high mark and goes on to the low mark, so that values leave in groups. */
 const highMark = 0.8;
 const lowMark = 0.7;
 
-/** As Ray fuses small values: files of 100 MB. */
+/** Ray fuses small values into files of 100 MB. */
 const fileBytes: number = 100 * 1000 * 1000;
 
-/** Less garbage than this is not worth looking for. */
+/** Less garbage than this is not worth a collection. */
 const leastGarbage: number = 8 * 1024 * 1024;
 
-/** Memory that values share is counted once. */
+/** Memory that several values share counts once. */
 interface Piece {
   readonly byteLength: number;
   keepers: number;
@@ -55,7 +58,7 @@ class Kept {
   readonly entry: WeakRef<ObjectEntry>;
   readonly pieces: readonly Piece[];
   readonly byteLength: number;
-  /** Its copy on disk, once there is one: values do not change, so it is written once. */
+  /** Its copy on disk. Values do not change, so it is written once. */
   extent: Extent | undefined = undefined;
   isAway = false;
   bringing: Promise<void> | undefined = undefined;
@@ -67,7 +70,7 @@ class Kept {
   }
 }
 
-/** Memory that is found again as long as somebody looks at it. */
+/** Memory that can be found again as long as somebody reads it. */
 class WeakPart {
   readonly #memory: WeakRef<ArrayBufferLike>;
   readonly #offset: number;
@@ -90,7 +93,7 @@ export interface ObjectMemoryParts {
   readonly budget: Budget;
   readonly files: SpillFiles;
   readonly describe: (error: Error) => FailureData;
-  /** In development mode. */
+  /** Present in development mode. */
   readonly immutability?: ImmutabilityCheck | undefined;
 }
 
@@ -101,9 +104,9 @@ export class ObjectMemory {
   readonly #immutability: ImmutabilityCheck | undefined;
   readonly #kept: WeakMap<ObjectEntry, Kept> = new WeakMap();
   readonly #pieces: WeakMap<ArrayBufferLike, Piece> = new WeakMap();
-  /** In memory, the one unused for longest first. */
+  /** Values in memory, the least recently used first. */
   readonly #order: Set<Kept> = new Set();
-  /** Entries whose values must stay: somebody is about to look at them. */
+  /** Entries whose values must stay because they are about to be read. */
   readonly #pinned: Map<ObjectEntry, number> = new Map();
   readonly #dropped: FinalizationRegistry<Kept>;
   #round: Promise<void> | undefined;
@@ -134,7 +137,7 @@ export class ObjectMemory {
     };
   }
 
-  /** Those of this runtime that are in memory. */
+  /** Yields the values of this runtime that are in memory. */
   *inMemory(): Iterable<{ readonly entry: ObjectEntry; readonly byteLength: number }> {
     for (const { entry: weak, byteLength } of this.#order) {
       const entry = weak.deref();
@@ -142,7 +145,7 @@ export class ObjectMemory {
     }
   }
 
-  /** In memory, of all threads of this process. */
+  /** The bytes in memory, of all threads of this process. */
   get bytesOfProcess(): number {
     return this.#budget.used;
   }
@@ -150,7 +153,8 @@ export class ObjectMemory {
   /**
    * Counts the value of an entry, if it is big, and makes room for it.
    *
-   * @throws ObjectStoreFullError, OutOfDiskError if it `mustFit` and there is no room to be made; it is not counted then
+   * @throws ObjectStoreFullError, OutOfDiskError if it `mustFit` and no room can be made; the value
+   * is not counted then
    */
   keep(entry: ObjectEntry, mustFit: boolean): void {
     const value = entry.outcome?.ok === true ? entry.outcome.value : undefined;
@@ -168,19 +172,22 @@ export class ObjectMemory {
     else this.#relieve();
   }
 
-  /** In development mode: what is wrong with the value of an entry that is about to be looked at. */
+  /** Returns, in development mode, the error of a changed value that is about to be read. */
   mutationOf(entry: ObjectEntry): Error | undefined {
     return this.#immutability?.check(entry);
   }
 
-  /** It was looked at just now. */
+  /** Records that the value was just read. */
   used(entry: ObjectEntry): void {
     const kept = this.#kept.get(entry);
     if (kept === undefined || !this.#order.delete(kept)) return;
     this.#order.add(kept);
   }
 
-  /** Brings the values that are away; they stay in memory while `then` looks at them. Those that do not come back have failed. */
+  /**
+   * Brings values that are away and keeps them in memory while `then` reads them. Entries whose
+   * values do not return have failed.
+   */
   async bring(entries: readonly ObjectEntry[], then: () => void): Promise<void> {
     for (const entry of entries) this.#pinned.set(entry, (this.#pinned.get(entry) ?? 0) + 1);
     try {
@@ -196,7 +203,7 @@ export class ObjectMemory {
     }
   }
 
-  /** Nothing is written any more when this resolves; what is in memory stays there. */
+  /** Resolves when no write is under way any more; values in memory stay there. */
   async close(): Promise<void> {
     this.#isOpen = false;
     await this.#round;
@@ -233,7 +240,7 @@ export class ObjectMemory {
     this.#budget.add(change);
   }
 
-  /** Its entry is gone: nobody can ask for it any more. */
+  /** Forgets a value whose entry is gone: nobody can ask for it. */
   #forget(kept: Kept): void {
     if (this.#order.has(kept)) this.#leave(kept);
     if (kept.isAway) this.#bytesSpilled -= kept.byteLength;
@@ -247,7 +254,7 @@ export class ObjectMemory {
     return this.#isOpen && this.#budget.used > this.#budget.limitBytes * highMark;
   }
 
-  /** Spills in the background, if there is reason to. */
+  /** Spills in the background, if the memory is above the high mark. */
   #relieve(): void {
     if (!this.#isHigh || this.#round !== undefined) return;
     this.#round = this.#spillRound().finally(() => (this.#round = undefined));
@@ -279,14 +286,14 @@ export class ObjectMemory {
     }
   }
 
-  /** The budget is used up: the caller waits until there is room. */
+  /** Makes room synchronously, because the budget is used up. */
   #makeRoom(entry: ObjectEntry, newest: Kept, mustFit: boolean): void {
     for (const kept of this.#order) {
       if (!this.#isHigh) return;
       if (kept.extent !== undefined) this.#moveAway(kept, false);
     }
     if (this.#collect()) {
-      // Their finalizers come later; what they would do is done now.
+      // Their finalizers run later; this does their work now.
       for (const kept of this.#order) if (kept.entry.deref() === undefined) this.#leave(kept);
     }
     while (this.#isHigh) {
@@ -315,7 +322,7 @@ export class ObjectMemory {
     return true;
   }
 
-  /** Those unused for longest, as many as it takes, or as go into one file. */
+  /** Returns the least recently used values: as many as are necessary, or as fit into one file. */
   #victims(): Kept[] {
     const victims: Kept[] = [];
     const surplus = this.#budget.used - this.#budget.limitBytes * lowMark;
@@ -337,12 +344,15 @@ export class ObjectMemory {
 
   #written(kept: Kept, extent: Extent | undefined): void {
     if (extent === undefined) return;
-    // Written twice, or for nobody: one copy is enough.
+    // The value was written twice, or its entry is gone: this copy is not needed.
     if (kept.extent !== undefined || kept.entry.deref() === undefined) this.#files.release(extent);
     else kept.extent = extent;
   }
 
-  /** @param weakly the memory is found again as long as somebody looks at it; a WeakRef holds it for the rest of this turn */
+  /**
+   * @param weakly whether a reader's memory can be found again; a WeakRef keeps it alive for the
+   * rest of this turn
+   */
   #moveAway(kept: Kept, weakly: boolean): boolean {
     const entry = kept.entry.deref();
     const outcome = entry?.outcome;
@@ -403,7 +413,7 @@ export class ObjectMemory {
   }
 }
 
-/** What can be said of a failure to write. */
+/** Translates a failed write into the user's error. */
 function fullError(error: unknown, label: string, byteLength: number): Error {
   const options = { cause: error };
   if (error instanceof DiskFull) {
@@ -417,7 +427,7 @@ export function awayOf(entry: ObjectEntry): Away | undefined {
   return entry.outcome?.ok === true ? entry.outcome.away : undefined;
 }
 
-/** For a turn of the event loop, and not longer than the process lives. */
+/** Waits for a turn of the event loop without keeping the process alive. */
 function turn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve).unref());
 }

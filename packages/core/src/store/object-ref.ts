@@ -1,7 +1,8 @@
 /**
- * What a user holds of a value that is somewhere, or not yet anywhere.
+ * A user's reference to a value that is elsewhere, or not made yet.
  *
- * It is not thenable: an async function may return one without awaiting it. Only this package makes them and looks inside.
+ * It is not thenable: an async function may return one without awaiting it. Only this package makes
+ * refs and reads them.
  */
 import { inspect } from "node:util";
 import { refuseJson } from "../shared/text/no-json.ts";
@@ -10,10 +11,13 @@ import type { ObjectEntry } from "./object-entry.ts";
 
 let read: (ref: ObjectRef) => ObjectEntry;
 
-/** A reference to a value of type `T`. Pass it to a remote call in place of a `T`, or give it to `get` and `wait`. */
+/**
+ * A reference to a value of type `T`. Pass it to a remote call in place of a `T`, or give it to
+ * `get` and `wait`.
+ */
 export class ObjectRef<out T = unknown> {
   readonly #entry: ObjectEntry;
-  /** Carries the type only; never set. */
+  /** Carries the type only; it is never set. */
   declare protected readonly valueType: T;
 
   /** @internal Users get refs from `remote()` and `put`. */
@@ -39,12 +43,16 @@ export function entryOf(ref: ObjectRef): ObjectEntry {
   return read(ref);
 }
 
-/** For whoever is about to use it. @throws SessionEndedError for one of a session that has ended */
+/**
+ * Returns the entry of a ref that is about to be used.
+ *
+ * @throws SessionEndedError when its session has ended
+ */
 export function liveEntryOf(ref: ObjectRef): ObjectEntry {
   return live(read(ref));
 }
 
-/** @throws SessionEndedError for one of a session that has ended */
+/** @throws SessionEndedError when its session has ended */
 export function live(entry: ObjectEntry): ObjectEntry {
   if (!entry.isStale) return entry;
   throw new SessionEndedError(
@@ -52,7 +60,8 @@ export function live(entry: ObjectEntry): ObjectEntry {
   );
 }
 
-// Printed with its state; defined here because a computed class member has no declared type.
+// Shows the state when printed. A computed class member would have no declared type, so it is
+// defined here.
 Object.defineProperty(ObjectRef.prototype, inspect.custom, {
   value(this: ObjectRef): string {
     const entry = entryOf(this);

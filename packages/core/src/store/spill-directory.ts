@@ -1,7 +1,9 @@
 /**
- * The directory of one session's spill files: its name, and what was left by sessions whose process was killed.
+ * The directory of one session's spill files: its name, and the leftovers of sessions whose process
+ * was killed.
  *
- * The name says which process it belongs to, and in which machine or container: a process number says nothing elsewhere. Made by the first file.
+ * The name contains the process id, and the machine or container in which that id is valid. The
+ * first file creates the directory.
  */
 import { createHash } from "node:crypto";
 import { readlinkSync, rmSync } from "node:fs";
@@ -12,12 +14,15 @@ import { newId } from "../shared/ids.ts";
 
 const prefix = "rayling-spill";
 
-/** A name below `root` that no other session has. */
+/** Returns a path below `root` that no other session has. */
 export function spillDirectoryIn(root: string): string {
   return join(root, [prefix, place(), process.pid, newId("job").slice(4)].join("-"));
 }
 
-/** Removes what sessions of dead processes left in `root`. Never fails: what cannot be removed is left to its owner. */
+/**
+ * Removes the leftovers of dead processes in `root`. Never fails: files that cannot be removed are
+ * left to their owner.
+ */
 export async function removeLeftovers(root: string): Promise<void> {
   const names = await readdir(root).catch(() => []);
   const ours = `${prefix}-${place()}-`;
@@ -32,7 +37,7 @@ export async function removeLeftovers(root: string): Promise<void> {
   }
 }
 
-/** Removes the files of one writer, which is gone. */
+/** Removes the files of one writer that is gone. */
 export async function removeFilesOf(writer: string, directory: string): Promise<void> {
   const names = await readdir(directory).catch(() => []);
   const files = names.filter((name) => name.startsWith(`${writer}-`));
@@ -43,18 +48,18 @@ export async function removeDirectory(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
 }
 
-/** At the end of a process that did not shut down. */
+/** Removes a directory at the end of a process that did not shut down. */
 export function removeDirectoryNow(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** Processes that see each other's numbers have this in common. */
+/** Returns a name that processes share if they see each other's process ids. */
 function place(): string {
   let processes = "";
   try {
     processes = readlinkSync("/proc/self/ns/pid");
   } catch {
-    // Only Linux has it, and only there do containers share a disk and not their process numbers.
+    // Only Linux has it, and only there do containers share a disk but not process ids.
     processes = process.platform;
   }
   return createHash("sha256").update(`${hostname()} ${processes}`).digest("hex").slice(0, 8);

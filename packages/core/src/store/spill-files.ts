@@ -1,15 +1,16 @@
 /**
- * The files that values are moved to: several values in one, because a file each costs thirty times as much for small ones (measured: 100 MB in
- * values of 64 KiB, 1.0 s against 0.03 s).
+ * Files of spilled values. Several values share one file, because a file for each is thirty times
+ * slower for small ones (measured: 100 MB in values of 64 KiB, 1.0 s against 0.03 s).
  *
- * Files are written once and never changed. One goes when the last value in it was released, so a file of 100 MB may stay for one small value.
- * The directory is made when the first file is; who ends the session removes it.
+ * Files are written once and never changed. A file is removed when its last value is released, so
+ * 100 MB may stay for one small value. The first file creates the directory; the end of the session
+ * removes it.
  */
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, unlink, writevSync } from "node:fs";
 import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Where in which file a value lies. */
+/** The place of a value in a file. */
 export interface Extent {
   readonly file: SpillFile;
   readonly offset: number;
@@ -18,7 +19,7 @@ export interface Extent {
 
 interface SpillFile {
   readonly path: string;
-  /** Values in it that are still wanted. */
+  /** The number of values in it that are still in use. */
   values: number;
 }
 
@@ -32,10 +33,10 @@ export class DiskFull extends Error {
   }
 }
 
-/** Ray's figure: a machine whose disk is full to the brim serves nobody. */
+/** Ray's limit: a machine with a completely full disk is of no use. */
 const fullestDisk = 0.95;
 
-/** Below the least IOV_MAX that is common, 1,024. */
+/** Below the smallest common IOV_MAX, 1,024. */
 const piecesPerWrite = 512;
 
 /** Linux reads at most 2 GiB at once. */
@@ -52,7 +53,11 @@ export class SpillFiles {
     this.#prefix = prefix;
   }
 
-  /** Writes values, each a list of pieces, into one file. @throws DiskFull, or what the file system says */
+  /**
+   * Writes values, each a list of pieces, into one file.
+   *
+   * @throws DiskFull, or the error of the file system
+   */
   async write(values: readonly (readonly Uint8Array[])[]): Promise<Extent[]> {
     const path = this.#nextPath();
     try {
@@ -71,7 +76,9 @@ export class SpillFiles {
     return extentsIn(path, values);
   }
 
-  /** The same without giving up the thread: for who cannot go on before there is room. */
+  /**
+   * Writes like `write`, but synchronously, for a caller that cannot go on before there is room.
+   */
   writeSync(values: readonly (readonly Uint8Array[])[]): Extent[] {
     const path = this.#nextPath();
     try {
@@ -93,7 +100,11 @@ export class SpillFiles {
     return extentsIn(path, values);
   }
 
-  /** Fills `pieces`, which have the lengths that were written. @throws what the file system says, or that the file is too short */
+  /**
+   * Fills `pieces`, which have the written lengths.
+   *
+   * @throws the error of the file system, or an error that the file is too short
+   */
   async read({ file, offset }: Extent, pieces: readonly Uint8Array[]): Promise<void> {
     const handle = await open(file.path, "r");
     try {
@@ -114,7 +125,7 @@ export class SpillFiles {
 
   release({ file }: Extent): void {
     file.values -= 1;
-    // One that cannot be removed now goes with the directory.
+    // A file that cannot be removed now goes with the directory.
     if (file.values === 0) unlink(file.path, () => undefined);
   }
 
@@ -160,7 +171,7 @@ async function writeAll(file: FileHandle, pieces: readonly Uint8Array[]): Promis
   while (rest.length > 0) rest = behind(rest, (await file.writev([...rest])).bytesWritten);
 }
 
-/** What is left of `pieces` when `written` bytes of them are written: a write may be short. */
+/** Returns the rest of `pieces` after `written` bytes: a write may be short. */
 function behind(pieces: readonly Uint8Array[], written: number): readonly Uint8Array[] {
   let left = written;
   for (const [index, piece] of pieces.entries()) {

@@ -1,29 +1,35 @@
 /**
- * The objects that cross the border of this runtime: those of ours that others hold, and those of others that we hold.
+ * The objects that cross the border of this runtime: its own objects that others hold, and objects
+ * of others that it holds.
  *
- * A ledger per exported object counts references by holder. A reference in a message belongs to a holder "in flight to" its receiver
- * until that claims or declines it; it goes with the receiver if that dies first. Channels have no order among each other, so a claim may come before the export it claims: counts may be
- * negative for a while, and an object is let go only when every count is zero.
- * What is lost with a way to an owner that lives must leave counts too high, never too low: a claim that is lost leaves the reference "in flight" it was to
- * take over; and a borrower that has passed a reference on, which is a count of somebody else's that may be lost, does not release its own any more.
- * Such counts end with the life of their holder.
- * Explicit claims and releases drive it; the FinalizationRegistry only tells when a borrowed entry is gone.
+ * A ledger per exported object counts references by holder. A reference in a message belongs to a
+ * holder "in flight to" its receiver until the receiver claims or declines it; if the receiver dies
+ * first, the reference goes with it. Channels have no order among each other, so a claim may arrive
+ * before the export that it claims. Counts may be negative for a while, and an object is released
+ * only when every count is zero.
+ *
+ * Messages that are lost with a channel to a living owner may leave counts too high, never too low.
+ * A lost claim leaves the reference "in flight". A borrower that has passed a reference on relies
+ * on a count that may be lost, so it no longer releases its own. Such counts end with their holder.
+ *
+ * Explicit claims and releases drive the ledger; the FinalizationRegistry only reports that a
+ * borrowed entry is gone.
  */
 import { type DeathCause, ownerDeath } from "../shared/errors.ts";
 import { ObjectEntry } from "./object-entry.ts";
 
-/** References that are on their way to a runtime and not claimed by it yet. */
+/** Returns the holder of references that are on their way to a runtime and not claimed yet. */
 function inFlightTo(peerId: string): string {
   return `in flight to ${peerId}`;
 }
 
-/** The runtime that holds, or is to. */
+/** Returns the runtime that holds a reference, or will. */
 export function peerOf(holder: string): string {
   const flight = inFlightTo("");
   return holder.startsWith(flight) ? holder.slice(flight.length) : holder;
 }
 
-/** How the store speaks to the owners of what it borrows. */
+/** The store's messages to the owners of borrowed objects. */
 export interface StoreLink {
   /** Changes the count of `holder` at the owner of the object. */
   changeReference(owner: string, objectId: string, holder: string, change: number): void;
@@ -40,7 +46,7 @@ interface Borrowed {
   readonly owner: string;
   readonly objectId: string;
   units: number;
-  /** How many ways to its owner had been lost when it was first passed on to somebody else. */
+  /** The number of channels to the owner that were lost before the ref was first passed on. */
   passedOnAfter: number | undefined;
 }
 
@@ -54,7 +60,7 @@ export class Store {
     { readonly entry: WeakRef<ObjectEntry>; readonly units: Borrowed }
   > = new Map();
   readonly #dropped: FinalizationRegistry<Borrowed>;
-  /** How many ways to each owner that lives, with what was said on them. */
+  /** The number of channels to each living owner that were lost with their last messages. */
   readonly #lostWays: Map<string, number> = new Map();
 
   constructor(id: string, link: StoreLink) {
@@ -69,12 +75,12 @@ export class Store {
     });
   }
 
-  /** How many of our objects others hold: for tests of leaks and for statistics. */
+  /** The number of own objects that others hold, for leak tests and statistics. */
   get exportedCount(): number {
     return this.#exported.size;
   }
 
-  /** How many objects of others are held here, or were until the collector last ran. */
+  /** The number of borrowed objects that are held here, or were until the collector last ran. */
   get borrowedCount(): number {
     return this.#borrowed.size;
   }
@@ -83,29 +89,29 @@ export class Store {
     return new ObjectEntry(this.id, this.#sequence++, label);
   }
 
-  /** A ref to `entry` leaves in a message. */
+  /** Records that a ref to `entry` leaves in a message. */
   exportReference(entry: ObjectEntry, peerId: string): void {
     const holder = inFlightTo(peerId);
     if (entry.owner === this.id) return this.#pin(entry.id, entry, holder, 1);
     const borrowed = this.#borrowed.get(entry.id);
-    // The owner itself has its own, whatever it hears.
+    // The owner always has its own objects, whatever messages are lost.
     if (borrowed !== undefined && peerId !== entry.owner) {
       borrowed.units.passedOnAfter ??= this.#lostWays.get(entry.owner) ?? 0;
     }
     this.#link.changeReference(entry.owner, entry.id, holder, 1);
   }
 
-  /** A way to an owner of what we hold is lost, and the owner may live: what we told it last may not have arrived. */
+  /** A channel to a living owner is lost: its last messages may not have arrived. */
   wayLost(owner: string): void {
     this.#lostWays.set(owner, (this.#lostWays.get(owner) ?? 0) + 1);
   }
 
-  /** Its owner may not know for whom we hold it, too. */
+  /** Whether the owner may lack the count of a runtime that got the ref from here. */
   #mayBeMissed({ owner, passedOnAfter }: Borrowed): boolean {
     return passedOnAfter !== undefined && passedOnAfter < (this.#lostWays.get(owner) ?? 0);
   }
 
-  /** A ref came out of a message: it is ours to hold and to release. */
+  /** Takes over a ref that came out of a message: this runtime holds and releases it. */
   importReference(owner: string, sequence: number, label: string): ObjectEntry {
     const objectId = `${owner}:${sequence}`;
     if (owner === this.id) {
@@ -129,7 +135,7 @@ export class Store {
     return living;
   }
 
-  /** A ref came in a message that nobody looks at: it is on its way to us no more. */
+  /** Declines a ref in a message that nobody reads: it is no longer in flight. */
   declineReference(owner: string, sequence: number): void {
     const objectId = `${owner}:${sequence}`;
     const holder = inFlightTo(this.id);
@@ -137,7 +143,7 @@ export class Store {
     else this.#link.changeReference(owner, objectId, holder, -1);
   }
 
-  /** A holder, or the way to it, changed its count of one of our objects. Returns whether anybody holds that. */
+  /** Changes a holder's count of an own object. Returns whether the object is exported. */
   changeReference(objectId: string, holder: string, change: number): boolean {
     const exported = this.#exported.get(objectId);
     if (exported === undefined) return false;
@@ -145,24 +151,24 @@ export class Store {
     return true;
   }
 
-  /** Our objects that others hold or are about to, and who. */
+  /** Yields own objects that others hold, or soon will, and their holders. */
   *held(): Iterable<{ readonly entry: ObjectEntry; readonly holders: ReadonlySet<string> }> {
     for (const { entry, holders } of this.#exported.values()) {
       yield { entry, holders: new Set([...holders.keys()].map(peerOf)) };
     }
   }
 
-  /** Somebody else's object that we hold. */
+  /** Returns a borrowed object that is held here. */
   borrowed(objectId: string): ObjectEntry | undefined {
     return this.#borrowed.get(objectId)?.entry.deref();
   }
 
-  /** One of our objects, for a peer that asks for its value. */
+  /** Returns an own object, for a peer that asks for its value. */
   exported(objectId: string): ObjectEntry | undefined {
     return this.#exported.get(objectId)?.entry;
   }
 
-  /** A peer is dead: what it held it holds no more, and what we borrowed from it fails. */
+  /** Handles the death of a peer: its references end, and objects borrowed from it fail. */
   dropHolder(
     holder: string,
     cause: DeathCause,

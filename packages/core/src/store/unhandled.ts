@@ -1,20 +1,22 @@
 /**
- * Failures that nobody looked at: told as a warning when the last reference to the object is gone, or when the runtime ends.
+ * Failures that nobody saw: a warning reports them when the last reference to the object is gone,
+ * or when the runtime ends.
  *
- * Only objects that failed are watched, and only from their failure until somebody looks: values cost nothing. As in Ray, what user code threw and
- * the crash of a worker count; the death of an actor and a cancellation are known to whoever caused them. Whoever passes a ref on as an argument has
- * looked: the failure goes on as that call's own. RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns it off.
+ * Only failed objects are watched, from their failure until it is seen: values cost nothing. As in
+ * Ray, user errors and crashes of workers count; the death of an actor and a cancellation do not,
+ * because their causer knows them. A ref that is passed on as an argument counts as seen: the
+ * failure goes on as that call's own. RAYLING_IGNORE_UNHANDLED_ERRORS=1 turns the warnings off.
  */
 import type { FailureData } from "../protocol/failure.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { warn } from "../shared/text/warning.ts";
 
-/** More are counted, not kept: this many messages are enough to see what is wrong. */
+/** Further failures are only counted: this many messages suffice. */
 const maxKept = 1000;
 
 interface Unhandled {
   readonly registry: FinalizationRegistry<Failed>;
-  /** Of living objects. */
+  /** Failures of living objects. */
   readonly kept: Set<Failed>;
 }
 
@@ -32,7 +34,7 @@ const unhandled: Unhandled = threadSlot("unhandled", () => {
   };
 });
 
-/** The failure of one object, which counts as looked at when it is read. */
+/** The failure of one object, which counts as seen when it is read. */
 export class SeenFailure {
   readonly #failure: FailureData;
   #isSeen = false;
@@ -50,13 +52,13 @@ export class SeenFailure {
     return this.#failure;
   }
 
-  /** Reading this is not looking at it. */
+  /** Returns a summary without marking the failure as seen. */
   get summary(): { readonly name: string; readonly message: string } {
     const { name, message } = this.#failure;
     return { name, message };
   }
 
-  /** Tells of it when `entry` is gone, unless it was read before. */
+  /** Warns when `entry` is gone, unless the failure was read before. */
   watch(entry: object, label: string): void {
     const { site, name } = this.#failure;
     const counts = site !== undefined || name === "WorkerCrashedError";
@@ -68,7 +70,7 @@ export class SeenFailure {
   }
 }
 
-/** The runtime ends: nobody will look any more. */
+/** Warns of all unseen failures at the end of the runtime. */
 export function tellUnhandled(): void {
   const failed = [...unhandled.kept];
   unhandled.kept.clear();

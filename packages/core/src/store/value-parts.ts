@@ -1,18 +1,21 @@
-/** A value taken apart: its big memory, which can go elsewhere, and what remains of it, from which it is put together again. */
+/**
+ * Takes a value apart into its big memory, which can go elsewhere, and the rest, and puts it
+ * together again.
+ */
 import { compact, type Encoded } from "../protocol/codec.ts";
 import { outOfBandBytes } from "../protocol/values/encodable.ts";
 
-/** All of a value but its big memory. */
+/** A value without its big memory. */
 export interface Remains {
   readonly bytes: Uint8Array;
   readonly referenceCount: number;
   readonly references: readonly object[] | undefined;
-  /** Of the body, if that is big, and of the buffers, in order. */
+  /** The sizes of the body, if that is big, and of the buffers, in order. */
   readonly sizes: readonly number[];
   readonly hasBody: boolean;
 }
 
-/** The big memory of a value, in order: its body, if that is big, and its buffers. */
+/** Returns the big memory of a value in order: its body, if that is big, and its buffers. */
 export function partsOf(value: Encoded): Uint8Array[] {
   const buffers = value.buffers.map((buffer) => new Uint8Array(buffer));
   return hasBigBody(value) ? [value.bytes.subarray(value.start, value.end), ...buffers] : buffers;
@@ -27,7 +30,7 @@ export function remainsOf(value: Encoded): Remains {
   return { bytes: bytes.subarray(start, end), referenceCount, references, sizes, hasBody };
 }
 
-/** @param parts of the sizes that it had, each in memory of its own where it is a buffer */
+/** @param parts the big memory in the original sizes; each buffer has memory of its own */
 export function valueOf(remains: Remains, parts: readonly Uint8Array[]): Encoded {
   const { referenceCount, references, hasBody } = remains;
   const buffers = (hasBody ? parts.slice(1) : parts).map(
