@@ -1,7 +1,8 @@
 /**
- * The two control contracts between a driver and a host, spoken through comlink: low-rate, typed, never used for calls.
+ * The two control contracts between a driver and a host, spoken through comlink: low-rate, typed,
+ * never used for calls.
  *
- * Everything that crosses is plain data: values are detached from the packer's memory, causes carry no live errors.
+ * All data is plain: values are detached from the packer's memory, and causes carry no live errors.
  */
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
@@ -36,14 +37,14 @@ import type { CodeRoot } from "../shared/code-roots.ts";
 import type { Credentials } from "../transport/tls/credentials.ts";
 import type { Address, NetworkSettings } from "../transport/address.ts";
 
-/** What every host is told about itself. */
+/** Facts that every host gets about itself. */
 export interface HostIdentity {
   readonly hostId: string;
   /** The node that it belongs to. */
   readonly nodeId: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
   readonly driverId: string;
-  /** Everything between an init and its shutdown is one job. */
+  /** All work between an init and its shutdown is one job. */
   readonly jobId: string;
   readonly namespace: string;
   readonly inside: InsideSettings;
@@ -51,15 +52,15 @@ export interface HostIdentity {
   readonly program: Program;
 }
 
-/** The driver's program, as its modules see it: they see the same in a host (host/program.ts). */
+/** The driver's program, as modules see it there and in a host (host/code/program.ts). */
 export interface Program {
   readonly argv: readonly string[];
   readonly title: string;
-  /** Its files hold tests of Node's runner, which are its own. */
+  /** Whether its files contain tests of Node's runner, which only the driver runs. */
   readonly isTest: boolean;
 }
 
-/** What a host thread is started with. */
+/** The settings of a host thread. */
 export interface ThreadSettings extends HostIdentity {
   readonly data: MessagePort;
   /** The driver calls the host here. */
@@ -69,13 +70,15 @@ export interface ThreadSettings extends HostIdentity {
   readonly objectStore: ObjectStoreShare;
 }
 
-/** How much a host tells of what happens in it. */
+/** How much a host reports about itself. */
 export interface InsideSettings {
-  /** A `get` or `wait` that waits for longer says why; 0: never. */
+  /** A `get` or `wait` that takes longer than this, in ms, logs its reason; 0: never. */
   readonly stuckWarningMs: number;
-  /** What it writes is shown by the driver, with who wrote it; false: nowhere; "raw": as it is. */
+  /**
+   * The driver shows its output with the name of the writer; false: not at all; "raw": unchanged.
+   */
   readonly logToDriver: boolean | "raw";
-  /** Notes what happens to each call. */
+  /** Whether each call is recorded. */
   readonly taskEvents: boolean;
 }
 
@@ -83,63 +86,71 @@ export interface InsideSettings {
 export interface ObjectStoreShare {
   readonly budget: BudgetShare;
   readonly spillDirectory: string;
-  /** Values are watched for changes. */
+  /** Whether values are watched for changes. */
   readonly isDevelopment: boolean;
 }
 
-/** With both ends. */
+/** A range of ports, both ends included. */
 export interface PortRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** What a host process is started with (host/settings.ts). */
+/** The settings of a host process (host/settings.ts). */
 export interface ProcessSettings extends HostIdentity {
-  /** Where it can be dialled. On a path, its channels to the driver are files that it inherits; on a port, the driver dials them. */
+  /**
+   * Its listening address. On a path, its channels to the driver are inherited files; on a port,
+   * the driver dials them.
+   */
   readonly door: Address;
-  /** What others dial in place of the host that the door listens on. */
+  /** The host name that others dial, if it differs from the listening one. */
   readonly publicHost?: string;
-  /** It takes the first of these that is free. */
+  /** The host takes the first free port of these. */
   readonly ports?: PortRange;
-  /** Where the driver's code is, if it was brought here. */
+  /** The places of the driver's code, if it was copied to this machine. */
   readonly codeRoots?: readonly CodeRoot[];
-  /** Bytes of big values that it keeps in memory: a process has a budget of its own. */
+  /** The bytes of big values that it keeps in memory: a process has a budget of its own. */
   readonly objectStoreMemory: number;
   readonly spillDirectory: string;
-  /** Values are watched for changes. */
+  /** Whether values are watched for changes. */
   readonly isDevelopment: boolean;
 }
 
-/** Files of a host process: its session with the driver, and the control of both; of one that is dialled, a line to the agent that started it. Its settings come first. */
+/**
+ * Files of a host process: its session with the driver, and their control channel. For a dialled
+ * host the control file leads to the agent that started it. The settings come first on it.
+ */
 export const inherited = { data: 3, control: 4 } as const;
 
-/** The ways by which a driver dials its own channels to a host of another machine. */
+/** The names of the channels that a driver dials to a host of another machine. */
 export const dialled = { data: "data", control: "control" } as const;
 
-/** How one of two hosts comes to a channel to the other. */
+/** The means by which two hosts open a channel to each other. */
 export type Way =
-  /** Between threads. */
+  /** A port between threads. */
   | { readonly kind: "port"; readonly port: MessagePort }
   | { readonly kind: "dial"; readonly address: Address }
-  /** The other one dials, and names the request. */
+  /** The other host dials, and names the request. */
   | { readonly kind: "incoming" };
 
 export interface CreateRequest {
-  /** What calls to this life of the actor are addressed to. */
+  /** The address of calls to this incarnation of the actor. */
   readonly target: string;
   readonly key: RemoteKey;
   readonly info: ActorInfo;
   readonly name: string | undefined;
   readonly namespace: string;
-  /** How often the actor was restarted before. */
+  /** The number of earlier restarts of the actor. */
   readonly incarnation: number;
-  /** Others live in the same host. */
+  /** Whether other actors live in the same host. */
   readonly isShared: boolean;
   readonly args: StartArguments;
   readonly assignment: Assignment;
 }
 
-/** A failed creation tells which part failed: the module, or the constructor. */
+/**
+ * The result of a creation. A failure names the part that failed: the module, or the constructor.
+ */
 export type CreateResult = { readonly ok: true } | FailedCreation;
 
 export interface FailedCreation {
@@ -159,41 +170,47 @@ export interface HostStats {
   }[];
   readonly exportedObjects: number;
   readonly objects: ObjectStats;
-  /** Calls and tasks that it made and that have no answer yet. */
+  /** Calls and tasks of this host that have no answer yet. */
   readonly outstandingCalls: number;
 }
 
-/** Driver to host. */
+/** The calls of a driver to a host. */
 export interface HostControl {
   /** Makes actors of one module, which is loaded first. */
   create(requests: readonly CreateRequest[]): Promise<readonly CreateResult[]>;
-  /** Resolves when the driver knows of every actor that was created here before: handles may be quicker than that. */
+  /**
+   * Resolves when the driver knows every actor that was created here before; handles may travel
+   * faster than that.
+   */
   registered(): Promise<void>;
-  /** A signal among the arguments of the constructor of an actor is aborted. */
+  /** Aborts a signal among the arguments of an actor's constructor. */
   abortSignal(target: string, index: number, reason: Encoded): void;
-  /** Ends an actor when what runs in it has ended; `exited` follows. If it is "drained", its next life gets what it has not begun. */
+  /**
+   * Ends an actor when its running calls have ended; `exited` follows. If the cause is "drained",
+   * its next incarnation gets the calls that it has not begun.
+   */
   terminate(target: string, cause: CauseData): void;
-  /** Ends actors at once and leaves the others; what they were called for is answered "gone". */
+  /** Ends actors at once and leaves the others; their calls are answered "gone". */
   discard(targets: readonly string[]): void;
-  /** Another host wants a channel to this one, by this way. Resolves when it is open. */
+  /** Opens a channel for another host that asks for it. Resolves when it is open. */
   accept(peerId: string, way: Way, wayId: string): Promise<void>;
-  /** Where other hosts may dial this one; it listens from then on. */
+  /** Returns the address at which other hosts may dial this one; it listens from then on. */
   address(): Promise<Address>;
   stats(): HostStats;
   view(): RuntimeView;
-  /** Those of these ids, and what is known here that they need. */
+  /** Returns the nodes with these ids, and the local nodes that they depend on. */
   waitNodes(ids: readonly string[]): Promise<readonly WaitNode[]>;
-  /** That wait waits for itself: it rejects, or it is only told of. */
+  /** Reports that a wait is part of a cycle: it rejects, or only warns. */
   foundCycle(waitNodeId: string, steps: readonly string[], rejects: boolean): void;
-  /** What was noted since it was asked last. */
+  /** Returns the records since the last report. */
   report(): HostReport;
-  /** What this host shows where TLS is spoken, and whom it believes, from now on. */
+  /** Replaces the TLS credentials of this host. */
   renew(credentials: Credentials): void;
-  /** Sends what is ready; the driver ends the host when this has answered. */
+  /** Sends ready messages; the driver ends the host when this has answered. */
   stop(): Promise<void>;
 }
 
-/** Host to driver: the Directory in plain data. */
+/** The calls of a host to its driver: the Directory in plain data. */
 export interface DriverControl {
   register(spec: ActorSpec): Registration;
   start(actorId: string, args: StartArguments): void;
@@ -214,21 +231,24 @@ export interface DriverControl {
   ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
   kill(info: ActorInfo, noRestart: boolean): Promise<void>;
   outOfScope(actorId: string): void;
-  /** An actor of this host ends for good when what runs has ended; nothing starts in it any more. */
+  /**
+   * An actor of this host ends for good when its running calls have ended; no further call starts
+   * in it.
+   */
   exiting(actorId: string, incarnation: number, cause: CauseData): void;
   /** An actor of this host has ended by itself. */
   exited(actorId: string, incarnation: number, cause: CauseData): void;
   endWorker(hostId: string): Promise<void>;
-  /** @param wayId names the request, for a way that the other host opens */
+  /** @param wayId names the request, for a channel that the other host opens */
   connect(fromHostId: string, toHostId: string, wayId: string): Promise<Way>;
   /** Resolves when that host is known to be gone. */
   death(hostId: string): Promise<CauseData>;
   state(query: StateQuery): Promise<StateAnswer>;
   timeline(): Promise<readonly TraceEvent[]>;
   metricsText(): Promise<string>;
-  /** What the host has noted. */
+  /** Takes the records of a host. */
   reported(report: HostReport): void;
-  /** Tasks of that host that may wait for themselves, by their ids as nodes. */
+  /** Reports tasks of that host that may be part of a cycle, by their node ids. */
   suspect(taskNodeIds: readonly string[]): void;
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
   whyWaiting(demand: Demand): Promise<string | undefined>;
@@ -247,15 +267,15 @@ export interface DriverControl {
   groups(): readonly GroupInfo[];
 }
 
-/** What a host says to its launcher besides. */
+/** Further calls of a host to its launcher. */
 export interface LauncherControl extends DriverControl {
-  /** It has started: from now on, what ends it is not its settings. */
+  /** The host has started: from now on, an early end is not caused by its settings. */
   ready(): void;
-  /** A process is about to end, because of this; of a thread, its launcher hears by itself. */
+  /** A process is about to end for that reason; the launcher of a thread sees its end itself. */
   dying(cause: CauseData): void;
 }
 
-/** A copy that structured clone can carry: only its own bytes, no live refs. */
+/** Returns a copy for structured clone: only its own bytes, and no live refs. */
 export function detach(encoded: Encoded): Encoded {
   const { bytes, start, end } = encoded;
   const detached = { ...encoded, references: undefined };

@@ -1,8 +1,9 @@
 /**
- * The runtime of a host, whatever it runs in: its caller, its actors, its tasks, the control that the driver has of it.
+ * The runtime of a host, in a thread or a process: its caller, its actors, its tasks, and the
+ * driver's control of it.
  *
- * Composition only: what the parts do is in their files. A thread and a process differ in how they
- * come to their channels and in how they end, which their entry points give in as the wiring.
+ * This file is composition only. The entry points of threads and processes differ in their channels
+ * and in how they end, and pass both in as the wiring.
  */
 import type { Remote } from "comlink";
 import { Call } from "../caller/calls/call.ts";
@@ -47,22 +48,22 @@ import { DirectChannels } from "./ways/direct-channels.ts";
 export interface HostWiring {
   readonly identity: HostIdentity;
   readonly driver: Remote<DriverControl>;
-  /** The channel to the driver; `explain` resolves when the driver is known to be gone. */
+  /** Returns the channel to the driver; `explain` resolves when the driver is known to be gone. */
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
-  /** Where other hosts can dial it, if they are to. */
+  /** Makes the listener for other hosts, if they may dial this one. */
   readonly door?: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
   readonly objectStore: {
     readonly budget: Budget;
     readonly spillDirectory: string;
     readonly isDevelopment: boolean;
   };
-  /** Big results stay here: no memory is shared with those who called. */
+  /** Whether big results stay here because no memory is shared with the callers. */
   readonly keepsResults: boolean;
-  /** The runtime ends because of this error, which nobody caught. */
+  /** Called with an uncaught error that ends the runtime. */
   readonly onFatal?: (error: unknown) => void;
 }
 
-/** The host of this thread or process. Returns the control that the driver is to have of it. */
+/** Starts the host of this thread or process. Returns the driver's control of it. */
 export function startHost(wiring: HostWiring): HostControl {
   const { identity, objectStore } = wiring;
   takeProgram(identity.program);
@@ -70,17 +71,17 @@ export function startHost(wiring: HostWiring): HostControl {
   guardDriverCode(wiring.onFatal);
   warnOfServers();
   const host = new HostRuntime(wiring, new Loader());
-  // Answers that are ready leave before the host does, whatever ends it.
+  // Ready answers leave before the host ends, whatever ends it.
   process.on("exit", () => host.lastWords());
   setCurrentCaller(host.caller, identity.namespace);
-  // A host that cannot talk to its driver has no session any more, and soon ends.
+  // A host without its driver has no session, and soon ends.
   void host.ended.then(({ message }) =>
     host.caller.end({ kind: "shutdown", message: `its driver has ended: ${message}` }),
   );
   return host.control;
 }
 
-/** What makes a host, and nothing of the thread that it is in. */
+/** The parts of a host that do not depend on its thread. */
 export class HostRuntime {
   readonly control: HostControl;
   readonly caller: Caller;
@@ -97,10 +98,10 @@ export class HostRuntime {
   readonly #pending: PendingArguments;
   readonly #actors: HostedActors;
   readonly #tasks: HostedTasks;
-  /** It ends soon, and starts nothing more. */
+  /** Whether the host ends soon and starts no more calls. */
   #isLeaving = false;
 
-  /** @param loader finds what actors and tasks run */
+  /** @param loader finds the classes and functions of actors and tasks */
   constructor(wiring: HostWiring, loader: Pick<Loader, "find">) {
     const { identity, driver } = wiring;
     const { hostId, driverId } = identity;
@@ -118,7 +119,7 @@ export class HostRuntime {
     });
     const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
     this.#reporter = new Reporter(events, (report) => {
-      // A driver that cannot be told anything is ending, and this host with it.
+      // A driver that cannot be reached is ending, and this host with it.
       void driver.reported(report).catch(() => undefined);
     });
     const waiting = new Waiting(() => this.#tasks.look());
@@ -146,7 +147,7 @@ export class HostRuntime {
     this.control = this.#newControl();
   }
 
-  /** Sends what is ready, at once: the host is about to end. */
+  /** Sends ready messages at once: the host is about to end. */
   lastWords(): void {
     this.#reporter.flush();
     this.caller.objects.handOver(this.caller.sessions.open);
@@ -222,7 +223,7 @@ export class HostRuntime {
   #onCall(call: CallMessage, session: Session): void {
     const { target } = call.route;
     const instance = this.#actors.get(target);
-    // An actor that is not here is not waited for.
+    // Calls for an unknown actor do not wait for their arguments.
     const isHere = target === taskTarget || instance !== undefined;
     if (isHere && (call.dependencies.length > 0 || !this.#pending.isEmpty)) {
       if (this.#pending.takes(call, session, instance?.info.isOrdered ?? false)) return;
@@ -231,7 +232,7 @@ export class HostRuntime {
   }
 
   #run(call: CallMessage, session: Session): void {
-    // Its caller has heard that it never began.
+    // The caller has learned that the call never began.
     if (this.#isLeaving) return;
     const { target } = call.route;
     if (target === taskTarget) {
@@ -239,7 +240,7 @@ export class HostRuntime {
     }
     const instance = this.#actors.get(target);
     if (instance !== undefined) return instance.receive(call, session);
-    // It was here, or the way to it is out of date: the directory knows what became of it.
+    // The actor was here, or the route to it is out of date: the directory knows its fate.
     session.answer({ kind: "absent", id: call.id });
   }
 
@@ -270,8 +271,8 @@ export class HostRuntime {
 }
 
 /**
- * Whether somebody may wait for that task. Every cycle goes through a place in an actor that another
- * call waits for, or through an actor that is not created.
+ * Whether another call may wait for that task. Every cycle goes through a place in an actor that
+ * another call waits for, or through an actor that is not created.
  */
 function isAwaited(task: TaskScope, waitables: readonly Waitable[]): boolean {
   const { actor } = task;

@@ -1,13 +1,15 @@
 /**
- * What a module gets in a host that imports `node:test`: its tests are the driver's. Node would run them again in each worker that loads the file for its classes.
+ * Replaces `node:test` for modules in a host: its tests are the driver's. Node would run them again
+ * in each worker that loads the file for its classes.
  *
- * Hosts of drivers that test load this in the place of `node:test` (host/test-files.ts); what starts no test is Node's own.
+ * Hosts of drivers that run tests load it (host/code/test-files.ts); functions that start no test
+ * are Node's own.
  */
 import type nodeTest from "node:test";
 
 const real: typeof nodeTest = process.getBuiltinModule("node:test");
 
-/** For a test, a suite or a hook. */
+/** Replaces a test, a suite or a hook. */
 const nothing = (): Promise<void> => Promise.resolve();
 const variants = { skip: nothing, todo: nothing, only: nothing, expectFailure: nothing };
 
@@ -41,5 +43,5 @@ export {
   test,
 };
 export default all;
-/** What `require` gives. */
+/** The exports that `require` returns. */
 export { all as "module.exports" };

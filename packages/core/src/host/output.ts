@@ -1,8 +1,10 @@
 /**
- * What code in a host writes to stdout and stderr, with who wrote it: so that the driver can show it.
+ * Sends the output of code in a host, with the name of its writer, to the driver for display.
  *
- * Every write is passed on at once, by a way that the end of the host does not cut: what was written before `process.exit` arrives. It is known by
- * context who writes, so that actors which share a host are told apart. Output past `process.stdout` (of native code, of children) has no name.
+ * Every write is passed on at once, over a channel that the end of the host does not cut: output
+ * before `process.exit` arrives. The async context identifies the writer, so that actors in one
+ * host are told apart. Output past `process.stdout` (of native code, of child processes) has no
+ * name.
  */
 import { writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
@@ -11,13 +13,13 @@ import { shortId } from "../shared/ids.ts";
 
 export type OutputStream = "stdout" | "stderr";
 
-/** Takes text as it is written: parts of lines, too. */
+/** Takes text as it is written, including parts of lines. */
 export type OutputSink = (stream: OutputStream, owner: string, text: string) => void;
 
-/** What a host thread posts to its driver for each write. */
+/** The message of a host thread to its driver for each write. */
 export type OutputMessage = readonly ["output", OutputStream, string, string];
 
-/** From now on all that is written in this thread goes to `sink`. */
+/** Sends all output of this thread to `sink` from now on. */
 export function redirectOutput(sink: OutputSink): void {
   for (const stream of ["stdout", "stderr"] as const) {
     const decoder = new StringDecoder("utf8");
@@ -36,7 +38,7 @@ export function redirectOutput(sink: OutputSink): void {
   }
 }
 
-/** The actor or task that writes; "" for what belongs to none. */
+/** Returns the actor or task that writes; "" for other code. */
 function ownerName(): string {
   const task = currentTask();
   if (task === undefined) return "";
@@ -49,13 +51,13 @@ function ownerName(): string {
 const begin = "\u001E";
 const end = "\u001F";
 
-/** Puts who writes before each line, for ways that carry text and nothing else. */
+/** Marks each line with its writer, for pipes that carry only text. */
 export class LineMarker {
   #isLineStart = true;
   #owner = "";
 
   mark(owner: string, text: string): string {
-    // Two who write to one line at the same time get a line each.
+    // Two writers of one line get a line each.
     const split = this.#isLineStart || owner === this.#owner ? "" : "\n";
     if (split !== "") this.#isLineStart = true;
     this.#owner = owner;
@@ -67,7 +69,7 @@ export class LineMarker {
   }
 }
 
-/** The line and who wrote it. */
+/** Returns the line and its writer. */
 export function readMark(line: string): { readonly owner: string; readonly text: string } {
   const close = line.startsWith(begin) ? line.indexOf(end) : -1;
   return close < 0
@@ -75,18 +77,19 @@ export function readMark(line: string): { readonly owner: string; readonly text:
     : { owner: line.slice(1, close), text: line.slice(close + 1) };
 }
 
-/** How long the end of a process waits for a driver that reads slowly. */
+/** The end of a process waits this long for a driver that reads slowly, in ms. */
 const lastWordsMs = 2000;
 
-/** A full pipe is tried again after this time. */
+/** The pause before another write to a full pipe, in ms. */
 const retryMs = 2;
 
 /**
- * Writes to a file of this process at once, and keeps what does not go: a pipe takes a few hundred lines, and Node forgets the rest when the process exits.
+ * Writes to a file of this process at once, and keeps the rest: a pipe takes a few hundred lines,
+ * and Node drops the others when the process exits.
  */
 export class PipeWriter {
   readonly #fd: number;
-  /** Of what is being written. */
+  /** The unwritten rest of the current text. */
   #rest: Buffer = Buffer.alloc(0);
   readonly #waiting: string[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -102,7 +105,7 @@ export class PipeWriter {
     else if (this.#timer === undefined) this.#send();
   }
 
-  /** The process ends: waits until all is written, but not for ever. */
+  /** Waits at the end of the process until all is written, within a limit. */
   end(): void {
     this.#isEnding = true;
     const until = performance.now() + lastWordsMs;
@@ -115,7 +118,7 @@ export class PipeWriter {
     if (!this.#try()) this.#timer = setTimeout(() => this.#send(), retryMs).unref();
   }
 
-  /** Whether nothing is left. */
+  /** Writes what fits. Returns whether nothing is left. */
   #try(): boolean {
     try {
       while (this.#rest.length > 0 || this.#waiting.length > 0) {
@@ -124,7 +127,7 @@ export class PipeWriter {
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EAGAIN") return false;
-      // Nobody reads it any more.
+      // The pipe has no reader any more.
       this.#rest = Buffer.alloc(0);
       this.#waiting.length = 0;
     }

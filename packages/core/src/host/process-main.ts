@@ -1,9 +1,10 @@
 /**
  * Entry point of a host process.
  *
- * Its channels to the driver are sockets that it inherits, or, if the driver is on another machine, connections to its door. It lives as long as the
- * control channel: a driver that is gone, however it went, takes it along (a process that is too busy to notice is ended by the guard, runtime/guard.ts, or
- * by its agent). What was answered before it ends leaves with it.
+ * Its channels to the driver are inherited sockets, or, if the driver is on another machine,
+ * connections to its listener. It lives as long as the control channel: a driver that is gone, for
+ * whatever reason, takes it along. A process that is too busy to notice is ended by the guard
+ * (runtime/launch/guard.ts) or by its agent. Ready answers leave before it ends.
  */
 import { writeSync } from "node:fs";
 import { expose, wrap } from "comlink";
@@ -22,18 +23,18 @@ import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
 
-/** How this process and its driver talk. */
+/** The channels between this process and its driver. */
 interface Lines {
   readonly control: Channel;
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
   readonly door: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
-  /** Tells the agent, too: what is said to the driver may not leave any more. */
+  /** Reports the cause to the agent, too: a message to the driver may no longer leave. */
   readonly dying?: (cause: CauseData) => void;
 }
 
-/** One of its own for whoever asks: those who wait for a promise live as long as it does. */
+/** Returns a new promise on each call: the reactions of a promise live as long as it does. */
 const never = (): Promise<DeathCause> => new Promise(() => undefined);
-// Who started it and is gone already wants nothing of it.
+// The process that started it is already gone and needs nothing of it.
 const settings = readSettings() ?? process.exit(0);
 process.title = `rayling ${settings.hostId}`;
 setCodeRoots(settings.codeRoots ?? []);
@@ -54,7 +55,7 @@ if (settings.inside.logToDriver === true) {
 const lines = "path" in settings.door.place ? inheritedLines() : await dialledLines();
 const { control } = lines;
 void control.closed.then(({ kind, message }) => {
-  // Else its agent finds a process that ended well, and nobody knows why.
+  // Without this message its agent sees a clean exit, without a reason.
   if (kind === "unreachable") {
     lines.dying?.({ kind, message: `its host lost the way to the driver: ${message}` });
   }
@@ -101,7 +102,7 @@ function inheritedLines(): Lines {
   };
 }
 
-/** Tells the agent where it can be dialled, and waits for the driver. */
+/** Reports the listening address to the agent, and waits for the driver. */
 async function dialledLines(): Promise<Lines> {
   const { hostId, driverId, network, door: address, publicHost, ports } = settings;
   let known: Pick<HostListenerParts, "death" | "onChannel"> | undefined;
@@ -112,7 +113,7 @@ async function dialledLines(): Promise<Lines> {
     ...(publicHost === undefined ? {} : { publicHost }),
     ...(ports === undefined ? {} : { ports }),
     network,
-    // Nobody can say that the driver is gone; its silence does.
+    // Nobody can report that the driver is gone; its silence does.
     death: (peerId) => (peerId === driverId || known === undefined ? never() : known.death(peerId)),
     onChannel: (peerId, channel) => {
       if (known === undefined) early.push([peerId, channel]);
@@ -138,12 +139,13 @@ async function dialledLines(): Promise<Lines> {
       try {
         writeSync(inherited.control, `${JSON.stringify({ dying: cause })}\n`);
       } catch {
-        // Its cause is how it ended, then.
+        // The cause is then the way the process ended.
       }
     },
     door: (parts) => {
       known = parts;
-      // When the host is made, which asks for its door in the middle of it.
+      // The host asks for its listener while it is being made, so early channels are delivered
+      // afterwards.
       queueMicrotask(() => {
         for (const [peerId, channel] of early) parts.onChannel(peerId, channel);
       });

@@ -1,4 +1,6 @@
-/** The Directory as a host sees it: every question goes to the driver over the control port. */
+/**
+ * The Directory of a host: every query goes to the driver over the control port.
+ */
 import type { Remote } from "comlink";
 import type { Encoded } from "../protocol/codec.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
@@ -17,7 +19,7 @@ export function remoteDirectory(
   onExport: (values: readonly Encoded[]) => void,
 ): RemoteDirectory {
   const registrations = new Set<Promise<void>>();
-  // A driver that cannot be told anything is ending, and this host with it.
+  // A driver that cannot be reached is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
   return {
     register(spec) {

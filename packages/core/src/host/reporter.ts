@@ -1,7 +1,7 @@
 /**
- * Tells the driver what was noted in this host: a second after the first thing, and when it is asked.
+ * Reports the records of this host to the driver: a second after the first one, and on request.
  *
- * No timer runs while there is nothing to tell, and none keeps the host alive.
+ * No timer runs while there is nothing to report, and none keeps the host alive.
  */
 import { type Metrics, threadMetrics } from "../inside/metrics.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
@@ -22,12 +22,12 @@ export class Reporter {
     this.#metrics.whenDirty(() => this.#arm());
   }
 
-  /** What was not told yet. */
+  /** Removes and returns the records that were not reported yet. */
   take(): HostReport {
     return { events: this.#events?.take() ?? [], metrics: this.#metrics.take() };
   }
 
-  /** The host ends. */
+  /** Reports at once, because the host ends. */
   flush(): void {
     if (this.#timer === undefined) return;
     clearTimeout(this.#timer);

@@ -1,8 +1,10 @@
 /**
- * How a host process is told what it is started with: over the socket of its control, which it inherits, before anything else is said there. A host that is
- * dialled, which needs that socket for nothing else, is told of new certificates there, too.
+ * Passes the settings to a host process over its inherited control socket, before any other message
+ * there. A dialled host, which does not need that socket otherwise, also gets new certificates over
+ * it.
  *
- * Not by its environment or arguments: whoever is the same user reads those, what it starts inherits them, and they hold 128 KiB. Here is a key, and tokens.
+ * The settings do not go by environment or arguments: other processes of the user can read those,
+ * child processes inherit them, and they hold only 128 KiB. The settings contain a key and tokens.
  */
 import { readSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
@@ -19,7 +21,7 @@ export function writeCredentials(control: Writable, credentials: Credentials): v
   write(control, credentials);
 }
 
-/** Calls back with each that comes. */
+/** Calls back with each renewed set of credentials. */
 export function readCredentialsFrom(
   control: Readable,
   onCredentials: (credentials: Credentials) => void,
@@ -44,14 +46,14 @@ function write(control: Writable, value: object): void {
   control.write(Buffer.concat([length, text]));
 }
 
-/** Waits for all of it; undefined if whoever started this process is gone. */
+/** Waits for all of the settings; undefined if the process that started this one is gone. */
 export function readSettings(fd: number = inherited.control): ProcessSettings | undefined {
   const length = readExactly(fd, lengthBytes)?.readUInt32LE();
   const text = length === undefined ? undefined : readExactly(fd, length);
   return text === undefined ? undefined : (JSON.parse(text.toString()) as ProcessSettings);
 }
 
-/** No more than that: what follows is read by others. */
+/** Reads exactly `length` bytes: others read the data behind them. */
 function readExactly(fd: number, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length);
   for (let at = 0; at < length;) {

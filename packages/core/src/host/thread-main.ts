@@ -1,5 +1,5 @@
 /**
- * Entry point of a host thread: a host whose channels are the ports it was started with.
+ * Entry point of a host thread: a host whose channels are the ports of its settings.
  *
  * Owner, with runtime/launch/launch-thread.ts, of worker_threads' Worker side.
  */
@@ -33,5 +33,5 @@ const control = startHost({
 });
 expose(control, portEndpoint(settings.control));
 void driver.ready();
-// The control port keeps the thread alive; nothing else needs to.
+// The control port keeps the thread alive; nothing else has to.
 parentPort?.unref();

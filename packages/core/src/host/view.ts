@@ -1,4 +1,6 @@
-/** What a host knows of the calls that have arrived in it, for the state API. */
+/**
+ * A host's view of the calls that have arrived in it, for the state API.
+ */
 import type { Caller } from "../caller/caller.ts";
 import { maxViewed, viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import type { TaskScope } from "../caller/waits/task-scope.ts";

@@ -1,7 +1,9 @@
 /**
- * What a host knows of who waits for whom: its executions, which run or stand in the queue of an actor, and what they wait for.
+ * A host's part of the wait graph: its executions, which run or stand in the queue of an actor, and
+ * their waits.
  *
- * An execution is stuck only if all that it waits for is, and nothing else in this host could wake its code.
+ * An execution is stuck only if all of its waits are, and nothing else in this host could wake its
+ * code.
  */
 import { warn } from "../shared/text/warning.ts";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,14 +17,17 @@ import { Execution } from "./calls/execution.ts";
 import type { Idleness } from "./calls/idleness.ts";
 import { Instance } from "./calls/instance.ts";
 
-/** What this host does itself because of a message, such as a look at what comes next, is over by then. */
+/**
+ * Work that this host does itself because of a message, such as starting the next call, is over
+ * after this time, in ms.
+ */
 const settleMs = 2;
 
 export function taskNodeId(caller: Caller, { taskId }: TaskScope): string {
   return nodeId("task", caller.id, taskId);
 }
 
-/** Those of these ids, with what is here that they need. */
+/** Returns the nodes with these ids, and the local nodes that they depend on. */
 export async function waitNodesOf(
   caller: Caller,
   idleness: Idleness,
@@ -45,7 +50,7 @@ export async function waitNodesOf(
     const free = { ...freeNode(id), name };
     if (execution.isQueued) return void known.add(queued(id, name, execution) ?? free);
     const waits = waitsOf(caller, execution);
-    // Who called it, or created its actor, may end by hand what it waits for.
+    // The caller, or the creator of the actor, may abort the wait through a signal.
     const { actor } = execution;
     const hasSignals =
       execution.hasSignals || (actor instanceof Instance && actor.signals.isConnected);
@@ -63,7 +68,7 @@ export async function waitNodesOf(
     const running = [...executions.values()].filter(
       (other) => !other.isQueued && instance.sharesPlaces(other, execution),
     );
-    // One that is answered already may hold a place, too.
+    // A call that is already answered may still hold a place.
     if (!isOpen || running.length < limit) return undefined;
     const { className, actorId } = instance.info;
     const times = limit === 1 ? "1 call" : `${limit} calls`;
@@ -73,7 +78,7 @@ export async function waitNodesOf(
   }
 }
 
-/** Ends that wait, or tells of it once; it may have ended meanwhile. */
+/** Ends that wait, or warns of it once; it may have ended meanwhile. */
 export function foundCycle(
   caller: Caller,
   id: string,
@@ -84,7 +89,7 @@ export function foundCycle(
   for (const wait of caller.stuck.waits()) {
     if (`${wait.id}` !== key || wait.task === undefined) continue;
     const error = new DeadlockError(wait.what, wait.task.taskId, wait.task.taskName, steps);
-    // Where it was found says nothing; who waits adds where that is.
+    // The stack of the detection says nothing; the waiter adds its own place.
     error.stack = `${error.name}: ${error.message}`;
     if (rejects) return wait.stop?.(error);
     if (!wait.isTold) warn(error.message);
@@ -93,7 +98,7 @@ export function foundCycle(
   }
 }
 
-/** By their ids. */
+/** Returns the executions by their ids. */
 function executionsOf(caller: Caller): ReadonlyMap<string, Execution> {
   const found = new Map<string, Execution>();
   for (const session of caller.sessions.open) {

@@ -1,9 +1,11 @@
 /**
- * A call that is under way in this host and did not end in the turn in which it started: queued, awaiting, or streaming.
+ * A call in this host that did not end in the turn in which it started: it is queued, awaits
+ * something, or streams.
  *
- * It answers once: with its value, its failure, or that it was cancelled. Cancelled, it aborts its signal and stops what its code waits for; the user's
- * promise goes on until it ends by itself, and keeps its place until then: in the actor, which answers at once, or, of a task, on the worker, which answers
- * only when it is free (those who wait for the task have not waited for that).
+ * It answers once: with its value, its failure, or "cancelled". A cancellation aborts its signal
+ * and interrupts its waits. The user's promise goes on until it settles and keeps its place until
+ * then: in an actor, which answers the cancellation at once, or, for a task, on the worker, which
+ * answers only when it is free.
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.ts";
@@ -17,16 +19,16 @@ import { clockMs } from "../../shared/clock.ts";
 import { type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
 import { countSignals, ReceivedSignals } from "./received-signals.ts";
 
-/** What is known of a call without its arguments: the user's code may keep them, its execution does not. */
+/** A call without its arguments: the user's code may keep them, and its execution does not. */
 export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
 
-/** What runs calls: an actor, or the task runner. */
+/** The runner of calls: an actor, or the task runner. */
 export interface ExecutionSite {
   readonly caller: Caller;
   readonly actor: ActorScope | undefined;
   readonly assignment: Assignment;
   functionName(call: CallHead): string;
-  /** One that waited in its mailbox has its answer, and will not run. */
+  /** Called when a call in the mailbox has its answer and will not run. */
   withdrawn?(execution: Execution): void;
 }
 
@@ -39,22 +41,24 @@ export class Execution implements Running, TaskScope, CallHead {
   #controller: AbortController | undefined;
   #isAnswered = false;
   #isCancelled = false;
-  /** What its code waits for, made when needed. */
+  /** The waits of its code, made when needed. */
   #waits: Set<Stop> | undefined;
   #isToInterrupt = false;
-  /** It ended its actor, and so has no value. */
+  /** Whether it ended its actor, and so has no value. */
   #exits = false;
-  /** How many items of a stream its consumer has taken. */
+  /** The number of stream items that its consumer has taken. */
   #taken = 0;
-  /** It takes no more: nothing that is made from now on is of use to anybody, and the items before stay what they are. */
+  /**
+   * Whether the consumer of its stream has left: further items are useless, and earlier ones stay.
+   */
   #isLeft = false;
   #wake: (() => void) | undefined;
-  /** That came among its arguments, made when needed. */
+  /** The AbortSignals among its arguments, made when needed. */
   #signals: ReceivedSignals | undefined;
   readonly #signalCount: number;
-  /** While it waits in a mailbox: what it is to run. */
+  /** The call to run, while it waits in a mailbox. */
   queued: CallMessage | undefined;
-  /** When it began and had its arguments, where that is noted. */
+  /** When it began, and when its arguments were decoded, if events are recorded. */
   #startMs = 0;
   #decodedMs = 0;
 
@@ -103,12 +107,12 @@ export class Execution implements Running, TaskScope, CallHead {
     return this.#isAnswered;
   }
 
-  /** Whether anything that it makes is of use to anybody. */
+  /** Whether any further output is of use. */
   get isWanted(): boolean {
     return !this.#isAnswered && !this.#isCancelled && !this.#isLeft;
   }
 
-  /** The consumer of its items has left it. */
+  /** Whether the consumer of its items has left. */
   get isLeft(): boolean {
     return this.#isLeft;
   }
@@ -138,7 +142,7 @@ export class Execution implements Running, TaskScope, CallHead {
     return this.#reason();
   }
 
-  /** Its code has come to its end. */
+  /** Called when its code has ended. */
   ended(): void {
     if (this.#isCancelled) this.answerWith("cancelled");
   }
@@ -158,7 +162,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.#wake?.();
   }
 
-  /** Those among its arguments; connected until it is answered. */
+  /** The AbortSignals among its arguments, which stay connected until it is answered. */
   get signals(): ReceivedSignals {
     this.#signals ??= new ReceivedSignals(this.#site.caller.values.codec, this.#signalCount);
     return this.#signals;
@@ -177,7 +181,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.#wake?.();
   }
 
-  /** Waits until an item of that index may be made. Returns whether anybody wants it. */
+  /** Waits until the item at that index may be made. Returns whether it is still wanted. */
   async wanted(index: number): Promise<boolean> {
     const ahead = this.route.shape?.ahead ?? unlimitedItems;
     const isOver = (): boolean => this.#isCancelled || this.#isLeft || !this.session.isOpen;
@@ -210,20 +214,20 @@ export class Execution implements Running, TaskScope, CallHead {
     this.session.answer({ kind, id: this.id });
   }
 
-  /** Its actor was ended: the answer is "gone", and what goes on is told to stop. */
+  /** Answers "gone", because its actor was ended, and stops the running code. */
   discard(): void {
     this.answerWith("gone");
     this.#isCancelled = true;
     this.#stop();
   }
 
-  /** It runs, and began at that time; its arguments are decoded now. */
+  /** Records the start time of the call; its arguments are decoded now. */
   begun(startMs: number): void {
     this.#startMs = startMs;
     this.#decodedMs = clockMs();
   }
 
-  /** Everybody who may be waiting in it hears that it is to end. */
+  /** Interrupts everything that waits inside the call. */
   #stop(): void {
     this.#controller?.abort(this.#reason());
     this.#wake?.();
@@ -247,7 +251,7 @@ export class Execution implements Running, TaskScope, CallHead {
     this.#signals?.end();
     this.session.calls.untrack(this.id);
     if (this.queued === undefined) return;
-    // Its arguments are no part of its peer's credit any more.
+    // Its arguments no longer count towards its peer's credit.
     this.queued = undefined;
     this.#site.withdrawn?.(this);
   }
@@ -321,7 +325,7 @@ function severalOf(value: unknown, count: number, label: string): readonly unkno
   );
 }
 
-/** What ran, from when to when. */
+/** Records a call with its start and end. */
 export function noteExecution(
   events: TaskEvents,
   {

@@ -1,4 +1,6 @@
-/** The actors of a host: those that run in it, and those that are being created. */
+/**
+ * The actors of a host: the running ones, and those that are being created.
+ */
 import type { Remote } from "comlink";
 import type { Caller } from "../../caller/caller.ts";
 import { type CauseData, causeFromData, causeToData } from "../../protocol/cause.ts";
@@ -23,7 +25,7 @@ export interface HostedActorsParts {
   readonly caller: Caller;
   readonly driver: Remote<DriverControl>;
   readonly idleness: Idleness;
-  /** Finds what actors run. */
+  /** Finds the classes of actors. */
   readonly loader: Pick<Loader, "find">;
 }
 
@@ -44,7 +46,7 @@ export class HostedActors {
     return this.#instances.get(target);
   }
 
-  /** How many calls it runs at once; undefined: it is not here. */
+  /** Returns how many calls an actor runs at once; undefined when it is not here. */
   concurrencyOf(target: string): number | undefined {
     const info = this.#instances.get(target)?.info;
     return info === undefined ? undefined : totalConcurrency(info);
@@ -71,7 +73,7 @@ export class HostedActors {
       const isUnknown = error instanceof RemoteNotRegisteredError;
       return this.#failed(isUnknown ? "not-registered" : "load-failed", error);
     }
-    // It was ended while its module was loaded.
+    // The actor was ended while its module loaded.
     if (!this.#creating.delete(target)) {
       decline();
       return { ok: true };
@@ -97,7 +99,7 @@ export class HostedActors {
       idleness,
       signalCount: countSignals(dependencies),
       findFunction: (functionKey) => loader.find(functionKey),
-      // A driver that cannot be told is ending, and this host with it.
+      // A driver that cannot be reached is ending, and this host with it.
       onExiting: (cause) => {
         void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
       },
@@ -119,19 +121,21 @@ export class HostedActors {
     return { ok: false, kind, failure };
   }
 
-  /** A signal among the arguments of a constructor is aborted. */
+  /** Aborts a signal among the arguments of a constructor. */
   abortSignal(target: string, index: number, reason: Encoded): void {
     const instance = this.#instances.get(target);
     if (instance === undefined) this.#parts.caller.values.decline(reason);
     else instance.signals.aborted(index, reason);
   }
 
-  /** Its calls in the queue end; the hook runs when what runs has ended. */
+  /**
+   * Ends an actor: queued calls are answered, and the hook runs when the running calls have ended.
+   */
   terminate(target: string, cause: CauseData): void {
     this.#instances.get(target)?.exit(causeFromData(cause));
   }
 
-  /** They are gone, whatever they do. */
+  /** Drops actors at once, whatever they do. */
   discard(targets: readonly string[]): void {
     for (const target of targets) {
       this.#creating.delete(target);

@@ -1,4 +1,6 @@
-/** The tasks of a worker. While all of them wait for others, its CPU is lent. */
+/**
+ * The tasks of a worker. While all of them wait for others, its CPU is lent.
+ */
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Waiting } from "../../caller/waits/waiting.ts";
 import type { Idleness } from "./idleness.ts";
@@ -7,9 +9,9 @@ import type { RunningTasks } from "./task-runner.ts";
 export interface HostedTasksParts {
   readonly waiting: Waiting;
   readonly idleness: Idleness;
-  /** Whether a task waits for its arguments to be brought. */
+  /** Whether a task waits for the values of its arguments. */
   readonly awaitsArguments: () => boolean;
-  /** Hears whether the worker is blocked, when that changes. */
+  /** Called when the worker becomes blocked, or stops being blocked. */
   readonly onBlocked: (isBlocked: boolean) => void;
 }
 
@@ -37,11 +39,11 @@ export class HostedTasks implements RunningTasks {
   ended(task: TaskScope): void {
     this.#parts.idleness.ended(1);
     this.#running.delete(task);
-    // What it left waiting does not count for the next one.
+    // Waits that an earlier task left behind do not count for the next one.
     this.look();
   }
 
-  /** Tells whether it is blocked, if that has changed. */
+  /** Reports a change of the blocked state. */
   look(): void {
     const isBlocked = this.#waits();
     if (isBlocked === this.#isBlocked) return;

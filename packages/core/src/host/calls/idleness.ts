@@ -1,11 +1,18 @@
 /**
- * Whether nothing but a message of the runtime can wake the calls that run in this host, so far as can be seen: no timer, no socket, no file and no child is there that was
- * not before they began. What was there before (the heartbeat of an actor, its server, a timer that another call left) is taken to have nothing to do with them.
+ * Decides whether only a message of the runtime can wake the running calls of this host, as far as
+ * visible: no timer, socket, file or child process exists that did not exist before the calls
+ * began. Earlier ones (the heartbeat of an actor, its server, a timer of another call) are assumed
+ * to be unrelated.
  *
- * Where calls overlap, as they do in a thread that actors share, the resources of all of them count. Looked at before code of a call runs while none does, at most once in `freshMs` (0.2 us each). What is unreferenced is not seen, nor is work of the thread pool.
+ * Where calls overlap, as in a thread that actors share, the resources of all of them count. The
+ * look happens before the code of a call runs while no other call does, at most once in `freshMs`
+ * (0.2 us each). Unreferenced resources and work of the thread pool are not visible.
  */
 
-/** What is left behind within it counts as part of the next call, so that nothing is proved of that. */
+/**
+ * Leftovers of a call within this time, in ms, count as part of the next one, so that nothing is
+ * proved by them.
+ */
 const freshMs = 1;
 
 export class Idleness {
@@ -13,7 +20,7 @@ export class Idleness {
   #lookedMs: number = Number.NEGATIVE_INFINITY;
   #running = 0;
 
-  /** Code of a call, a task or a constructor is about to run. */
+  /** Looks at the resources, before the code of a call, a task or a constructor runs. */
   look(): void {
     if (this.#running > 0) return;
     const now = performance.now();
@@ -22,12 +29,12 @@ export class Idleness {
     this.#before = counts();
   }
 
-  /** A call goes on. */
+  /** Records that a call goes on. */
   begun(): void {
     this.#running += 1;
   }
 
-  /** So many have come to their ends. */
+  /** Records that calls have ended. */
   ended(count: number): void {
     this.#running -= count;
   }

@@ -1,10 +1,11 @@
 /**
  * One living actor: the user's object, its mailbox and its concurrency.
  *
- * Calls start in order of arrival, at most `limit` of a concurrency group at a time (1 for a sync actor). A method that returns a thenable or a
- * stream holds its place until that settles; any other is answered at once. Only public methods of the class can be called: not fields, not the
- * constructor. Once it exits, nothing starts: what waits is answered "gone", or "absent" if it goes on elsewhere; what runs may end, then the shutdown
- * hook runs.
+ * Calls start in order of arrival, at most `limit` of a concurrency group at a time (1 for a sync
+ * actor). A method that returns a thenable or a stream holds its place until that settles; any
+ * other is answered at once. Only public methods of the class can be called: not fields, not the
+ * constructor. Once the actor exits, no call starts: queued calls are answered "gone", or "absent"
+ * if the actor goes on elsewhere. Running calls may end, and then the shutdown hook runs.
  */
 import type { Caller } from "../../caller/caller.ts";
 import {
@@ -40,7 +41,7 @@ import type { Idleness } from "./idleness.ts";
 import { countSignals, ReceivedSignals } from "./received-signals.ts";
 import { runStream } from "./streaming.ts";
 
-/** What the host tells an actor about itself. */
+/** The settings that the host gives an actor. */
 export interface InstanceSettings {
   readonly info: ActorInfo;
   readonly name: string | undefined;
@@ -49,26 +50,35 @@ export interface InstanceSettings {
   readonly assignment: Assignment;
   readonly caller: Caller;
   readonly idleness: Idleness;
-  /** AbortSignals among the arguments of its constructor. */
+  /** The number of AbortSignals among the arguments of its constructor. */
   readonly signalCount: number;
   readonly findFunction: (key: RemoteKey) => Promise<unknown>;
-  /** Others live in the same host, so that it must be able to end alone. */
+  /** Whether other actors live in this host, so that it must be able to end alone. */
   readonly isShared: boolean;
-  /** It ends by itself and for good when what runs has ended, which may take long. */
+  /**
+   * Called when the actor ends by itself and for good as soon as its running calls have ended,
+   * which may take long.
+   */
   readonly onExiting: (cause: DeathCause) => void;
-  /** It has ended by itself, and its hook has run. */
+  /** Called when the actor has ended by itself and its hook has run. */
   readonly onExit: (cause: DeathCause) => void;
 }
 
-/** A method that held the thread longer than this is expected to do so again; so is one that never ran. */
+/**
+ * A method that held the thread longer than this, in ms, is expected to do so again; so is a method
+ * that never ran.
+ */
 const slowMs = 0.5;
 
 interface KnownMethod {
   readonly run: Method;
   slow: boolean;
-  /** Over when it returns, as far as is known: what it starts belongs to the actor, not to the call. */
+  /**
+   * Whether the call is over when the method returns: whatever the method starts belongs to the
+   * actor.
+   */
   plain: boolean;
-  /** It has returned a promise, or is about to. */
+  /** Whether the method has returned a promise, or is about to. */
   isAsync: boolean;
 }
 
@@ -76,12 +86,12 @@ interface KnownMethod {
 interface Group {
   readonly limit: number;
   readonly queue: Fifo<Execution>;
-  /** How many in the queue have their answer already. */
+  /** The number of queued calls that already have their answer. */
   withdrawn: number;
   running: number;
 }
 
-/** So many that have their answer may stay in a queue, however short it is. */
+/** This many answered calls may stay in a queue, however short it is. */
 const mostWithdrawn = 1024;
 
 export class Instance implements ExecutionSite, ActorScope, SyncTask {
@@ -102,14 +112,17 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   readonly #groups: ReadonlyMap<string, Group>;
   #executed = 0;
   readonly #signals: ReceivedSignals;
-  /** Of an actor that may end alone: calls that go on. */
+  /** Calls under way in an actor that may end alone. */
   readonly #awaited: Set<Execution> | undefined;
-  /** What belongs to no call: the constructor, the hook, and what a plain method has left behind. */
+  /**
+   * The scope of code outside of calls: the constructor, the hook, and what a plain method left
+   * behind.
+   */
   readonly #own: TaskScope;
   #exiting: DeathCause | undefined;
   #hasExited = false;
   #isDiscarded = false;
-  /** The plain call on the stack, and its scope if that was asked for. */
+  /** The plain call on the stack, and its scope once that was requested. */
   #call: CallMessage | undefined;
   #session: Session | undefined;
   #scope: Execution | undefined;
@@ -153,7 +166,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     return this;
   }
 
-  /** Those among the arguments of its constructor, connected as long as it lives. */
+  /** The AbortSignals among the arguments of its constructor, connected as long as it lives. */
   get signals(): ReceivedSignals {
     return this.#signals;
   }
@@ -168,7 +181,11 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     return { running, queued, executed: this.#executed };
   }
 
-  /** Makes the user's object. @throws what the constructor throws */
+  /**
+   * Makes the user's object.
+   *
+   * @throws the error of the constructor
+   */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
     this.#object = asTask(this.#own, () => new ActorClass(...args));
     const methods = methodsOf(Object.getPrototypeOf(this.#object) as object);
@@ -215,7 +232,10 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     }
   }
 
-  /** Those that are cancelled while something runs that never ends must not pile up. */
+  /**
+   * Removes answered calls from the queue, so that they do not pile up behind a call that never
+   * ends.
+   */
   withdrawn({ route }: Execution): void {
     const group = this.#groupOf(route.shape?.group);
     if (group === undefined) return;
@@ -227,7 +247,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     }
   }
 
-  /** How many run at a time of those that it runs with; closed where nothing starts any more. */
+  /** Returns the limit of the call's group; it is closed when no further call starts. */
   placesFor({ route }: Execution): { readonly limit: number; readonly isOpen: boolean } {
     const group = this.#groupOf(route.shape?.group);
     return {
@@ -236,12 +256,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     };
   }
 
-  /** Whether both are of this actor, and of one concurrency group. */
+  /** Whether both calls belong to this actor and to one concurrency group. */
   sharesPlaces(one: Execution, other: Execution): boolean {
     return one.actor === this && one.route.shape?.group === other.route.shape?.group;
   }
 
-  /** Whether calls wait for the place of one that runs. */
+  /** Whether calls wait for the place of a running one. */
   isAwaited({ route }: Execution): boolean {
     const group = this.#groupOf(route.shape?.group);
     return group !== undefined && group.queue.size > group.withdrawn;
@@ -256,25 +276,25 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (before !== undefined && !livesOn(before)) return;
     this.#exiting = cause;
     if (!livesOn(cause)) this.#onExiting(cause);
-    // It was to go on elsewhere, and now is not.
+    // The actor was to go on elsewhere, and now is not.
     if (before !== undefined) return;
     for (const group of this.#allGroups()) {
       for (const execution of drain(group)) {
         execution.answerWith(livesOn(cause) ? "absent" : "gone");
       }
     }
-    // What called this may still be on the stack.
+    // The method that exits may still be on the stack.
     queueMicrotask(() => this.#exitIfIdle());
   }
 
-  /** Ends it at once: no hook, no answers but "gone". */
+  /** Ends the actor at once: no hook, and no answers but "gone". */
   discard(): void {
     this.#exiting ??= { kind: "killed", message: "it was killed" };
     this.#hasExited = true;
     this.#signals.end();
     for (const group of this.#allGroups()) {
       for (const execution of drain(group)) execution.answerWith("gone");
-      // What goes on there is nothing that anybody waits for.
+      // Nobody waits for the calls that go on there.
       if (!this.#isDiscarded) this.#idleness.ended(group.running);
     }
     this.#isDiscarded = true;
@@ -289,7 +309,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
         ? answerFailure(call, session, this, error)
         : queued.answerFailure(error);
     }
-    // What is answered already does not wait for a method that may take its time.
+    // Ready answers do not wait for a method that may take long.
     if (method.slow) session.flush();
     this.#executed += 1;
     const isPlain = method.plain && queued === undefined && countSignals(call.dependencies) === 0;
@@ -297,15 +317,16 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
 
-  /** Its class here has another shape than the one that the caller knows, or the name comes from a peer. */
+  /** The class here differs from the one that the caller knows, or a peer made the name up. */
   #noMethod(name: string): MethodNotFoundError {
     const { className, methods } = this.info;
     return new MethodNotFoundError(className, name, methods, notMethodOf(this.#object, name));
   }
 
   /**
-   * The short way: nothing is made for the call, unless it asks who it is, and all calls of a batch share the actor's own scope. The first promise that such
-   * a method returns goes on in that one, too; from then on each call has its own.
+   * Runs a call the short way: no object is made for the call unless it asks for its context, and
+   * all calls of a batch share the actor's own scope. The first promise that such a method returns
+   * continues in that scope, too; from then on each call has its own.
    */
   #runPlain(call: CallMessage, session: Session, group: Group, method: KnownMethod): void {
     const hasEntered = enterScope(this.#own);
@@ -354,7 +375,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     else answerCall(call, session, this, result);
   }
 
-  /** All that the method starts belongs to its execution. */
+  /** Runs a call in a scope of its own: all that the method starts belongs to its execution. */
   #run(call: CallMessage, execution: Execution, group: Group, method: KnownMethod): void {
     const { session } = execution;
     this.#idleness.look();
@@ -460,12 +481,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
   }
 }
 
-/** Whether its next life is to have what this one has not begun. */
+/** Whether the next incarnation gets the calls that this one has not begun. */
 function livesOn({ kind }: DeathCause): boolean {
   return kind === "drained";
 }
 
-/** Takes all out of its queue. */
+/** Removes all calls from a group's queue. */
 function drain(group: Group): Execution[] {
   group.withdrawn = 0;
   const executions = group.queue.drain();
@@ -481,7 +502,7 @@ function isAsync(method: Method): boolean {
   return Object.prototype.toString.call(method) !== "[object Function]";
 }
 
-/** @param signals where AbortSignals are to be had that are among them */
+/** @param signals returns the call's AbortSignals, if there are some */
 export function decodeArguments(
   codec: Codec,
   call: { readonly arguments: Encoded; readonly dependencies: readonly Encoded[] },
@@ -496,7 +517,7 @@ export function decodeArguments(
   return codec.decode(call.arguments, slots) as unknown[];
 }
 
-/** Those of a call that came over that session. */
+/** Decodes the arguments of a call that came over that session. */
 export function argumentsOf(
   call: CallMessage,
   session: Session,

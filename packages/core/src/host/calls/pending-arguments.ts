@@ -1,9 +1,11 @@
 /**
- * Calls that arrived with arguments whose values are on another host: they are pulled from there before the call is run.
+ * Calls whose arguments have values on another host: the values are pulled from there before the
+ * call runs.
  *
- * Calls of one session to one concurrency group of an actor keep their order: what comes behind such a call waits with it. What comes over another one does
- * not, be it of the same peer: an old session that was cut may end late. Tasks have no order. One that is cancelled is answered at once and keeps nobody
- * waiting; what is on its way for it comes in vain.
+ * Calls of one session to one concurrency group of an actor keep their order: later calls wait
+ * behind such a call. Calls of another session do not, even from the same peer: a broken old
+ * session may end late. Tasks have no order. A cancelled call is answered at once and delays no
+ * other call; values in transit for it are dropped.
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { Encoded } from "../../protocol/codec.ts";
@@ -25,7 +27,7 @@ export class PendingArguments {
     this.#run = run;
   }
 
-  /** Whether the call has to wait here; it is run later then. */
+  /** Returns whether the call has to wait here; it runs later then. */
   takes(call: CallMessage, session: Session, isOrdered: boolean): boolean {
     const { target, shape } = call.route;
     const place = isOrdered ? JSON.stringify([target, shape?.group]) : String(call.id);
@@ -41,7 +43,7 @@ export class PendingArguments {
       line = new Fifo();
       lines.set(place, line);
     }
-    // A method may be on the stack that asks whether it was cancelled: nothing starts inside it.
+    // A method on the stack may be asking whether it was cancelled: no call starts inside it.
     const arrival = new Arrival(call, session, () =>
       queueMicrotask(() => this.#next(session, place)),
     );
@@ -68,7 +70,7 @@ export class PendingArguments {
       line.shift();
       head.leave(this.#caller, this.#run);
     }
-    // Running one may have begun a new line in its place.
+    // The calls that ran may have begun a new line in its place.
     if (line.size > 0 || lines.get(place) !== line) return;
     lines.delete(place);
     if (lines.size === 0 && this.#lines.get(session) === lines) this.#lines.delete(session);
@@ -80,7 +82,7 @@ class Arrival implements Running {
   readonly #session: Session;
   #dependencies: readonly Encoded[] = [];
   #failure: Encoded | undefined;
-  /** It was cancelled, or its caller is gone: it never runs. */
+  /** Whether it was cancelled, or its caller is gone: it never runs. */
   #isOver = false;
   #consumed = 0;
   readonly #aborted: (readonly [number, Encoded])[] = [];
@@ -123,7 +125,7 @@ class Arrival implements Running {
       for (const [index, reason] of this.#aborted)
         session.calls.runningOf(id)?.aborted(index, reason);
     } catch (error) {
-      // As if it had come just now.
+      // The session treats the error as if the message had just come.
       session.close(brokenChannel(error));
     }
   }
@@ -135,7 +137,7 @@ class Arrival implements Running {
   }
 
   consumed(count: number): void {
-    // It has made nothing yet; it may have been left already.
+    // The stream has no items yet, but its consumer may already have left.
     this.#consumed = count;
   }
 
@@ -145,12 +147,12 @@ class Arrival implements Running {
 
   callerLost(): void {
     this.#end();
-    // Nobody hears it: it ends here for what came with it.
+    // Nobody receives this answer; it releases the call's resources here.
     this.#session.answer({ kind: "gone", id: this.#call.id });
     this.#onOver();
   }
 
-  /** Its number is given out again from now on. */
+  /** Removes the call from the session, so that its number can be used again. */
   #end(): void {
     this.#session.calls.untrack(this.#call.id);
     this.#isOver = true;

@@ -1,7 +1,8 @@
 /**
- * The AbortSignals that came with one call, or with the constructor of an actor: real ones, which are aborted when those of the caller are.
+ * The AbortSignals that came with one call, or with the constructor of an actor: real signals,
+ * which abort when those of the caller do.
  *
- * What came before anybody looked at them is kept for them. After `end` they are never aborted any more.
+ * Abortions that arrive before a signal is used are kept for it. After `end` no signal aborts.
  */
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 
@@ -17,12 +18,12 @@ export class ReceivedSignals {
     this.#count = count;
   }
 
-  /** Whether one of them may still be aborted. */
+  /** Whether a signal may still be aborted. */
   get isConnected(): boolean {
     return !this.#isEnded && this.#controllers.size > 0;
   }
 
-  /** @param index among the signals of the call */
+  /** @param index the signal's place among the signals of the call */
   open(index: number, state: Encoded): AbortSignal {
     const controller = new AbortController();
     const [isAborted, reason] = stateOf(this.#codec.decode(state));
@@ -32,7 +33,10 @@ export class ReceivedSignals {
     return controller.signal;
   }
 
-  /** There is no such signal, or nobody looks at it any more: then only the refs inside count. */
+  /**
+   * Such a signal does not exist or is no longer used: only the refs inside the reason are
+   * released.
+   */
   aborted(index: number, reason: Encoded): void {
     const controller = this.#controllers.get(index);
     const isNew = index < this.#count && !this.#early.has(index);
@@ -57,7 +61,7 @@ export class ReceivedSignals {
   }
 }
 
-/** How many of the bodies beside the arguments of a call are states of signals. */
+/** Counts the bodies beside the arguments of a call that are states of signals. */
 export function countSignals(dependencies: readonly Encoded[]): number {
   let count = 0;
   for (const { isSignal } of dependencies) if (isSignal === true) count += 1;

@@ -1,8 +1,9 @@
 /**
  * Runs the generator of a streaming call: one item at a time, as its consumer takes them.
  *
- * Ends the generator early (its `finally` runs) when the call was cancelled, its consumer has left the stream, or its caller is gone. A stream that was left has ended well,
- * with as many items as were sent, also where its code was stopped in what it waited for.
+ * It ends the generator early (its `finally` runs) when the call is cancelled, its consumer has
+ * left, or its caller is gone. A stream whose consumer left has ended well, with as many items as
+ * were sent, even if its code was interrupted in a wait.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Caller } from "../../caller/caller.ts";
@@ -11,10 +12,13 @@ import type { Execution } from "./execution.ts";
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** A generator that never awaits gives other work of its thread a turn after this time. */
+/** A generator that never awaits gives other work of its thread a turn after this time, in ms. */
 const sliceMs = 5;
 
-/** @throws TypeError for what is no iterable, and what the generator throws while it is ended early */
+/**
+ * @throws TypeError for a value that is not iterable, and the errors that the generator throws
+ * while it ends early
+ */
 export async function runStream(
   produced: unknown,
   execution: Execution,
@@ -44,7 +48,7 @@ export async function runStream(
     const isStopped = execution.isLeft && error instanceof TaskCancelledError;
     if (!isStopped) execution.answerFailure(error);
   }
-  // What its end awaits is not to be stopped.
+  // Waits in the generator's `finally` must not be interrupted.
   if (execution.isLeft) execution.takeInterruption();
   await iterator.return?.();
   if (execution.isLeft) execution.answer(index);

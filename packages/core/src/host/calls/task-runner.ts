@@ -1,4 +1,7 @@
-/** Runs one task: finds the function, calls it, answers. The lease keeps it to one task at a time. */
+/**
+ * Runs one task: finds the function, calls it, and answers. The lease limits a worker to one task
+ * at a time.
+ */
 import type { Caller } from "../../caller/caller.ts";
 import { asTask, type TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../rpc/demand.ts";
@@ -15,7 +18,7 @@ import { runStream } from "./streaming.ts";
 /** The target of a task's route; its method is the key of the function, as JSON. */
 export const taskTarget = "task";
 
-/** Hears of those that this host runs. */
+/** Observes the tasks that this host runs. */
 export interface RunningTasks {
   begun(task: TaskScope): void;
   ended(task: TaskScope): void;
@@ -47,7 +50,7 @@ export async function runTask(
     execution.answerFailure(error);
   } finally {
     execution.ended();
-    // Before its caller sends the next one.
+    // The worker is free before its caller sends the next task.
     running.ended(execution);
     session.flush();
   }
@@ -55,7 +58,7 @@ export async function runTask(
 
 type TaskKey = RemoteKey & { readonly assignment: Assignment };
 
-/** Undefined for what is none: there is no such task. */
+/** Returns undefined for a malformed key: there is no such task. */
 function taskKeyOf(method: string): TaskKey | undefined {
   let key: Partial<TaskKey> | null;
   try {
@@ -81,7 +84,10 @@ function parts(key: object, type: "string" | "number", ...names: readonly string
   return names.every((name) => typeof (key as Record<string, unknown>)[name] === type);
 }
 
-/** Made here, and not where the arguments are in scope: what the task starts may keep its execution, which must not keep them. */
+/**
+ * Makes the site outside the scope of the arguments: code that the task starts may keep its
+ * execution, which must not keep them.
+ */
 function siteOf(name: string, assignment: Assignment, caller: Caller): ExecutionSite {
   return { caller, actor: undefined, assignment, functionName: () => name };
 }

@@ -1,8 +1,11 @@
 /**
- * Where a `remote()` call stands: its place in its file, and from where that code was called while its module loaded, outwards to the module that did it.
+ * Finds where a `remote()` call stands: its place in its file, and the callers of that code while
+ * its module loaded, outwards to the module itself.
  *
- * Places are those in the files on disk. What runs may be another text (tsx, vitest and jest transform what they load), so they are those that a stack shows,
- * which is mapped back. One that is in another file then, as in the source of what a compiler has made, is told with it: which of both texts runs is not known.
+ * Places are those in the files on disk. The running text may differ (tsx, vitest and jest
+ * transform the modules that they load), so places come from a source-mapped stack. A place that
+ * maps to another file, such as the source of a compiled file, is recorded together with that file:
+ * which of both texts runs is unknown.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import util from "node:util";
@@ -10,32 +13,38 @@ import { driversOf, driversText } from "../../shared/code-roots.ts";
 import { ownFolder } from "../../shared/own-files.ts";
 
 export interface Place {
-  /** As the driver knows it. */
+  /** The URL at the driver. */
   readonly moduleUrl: string;
-  /** `line:column`, or with a file before it where a source map says that it is in another one. */
+  /** `line:column`, with a file before it where a source map names another file. */
   readonly at: string;
 }
 
 export interface CallChain {
-  /** Innermost first; at least one. */
+  /** The places, the innermost first; at least one. */
   readonly places: readonly Place[];
-  /** The loader of Node called it: a module is being evaluated. */
+  /** Whether Node's loader made the call: a module is being evaluated. */
   readonly isEvaluating: boolean;
-  /** The last one is in a module that Node itself loaded as an ES module. */
+  /** Whether the last place is in a module that Node itself loaded as an ES module. */
   readonly isEsm: boolean;
 }
 
-/** As many callers tell apart what is worth telling apart; a helper that calls itself has more. */
+/** This many callers suffice to tell two calls apart; a recursive helper has more. */
 const longest = 50;
 
-/** They evaluate modules, where Node's loader does not. */
+/** Tools that evaluate modules in place of Node's loader. */
 const runners =
   /[\\/]node_modules[\\/](?:vite|vitest|vite-node|jest-[a-z-]+|@jest[\\/][a-z-]+|rolldown)[\\/]/;
 
-/** Modules as texts inside a file, which webpack evaluates one by one in development. The file has them all, so its hash is theirs, too. */
+/**
+ * Modules as texts inside a file, which webpack evaluates one by one in development. The file
+ * contains them all, so its hash covers them, too.
+ */
 const bundled = /^webpack[a-z-]*:/;
 
-/** Of a place in a text that was made of a file and is evaluated, as vite does it, where nothing says which place of the file that is. */
+/**
+ * Marks a place in a text that was made from a file and is evaluated, as vite does, when no source
+ * map names the place in the file.
+ */
 const unmapped = " of what was made of it";
 
 export function isUnmapped({ at }: Place): boolean {
@@ -43,17 +52,17 @@ export function isUnmapped({ at }: Place): boolean {
 }
 
 /**
- * @param skipped how many frames stand above the one that is asked for, this function's own left out
- * @returns undefined where that is not in a file; `script` says where it is
+ * @param skipped the number of frames above the wanted one, without this function's own
+ * @returns the chain; or only `script`, if the call is not in a file
  */
 export function callChain(skipped: number): CallChain | { readonly script: string } {
   const first = skipped + 1;
   const sites = util.getCallSites(longest + first, { sourceMap: false }).slice(first);
   const stack = shownPlaces(longest + first).slice(first);
   const places: Place[] = [];
-  /** Where each is in the text that runs, if that says that it is made of another. */
+  /** Places in the running text, where it says that it is made from another. */
   const running: (string | undefined)[] = [];
-  /** Of modules that the text of the next file evaluates. */
+  /** The modules that the text of the next file evaluates. */
   let within = "";
   let isEvaluating = false;
   let isEsm = false;
@@ -67,11 +76,11 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
     }
     const url = urlOf(scriptName === "" ? evaluatedFile(shown.script) : scriptName);
     if (url === undefined || runners.test(scriptName)) break;
-    // A call that a host runs: the chain is the user's. Some remotes are our own.
+    // A host runs the call: the chain ends at the user's code. Some remotes are the package's own.
     if (places.length > 0 && url.startsWith(ownFolder.href)) break;
     isEsm = scriptName.startsWith("file:");
     const isSameFile = urlOf(shown.script) === url;
-    // Evaluated text starts with what was put around it, so that a place that is mapped is another one.
+    // Evaluated text begins with a wrapper, so that a mapped place differs from the running one.
     const isAsItRuns = scriptName === "" && shown.at === ran;
     const at = isSameFile && !isAsItRuns ? shown.at : driversText(`${shown.script}:${shown.at}`);
     places.push({ moduleUrl: driversOf(url), at: within + at + (isAsItRuns ? unmapped : "") });
@@ -79,7 +88,8 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
     within = "";
   }
   if (places.length === 0) return { script: sites[0]?.scriptName ?? "" };
-  // The text that runs is the file's own, then. What a compiler has put into several places of it has one place in the source.
+  // The running text is then the file's own. Code that a compiler copied to several places has one
+  // place in the source.
   const known = isEvaluating
     ? places.map((place, index) => withRunning(place, running[index]))
     : places;
@@ -90,7 +100,10 @@ function withRunning(place: Place, at: string | undefined): Place {
   return at === undefined ? place : { ...place, at: `${place.at} (${at})` };
 }
 
-/** The code of the user that has called what runs now; undefined where that is in no file. */
+/**
+ * Returns the place of the user's code that called the running code; undefined when it is in no
+ * file.
+ */
 export function userPlace(): Place | undefined {
   const sites = util.getCallSites(longest, { sourceMap: true });
   const site = sites.find(({ scriptName }) => {
@@ -102,7 +115,7 @@ export function userPlace(): Place | undefined {
   return { moduleUrl: driversOf(url), at: `${site.lineNumber}:${site.columnNumber}` };
 }
 
-/** What a text that is evaluated says that it is; "" if that is no file. */
+/** Returns the file that an evaluated text names; "" if that is no file. */
 function evaluatedFile(script: string): string {
   return script.includes("<anonymous>") ? "" : script;
 }
@@ -113,7 +126,7 @@ function urlOf(script: string): string | undefined {
   return isPath ? pathToFileURL(script).href : undefined;
 }
 
-/** By frame, as whoever prints stacks here maps them. */
+/** Returns the place of each frame, as the installed stack mapping shows it. */
 function shownPlaces(
   depth: number,
 ): readonly ({ readonly script: string; readonly at: string } | undefined)[] {
@@ -125,9 +138,10 @@ function shownPlaces(
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
-  // Somebody may have made it anything.
+  // The user may have changed it to any value.
   if (typeof stack !== "string") return [];
-  // Functions of the language are in stacks, and not among call sites; this function's own frame goes, too.
+  // Stacks contain built-in functions, and call sites do not; this function's own frame is dropped,
+  // too.
   const frames = stack
     .split("\n")
     .filter((line) => /^\s+at /.test(line) && !line.endsWith("(<anonymous>)"));
@@ -140,7 +154,7 @@ function shownPlaces(
   });
 }
 
-/** For people: `file:line:column`. */
+/** Returns `file:line:column`, for people. */
 export function placeText({ moduleUrl, at }: Place): string {
   return /^\d/.test(at) ? `${fileURLToPath(moduleUrl)}:${at}` : at;
 }

@@ -1,8 +1,10 @@
 /**
- * Error classes that both sides have. The throwing side says where it has the class from, the catching side takes its own from there, and an error whose class
- * cannot be found comes back as the nearest one of the language, with its name and fields.
+ * Error classes that both sides have. The throwing side names the module of the class, and the
+ * catching side takes the class from its own copy of that module. An error whose class cannot be
+ * found comes back as the nearest class of the language, with its name and fields.
  *
- * Looked for in this order: those that were registered; what modules with `remote()` calls export; what the code of their remotes sees, under the name of the class.
+ * The search order is: registered classes; exports of modules with `remote()` calls; variables that
+ * the code of their remotes sees under the name of the class.
  */
 import type { ErrorClasses, ErrorOrigin } from "../../protocol/failure.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
@@ -14,9 +16,12 @@ import { type Seen, seenBy } from "./scopes.ts";
 type ErrorClass = new (...args: never[]) => Error;
 
 interface Known {
-  /** By name. */
+  /** Registered classes by name. */
   readonly registered: Map<string, ErrorClass>;
-  /** Of classes that were looked for; what was not found is looked for again when there are more remotes. */
+  /**
+   * Origins of classes that were searched for; a failed search is repeated when there are more
+   * remotes.
+   */
   readonly origins: WeakMap<
     object,
     { readonly origin: ErrorOrigin | undefined; readonly among: number }
@@ -30,15 +35,17 @@ const known: Known = threadSlot("error-classes", () => ({
   seen: new Map(),
 }));
 
-/** Stands for the module of those that were registered, on every side. */
+/** Names the module of registered classes, on every side. */
 const registeredModule = "rayling:registered";
 
 /**
- * Lets errors of a class come back as its instances wherever both sides have called this with it: needed only where the class cannot be found by itself, as that
- * of a library which throws it and gives it to nobody.
+ * Lets errors of a class come back as its instances wherever both sides have called this function
+ * with it. It is needed only for a class that the runtime cannot find itself, such as a class of a
+ * library that throws it and does not export it.
  *
- * @param ErrorClass known by its name
- * @throws InvalidOptionError for what is no class of errors, or when another class of that name was registered
+ * @param ErrorClass the class, known by its name
+ * @throws InvalidOptionError for a value that is no error class, or when another class of that name
+ * was registered
  */
 export function registerError(ErrorClass: abstract new (...args: never[]) => Error): void {
   if (!isErrorClass(ErrorClass)) {
@@ -100,8 +107,9 @@ function originOf(errorClass: ErrorClass): ErrorOrigin | undefined {
 }
 
 /**
- * The class of that variable; else, where a loader has given imports other names, the nearest that has the name of the class. Also of what a module exports, where
- * another loader than Node's has it.
+ * Returns the class in that variable. Where a loader has renamed imports, it takes the nearest
+ * variable with the name of the class. It also searches the exports of a module that another loader
+ * than Node's has loaded.
  */
 function classSeen(origin: ErrorOrigin): ErrorClass | undefined {
   const text = JSON.stringify(origin);

@@ -1,8 +1,9 @@
 /**
  * Finds the class or function of a key by importing its module.
  *
- * The module may be the driver's own script. Everything its import starts runs in the async context of the import; driver code reached
- * there stops (api/ asks `currentLoading`), and the import counts as finished at that point: a class registered before it is usable.
+ * The module may be the driver's own script. Everything that its import starts runs in the async
+ * context of the import. Driver code that is reached there stops (api/ asks `currentLoading`), and
+ * the import counts as finished at that point: a class that registered before is usable.
  */
 import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -43,9 +44,14 @@ export class Loader {
     registersForOthers();
   }
 
-  /** @throws RemoteNotRegisteredError when the module has no such `remote()` call; whatever the module throws when it fails to load */
+  /**
+   * Returns the class or function of a key.
+   *
+   * @throws RemoteNotRegisteredError when the module has no such `remote()` call; also any error of
+   * the module while it loads
+   */
   async find(key: RemoteKey): Promise<unknown> {
-    // Code of the caller's own making, as in "data:", is not run: remote() stands in a file.
+    // Code that the caller made up, as in "data:", does not run: remote() stands in a file.
     if (!key.moduleUrl.startsWith("file:")) {
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is not in a file");
     }
@@ -70,7 +76,7 @@ export class Loader {
       const { error } = loaded;
       const unreadable = whyUnreadable(key.moduleUrl, error);
       const why = unreadable === undefined ? undefined : driversText(unreadable);
-      // What is wrong may be that a function was called that no worker calls when it loads the module.
+      // The cause may be a function that no worker calls when it loads the module.
       const said = isCalledFromElsewhere(key) ? notLoaded(key, why ?? String(error)) : why;
       if (said === undefined) throw error;
       throw new RemoteNotRegisteredError(key.name, key.moduleUrl, said, { cause: error });
@@ -90,13 +96,16 @@ export class Loader {
 }
 
 /**
- * Silences what stopped driver code leaves behind: its rejections, its throwing timers, its `process.exit`.
- * @param onFatal hears of an error that ends the host, before it does
+ * Silences the leftovers of stopped driver code: its rejections, its throwing timers, its
+ * `process.exit`.
+ *
+ * @param onFatal called with an error that ends the host, before the end
  */
 export function guardDriverCode(onFatal?: (error: unknown) => void): void {
-  // Without these two, Node's own answer is to end the thread; a listener of the user's own is another answer.
+  // Without these two listeners Node ends the thread; a listener of the user's own has precedence.
   process.on("unhandledRejection", (rejection) => {
-    // Nobody awaits what was stopped because its task was cancelled: as a cancelled task of Python's, it disturbs nobody.
+    // Nobody awaits code that was stopped because its task was cancelled; like a cancelled task in
+    // Python, it causes no report.
     if (rejection instanceof DriverCodeStopped || rejection instanceof TaskCancelledError) return;
     if (process.listenerCount("unhandledRejection") === 1) throw rejection;
   });
@@ -109,7 +118,7 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
   });
   const exit = process.exit.bind(process);
   process.exit = (code?: number | string | null): never => {
-    // `main().catch(() => process.exit(1))` of a stopped driver must not take the worker with it.
+    // `main().catch(() => process.exit(1))` of a stopped driver must not end the worker.
     const loading = currentLoading();
     if (loading === undefined) return exit(code);
     loading.onExit(Number(code ?? process.exitCode ?? 0));
@@ -120,7 +129,8 @@ export function guardDriverCode(onFatal?: (error: unknown) => void): void {
 function load(moduleUrl: string, place: string, onEnd: () => void): Promise<Loaded> {
   let isOver = false;
   return new Promise<Loaded>((resolve) => {
-    // The rest of the running turn may still register: driver code often stands in a function called further up.
+    // The rest of the running turn may still register: driver code often stands in a function that
+    // is called further up.
     const stopAfterTurn = (loaded: Loaded): void => {
       closeCounts();
       setImmediate(() => end(loaded));
@@ -159,7 +169,7 @@ function isThere(place: string): boolean {
   try {
     return statSync(fileURLToPath(place)).isFile();
   } catch (error) {
-    // Whatever else is wrong with it, Node says when it imports it.
+    // Node reports every other problem when it imports the file.
     return (error as NodeJS.ErrnoException).code !== "ENOENT";
   }
 }

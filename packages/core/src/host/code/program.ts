@@ -1,9 +1,9 @@
 /**
- * What a module reads of the program that it belongs to is in a host what it is in the driver: its arguments, its title. A module that reads its arguments at
- * its top level thus does the same in both.
+ * Gives modules in a host the driver's view of the program: its arguments and its title. A module
+ * that reads its arguments at its top level thus does the same in both.
  *
- * Set inside the process: as arguments of its own, whoever lists processes would see them. Flags of Node are the host's own, because what it starts may inherit them:
- * its permissions are among them.
+ * The values are set inside the process: real arguments would be visible in process lists. Flags of
+ * Node stay the host's own, because child processes may inherit them, permissions included.
  */
 import type { Program } from "../control.ts";
 import { hasTests, leaveTestsOut } from "./test-files.ts";
@@ -11,7 +11,7 @@ import { hasTests, leaveTestsOut } from "./test-files.ts";
 export function takeProgram({ argv, title, isTest }: Program): void {
   if (isTest) leaveTestsOut();
   process.argv = [...argv];
-  // Lists of processes show what it was given before.
+  // Process lists show the earlier title.
   const given = Object.getOwnPropertyDescriptor(process, "title");
   Object.defineProperty(process, "title", {
     configurable: true,

@@ -1,9 +1,11 @@
 /**
  * The remote classes and functions of this thread, by the place of their `remote()` call.
  *
- * Driver and host run the same module and come by the same calls; that is how a host finds a class without any code being sent. A key says which call it was
- * (its place in its file, and who called from where while the module loaded), which of those that this call made, how many they were, and what the files were
- * like. What differs in any of that is refused by name: another function is never run. `module` and `exportName` name one whatever called `remote()`.
+ * Driver and host run the same module and reach the same calls, so a host finds a class without any
+ * transfer of code. A key identifies the call (its place in its file, and its callers while the
+ * module loaded), the index among the results of that call, their count, and the hashes of the
+ * files. A difference in any of these is refused with an error that names it: another function
+ * never runs. `module` and `exportName` identify a remote regardless of its call.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -26,15 +28,18 @@ import {
 
 type Exports = Readonly<Record<string, unknown>>;
 
-/** One `remote()` call, called from one place; it may run several times. */
+/** One `remote()` call, reached by one chain of callers; it may run several times. */
 interface Site {
   /** Hashes of its files, in the order of its places. */
   readonly files: string;
-  /** What others find here, in the order in which they were made. */
+  /** The results that other runtimes find here, in order of creation. */
   readonly targets: { readonly target: unknown; readonly name: string }[];
-  /** How many they were when driver code was reached, and when the module had loaded: both sides compare. */
+  /**
+   * The number of results when driver code was reached, and when the module had loaded: both sides
+   * compare them.
+   */
   readonly counts: number[];
-  /** How many were made later, by calls that this host ran: they are this host's own. */
+  /** The number of later results, from calls that this host ran; only this host uses them. */
   late: number;
 }
 
@@ -47,16 +52,16 @@ interface ModuleRecord {
 
 interface Registry {
   isHost: boolean;
-  /** How many there are; whoever has looked through them all looks again when there are more. */
+  /** The number of remotes; a search through all of them is repeated when it grows. */
   count: number;
   readonly modules: Map<string, ModuleRecord>;
-  /** By module and name of export, those that were named. */
+  /** Named remotes, by module and export name. */
   readonly named: Map<string, unknown>;
-  /** What an object of the API was made of. */
+  /** The class or function of each object of the API. */
   readonly targets: WeakMap<object, unknown>;
-  /** Hashes of files, by the URL that the driver knows. */
+  /** Hashes of files, by the URL at the driver. */
   readonly files: Map<string, string>;
-  /** Where something registered since driver code was reached last. */
+  /** Sites that registered since driver code was last reached. */
   readonly growing: Set<Site>;
 }
 
@@ -72,15 +77,19 @@ const registry: Registry = threadSlot("registry", () => ({
 
 export interface Registration {
   readonly name: string;
-  /** What a host imports to find it. */
+  /** The module that a host imports to find it. */
   readonly moduleUrl: string;
-  /** How others find it; asked when it is used, for then it is known how many were made beside it. */
+  /**
+   * Returns the key for other runtimes. It is computed on use, when the number of its siblings is
+   * known.
+   */
   key(): RemoteKey;
 }
 
 /**
- * @param frames how many frames of this package stand above the user's `remote()` call
- * @throws RemoteNotRegisteredError where that call is in no file; InvalidOptionError when another has that name
+ * @param frames the number of frames of this package above the user's `remote()` call
+ * @throws RemoteNotRegisteredError when that call is in no file; InvalidOptionError when another
+ * remote has that name
  */
 export function registerRemote(
   target: unknown,
@@ -140,41 +149,47 @@ function registerNamed(
   return { name, moduleUrl, key: () => ({ moduleUrl, name, exportName }) };
 }
 
-/** So that an export that is a remote is found by its name. */
+/** Records the target of a remote, so that an exported remote is found by its name. */
 export function noteTarget(made: object, target: unknown): void {
   registry.targets.set(made, target);
 }
 
-/** One made of the other: the same with other options. */
+/** Records that one remote is another one with different options. */
 export function noteSame(made: object, other: object): void {
   registry.targets.set(made, registry.targets.get(other));
 }
 
-/** In a host, others find what registers while modules load; what code does later, when a call runs, is its own. */
+/**
+ * Marks this thread as a host: other runtimes find remotes that register while modules load;
+ * remotes that a running call makes are its own.
+ */
 export function registersForOthers(): void {
   registry.isHost = true;
 }
 
-/** Driver code was reached: what each `remote()` call has made by now is what a host comes to, which stops there. */
+/**
+ * Closes the counts when driver code is reached: a host stops there, too, with as many results of
+ * each `remote()` call.
+ */
 export function closeCounts(): void {
   if (registry.growing.size === 0) return;
   for (const { targets, counts } of registry.growing) counts.push(targets.length);
   registry.growing.clear();
 }
 
-/** @param exports undefined for one that driver code stopped */
+/** @param exports undefined for a module that stopped at driver code */
 export function noteLoaded(moduleUrl: string, exports: Exports | undefined): void {
   loaded(recordOf(moduleUrl, false), exports);
 }
 
-/** The modules that have called `remote()` so far. */
+/** Returns the modules that have called `remote()` so far. */
 export function registeredModules(): readonly string[] {
   return [...registry.modules.keys()];
 }
 
 export type Found = { readonly target: unknown } | { readonly why: string };
 
-/** Undefined: nothing of that place is here; the module may not be loaded yet. */
+/** Returns undefined when nothing of that place is here; the module may not be loaded yet. */
 export function findRemote(key: RemoteKey): Found | undefined {
   if ("exportName" in key) return findExport(key);
   const { moduleUrl, name, site, index, count } = key;
@@ -191,25 +206,28 @@ export function findRemote(key: RemoteKey): Found | undefined {
   return found;
 }
 
-/** Of one that is not here though its module has loaded: why, if more is known than that. */
+/** Returns the reason, if known, why a remote is missing although its module has loaded. */
 export function whyMissing(key: RemoteKey): string | undefined {
   if ("exportName" in key)
     return `its module exports no class, function or remote as "${key.exportName}"`;
   return changedFile(key);
 }
 
-/** Of one whose text is in no file that could be compared: a worker may have another text in that place. */
+/**
+ * Returns a reason if the remote's text is in no file that could be compared: a worker may have
+ * another text in that place.
+ */
 export function unmappedPlace(key: RemoteKey): string | undefined {
   if (!("site" in key) || !chainOf(key.site).some(isUnmapped)) return undefined;
   return `the driver evaluates another text than that of the file${placeOf(key)}, and nothing says which place is which. Start it with node --enable-source-maps. ${naming}`;
 }
 
-/** Its `remote()` call stands in a function that code of another place called. */
+/** Whether its `remote()` call stands in a function that code of another place called. */
 export function isCalledFromElsewhere(key: RemoteKey): boolean {
   return "site" in key && chainOf(key.site).length > 1;
 }
 
-/** For a message: ` (file:line:column)` of its `remote()` call, or nothing. */
+/** Returns ` (file:line:column)` of its `remote()` call for a message, or nothing. */
 export function placeOf(key: RemoteKey): string {
   const [place] = "site" in key ? chainOf(key.site) : [];
   return place === undefined ? "" : ` (${placeText(place)})`;
@@ -225,7 +243,7 @@ function findExport({ moduleUrl, exportName }: ExportName): Found | undefined {
   return made === undefined ? undefined : { target: made };
 }
 
-/** What the loaded modules with `remote()` calls export. */
+/** Yields the exports of the loaded modules with `remote()` calls. */
 export function* moduleExports(): Iterable<readonly [string, Exports]> {
   for (const moduleUrl of registry.modules.keys()) {
     const exports = exportsOf(moduleUrl);
@@ -233,19 +251,22 @@ export function* moduleExports(): Iterable<readonly [string, Exports]> {
   }
 }
 
-/** How many remotes are known here. */
+/** Returns the number of remotes that are known here. */
 export function remoteCount(): number {
   return registry.count;
 }
 
 interface SeenRemote {
   readonly moduleUrl: string;
-  /** Which one: its site, or `#` and its name. */
+  /** The remote: its site, or `#` and its name. */
   readonly seenBy: string;
   readonly target: unknown;
 }
 
-/** A remote of each place, for whoever looks around them; those of one place see the same module. */
+/**
+ * Yields one remote of each place, for a search of its surroundings; remotes of one place see the
+ * same module.
+ */
 export function* remotesSeen(): Iterable<SeenRemote> {
   for (const [moduleUrl, { sites }] of registry.modules) {
     for (const [seenBy, { targets }] of sites) {
@@ -264,7 +285,7 @@ function recordOf(moduleUrl: string, isEsm: boolean): ModuleRecord {
   if (record === undefined) {
     record = { sites: new Map(), isLoaded: false, exports: undefined };
     registry.modules.set(moduleUrl, record);
-    // What another than Node has loaded would be loaded a second time.
+    // A module that another loader has loaded would be loaded a second time.
     if (isEsm) void watch(moduleUrl, record);
   }
   return record;
@@ -286,12 +307,15 @@ function isOfLoading({ isEvaluating }: CallChain): boolean {
   return loading === undefined ? isEvaluating : !loading.isOver();
 }
 
-/** The module is loading right now, so this import starts nothing: it answers when that is done, or never (a driver that waits). */
+/**
+ * The module is loading right now, so this import starts nothing: it settles when the load ends, or
+ * never (a driver that waits).
+ */
 async function watch(moduleUrl: string, record: ModuleRecord): Promise<void> {
   try {
     loaded(record, (await import(hereOf(moduleUrl) ?? moduleUrl)) as Exports);
   } catch {
-    // Whoever imports the module hears of it; here it only means that no classes are known.
+    // The importer of the module gets this error; here it only means that no classes are known.
   }
 }
 
@@ -310,7 +334,7 @@ function exportsOf(moduleUrl: string): Exports | undefined {
   return typeof exports === "object" && exports !== null ? (exports as Exports) : undefined;
 }
 
-/** Of the file as it lies here. */
+/** Returns the hash of the local copy of a file. */
 function fileHash(moduleUrl: string): string {
   let hash = registry.files.get(moduleUrl);
   if (hash === undefined) {

@@ -1,8 +1,10 @@
 /**
- * What the code of a function sees: the variables of its module and of the functions around it. Only the inspector knows, which any thread may ask about itself:
- * 20 ms the first time, under a millisecond after that.
+ * Finds the variables that a function's code sees: those of its module and of the functions around
+ * it. Only the inspector knows them, which any thread may query about itself: 20 ms the first time,
+ * under a millisecond afterwards.
  *
- * So a class that nobody exports is found, in a script that waits at its top level, in CommonJS, in a bundle, and where another loader than Node's has the modules.
+ * So a class without an export is found in a script that waits at its top level, in CommonJS, in a
+ * bundle, and under another loader than Node's.
  */
 import type { Session } from "node:inspector";
 import { types } from "node:util";
@@ -17,15 +19,17 @@ interface Slot {
 }
 
 export interface Seen {
-  /** The variable, and after a dot what is so called in what it holds. */
+  /** The variable; after a dot, the name inside the object that it holds. */
   readonly path: string;
   readonly value: unknown;
 }
 
 /**
- * The nearest variables first, then what is called `name` in the modules and other objects that they hold. Nothing where the inspector may not be asked.
+ * Yields the nearest variables first, then members called `name` of the modules and other objects
+ * that they hold. Yields nothing where the inspector is not available.
  *
- * Of those objects nothing else is looked at: they may be large, and a getter of the user's is not run, but for those by which compilers export.
+ * It reads no other member of those objects: they may be large. It runs no getter of the user's,
+ * except those by which compilers export.
  */
 export function* seenBy(target: unknown, name: string): Iterable<Seen> {
   const holders: Seen[] = [];
@@ -37,21 +41,22 @@ export function* seenBy(target: unknown, name: string): Iterable<Seen> {
     }
   }
   for (const { path, value: holder } of holders) {
-    // It would be code of the user's that answers.
+    // A proxy would answer with code of the user's.
     if (types.isProxy(holder)) continue;
     yield { path: `${path}.${name}`, value: read(holder as object, name) };
   }
 }
 
-/** Each as an object with its variables, the innermost first. */
+/** Returns each scope as an object with its variables, the innermost first. */
 function scopesOf(target: unknown): readonly object[] {
-  // Not in every program is it there, or allowed.
+  // Some programs lack it or forbid it.
   const inspector = process.getBuiltinModule("node:inspector") as
     | { readonly Session: new () => Session }
     | undefined;
   if (inspector === undefined) return [];
   const session = new inspector.Session();
-  // The inspector evaluates in the realm of Node itself, which is not this one where a test runner has made another.
+  // The inspector evaluates in Node's own realm, which differs from this one where a test runner
+  // has made another.
   const holder = runInThisContext("globalThis") as { [slot]?: Slot };
   try {
     session.connect();
@@ -87,7 +92,7 @@ interface Answer {
   readonly internalProperties?: readonly Property[];
 }
 
-/** Within a thread the answer is there when the question returns. */
+/** Within a thread the answer arrives before `post` returns. */
 function ask(session: Session, method: string, parameters: object): Answer {
   let answer: Answer | undefined;
   session.post(method, parameters, (error, result) => {
@@ -109,7 +114,10 @@ function properties(session: Session, objectId: string | undefined): readonly Pr
   return ask(session, "Runtime.getProperties", { objectId, ownProperties: true }).result;
 }
 
-/** Undefined also for what cannot be read, as a variable whose line was not reached. */
+/**
+ * Returns undefined also for a variable that cannot be read, such as one whose line was not
+ * reached.
+ */
 function read(holder: object, name: string): unknown {
   try {
     const found = Object.getOwnPropertyDescriptor(holder, name);
@@ -120,7 +128,9 @@ function read(holder: object, name: string): unknown {
   }
 }
 
-/** The exports of a module, as compilers and test runners make them. */
+/**
+ * Whether an object looks like the exports of a module, as compilers and test runners make them.
+ */
 function isCompiled(holder: object): boolean {
   return Object.hasOwn(holder, "__esModule") || Object.hasOwn(holder, Symbol.toStringTag);
 }

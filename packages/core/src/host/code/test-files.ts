@@ -1,6 +1,7 @@
 /**
- * Files of Node's test runner in hosts: a host loads them for their classes and functions, and runs none of their tests. Only where the driver has the test runner
- * loaded, because a hook has a price for every import.
+ * Test files of Node's test runner in hosts: a host loads them for their classes and functions, and
+ * runs none of their tests. The hook is installed only if the driver has loaded the test runner,
+ * because it slows every import down.
  */
 import nodeModule from "node:module";
 import { fileURLToPath } from "node:url";
@@ -8,13 +9,13 @@ import { ownFile } from "../../shared/own-files.ts";
 
 const testRunner = "node:test";
 
-/** Asked in the driver. Node lists what it has loaded of its own. */
+/** Whether the driver has loaded the test runner; Node lists its loaded built-in modules. */
 export function hasTests(): boolean {
   const { moduleLoadList } = process as { readonly moduleLoadList?: readonly string[] };
   return moduleLoadList?.includes("NativeModule test") ?? false;
 }
 
-/** In a host, before it loads a module of the user's. */
+/** Installs the hook in a host, before it loads a module of the user's. */
 export function leaveTestsOut(): void {
   const noTests = ownFile("host/no-tests");
   nodeModule.registerHooks({
@@ -23,7 +24,7 @@ export function leaveTestsOut(): void {
         ? { url: noTests.href, shortCircuit: true }
         : next(specifier, context),
   });
-  // Node 22 gives no other module in the place of its own where that is required.
+  // Node 22 cannot replace a built-in module that is required.
   const prototype = nodeModule.prototype as unknown as {
     require: (this: NodeJS.Module, id: string) => unknown;
   };

@@ -1,8 +1,10 @@
 /**
- * What a module does at its top level runs again in each worker that loads it. Two things that are meant to happen once are warned of, by their line: a server that is
- * started, and a file that is begun anew.
+ * The top level of a module runs again in each worker that loads it. This module warns, with the
+ * line, of two effects that are meant to happen once: a server that starts, and a file that is
+ * truncated.
  *
- * Node tells of servers. Nobody tells of files, so that the functions that open them are others while a module loads, and Node's own again after that.
+ * Node reports servers. It does not report files, so the functions that open them are replaced
+ * while a module loads, and restored afterwards.
  */
 import { subscribe } from "node:diagnostics_channel";
 import fs, { constants } from "node:fs";
@@ -22,7 +24,7 @@ export function warnOfServers(): void {
 type Opens = (path: unknown, ...rest: readonly unknown[]) => unknown;
 type Functions = Record<string, Opens>;
 
-/** Where the flags are among the arguments, and what they are without. */
+/** The place of the flags among the arguments, and their default. */
 interface Flags {
   readonly at: number;
   readonly standard: string | number;
@@ -49,14 +51,14 @@ const watched: readonly (readonly [Functions, Readonly<Record<string, Flags>>])[
   [fs.promises as unknown as Functions, { writeFile: written, open: opened, truncate: cut }],
 ];
 
-/** Of one thread: the functions are others as long as one module loads. */
+/** Watches the files of one thread: the functions are replaced while at least one module loads. */
 export class FileWatch {
   #loads = 0;
   #restore: () => void = () => undefined;
-  /** A stream opens its file by another of these functions. */
+  /** Files that were warned of; a stream opens its file by another of these functions. */
   readonly #warned: Set<string> = new Set();
 
-  /** @returns what ends it, once */
+  /** @returns a function that ends the watch, once */
   begin(): () => void {
     if (this.#loads === 0) this.#restore = watchFiles((path) => this.#begunAnew(path));
     this.#loads += 1;
@@ -70,10 +72,10 @@ export class FileWatch {
   }
 
   #begunAnew(path: unknown): void {
-    // Whoever has taken the function while the module loaded may call it at any time.
+    // Code that took the function while the module loaded may call it at any time.
     if (this.#loads === 0 || (typeof path !== "string" && !(path instanceof URL))) return;
     const name = path instanceof URL ? fileURLToPath(path) : path;
-    // One that is not there is nobody else's.
+    // A file that does not exist yet belongs to nobody else.
     if (name.startsWith("/dev/") || this.#warned.has(name) || !fs.existsSync(name)) return;
     if (warnOf(`the file ${name} is begun anew`)) this.#warned.add(name);
   }
@@ -92,7 +94,7 @@ function watchFiles(onBegunAnew: (path: unknown) => void): () => void {
         value: name,
       });
       undo.push(() => {
-        // What others have put there in the meantime stays.
+        // A replacement that other code installed in the meantime stays.
         if (owner[name] === watching) owner[name] = original;
       });
     }
@@ -108,7 +110,7 @@ function isTruncating({ at, standard }: Flags, given: readonly unknown[]): boole
   const options = given[at];
   const named = options as { readonly flag?: unknown; readonly flags?: unknown } | null | undefined;
   const isObject = typeof options === "object" && options !== null;
-  // In the place of flags there may be an encoding, or a callback.
+  // An encoding or a callback may stand in the place of the flags.
   const isFlag = at === opened.at && standard === opened.standard && typeof options !== "function";
   const flag = isObject ? (named?.flag ?? named?.flags) : isFlag ? options : undefined;
   const chosen = flag ?? standard;
@@ -116,7 +118,7 @@ function isTruncating({ at, standard }: Flags, given: readonly unknown[]): boole
   return typeof chosen === "string" && chosen.startsWith("w");
 }
 
-/** Of what the user's own code does, as long as its module loads. */
+/** Warns of effects of the user's own code while its module loads. */
 function warnOf(what: string): boolean {
   const loading = currentLoading();
   if (loading === undefined || loading.isOver()) return false;

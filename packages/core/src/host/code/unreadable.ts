@@ -1,15 +1,17 @@
 /**
- * Why a worker cannot load a module that the driver has: Node loads it there as it lies on the disk, and what the driver runs in (vitest, jest, a loader that it did not
- * get by a flag) may take more, or have made other code of it.
+ * Explains why a worker cannot load a module that the driver has. In a worker Node loads the file
+ * as it is on disk; the driver's tool (vitest, jest, a loader that was not set by a flag) may
+ * accept more, or have transformed it.
  *
- * Knows the errors of Node's own loader; what the code of a module throws is not looked at, but for what test runners and their absence say.
+ * It knows the errors of Node's own loader, and of test runners and their absence. Other errors
+ * that the module's code throws are not examined.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { hasCodeRoots, hereOf } from "../../shared/code-roots.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
 
-/** Undefined: the module was read, and its own code has thrown. */
+/** Returns undefined when the module was read and its own code has thrown. */
 export function whyUnreadable(moduleUrl: string, error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
@@ -44,7 +46,7 @@ const hasTsx: boolean = [...process.execArgv, process.env["NODE_OPTIONS"] ?? ""]
   /\btsx\b/.test(one),
 );
 
-/** tsx 4.23 has its hooks in worker threads from these on. */
+/** tsx 4.23 installs its hooks in worker threads from these versions on. */
 const tsxReachesThreads: boolean = [
   [22, 22, 3],
   [24, 11, 1],
@@ -65,7 +67,7 @@ const loaders: string = !hasTsx
     ? "tsx, which is given, does not take it either"
     : `tsx is given, but reaches worker threads from Node 22.22.3 and 24.11.1 on, and this is ${process.version}. Take such a Node, or isolation: "process"`;
 
-/** By what Node names as not supported. */
+/** Advice by the syntax that Node names as not supported. */
 const instead: readonly (readonly [RegExp, string])[] = [
   [/enum/, 'Write an object "as const" in place of the enum'],
   [/parameter property/, "Declare the field, and assign it in the constructor"],
@@ -80,20 +82,23 @@ function advice(message: string): string {
   return known === undefined ? "" : `${known[1]}. `;
 }
 
-/** Node puts `file:line` above the name of such an error. */
+/** Returns `file:line` from the line that Node puts above the name of such an error. */
 function placeIn({ stack = "" }: Error): string | undefined {
   const [, file, line] = /^(file:.*|\/.*|[A-Za-z]:[\\/].*):(\d+)$/.exec(firstLine(stack)) ?? [];
   if (file === undefined) return undefined;
   return `${file.startsWith("file:") ? fileURLToPath(file) : file}:${line}`;
 }
 
-/** Code that has thrown it by itself, as JSON.parse for somebody, is in its stack. */
+/**
+ * Whether the parser made the error. An error that code made by itself, as through JSON.parse, has
+ * that code in its stack.
+ */
 function isOfParser({ stack = "" }: Error): boolean {
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   return frames.every((line) => /[( ]node:internal\//.test(line) || namesOwnFile(line));
 }
 
-/** V8 says no more of them than that something is no token. */
+/** Finds a decorator: V8 only reports an invalid token. */
 function lineOfDecorator(moduleUrl: string): number | undefined {
   try {
     const lines = readFileSync(fileURLToPath(hereOf(moduleUrl) ?? moduleUrl), "utf8").split("\n");
@@ -102,7 +107,7 @@ function lineOfDecorator(moduleUrl: string): number | undefined {
     );
     return index < 0 ? undefined : index + 1;
   } catch {
-    // A file that is not there any more has no lines.
+    // A file that no longer exists has no lines.
     return undefined;
   }
 }

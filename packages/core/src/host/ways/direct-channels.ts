@@ -1,4 +1,7 @@
-/** The direct channels of one host to others, by the ways that the driver names: a port between threads, else a connection to the door of one of both. */
+/**
+ * The direct channels of one host to others, opened as the driver says: a port between threads,
+ * else a connection to the listener of one of the two.
+ */
 import { assertNever, type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import type { Address, NetworkSettings } from "../../transport/address.ts";
@@ -9,7 +12,7 @@ import type { HostListener } from "./host-listener.ts";
 
 export interface DirectChannelsOptions {
   readonly hostId: string;
-  /** Where it can be dialled; undefined for a host that is not. */
+  /** The listener of this host; undefined when it cannot be dialled. */
   readonly door: HostListener | undefined;
   /** Resolves when that host is gone. */
   readonly death: (hostId: string) => Promise<DeathCause>;
@@ -28,7 +31,7 @@ export class DirectChannels {
     return this.#channels;
   }
 
-  /** The answer to a request may be a connection from the other side. */
+  /** Expects a connection from the other side as the answer to a request. */
   expect(wayId: string): { end(): void } {
     return this.#options.door?.expect(wayId) ?? { end: () => undefined };
   }
@@ -43,7 +46,7 @@ export class DirectChannels {
     return channel;
   }
 
-  /** Where this host may be dialled. */
+  /** Returns the address at which this host may be dialled. */
   async address(): Promise<Address> {
     const { door, hostId } = this.#options;
     if (door === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);

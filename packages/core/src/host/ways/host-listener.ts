@@ -1,7 +1,9 @@
 /**
- * Where a host can be dialled: on a path of its machine, by the other hosts there; or on a port, by hosts of other machines and by its driver.
+ * The listener of a host: on a path of its machine, for the other hosts there; or on a port, for
+ * hosts of other machines and for its driver.
  *
- * A connection may be the answer to a request of this host (a way that somebody else opens); any other is from somebody who has calls for it.
+ * A connection may be the answer to a request of this host (a channel that another host opens); any
+ * other comes from a host with calls for it.
  */
 import type { AddressInfo } from "node:net";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
@@ -13,22 +15,22 @@ import type { PortRange } from "../control.ts";
 /** A request whose answer may be a connection from the other side. */
 export interface Expected {
   readonly channel: Promise<Channel>;
-  /** Nobody waits for it any longer. */
+  /** Stops waiting for the connection. */
   end(): void;
 }
 
 export interface HostListenerParts {
   readonly hostId: string;
-  /** Port 0 becomes the one that it is given. */
+  /** The address to listen on; port 0 becomes an assigned one. */
   readonly address: Address;
-  /** What others are to dial in place of the host that it listens on. */
+  /** The host name that others dial, if it differs from the listening one. */
   readonly publicHost?: string;
-  /** It takes the first of these that is free, in place of the port of its address. */
+  /** The listener takes the first free port of these, instead of the port of its address. */
   readonly ports?: PortRange;
   readonly network: NetworkSettings;
   /** Resolves when that peer is gone. */
   readonly death: (peerId: string) => Promise<DeathCause>;
-  /** A host dialled that was not asked to. */
+  /** Called for a host that dialled without a request. */
   readonly onChannel: (peerId: string, channel: Channel) => void;
 }
 
@@ -41,7 +43,7 @@ export class HostListener {
     this.#parts = parts;
   }
 
-  /** Where it is; it is open from the first question on. */
+  /** Returns the address; the listener opens at the first call. */
   address(): Promise<Address> {
     this.#address ??= this.#open();
     return this.#address;
@@ -53,7 +55,7 @@ export class HostListener {
     return { channel: waiting.promise, end: () => void this.#expected.delete(wayId) };
   }
 
-  /** What was asked for by that name. */
+  /** Returns the channel that was requested by that name. */
   expected(wayId: string): Promise<Channel> | undefined {
     return this.#expected.get(wayId)?.promise;
   }
@@ -101,7 +103,7 @@ export class HostListener {
   }
 
   #enter(channel: Channel, { peerId, wayId }: Hello): void {
-    // A host that dials itself has asked for this way, and is on its other end as well.
+    // A host that dials itself has requested this channel, and is on its other end as well.
     const isOwn = peerId === this.#parts.hostId;
     const waiting = wayId === undefined || isOwn ? undefined : this.#expected.get(wayId);
     if (waiting === undefined) this.#parts.onChannel(peerId, channel);
