@@ -1,8 +1,10 @@
 /**
- * Where the bundles of a placement group go, all of them or none: a pure function of the bundles and what the nodes look like now.
+ * Places the bundles of a placement group, all of them or none: a pure function of the bundles and
+ * the current state of the nodes.
  *
- * The strict strategies are exact: a place is found if there is one. PACK and SPREAD prefer few or many nodes and then take
- * what they get; their search gives up after `maxSteps`, and the group waits for the next change.
+ * The strict strategies are exact: they find a placement if one exists. PACK and SPREAD prefer few
+ * or many nodes and accept others; their search gives up after `maxSteps`, and the group waits for
+ * the next change.
  */
 import type { GroupStrategy } from "../rpc/cluster.ts";
 import type { LabelConditions } from "../rpc/demand.ts";
@@ -18,13 +20,16 @@ export interface BundleRequest {
 export interface NodeRoom {
   readonly nodeId: string;
   readonly labels: Labels;
-  /** What is free there, or all that it has, if the question is whether the group could ever be placed. */
+  /**
+   * The free resources of the node, or its total resources if the question is whether the group
+   * could ever be placed.
+   */
   readonly room: Units;
-  /** Bundles of this group that are there already. */
+  /** The number of the group's bundles that are already on the node. */
   readonly bundlesHere: number;
 }
 
-/** The node of each bundle, or undefined when they cannot all be placed. */
+/** Returns the node of each bundle, or undefined when they cannot all be placed. */
 export function planBundles(
   bundles: readonly BundleRequest[],
   strategy: GroupStrategy,
@@ -64,7 +69,7 @@ function homesFirst(nodes: readonly NodeRoom[]): readonly NodeRoom[] {
   return nodes.toSorted((left, right) => right.bundlesHere - left.bundlesHere);
 }
 
-/** Each bundle on a node of its own: a bipartite matching, by augmenting paths. */
+/** Places each bundle on a node of its own: a bipartite matching, by augmenting paths. */
 function oneEach(
   bundles: readonly BundleRequest[],
   nodes: readonly NodeRoom[],
@@ -78,7 +83,7 @@ function oneEach(
       bundleOn.set(free, index);
       return true;
     }
-    // All that it fits on are taken.
+    // All nodes that it fits on are taken.
     for (const node of [...bundleOn.keys()].filter(fitsOn)) {
       if (tried.has(node)) continue;
       tried.add(node);
@@ -98,17 +103,17 @@ function oneEach(
 
 interface Candidate {
   readonly node: NodeRoom;
-  /** The node's own room until something is placed on it. */
+  /** The node's own map until something is placed on it. */
   left: Units;
-  /** How many of the bundles it could take alone. */
+  /** The number of bundles that it could take alone. */
   readonly capacity: number;
   count: number;
 }
 
-/** Below 0 if `left` is liked better; those that are liked the same are taken in the order in which they joined. */
+/** Compares two nodes: negative if `left` is preferred. Ties go to the node that joined first. */
 type Preference = (left: Candidate, right: Candidate) => number;
 
-/** Few nodes: those in use already, then those that take most. */
+/** Prefers few nodes: used ones first, then those that take the most bundles. */
 const fullestFirst: Preference = (left, right) =>
   right.count - left.count || right.capacity - left.capacity;
 
@@ -116,7 +121,10 @@ const emptiestFirst: Preference = (left, right) => left.count - right.count;
 
 const maxSteps = 1000;
 
-/** Takes the big bundles first, each to the node it likes best, and goes back when one has no place. */
+/**
+ * Takes the big bundles first, each to its preferred node, and backtracks when a bundle has no
+ * place.
+ */
 function search(
   bundles: readonly BundleRequest[],
   nodes: readonly NodeRoom[],
@@ -163,7 +171,7 @@ function bestOf(
 ): Candidate | undefined {
   let best: Candidate | undefined;
   for (const candidate of candidates) {
-    // Cheap questions first: most are no better than the one that there is.
+    // The cheap test comes first: most nodes are no better than the best one so far.
     if (best !== undefined && preference(candidate, best) >= 0) continue;
     if (tried.has(candidate) || !fits(bundle, candidate.left, candidate.node.labels)) continue;
     best = candidate;
@@ -177,7 +185,10 @@ function without(room: Units, units: Units): Units {
   return left;
 }
 
-/** Quickly said of most groups that have to wait: each bundle has a node that it fits on, and all of them are not more than there is. */
+/**
+ * Refuses quickly most groups that have to wait: some bundle fits on no node, or all together
+ * exceed the total.
+ */
 function couldHold(bundles: readonly BundleRequest[], nodes: readonly NodeRoom[]): boolean {
   const wanted = new Map<string, number>();
   for (const { units } of bundles) change(wanted, units, 1);
@@ -193,7 +204,10 @@ function couldHold(bundles: readonly BundleRequest[], nodes: readonly NodeRoom[]
   );
 }
 
-/** By the share of what the best node has: a GPU of 2 is more than a CPU of 64. Those of one size stay in order. */
+/**
+ * Orders bundles by their share of the largest node's resources: a GPU of 2 is more than a CPU of
+ * 64. Ties stay in order.
+ */
 function biggestFirst(
   bundles: readonly BundleRequest[],
   nodes: readonly NodeRoom[],
@@ -215,7 +229,7 @@ function biggestFirst(
   );
 }
 
-/** How many of the bundles a node could take alone. */
+/** Counts the bundles that a node could take alone. */
 function capacityFor(bundles: readonly BundleRequest[]): (node: NodeRoom) => number {
   const [first] = bundles;
   if (first === undefined || !bundles.every((bundle) => isSame(bundle, first))) {

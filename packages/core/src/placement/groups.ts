@@ -1,9 +1,10 @@
 /**
- * The placement groups: what each asked for, where its bundles are, and their reservations in the nodes' pools.
+ * The placement groups: their requests, the places of their bundles, and the reservations in the
+ * nodes' pools.
  *
- * A plan is made for all bundles that have no place and then carried out in the same turn, so a group has all of them or none. A lost node
- * takes its bundles with it; the group keeps the others and asks again for these. Removed groups are remembered for the table, the
- * last `maxRemembered` of them.
+ * A plan covers all bundles without a place and is carried out in the same turn, so a group has all
+ * of them or none. A lost node takes its bundles with it; the group keeps the others and requests
+ * these again. The table still shows the last `maxRemembered` removed groups.
  */
 import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
 import { type NodeRoom, planBundles } from "./group-policy.ts";
@@ -19,7 +20,7 @@ export interface Group {
   /** Its turn among all requests; a group that lost bundles keeps it. */
   readonly sequence: number;
   state: GroupState;
-  /** Asked when it is placed, or never will be. */
+  /** Called when the group is placed, or never will be. */
   watchers: ((state: GroupState) => void)[];
 }
 
@@ -49,7 +50,7 @@ export class Groups {
     return group === undefined || group.state === "REMOVED" ? undefined : group.bundles;
   }
 
-  /** Reserves every bundle that has no place, if all of them fit: one change of the nodes, or none. */
+  /** Reserves every bundle without a place if all of them fit; otherwise it changes nothing. */
   place(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
     const plan = planOf(group, nodes, "available");
     if (plan === undefined) return false;
@@ -65,12 +66,15 @@ export class Groups {
     return true;
   }
 
-  /** Whether the nodes could hold it if they were idle. */
+  /** Whether idle nodes could hold the group. */
   isFeasible(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
     return planOf(group, nodes, "total") !== undefined;
   }
 
-  /** Forgets the bundles on a node that is gone, or is emptied; gives the groups that are to be placed again. */
+  /**
+   * Forgets the bundles on a node that is gone or drained. Returns the groups that must be placed
+   * again.
+   */
   loseNode(nodeId: string, isDrained: boolean): readonly Group[] {
     const lost: Group[] = [];
     for (const group of this.#groups.values()) {
@@ -89,7 +93,10 @@ export class Groups {
     return lost;
   }
 
-  /** What its bundles reserved goes back to their nodes, as soon as those who run in them, and have lost their place, have ended. */
+  /**
+   * Removes a group. Its reservations return to their nodes as soon as the users of its bundles
+   * have ended.
+   */
   remove(group: Group, nodes: ReadonlyMap<string, Pool>): void {
     for (const [index, bundle] of group.bundles.entries()) {
       if (bundle === undefined) continue;
@@ -101,7 +108,7 @@ export class Groups {
     if (this.#removed.length > maxRemembered) this.#groups.delete(this.#removed.shift() as string);
   }
 
-  /** @param waitsFor why a group is not placed yet */
+  /** @param waitsFor returns why a group is not placed yet */
   table(waitsFor: (group: Group) => string | undefined): readonly GroupInfo[] {
     return [...this.#groups.values()].map((group) => ({
       placementGroupId: group.spec.groupId,

@@ -1,4 +1,6 @@
-/** Whether the labels of a node meet conditions. */
+/**
+ * Matches the labels of a node against conditions.
+ */
 import type { LabelCondition, LabelConditions } from "../rpc/demand.ts";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -12,7 +14,7 @@ export function meets(labels: Labels, conditions: LabelConditions): boolean {
   return true;
 }
 
-/** "zone in (a, b)", for a message that says what is missing. */
+/** Returns a text such as "zone in (a, b)", for a message about what is missing. */
 export function describe(conditions: LabelConditions): string {
   return Object.entries(conditions)
     .map(([name, condition]) => {

@@ -1,28 +1,29 @@
 /**
- * Who waits for resources. Requests for the same wait in one line, and only the first of a line is looked at: 100,000 waiting tasks cost
- * as much as one.
+ * The queues of requests that wait for resources. Equal requests wait in one line, and only the
+ * first of a line is examined: 100,000 waiting tasks cost as much as one.
  *
- * Invariant: between two turns nobody at the head of a line could be served. So `serve` is called after every change that frees
- * something; it goes by the order of request, and what does not fit is overtaken by what does.
+ * Invariant: between two turns no line's first request could be served. So `serve` runs after every
+ * change that frees something. It follows the order of the requests, and a request that does not
+ * fit is overtaken by one that does.
  */
 import type { Amounts } from "../rpc/demand.ts";
 import { Line as Queue } from "../shared/text/line.ts";
 import { warn } from "../shared/text/warning.ts";
 
-/** Why somebody has to wait; `feasible` false: no node has as much even when idle. */
+/** The reason for a wait. If `feasible` is false, no node has as much even when idle. */
 export interface Why {
   readonly feasible: boolean;
   readonly reason: string;
 }
 
 export interface Waiter {
-  /** The order of request. */
+  /** Its turn among all requests. */
   readonly sequence: number;
   /** Names the requester to people. */
   readonly label: string;
   readonly wants: readonly Amounts[];
   readonly sinceMs: number;
-  /** Serves or refuses it, or says why it has to wait. */
+  /** Serves or refuses the request, or returns why it has to wait. */
   readonly attempt: () => Why | undefined;
   readonly close: (error: Error) => void;
 }
@@ -30,11 +31,11 @@ export interface Waiter {
 /** A place in a line. */
 export interface Entry {
   leave(): void;
-  /** Why it waits; undefined when it does not. */
+  /** The reason for the wait; undefined when it is over. */
   readonly reason: string | undefined;
 }
 
-/** One that waits, for whoever asks why. */
+/** A waiting request, as the state API shows it. */
 export interface PendingRequest {
   readonly label: string;
   readonly wants: readonly Amounts[];
@@ -43,7 +44,7 @@ export interface PendingRequest {
   readonly reason: string;
 }
 
-/** One line, for whoever asks what is wanted. */
+/** A line, as the state API shows it. */
 export interface PendingLine extends PendingRequest {
   readonly size: number;
 }
@@ -58,7 +59,7 @@ interface Line {
 export class Lines {
   readonly #lines: Map<string, Line> = new Map();
 
-  /** Is served at once, unless somebody with the same key waits already. */
+  /** Serves a request at once, unless another one with its key already waits. */
   enter(key: string, waiter: Waiter): Entry {
     let line = this.#lines.get(key);
     if (line === undefined) {
@@ -103,7 +104,7 @@ export class Lines {
       }));
   }
 
-  /** Each line by its first, in order of request. */
+  /** Returns each line with its first request, in order of request. */
   heads(): readonly PendingLine[] {
     return [...this.#lines.values()]
       .toSorted((left, right) => later(right, left))
@@ -114,7 +115,7 @@ export class Lines {
       });
   }
 
-  /** Why the first of a line waits; undefined when nobody has that key. */
+  /** Returns why the first request of a line waits; undefined when the key has no line. */
   reasonOf(key: string): string | undefined {
     return this.#lines.get(key)?.why.reason;
   }
@@ -153,7 +154,7 @@ function sequenceOf({ waiters }: Line): number {
   return (waiters.peek() as Waiter).sequence;
 }
 
-/** Where a line belongs among those that are still to be looked at, the latest first. */
+/** Finds the place of a line among the remaining ones, the latest first. */
 function placeOf(line: Line, heads: readonly Line[]): number {
   const sequence = sequenceOf(line);
   let [low, high] = [0, heads.length];

@@ -1,8 +1,9 @@
 /**
- * Where a request goes: a pure function of the request and what nodes and bundles look like now.
+ * Places a request: a pure function of the request and the current state of nodes and bundles.
  *
- * DEFAULT packs a node until half of it is used and then takes the least used one (Ray's hybrid policy, without its dice: ties go
- * to the node that joined first). Nodes with GPUs are left to those who want one, as long as others have room.
+ * DEFAULT packs a node until half of it is used and then takes the least used one (Ray's hybrid
+ * policy without randomness: ties go to the node that joined first). Nodes with GPUs are left to
+ * requests for GPUs as long as others have room.
  */
 import type { Demand, LabelConditions, Strategy } from "../rpc/demand.ts";
 import { assertNever } from "../shared/errors.ts";
@@ -16,7 +17,7 @@ export interface PlacementRequest {
   readonly selectors: readonly LabelConditions[];
 }
 
-/** What can be given out in one place: a node's resources, or those that a bundle took out of a node. */
+/** A pool of resources: a node's, or those that a bundle reserved on a node. */
 export interface PoolView {
   readonly nodeId: string;
   readonly labels: Labels;
@@ -25,11 +26,14 @@ export interface PoolView {
 }
 
 export interface ClusterView<Pool extends PoolView> {
-  /** The living ones, in the order in which they joined. */
+  /** The living nodes, in the order in which they joined. */
   readonly nodes: readonly Pool[];
-  /** The node that SPREAD took last: it goes on behind it. */
+  /** The node that SPREAD took last; the next search starts behind it. */
   readonly lastSpread: string | undefined;
-  /** The bundles of a group, undefined for those without a place now; undefined for a group that is removed or unknown. */
+  /**
+   * Returns the bundles of a group, with undefined for bundles without a place; undefined for a
+   * removed or unknown group.
+   */
   readonly bundlesOf: (groupId: string) => readonly (Pool | undefined)[] | undefined;
 }
 
@@ -37,7 +41,7 @@ export type RefusalKind = "unschedulable" | "placement-group-removed";
 
 export type Decision<Pool extends PoolView> =
   | { readonly kind: "place"; readonly pool: Pool }
-  /** `feasible` false: no node has as much even when idle; it waits for one that does. */
+  /** The request waits. If `feasible` is false, no node has as much even when idle. */
   | { readonly kind: "wait"; readonly feasible: boolean; readonly reason: string }
   | { readonly kind: "reject"; readonly refusal: RefusalKind; readonly reason: string };
 
@@ -122,7 +126,7 @@ function inGroup<Pool extends PoolView>(
   const placed = wanted.filter((bundle) => bundle !== undefined);
   if (placed.length === 0) return waits(true, `its placement group ${groupId} has no place yet`);
   const decision = firstWithRoom(request, placed);
-  // One that has no place now may be the one that fits.
+  // A bundle without a place now may be the one that fits.
   return decision.kind === "wait" && placed.length < wanted.length
     ? waits(true, decision.reason)
     : decision;
@@ -138,7 +142,7 @@ function packThenSpread<Pool extends PoolView>(
   for (const node of nodes) {
     if (!covers(node.available, request.place)) continue;
     const used = usedShare(node);
-    // Shares are at most 1, so a node that should be kept for others comes after all that need not.
+    // Shares are at most 1, so a node that should be kept for others comes after all other nodes.
     const kept = !wantsGpu && (node.total.get("GPU") ?? 0) > 0 ? 2 : 0;
     const score = (used < packUntil ? 0 : used) + kept;
     if (score < bestScore) [best, bestScore] = [node, score];
@@ -149,7 +153,7 @@ function packThenSpread<Pool extends PoolView>(
 /** Ray's `scheduler_spread_threshold`. */
 const packUntil = 0.5;
 
-/** Of the resources that everything uses, the one that is used most. */
+/** Returns the largest used share among CPU and memory, which everything uses. */
 function usedShare({ total, available }: PoolView): number {
   let most = 0;
   for (const name of ["CPU", "memory"]) {

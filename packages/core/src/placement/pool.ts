@@ -1,4 +1,6 @@
-/** Something to give out from: a node, or a bundle that a placement group reserved on one. */
+/**
+ * A pool of resources: a node, or a bundle that a placement group reserved on one.
+ */
 import type { Labels } from "./labels.ts";
 import type { PoolView } from "./policy.ts";
 import { change, type Units } from "./resources.ts";
@@ -27,18 +29,18 @@ export class Pool implements PoolView {
     return this.#gone;
   }
 
-  /** It goes because its node is emptied. */
+  /** Whether the pool ends because its node is drained. */
   get isDrained(): boolean {
     return this.#isDrained;
   }
 
-  /** Nothing more is given out of it, and who holds some of it is to leave. */
+  /** Stops allocation from this pool; holders of its resources are to leave. */
   drain(): void {
     this.#isDrained = true;
     this.#gone = true;
   }
 
-  /** @param heir gets what is free now, and the rest when those who hold it release it */
+  /** @param heir gets the free resources now, and the rest when their holders release them */
   end(heir?: Pool): void {
     this.#gone = true;
     this.#heir = heir;
@@ -56,19 +58,21 @@ export class Pool implements PoolView {
   }
 }
 
-/** Resources that are held; release them once, lend their CPUs while blocked. */
+/** Held resources. A holder releases them once, and lends their CPUs while it is blocked. */
 export interface Allocation {
   readonly nodeId: string;
-  /** Its node or its bundle is gone, and what runs on it has to end. */
+  /** Whether the node or bundle is gone, so that its users have to end. */
   readonly isLost: boolean;
-  /** And that is because its node is, or was, emptied. */
+  /** Whether the loss comes from a drained node. */
   readonly isDrained: boolean;
   release(): void;
-  /** Gives the CPUs back for a while (true) or takes them again (false), beyond the total if need be. */
+  /**
+   * Returns the CPUs for a while (true) or takes them again (false), beyond the total if necessary.
+   */
   lend(lent: boolean): void;
 }
 
-/** @param onFree called when something came back */
+/** @param onFree called when resources came back */
 export function allocate(pool: Pool, hold: Units, onFree: () => void): Allocation {
   let state: "held" | "lent" | "released" = "held";
   const cpus: Units = new Map([...hold].filter(([name]) => name === "CPU"));

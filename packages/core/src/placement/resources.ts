@@ -1,6 +1,7 @@
 /**
- * Exact amounts of named resources: whole ten-thousandths (Ray's precision), or whole bytes for memory, whose ten-thousandths would
- * leave the range of exact numbers. Everything inside placement/ counts in these; users see `Amounts`.
+ * Exact amounts of named resources: whole ten-thousandths (Ray's precision), or whole bytes for
+ * memory, whose ten-thousandths would exceed the range of exact numbers. Everything inside
+ * placement/ counts in these units; users see `Amounts`.
  */
 import type { Amounts } from "../rpc/demand.ts";
 
@@ -12,7 +13,7 @@ export function toUnits(amounts: Amounts): Units {
   );
 }
 
-/** @param least shown where there is less: a node may be overdrawn for a while */
+/** @param least the lowest shown amount: a node may be overdrawn for a while */
 export function toAmounts(units: Units, least: number = -Infinity): Amounts {
   return Object.fromEntries(
     [...units].map(([name, amount]) => [name, Math.max(least, amount / scaleOf(name))]),
@@ -24,7 +25,10 @@ export function change(target: Map<string, number>, by: Units, sign: 1 | -1): vo
   for (const [name, units] of by) target.set(name, (target.get(name) ?? 0) + sign * units);
 }
 
-/** Nothing of a resource is always there, also where it is overdrawn. */
+/**
+ * Whether the wanted amounts are available. An amount of zero always is, even when the node is
+ * overdrawn.
+ */
 export function covers(available: Units, wanted: Units): boolean {
   for (const [name, units] of wanted) {
     if (units > 0 && units > (available.get(name) ?? 0)) return false;
@@ -32,7 +36,7 @@ export function covers(available: Units, wanted: Units): boolean {
   return true;
 }
 
-/** What of `wanted` is missing, in words: "4 CPU of 2". */
+/** Returns the missing amounts as a text: "4 CPU of 2". */
 export function shortage(available: Units, wanted: Units): string {
   return [...wanted]
     .filter(([name, units]) => units > 0 && units > (available.get(name) ?? 0))

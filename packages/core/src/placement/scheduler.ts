@@ -1,8 +1,10 @@
 /**
- * Hands out the resources of nodes and of the bundles that placement groups reserved on them, in order of request.
+ * Allocates the resources of nodes, and of the bundles that placement groups reserved on them, in
+ * order of request.
  *
- * What the policy says is done here and nowhere else, in the turn in which it was decided. A request that no node could ever fit
- * waits too (as in Ray, a node may join), and says so once on the process's warnings.
+ * Only this file carries out the policy's decisions, in the turn in which they are made. A request
+ * that no node could ever fit waits too, because a node may join (as in Ray); one process warning
+ * reports it.
  */
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
 import type { Amounts, Demand } from "../rpc/demand.ts";
@@ -27,24 +29,24 @@ export type Outcome =
 export interface ResourceRequest {
   /** Rejects only when the scheduler closes. */
   readonly outcome: Promise<Outcome>;
-  /** Takes the request back, if it still waits. */
+  /** Withdraws the request, if it still waits. */
   withdraw(): void;
-  /** Why it waits; undefined when it does not. */
+  /** The reason for the wait; undefined when it is over. */
   readonly reason: string | undefined;
 }
 
 export class Scheduler {
   readonly #nodes: Map<string, Pool> = new Map();
-  /** Those that are emptied: nothing is given out there. */
+  /** Nodes that are being drained: nothing is allocated there. */
   readonly #draining: Map<string, Pool> = new Map();
   readonly #groups: Groups = new Groups();
   readonly #groupEntries: Map<Group, Entry> = new Map();
   readonly #lines: Lines = new Lines();
-  /** Of the demands that many share. */
+  /** Converted requests of demands that many callers share. */
   readonly #requests: WeakMap<Demand, PlacementRequest> = new WeakMap();
   readonly #now: () => number;
   #sequence = 0;
-  /** Counts the changes of what nodes there are. */
+  /** Counts the changes in the set of nodes. */
   #nodesVersion = 0;
   #lastSpread: string | undefined;
   #closed: Error | undefined;
@@ -59,13 +61,18 @@ export class Scheduler {
     this.#lines.serve();
   }
 
-  /** What runs there has lost its place, and groups ask again for the bundles that they had there. */
+  /**
+   * Removes a node. Its users have lost their place, and groups request the bundles there again.
+   */
   removeNode(nodeId: string): void {
     this.#draining.delete(nodeId);
     this.#loseNode(nodeId, false);
   }
 
-  /** The same, but it keeps what it has until it goes, and the node is shown until it is removed. */
+  /**
+   * Drains a node. Its users keep their resources until they leave, and the node is shown until it
+   * is removed.
+   */
   drainNode(nodeId: string): void {
     const node = this.#nodes.get(nodeId);
     if (node === undefined) return;
@@ -87,12 +94,15 @@ export class Scheduler {
     this.#lines.serve();
   }
 
-  /** Those that are emptied, too. */
+  /** All nodes, including drained ones. */
   get nodes(): readonly PoolView[] {
     return [...this.#nodes.values(), ...this.#draining.values()];
   }
 
-  /** Of all nodes together; what is free is never below nothing, even while a node is overdrawn. */
+  /**
+   * The resources of all nodes together. The available amount is never negative, even while a node
+   * is overdrawn.
+   */
   get resources(): ClusterResources {
     const total = new Map<string, number>();
     const available = new Map<string, number>();
@@ -109,7 +119,7 @@ export class Scheduler {
     return this.#nodes.has(nodeId);
   }
 
-  /** @param label names the requester in the warning about a request that cannot be met */
+  /** @param label names the requester in the warning about an infeasible request */
   request(demand: Demand, label: string): ResourceRequest {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
     if (this.#closed !== undefined) {
@@ -138,7 +148,7 @@ export class Scheduler {
     };
   }
 
-  /** False when another living group has the name. */
+  /** Creates a group. Returns false when another living group has the name. */
   createGroup(spec: GroupSpec): boolean {
     if (spec.name !== undefined && this.#groups.named(spec.name) !== undefined) return false;
     const group = this.#groups.add(spec, this.#sequence++);
@@ -156,7 +166,7 @@ export class Scheduler {
     this.#lines.serve();
   }
 
-  /** Resolves when it is placed, or never will be. */
+  /** Resolves when the group is placed, or never will be. */
   groupReady(groupId: string): Promise<GroupState> {
     const group = this.#groups.get(groupId);
     if (group === undefined || this.#closed !== undefined) return Promise.resolve("REMOVED");
@@ -168,22 +178,22 @@ export class Scheduler {
     return this.#groups.table((group) => this.#groupEntries.get(group)?.reason);
   }
 
-  /** Everybody who waits, in order of request. */
+  /** Returns all waiting requests, in order of request. */
   pending(): readonly PendingRequest[] {
     return this.#lines.pending();
   }
 
-  /** The same by what they want, each line with its first. */
+  /** Returns the lines of waiting requests, each with its first request. */
   pendingLines(): readonly PendingLine[] {
     return this.#lines.heads();
   }
 
-  /** Why requests for that demand wait; undefined when none does. */
+  /** Returns why requests for that demand wait; undefined when none does. */
   whyWaiting(demand: Demand): string | undefined {
     return this.#lines.reasonOf(demand.key);
   }
 
-  /** Nobody waits any longer, nor later. */
+  /** Rejects all current and later requests. */
   close(error: Error): void {
     this.#closed = error;
     this.#lines.close(error);
@@ -222,7 +232,7 @@ export class Scheduler {
           }
           return whyNot(known.feasible);
         }
-        // Those who wait for its bundles asked later, and so are looked at later in this pass.
+        // Requests for its bundles are later in order, so this pass still reaches them.
         return undefined;
       },
       close: () => this.#groups.remove(group, this.#nodes),
