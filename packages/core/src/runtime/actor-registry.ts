@@ -1,7 +1,6 @@
 /**
- * The actors of a session, living and lately dead, and their names.
- *
- * A name is free again when its actor is dead, or about to be.
+ * The actors of a session, both living and recently dead, and their names. A name is free again
+ * when its actor is dead, or about to die.
  */
 import type { ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -14,10 +13,10 @@ export class ActorRegistry {
   readonly #actors: Map<string, Supervisor> = new Map();
   readonly #names: Map<string, string> = new Map();
   readonly #dead: Fifo<Supervisor> = new Fifo();
-  /** Ids that handles in hosts were given before it was known that the actor exists. */
+  /** Ids that hosts gave to handles before they learned that the actor exists. */
   readonly #aliases: Map<string, string> = new Map();
-  /** Registered and not started, by the host that is to start them. */
-  /** The living, by the actor that has created them in the life that it has. */
+  /** Registered actors without a start, by the host that will start them. */
+  /** Living actors, by the actor that created them in its current incarnation. */
   readonly #created: Map<string, Set<Supervisor>> = new Map();
   readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
 
@@ -52,7 +51,10 @@ export class ActorRegistry {
     return { state: "new" };
   }
 
-  /** A host registers: its handle has an id of its own, and may die before it starts the actor. */
+  /**
+   * Registers an actor for a host: its handle has an id of its own, and may die before it starts
+   * the actor.
+   */
   registerFrom(hostId: string, spec: ActorSpec): Registration {
     const registration = this.register(spec, hostId);
     const { actorId } = spec.info;
@@ -71,7 +73,7 @@ export class ActorRegistry {
     void actor.run(args);
   }
 
-  /** That host is gone, and with it what depended on it. */
+  /** Handles the end of a host, and of the actors that depended on it. */
   hostGone(hostId: string): void {
     for (const actor of this.#unstarted.get(hostId) ?? []) {
       actor.abandon({
@@ -92,13 +94,14 @@ export class ActorRegistry {
   }
 
   outOfScope(actorId: string): void {
-    // A handle that was given another actor's (getIfExists) counts for nothing, and one of a detached actor neither.
+    // A handle of an existing actor (getIfExists) does not count, and neither does one of a
+    // detached actor.
     if (this.#aliases.delete(actorId)) return;
     const actor = this.find(actorId);
     if (actor?.spec.info.isDetached === false) actor.outOfScope();
   }
 
-  /** The living, and the dead that are remembered. */
+  /** Returns the living actors, and the dead ones that are remembered. */
   all(): readonly Supervisor[] {
     return [...this.#actors.values()];
   }
@@ -107,7 +110,7 @@ export class ActorRegistry {
     return this.#actors.get(this.#aliases.get(actorId) ?? actorId);
   }
 
-  /** @throws RaySystemError when nothing is known of it */
+  /** @throws RaySystemError when the actor is unknown */
   get(actorId: string): Supervisor {
     const actor = this.find(actorId);
     if (actor === undefined)
@@ -115,14 +118,14 @@ export class ActorRegistry {
     return actor;
   }
 
-  /** The one of that name which is there to stay. */
+  /** Returns the actor of that name, unless it is about to die. */
   named(name: string, namespace: string = this.#namespace): Supervisor | undefined {
     const actorId = this.#names.get(nameKey(name, namespace));
     const actor = actorId === undefined ? undefined : this.#actors.get(actorId);
     return actor?.isOver === false ? actor : undefined;
   }
 
-  /** The names that are taken. */
+  /** Returns the names that are taken. */
   names(allNamespaces: boolean): { readonly name: string; readonly namespace: string }[] {
     return this.all().flatMap(({ spec: { name }, namespace, isOver }) => {
       const isShown = !isOver && (allNamespaces || namespace === this.#namespace);
@@ -134,12 +137,12 @@ export class ActorRegistry {
     return this.all().some((actor) => actor.owner === owner && actor.state !== "dead");
   }
 
-  /** Every actor ends with the runtime. */
+  /** Ends every actor with the runtime. */
   end(cause: DeathCause): void {
     for (const actor of this.#actors.values()) actor.end(cause);
   }
 
-  /** Keeps the record of a dead actor for a while, so that whoever asks hears why it died. */
+  /** Keeps the record of a dead actor for a while, so that queries get the cause of its death. */
   #bury(actor: Supervisor): void {
     this.#dead.push(actor);
     const { creator } = actor.spec;
@@ -157,7 +160,7 @@ export class ActorRegistry {
   }
 }
 
-/** Records of dead actors that are kept. */
+/** The number of records of dead actors that are kept. */
 const keptRecords = 1000;
 
 export const forgotten: DeathCause = {

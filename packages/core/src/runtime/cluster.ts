@@ -1,8 +1,9 @@
 /**
- * The nodes of this process and its placement groups, as the directory answers for them.
+ * The nodes of this process and its placement groups, as the directory reports them.
  *
- * A node is a set of resources and the hosts started for it. Only the first one is the machine's; others are asked for, as Ray's
- * cluster_utils does for tests. Removing one ends its hosts: actors restart elsewhere by their policy, groups ask for new bundles.
+ * A node is a set of resources and the hosts started for it. The first one is the machine's; others
+ * are added on request, as Ray's cluster_utils does for tests. The removal of a node ends its
+ * hosts: actors restart elsewhere by their policy, and groups request new bundles.
  */
 import { hostname, networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -21,21 +22,24 @@ import type { Scheduler } from "../placement/scheduler.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 
-/** Dead nodes that are remembered, as many as Ray's control plane keeps. */
+/** Ray's control plane remembers this many dead nodes. */
 const maxDeadNodes = 1000;
 
-/** What has left a node that is emptied is looked at so often. */
+/** The pause between two looks at a draining node, in ms. */
 const lookAgainMs = 100;
 
 export interface ClusterParts {
   readonly scheduler: Scheduler;
-  /** One step of emptying a node: who can leave does. Returns whether nothing is there. */
+  /**
+   * Takes one step of draining a node: actors and workers that can leave it do. Returns whether it
+   * is empty.
+   */
   readonly leaveNode: (nodeId: string, cause: DeathCause) => boolean;
   /** Ends the hosts of a node that is gone. */
   readonly endNode: (nodeId: string, cause: DeathCause) => Promise<void>;
   /** Resolves when that actor is dead for good. */
   readonly actorEnded: (actorId: string) => Promise<void>;
-  /** Ends actors and tasks that run in a group, or wait for it. */
+  /** Ends actors and tasks that run in a group or wait for it. */
   readonly endGroup: (groupId: string, cause: DeathCause) => Promise<void>;
 }
 
@@ -52,7 +56,7 @@ export class LocalCluster {
     this.#parts = parts;
   }
 
-  /** The first one is the driver's own, and ends with it. */
+  /** Adds a node. The first one is the driver's own, and ends with it. */
   addNode(spec: NodeSpec): NodeInfo {
     const nodeId = newId("node");
     const isHead = this.#headId === undefined;
@@ -80,7 +84,7 @@ export class LocalCluster {
     return node;
   }
 
-  /** As many as a node has, rounded down; 0 for one that is gone. */
+  /** Returns the CPUs of a node, rounded down; 0 for one that is gone. */
   cpus(nodeId: string): number {
     return Math.floor(this.#nodes.get(nodeId)?.resources["CPU"] ?? 0);
   }
@@ -108,7 +112,7 @@ export class LocalCluster {
     return true;
   }
 
-  /** Nothing more is placed there. Returns whether there is such a node that can be emptied. */
+  /** Stops placement on a node. Returns whether the node exists and can be drained. */
   closeNode(nodeId: string): boolean {
     const node = this.#nodes.get(nodeId);
     if (node?.alive !== true || nodeId === this.#headId) return false;
@@ -122,9 +126,10 @@ export class LocalCluster {
   }
 
   /**
-   * Lets what is on a closed node go elsewhere. Resolves with whether nothing was left there, at `timeoutMs` at the latest, or when the node is gone.
+   * Lets actors and workers leave a closed node. Resolves with whether the node is empty: when it
+   * is, after `timeoutMs`, or when the node is gone.
    *
-   * @param holds whether the process is to live until then
+   * @param holds whether the process stays alive until then
    */
   async emptyNode(nodeId: string, timeoutMs: number, holds: boolean): Promise<boolean> {
     const name = this.#nodes.get(nodeId)?.nodeName ?? nodeId;
@@ -164,7 +169,10 @@ export class LocalCluster {
     return { created };
   }
 
-  /** Restarts of the owner leave the group as it is; its end takes it along. */
+  /**
+   * Binds a group to its owner: restarts of the owner leave the group as it is, and its end removes
+   * the group.
+   */
   #own(owner: string, groupId: string): void {
     const owned = this.#ownedGroups.get(owner);
     if (owned !== undefined) return void owned.add(groupId);
@@ -202,7 +210,7 @@ function ownAddress(): string | undefined {
     const all = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
     return all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
   } catch {
-    // Where a sandbox does not let it look.
+    // A sandbox may forbid the look.
     return undefined;
   }
 }

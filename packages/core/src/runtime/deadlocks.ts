@@ -1,9 +1,12 @@
 /**
- * Proves that calls and tasks wait for themselves, through whatever hosts, and ends one wait of each such cycle.
+ * Proves that calls and tasks wait for themselves, through any number of hosts, and ends one wait
+ * of each such cycle.
  *
- * Hosts name suspects. What these need is gathered from those who know it, in rounds, and twice: where all that a cycle rests on is the same in both looks, it was so at
- * one moment between them, and what cannot go on at one moment never can. A host that does not answer is not known, so that nothing is proved through it.
- * Rests after each proof for the longer the more it has asked, so that it takes a few hundredths of the time, however many wait for how long.
+ * Hosts report suspects. The nodes that these depend on are gathered from their hosts in rounds,
+ * and twice. If everything that a cycle depends on is the same in both looks, the cycle existed at
+ * a moment between them, and a call that cannot go on at one moment never can. A host that does not
+ * answer is unknown, so nothing is proved through it. The rest after each proof grows with the
+ * number of queries, so that proofs take a few hundredths of the time, however many calls wait.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
@@ -25,21 +28,21 @@ export interface DeadlocksParts {
   readonly driverId: string;
   readonly caller: () => Caller;
   readonly directory: () => LocalDirectory;
-  /** Or they are only told of. */
+  /** Whether a wait in a cycle rejects; otherwise a warning reports it. */
   readonly rejects: boolean;
 }
 
-/** A host that takes longer is held by code that runs, and so is not stuck. */
+/** A host that takes longer, in ms, is busy with running code, and so is not stuck. */
 const answerMs = 1000;
 
-/** From one look to the other. */
+/** The pause between the two looks. */
 const betweenLooksMs = 10;
 
-/** A question costs both sides together some 0.1 ms. */
+/** A query costs both sides together about 0.1 ms. */
 const restPerQuestionMs = 2;
 const longestRestMs = 1000;
 
-/** More are not looked at. */
+/** Further nodes are not examined. */
 const mostNodes = 10_000;
 
 export class Deadlocks {
@@ -77,7 +80,7 @@ export class Deadlocks {
     this.#isRunning = false;
   }
 
-  /** Ends early when it is closed. */
+  /** Waits; ends early when the detector is closed. */
   async #pause(ms: number): Promise<void> {
     const { signal } = this.#closed;
     await pause(ms, undefined, { ref: false, signal }).catch(() => undefined);
@@ -95,12 +98,12 @@ export class Deadlocks {
       await this.#hosts()
         .get(partsOfNode(victim.id).home)
         ?.control((control) => control.foundCycle(victim.id, steps, rejects))
-        // It has ended, and the wait with it.
+        // The host has ended, and the wait with it.
         .catch(() => undefined);
     }
   }
 
-  /** All that those need, so far as it may be stuck. */
+  /** Gathers all nodes that the roots depend on, as long as the roots may be stuck. */
   async #look(roots: readonly string[]): Promise<Nodes> {
     const nodes = new Map<string, WaitNode>();
     for (let ids = [...roots]; ids.length > 0 && nodes.size < mostNodes; ids = missingIn(nodes)) {
@@ -110,7 +113,7 @@ export class Deadlocks {
       );
       for (const node of found.flat()) nodes.set(node.id, node);
       for (const id of ids) if (!nodes.has(id)) nodes.set(id, freeNode(id));
-      // With what is not known yet as if it were stuck: is anything left to prove?
+      // Counts unknown nodes as stuck: is anything left to prove?
       const stuck = stuckNodes(withUnknown(nodes));
       if (!roots.some((id) => stuck.has(id))) break;
     }
@@ -132,7 +135,7 @@ export class Deadlocks {
     return (await answerOf<readonly WaitNode[]>(host, ask, answerMs)) ?? [];
   }
 
-  /** An actor is known by its creator only until it is started. */
+  /** Its creator knows an actor only until it is started. */
   #mayBeStuck(id: string): boolean {
     const { kind, key } = partsOfNode(id);
     return kind !== "actor" || this.#parts.directory().isRegistered(key);
@@ -148,7 +151,7 @@ export class Deadlocks {
   }
 }
 
-/** Ids that are needed by what is known, and are not. */
+/** Returns the ids of nodes that known nodes depend on and that are unknown. */
 function missingIn(nodes: Nodes): string[] {
   const missing = new Set<string>();
   for (const { of } of nodes.values()) {

@@ -1,7 +1,9 @@
 /**
- * The Directory in the driver's memory: who is where, for the driver itself, and the same in plain data for each host.
+ * The Directory in the driver's memory: it locates actors and workers for the driver itself, and in
+ * plain data for each host.
  *
- * Composition: what is known of actors is in actor-registry, of workers in workers, of nodes and groups in cluster. Here are the hosts.
+ * This file is composition: actor-registry knows the actors, workers the workers, cluster the nodes
+ * and groups. The hosts are here.
  */
 import type { DriverControl } from "../host/control.ts";
 import type { Encoded } from "../protocol/codec.ts";
@@ -48,11 +50,11 @@ import { Workers } from "./workers.ts";
 export interface DirectorySettings {
   readonly driverId: string;
   readonly namespace: string;
-  /** Workers that wait for tasks; tasks that wait for tasks may have needed more. */
+  /** The most idle workers; tasks that wait for other tasks may have needed more. */
   readonly maxIdleWorkers: number;
-  /** Gathers what can be seen of the session. */
+  /** Returns the observer of the session. */
   readonly inside: () => InsideDirectory & { reported(hostId: string, report: HostReport): void };
-  /** Hosts name what may wait for itself. */
+  /** Takes tasks of hosts that may be part of a cycle. */
   readonly suspect: (taskNodeIds: readonly string[]) => void;
 }
 
@@ -111,7 +113,7 @@ export class LocalDirectory implements Directory {
     await this.#actors.find(actorId)?.ended();
   }
 
-  /** Every actor ends with the runtime. */
+  /** Ends every actor with the runtime. */
   end(cause: DeathCause): void {
     this.#actors.end(cause);
   }
@@ -143,7 +145,7 @@ export class LocalDirectory implements Directory {
   }
 
   async kill(info: ActorInfo, noRestart: boolean): Promise<void> {
-    // Without a turn in between where it can be: what is called next finds it ending.
+    // When possible, no turn passes in between: a call right after this finds the actor ending.
     const actor = this.#actors.find(info.actorId) ?? (await this.#registered(info));
     await actor?.kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
   }
@@ -157,17 +159,17 @@ export class LocalDirectory implements Directory {
     throw new RaySystemError(`host ${hostId} is gone`);
   }
 
-  /** The living ones. */
+  /** Returns the living hosts. */
   hosts(): readonly Host[] {
     return [...this.#hosts.values()];
   }
 
-  /** Whether that actor is to be started by its creator. */
+  /** Whether its creator has yet to start that actor. */
   isRegistered(actorId: string): boolean {
     return this.#actors.find(actorId)?.state === "registered";
   }
 
-  /** The living, and the dead that are remembered. */
+  /** Returns the living actors, and the dead ones that are remembered. */
   actors(): readonly Supervisor[] {
     return this.#actors.all();
   }
@@ -176,7 +178,7 @@ export class LocalDirectory implements Directory {
     return this.#parts.scheduler.pending().length;
   }
 
-  /** Who waits for resources, by what they want. */
+  /** Returns the lines of requests for resources. */
   waitingLines(): ReturnType<SupervisorParts["scheduler"]["pendingLines"]> {
     return this.#parts.scheduler.pendingLines();
   }
@@ -261,12 +263,13 @@ export class LocalDirectory implements Directory {
     return this.cluster.groups();
   }
 
-  /** The same answers for one host, in plain data. */
+  /** Returns the Directory for one host, in plain data. */
   controlFor(fromHostId: string): DriverControl {
     return {
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
       start: (actorId, args) => {
-        // However long they wait, and whatever becomes of the actor: its refs are not on their way any more.
+        // The refs in the arguments are claimed at once, because the start may wait long: they are
+        // no longer in flight.
         for (const value of [args.values, ...args.dependencies])
           this.#parts.caller().values.claim(value);
         this.start(actorId, args);
@@ -342,7 +345,7 @@ export class LocalDirectory implements Directory {
     return this.hosts().every((host) => host.nodeId !== nodeId);
   }
 
-  /** Ends what runs in a placement group that is gone. */
+  /** Ends actors and tasks that run in a removed placement group. */
   async #endGroup(groupId: string, cause: DeathCause): Promise<void> {
     const actors = this.#actors
       .all()
@@ -353,7 +356,10 @@ export class LocalDirectory implements Directory {
     ]);
   }
 
-  /** The actor of a handle. A handle that came straight from its creator may be quicker than the creator's word to us. */
+  /**
+   * Returns the actor of a handle. A handle that came straight from its creator may arrive before
+   * the creator's registration.
+   */
   async #registered({ actorId, owner }: ActorInfo): Promise<Supervisor | undefined> {
     const known = this.#actors.find(actorId);
     const creator = this.#hosts.get(owner);

@@ -1,7 +1,7 @@
 /**
- * The composition root of a driver: makes the parts, joins them, ends them.
+ * The composition root of a driver: it makes the parts, connects them, and ends them.
  *
- * Nothing that it starts keeps the process alive, except while somebody waits for an answer; its
+ * Nothing that it starts keeps the process alive, except while a caller waits for an answer. Its
  * end leaves no thread, process, timer, port or file.
  */
 import { Caller } from "../caller/caller.ts";
@@ -99,13 +99,19 @@ export class Driver {
     this.#control = this.#newControlSocket();
   }
 
-  /** Serves the metrics to who has the token; resolves with the port. Rejects with RaySystemError when it cannot listen there. */
+  /**
+   * Serves the metrics to clients with the token. Resolves with the port. Rejects with
+   * RaySystemError when it cannot listen there.
+   */
   async serveMetrics(port: number, token: string): Promise<number> {
     this.#metricsServer = await serveMetrics(port, token, () => this.#inspector.metricsText());
     return this.#metricsServer.port;
   }
 
-  /** Makes the machines that `nodes` names nodes of this session. Rejects when one refuses us, or fewer than must be are there. */
+  /**
+   * Makes the machines in `nodes` nodes of this session. Rejects when one refuses this session, or
+   * fewer than `minNodes` are reachable.
+   */
   join(): Promise<void> {
     return this.#joined.join();
   }
@@ -117,12 +123,12 @@ export class Driver {
   }
 
   async #end(cause: DeathCause): Promise<void> {
-    // Threads that are ending still need this process to turn.
+    // Ending threads still need this process to turn.
     this.#keepAlive.set(true);
     this.#endWatch?.();
     this.#joined.close();
     this.#deadlocks.close();
-    // Who waits hears of it before what it waits for fails one by one.
+    // Waits end with the session's error before their calls fail one by one.
     this.caller.end(cause);
     this.#directory.end(cause);
     this.#scheduler.close(
@@ -229,7 +235,7 @@ export class Driver {
       this.#inspector.hostEnded(host, cause);
       return this.#objectStore.hostGone(host.id);
     });
-    // A host that cannot be talked to any more is of no use to anybody.
+    // A host without its session is of no use.
     const session = this.caller.sessions.add(host.id, host.channel);
     void session.closed.then((cause) => host.terminate(cause));
   }
@@ -245,7 +251,7 @@ export class Driver {
   }
 }
 
-/** @param namespace default: one of its own, which is named as the job */
+/** @param namespace default: a new one with the name of the job */
 function aboutThisProcess(namespace: string | undefined): DriverAbout {
   const jobId = newId("job");
   return {
@@ -258,7 +264,7 @@ function aboutThisProcess(namespace: string | undefined): DriverAbout {
   };
 }
 
-/** It runs nothing itself. */
+/** The driver runs no calls itself. */
 function viewDriver(caller: Caller): RuntimeView {
   return {
     calls: viewCalls(caller),

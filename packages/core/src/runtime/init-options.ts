@@ -1,4 +1,7 @@
-/** The options of `init`, and what they settle on: each default stands here, and each variable of the environment is read here. */
+/**
+ * The options of `init` and the settings that result: this file has each default, and reads each
+ * environment variable.
+ */
 import { availableParallelism } from "node:os";
 import type { InsideSettings } from "../host/control.ts";
 import type { Amounts } from "../rpc/demand.ts";
@@ -15,87 +18,133 @@ import {
 } from "../transport/tls/credential-files.ts";
 import { checkMinNodes } from "./nodes/joined-nodes.ts";
 
-/** Options of `init`. */
+/**
+ * Options of `init`, which rejects with InvalidOptionError for an unknown name, a wrong type or a
+ * value out of range.
+ */
 export interface InitOptions {
-  /** CPUs of this node, as the scheduler counts them. Default: what the machine has. */
+  /** CPUs of this node, as the scheduler counts them. Default: the CPUs of the machine. */
   readonly numCpus?: number;
-  /** GPUs of this node: the scheduler counts them, nothing more. Default 0. */
+  /** GPUs of this node, which the scheduler only counts. Default 0. */
   readonly numGpus?: number;
-  /** Bytes of memory that may be asked for. Default: 70 % of what the machine has. */
+  /** Bytes of memory that actors and tasks may request. Default: 70 % of the machine's memory. */
   readonly memory?: number;
-  /** Amounts of anything else: `{ license: 2 }`. */
+  /** Amounts of custom resources: `{ license: 2 }`. Default: none. */
   readonly resources?: Amounts;
-  /** What this node is like, for those who choose by it: `{ zone: "a" }`. */
+  /** Labels of this node, for placement by label: `{ zone: "a" }`. Default: none. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Agents of other machines, `rayling://token@host:port`, which become nodes of this session. Default: the environment variable RAYLING_NODES, by commas. */
+  /**
+   * Agents of other machines, `rayling://token@host:port`, which become nodes of this session.
+   * Default: the environment variable RAYLING_NODES, separated by commas.
+   */
   readonly nodes?: readonly string[];
   /**
-   * So many of `nodes` must be there for the session to start; the others become nodes when they can be reached, and a warning names them. One that refuses us
-   * (another token, release or certificate) fails the start in any case. Default: all of them.
+   * The number of `nodes` that must be reachable for the session to start. The others join when
+   * they can be reached, and a warning names them. A node that refuses this session (another token,
+   * release or certificate) fails the start in any case. Default: all of them.
    */
   readonly minNodes?: number;
-  /** How long the connection to another machine may be cut before what runs there counts as lost. Default 30,000. */
+  /**
+   * How long the connection to another machine may be cut, in ms, before its actors and tasks count
+   * as lost. Default 30,000.
+   */
   readonly reconnectTimeoutMs?: number;
   /**
-   * Settings of all threads and processes of the session; those of an actor or a task are stronger, part by part, and variables of `env` one by one.
-   * `permissions` are for a certain actor or task, because they depend on its module. Default of its `workingDir`: the environment variable RAYLING_WORKING_DIR, "true" or a folder.
+   * Settings of all threads and processes of the session. Settings of an actor or a task override
+   * them field by field, and `env` variable by variable. `permissions` belong to an actor or a
+   * task, because they depend on its module. Default of its `workingDir`: the environment variable
+   * RAYLING_WORKING_DIR, "true" or a folder.
    */
   readonly runtimeEnv?: Omit<RuntimeEnv, "permissions">;
   /**
-   * What this machine shows to agents at `raylings://` addresses: a folder with `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it, or the path of each.
-   * Default: the environment variable RAYLING_TLS, which names a folder; where an address needs it, `~/.rayling/tls`.
+   * The TLS credentials of this machine for agents at `raylings://` addresses: a folder with
+   * `ca.pem`, `cert.pem` and `key.pem`, as `rayling cert` makes it, or the path of each. Default:
+   * the folder in the environment variable RAYLING_TLS; if an address needs credentials,
+   * `~/.rayling/tls`. `init` rejects with CertificateError when they cannot be used.
    */
   readonly tls?: CredentialFiles;
-  /** Where names of actors live. Default: one of its own for each session, as in Ray. */
+  /** The namespace of actor names. Default: a new one for each session, as in Ray. */
   readonly namespace?: string;
-  /** Worker threads started ahead of need. Default: one for each of `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none if it is "process". */
+  /**
+   * The number of worker threads that start ahead of need. Default: one for each of `numCpus`, at
+   * most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none if it is
+   * "process".
+   */
   readonly prewarm?: number;
   /**
-   * Bytes of big values (of 64 KiB and more) that this process keeps in memory: results and puts of all its threads together. Above 80 % of it those
-   * unused for longest go to disk, and come back when they are used. A host that is a process of its own has a limit of its own, which is as large.
-   * Default: 30 % of the machine's memory.
+   * Bytes of big values (64 KiB and more) that this process keeps in memory: results and puts of
+   * all its threads together. Above 80 % of it the least recently used values go to disk, and
+   * return when they are used. A host process has a limit of its own, of equal size. Default: 30 %
+   * of the machine's memory.
    */
   readonly objectStoreMemory?: number;
-  /** Where values go that do not fit: a directory, in which each session makes one of its own and removes it at its end. Default: the system's for temporary files. */
+  /**
+   * The directory for values that do not fit in memory; each session makes a subdirectory and
+   * removes it at its end. Default: the system's temporary directory.
+   */
   readonly spillDirectory?: string;
   /**
-   * Watches big values, which all who get them read in place, for changes: a `get` of one that was changed rejects with ObjectMutatedError, and one that
-   * was changed and dropped is warned of. Costs a pass over the value each time. Default: whether the environment has RAYLING_DEV=1.
+   * Whether to check big values, which their readers share in place, for changes. A `get` of a
+   * changed value rejects with ObjectMutatedError, and a changed value that is dropped causes a
+   * warning. Each check is a pass over the value. Default: true if the environment has
+   * RAYLING_DEV=1.
    */
   readonly development?: boolean;
-  /** What actors and tasks run in unless they say otherwise. Default: the environment variable RAYLING_ISOLATION, or "thread". */
+  /**
+   * The isolation of actors and tasks that do not set their own. Default: the environment variable
+   * RAYLING_ISOLATION, or "thread".
+   */
   readonly isolation?: Isolation;
-  /** A `get` or `wait` that waits for longer than this says once, as a warning of the process, what it waits for. Default 10,000; 0: never. */
+  /**
+   * A `get` or `wait` that takes longer than this, in ms, reports once, as a process warning, what
+   * it waits for. Default 10,000; 0: never.
+   */
   readonly stuckWarningMs?: number;
   /**
-   * What becomes of a `get`, a `wait` or the next of a stream in an actor or a task that is proved to wait for itself, through calls that wait for each other: "reject" it
-   * with DeadlockError, or "warn" of it once, as a warning of the process, and leave it. Default "reject".
+   * The treatment of a `get`, a `wait` or a stream in an actor or a task that provably waits for
+   * itself through a cycle of calls: "reject" it with DeadlockError, or "warn" of it once, as a
+   * process warning. Default "reject".
    */
   readonly deadlocks?: "reject" | "warn";
   /**
-   * What actors and tasks write to stdout and stderr goes to those of this process, line by line, with who wrote it: `(Counter actor-1a2b3c host-9z8y7x) line`. Equal lines
-   * of several hosts within 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is dropped; "raw": as it is written.
+   * Whether output of actors and tasks goes to stdout and stderr of this process, line by line,
+   * with its writer: `(Counter actor-1a2b3c host-9z8y7x) line`. Equal lines of several hosts within
+   * 5 seconds are counted: `line [repeated 12x across cluster]`. Default true; false: it is
+   * dropped; "raw": it is shown unchanged.
    */
   readonly logToDriver?: boolean | "raw";
-  /** Note what happens to each call, for `timeline` and for finished tasks in `state`: the last 100,000 events of each thread. Costs time and memory for each call. Default false. */
+  /**
+   * Whether to record each call, for `timeline` and for finished tasks in `state`: the last 100,000
+   * events of each thread. It costs time and memory for each call. Default false.
+   */
   readonly taskEvents?: boolean;
-  /** Serve the metrics to Prometheus at `http://127.0.0.1:<port>/metrics`; 0: on a free port, which the session info tells. Default: they are not served. */
+  /**
+   * The port at which metrics are served to Prometheus, `http://127.0.0.1:<port>/metrics`; 0: a
+   * free port, which the session info contains. Default: they are not served.
+   */
   readonly metricsPort?: number;
-  /** What whoever asks for the metrics must send: `Authorization: Bearer <token>`; 32 characters at least. Default: a new one, which the session info tells. */
+  /**
+   * The token that a metrics request must send, `Authorization: Bearer <token>`; at least 32
+   * characters. Default: a new one, which the session info contains.
+   */
   readonly metricsToken?: string;
   /**
-   * Open a socket for commands like `rayling status`, which only this user can connect to: a moment after the start, in a directory for temporary files
-   * that is the user's alone, or in that of the environment variable RAYLING_CONTROL_DIRECTORY. Default true.
+   * Whether to open a socket for commands like `rayling status`, to which only this user can
+   * connect. It opens shortly after the start, in a private directory for temporary files, or in
+   * the directory of the environment variable RAYLING_CONTROL_DIRECTORY. Default true.
    */
   readonly controlSocket?: boolean;
-  /** Do not mind if the runtime is started already; its options stay as they were. */
+  /**
+   * Whether `init` accepts a runtime that is already started; that keeps its options. Default
+   * false.
+   */
   readonly ignoreReinitError?: boolean;
 }
 
-/** All of them with their defaults. */
+/** The settings of a driver, with all defaults applied. */
 export interface DriverSettings {
   readonly isolation: Isolation;
-  /** Undefined: one of its own, which is named as the job. */
+  /** Undefined stands for a new one with the name of the job. */
   readonly namespace: string | undefined;
   readonly numCpus: number;
   readonly resources: Amounts;
@@ -104,7 +153,7 @@ export interface DriverSettings {
   readonly nodes: readonly string[];
   readonly minNodes: number | undefined;
   readonly network: NetworkSettings;
-  /** The files that the network's credentials come from, if it has some. */
+  /** The files of the network's credentials, if it has some. */
   readonly credentials: FoundCredentials | undefined;
   readonly runtimeEnv: InitOptions["runtimeEnv"];
   readonly prewarm: number;
@@ -113,11 +162,11 @@ export interface DriverSettings {
   readonly isDevelopment: boolean;
   readonly rejectsDeadlocks: boolean;
   readonly hasControlSocket: boolean;
-  /** What runs, and the hook of an actor that ends, have so long to end. */
+  /** The most time that running calls, and the hook of an ending actor, have to end. */
   readonly graceMs: number;
 }
 
-/** Throws InvalidOptionError, CertificateError. */
+/** Applies the defaults. Throws InvalidOptionError, CertificateError. */
 export function readInitOptions(options: InitOptions): DriverSettings {
   const { nodes = nodesOfEnvironment(), isolation = isolationOfEnvironment() } = options;
   checkMinNodes(options.minNodes, nodes);
@@ -144,7 +193,7 @@ export function readInitOptions(options: InitOptions): DriverSettings {
     spillDirectory: options.spillDirectory,
     isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
     rejectsDeadlocks: options.deadlocks !== "warn",
-    // Windows has no sockets that are a user's alone.
+    // Windows has no sockets that are private to a user.
     hasControlSocket: options.controlSocket !== false && process.platform !== "win32",
     graceMs: graceOfEnvironment(),
   };
@@ -164,7 +213,7 @@ function networkOf(
   return { network, found };
 }
 
-/** As many as soon find work, and can start at once: none where all that is started is a process. */
+/** This many soon find work and can start at once: none where only processes start. */
 function standardPrewarm(isolation: Isolation, numCpus: number): number {
   const most: Readonly<Record<Isolation, number>> = { thread: 4, shared: 1, process: 0 };
   return Math.min(numCpus, availableParallelism(), most[isolation]);
@@ -185,7 +234,11 @@ function isolationOfEnvironment(): Isolation {
   );
 }
 
-/** Ray's grace for what runs and for the hook of an actor that ends, and Ray's name for it. @throws InvalidOptionError */
+/**
+ * Returns Ray's grace period for running calls and for the hook of an ending actor, by Ray's name.
+ *
+ * @throws InvalidOptionError
+ */
 function graceOfEnvironment(): number {
   const given = process.env["RAYLING_ACTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS"] ?? "";
   const graceMs = given === "" ? 30_000 : Number(given);
@@ -196,7 +249,7 @@ function graceOfEnvironment(): number {
   );
 }
 
-/** What a node has, by Ray's names. */
+/** Returns the resources of a node, by Ray's names. */
 export function nodeAmounts(
   options: Pick<InitOptions, "numCpus" | "numGpus" | "memory" | "resources">,
 ): Amounts {

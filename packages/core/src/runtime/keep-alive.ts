@@ -1,4 +1,6 @@
-/** Holds the process while somebody waits: a timer that never fires does, while it is referenced. */
+/**
+ * Keeps the process alive while a caller waits: a referenced timer that never fires does that.
+ */
 const longestMs: number = 2 ** 31 - 1;
 
 export class KeepAlive {

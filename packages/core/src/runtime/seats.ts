@@ -1,8 +1,9 @@
 /**
- * Where actors live: each in a host of its own, or among others in a shared thread.
+ * The places of actors: each in a host of its own, or among others in a shared thread.
  *
- * A node has at most one shared thread per CPU: one to begin with, more when those that there are hold many. Ending one actor of a shared thread leaves
- * the others; what ends the thread ends all of them, each by its own policy. What is started and ended there in one turn travels as one message.
+ * A node has at most one shared thread per CPU: one at first, and more when the existing ones hold
+ * many actors. The end of one actor leaves the others in its thread; the end of the thread ends all
+ * of them, each by its own policy. Starts and ends of one turn travel as one message.
  */
 import type { CreateRequest, CreateResult } from "../host/control.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
@@ -17,22 +18,25 @@ export interface SeatRequest {
   readonly moduleUrl: string;
 }
 
-/** The place of one life of an actor. */
+/** The place of one incarnation of an actor. */
 export interface Seat {
   readonly host: Host;
-  /** Why that life ended. */
+  /** Resolves with the cause when the incarnation ends. */
   readonly ended: Promise<DeathCause>;
-  /** Resolves when nothing of it is left there, which may be after it has ended; undefined where that is one. */
+  /**
+   * Resolves when nothing of it is left there, which may be after its end; undefined when both
+   * coincide.
+   */
   readonly gone?: Promise<void>;
   /** Loads its class and makes it. Rejects with HostLostError. */
   create(request: CreateRequest): Promise<CreateResult>;
-  /** Ends it now; the first cause given is the one that counts. */
+  /** Ends it now; the first cause counts. */
   end(cause: DeathCause): Promise<void>;
-  /** It has ended by itself: what it sent may leave, and its place is free. */
+  /** Handles its own end: its messages may leave, and its place is free. */
   leave(cause: DeathCause): Promise<void>;
 }
 
-/** Actors in a thread from which on another one is started, if there may be one. */
+/** From this many actors in a thread on, another thread starts, if the limit allows one. */
 const manyActors = 100;
 
 export class Seats {
@@ -45,7 +49,9 @@ export class Seats {
     this.#maxSharedHosts = maxSharedHosts;
   }
 
-  /** @param isWanted asked again when there is one; undefined if it is not */
+  /**
+   * @param isWanted called again when a host is there; if it returns false, the result is undefined
+   */
   async take(
     { isolation, ...request }: SeatRequest,
     isWanted: () => boolean,
@@ -55,14 +61,14 @@ export class Seats {
     return host === undefined ? undefined : ownSeat(host);
   }
 
-  /** Their node is emptied: threads in which nobody lives any more end. */
+  /** Ends the empty shared threads of a draining node. */
   endEmptyOn(nodeId: string, cause: DeathCause): void {
     for (const { host, population } of this.#shared.get(nodeId) ?? []) {
       if (population === 0) void host.stop(cause).catch(() => undefined);
     }
   }
 
-  /** The one with the fewest actors. */
+  /** Returns the shared host with the fewest actors. */
   #sharedHost(nodeId: string): SharedHost {
     const hosts = this.#shared.get(nodeId) ?? [];
     let least: SharedHost | undefined;
@@ -109,10 +115,13 @@ interface Creation {
   readonly reject: (error: unknown) => void;
 }
 
-/** So many actors are made without letting their calls come through. */
+/** This many actors are made before calls have their turn. */
 const maxAtOnce = 500;
 
-/** A thread that does not hear of an ended actor for so long is held by it, most likely, and ends for it. */
+/**
+ * A thread that does not confirm an ended actor within this time, in ms, is probably blocked by it,
+ * and is ended.
+ */
 const discardMs = 5000;
 
 class SharedHost {
@@ -162,12 +171,12 @@ class SharedHost {
     });
   }
 
-  /** Resolves when the thread has let go of it, or has ended. */
+  /** Resolves when the thread has dropped the actor, or has ended. */
   async discard(target: string): Promise<void> {
     const creation = this.#creations.get(target);
     if (creation !== undefined) {
       this.#creations.delete(target);
-      // Nobody asks any more.
+      // Nobody waits for the creation any more.
       creation.resolve({ ok: true });
       return;
     }
@@ -184,7 +193,7 @@ class SharedHost {
 
   #send(): void {
     this.#isScheduled = false;
-    // First, so that the next life of an actor finds its place free.
+    // Ends go first, so that the next incarnation of an actor finds its place free.
     if (this.#discards.length > 0) void this.#sendDiscards();
     const byModule = new Map<string, Creation[]>();
     for (const creation of this.#creations.values()) {
@@ -216,7 +225,7 @@ class SharedHost {
     try {
       await this.host.control<void>((control) => control.discard(targets));
     } catch (error) {
-      // With the thread, they are gone as well.
+      // They are gone with the thread.
       if (!(error instanceof HostLostError)) throw error;
     } finally {
       clearTimeout(timer);

@@ -1,7 +1,9 @@
 /**
- * The object store of one session: the budget that all threads of this process share, and the directory that their values go to.
+ * The object store of one session: the budget that all threads of this process share, and the
+ * directory for spilled values.
  *
- * The directory goes with the session: at shutdown, at the end of a process that did not shut down, and, after one that was killed, at the next start.
+ * The directory is removed with the session: at shutdown, at the end of a process that did not shut
+ * down, and, after a kill, at the next start.
  */
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +24,7 @@ import { SpillFiles } from "../store/spill-files.ts";
 export interface SessionStoreOptions {
   readonly driverId: string;
   readonly limitBytes: number | undefined;
-  /** Where the directory of the session is made. */
+  /** The parent of the session's directory. */
   readonly root: string | undefined;
   readonly isDevelopment: boolean;
 }
@@ -54,7 +56,7 @@ export class SessionStore {
     return { budget, spillDirectory: this.#directory, isDevelopment };
   }
 
-  /** The host is gone, and what it kept with it. */
+  /** Handles the end of a host: its share of the budget and its files are released. */
   async hostGone(hostId: string): Promise<void> {
     const share = this.#shares.get(hostId);
     if (share !== undefined) this.budget.close(share);
@@ -62,7 +64,7 @@ export class SessionStore {
     if (existsSync(this.#directory)) await removeFilesOf(hostId, this.#directory);
   }
 
-  /** Nobody writes any more. */
+  /** Removes the directory; no thread may write any more. */
   async close(): Promise<void> {
     process.off("exit", this.#onExit);
     await this.#cleaned;

@@ -1,9 +1,10 @@
 /**
  * The life of one actor: placed, started, watched, restarted by policy, dead with a cause.
  *
- * One loop per actor, on one screen. It owns the actor's record; the directory reads it. A constructor that throws is not retried; a host that
- * dies is, as long as restarts are left, unless the actor was killed for good. What a node costs that is emptied is no restart: such an actor looks for a
- * place elsewhere first, and goes when it has one.
+ * Each actor has one loop, which fits on one screen. The supervisor owns the actor's record, and
+ * the directory reads it. A constructor that throws is not retried. A host that dies is replaced
+ * while restarts are left, unless the actor was killed for good. A move from a draining node is not
+ * a restart: such an actor first gets a place elsewhere, and then goes.
  */
 import type { Caller } from "../caller/caller.ts";
 import type { Encoded } from "../protocol/codec.ts";
@@ -30,25 +31,28 @@ export interface SupervisorParts {
   readonly launcher: () => Launcher;
   readonly scheduler: Scheduler;
   readonly seats: Seats;
-  /** Of actors and tasks that do not say. */
+  /** The isolation of actors and tasks that do not set their own. */
   readonly isolation: Isolation;
-  /** How long what ends by itself may take, before it is ended by force. */
+  /** The most time for an actor to end by itself, before it is ended by force. */
   readonly graceMs: number;
   readonly onDead: (actor: Supervisor) => void;
-  /** A life in a host that others live in is over, which takes along what it has created: the end of a host of its own does so by itself. */
+  /**
+   * Called when an incarnation in a shared host ends, which ends the actors that it created; the
+   * end of a host of its own does that by itself.
+   */
   readonly onSharedEnd: (actor: Supervisor) => void;
 }
 
 export class Supervisor {
   readonly spec: ActorSpec;
   readonly namespace: string;
-  /** The runtime that created it; a detached one does not depend on it. */
+  /** The runtime that created it; a detached actor does not depend on that. */
   readonly owner: string;
   readonly #parts: SupervisorParts;
   #state: ActorState = "registered";
   #incarnation = 0;
   #restartsLeft: number;
-  /** When it was restarted, as of performance.now(), as far back as its intensity looks. */
+  /** Times of restarts, by performance.now(), within the window of its restart intensity. */
   #restarts: number[] = [];
   #seat: Seat | undefined;
   #cause: DeathCause | undefined;
@@ -57,17 +61,19 @@ export class Supervisor {
   #failedStarts = 0;
   #wake: (() => void) | undefined;
   #request: ResourceRequest | undefined;
-  /** For resources, or for its turn to start. */
+  /** Whether it waits for resources, or for its turn to start. */
   #isWaiting = false;
-  /** This life is to go on elsewhere. */
+  /** Whether this incarnation is to go on elsewhere. */
   #isLeaving = false;
-  /** There. */
+  /** The resources of the next place. */
   #next: Allocation | undefined;
-  /** Why this life ends before it has begun: it was killed while it waited. */
+  /** The cause, if this incarnation was killed while it waited. */
   #lostTurn: DeathCause | undefined;
-  /** Signals of its constructor that are aborted, by their numbers, and why: each life is told. */
+  /**
+   * Aborted signals of its constructor, by index, with their reasons; each incarnation gets them.
+   */
   readonly #aborted: Map<number, Encoded> = new Map();
-  /** When it has passed, a life that ends by itself is ended. */
+  /** Ends an incarnation that takes too long to end by itself. */
   #grace: NodeJS.Timeout | undefined;
 
   constructor(spec: ActorSpec, namespace: string, owner: string, parts: SupervisorParts) {
@@ -82,7 +88,7 @@ export class Supervisor {
     return this.#state;
   }
 
-  /** Dead, or ending for good: nobody is to be given it any more. */
+  /** Whether it is dead, or ending for good: it accepts no new callers. */
   get isOver(): boolean {
     return this.#isDead() || this.#killed !== undefined;
   }
@@ -117,7 +123,8 @@ export class Supervisor {
       const lived = this.state === "alive";
       const isFree = allocation?.isDrained === true && (!lived || this.spec.maxRestarts !== 0);
       const isOver = this.#restartsLeft === 0 && !isFree;
-      // What lived and was lost may live elsewhere; what could not be started there is not asked for for ever.
+      // An actor that lived and lost its host may live elsewhere; an actor that could not start
+      // there is not retried for ever.
       const isFinal = finalKinds.has(cause.kind) && !(lived && cause.kind === "unreachable");
       if (isOver || isFinal || this.#killed !== undefined) {
         this.#die(this.#killed ?? cause);
@@ -148,38 +155,41 @@ export class Supervisor {
     };
   }
 
-  /** A start that fails again and again must not keep a CPU busy; whoever ends the actor ends the pause. */
+  /**
+   * Waits, so that a start that fails again and again does not keep a CPU busy; the end of the
+   * actor ends the pause.
+   */
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);
-    // The process may end; whoever waits for an answer keeps it.
+    // The process may end; a caller that waits for an answer keeps it alive.
     timer.unref();
     this.#wake = resolve;
     await promise;
     clearTimeout(timer);
   }
 
-  /** Where it lives, or is about to. */
+  /** Returns the host in which it lives, or soon will. */
   get host(): Host | undefined {
     return this.#seat?.host;
   }
 
-  /** Why it is dead, or was restarted last. */
+  /** Returns the cause of its death, or of its last restart. */
   get cause(): DeathCause | undefined {
     return this.#cause;
   }
 
-  /** How often it was restarted. */
+  /** Returns the number of its restarts. */
   get incarnation(): number {
     return this.#incarnation;
   }
 
-  /** Why it waits for resources, if it does. */
+  /** Returns why it waits for resources, if it does. */
   get waitsFor(): string | undefined {
     return this.#request?.reason;
   }
 
-  /** The resources that it needs, or why it does not get them. */
+  /** Returns the resources that it needs, or the cause why it cannot have them. */
   async #place(): Promise<Allocation | DeathCause> {
     const kept = this.#next;
     this.#next = undefined;
@@ -204,7 +214,7 @@ export class Supervisor {
     return this.#parts.scheduler.request(demand, `actor ${info.className}`);
   }
 
-  /** Resolves with why this incarnation ended. */
+  /** Resolves with the cause when this incarnation ends. */
   async #live(args: StartArguments, allocation: Allocation): Promise<DeathCause> {
     const { spec } = this;
     const { nodeId } = allocation;
@@ -229,7 +239,7 @@ export class Supervisor {
     this.#isWaiting = false;
     const caller = this.#parts.caller();
     try {
-      // Refs among the arguments stay held here for every later incarnation.
+      // Refs among the arguments are held here for every later incarnation.
       for (const value of [args.values, ...args.dependencies]) {
         caller.values.codec.claim(value);
         caller.references.exportTo(seat.host.id, value.references ?? []);
@@ -257,7 +267,7 @@ export class Supervisor {
       }
     } catch (error) {
       const cause = causeOfStart(error);
-      // Nobody else would end what it was to live in.
+      // Its new host belongs to nobody else.
       if (!(error instanceof HostLostError)) await seat.end(cause);
       return cause;
     }
@@ -268,8 +278,9 @@ export class Supervisor {
   }
 
   /**
-   * Its node is emptied: when there is room elsewhere, what runs in it may end, and the next life is there. One that may not be restarted, or has no other
-   * place, stays. May be asked again.
+   * Moves the actor from a draining node: when there is room elsewhere, running calls may end, and
+   * the next incarnation starts there. An actor that may not be restarted, or finds no place,
+   * stays. It may be called again.
    */
   async leave(cause: DeathCause): Promise<void> {
     const seat = this.#seat;
@@ -284,7 +295,7 @@ export class Supervisor {
     if (this.#isDead() || this.#seat !== seat) return outcome.allocation.release();
     this.#next = outcome.allocation;
     const target = this.#target;
-    // If its host is gone meanwhile, so is this life.
+    // If its host is gone meanwhile, so is this incarnation.
     await seat.host.control((control) => control.terminate(target, cause)).catch(() => undefined);
   }
 
@@ -303,7 +314,7 @@ export class Supervisor {
     const target = this.#target;
     void host
       .control((control) => control.abortSignal(target, index, detach(reason)))
-      // This life is over, and the next one is told.
+      // This incarnation is over, and the next one gets the signal.
       .catch(() => undefined);
   }
 
@@ -313,7 +324,7 @@ export class Supervisor {
     if (this.#seat !== undefined) await this.#seat.end(cause);
     else if (noRestart) this.#die(cause);
     else if (this.#state === "registered") {
-      // It waits for its arguments: there is nothing to restart, but a life is gone.
+      // It waits for its arguments: nothing has to restart, but the kill uses up a restart.
       if (this.#restartsLeft === 0) this.#die(cause);
       else this.#restartsLeft -= 1;
     } else if (this.#isWaiting) {
@@ -326,7 +337,7 @@ export class Supervisor {
     await this.ended();
   }
 
-  /** Nobody holds it: what runs may end, then its hook runs. */
+  /** Ends an actor without handles: running calls may end, then its hook runs. */
   outOfScope(): void {
     const cause: DeathCause = { kind: "out-of-scope", message: "nobody held a handle of it" };
     const seat = this.#seat;
@@ -339,29 +350,32 @@ export class Supervisor {
     this.#endAfterGrace(seat, cause);
   }
 
-  /** That life of it has begun to end by itself, for good: what runs may end, then its hook runs. Its host may be held by what runs. */
+  /**
+   * That incarnation has begun to end by itself, for good: running calls may end, then its hook
+   * runs. A running call may block its host.
+   */
   exiting(incarnation: number, cause: DeathCause): void {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
     this.#killed ??= cause;
     this.#endAfterGrace(this.#seat, cause);
   }
 
-  /** What it depends on is gone. */
+  /** Ends the actor when its owner is gone. */
   ownerDied(owner: string): void {
     if (this.spec.info.isDetached || this.isOver) return;
     void this.kill({ kind: "owner-died", message: `its owner ${owner} died` }, true);
   }
 
-  /** That life of it has ended by itself, for good. Its host is of no use to anybody else. */
+  /** That incarnation has ended by itself, for good. Nobody else uses its host. */
   exited(incarnation: number, cause: DeathCause): void {
     if (this.#isDead() || this.#incarnation !== incarnation || this.#seat === undefined) return;
     if (cause.kind !== "drained") this.#killed ??= cause;
-    // Its last words, too: who is to read them may never do so.
+    // The grace period covers its last messages, too: their reader may never read them.
     this.#endAfterGrace(this.#seat, cause);
     void this.#seat.leave(cause).catch(() => undefined);
   }
 
-  /** From now on, whatever was said before. */
+  /** Restarts the grace period. */
   #endAfterGrace(seat: Seat, cause: DeathCause): void {
     clearTimeout(this.#grace);
     const grace = setTimeout(() => void seat.end(cause), this.#parts.graceMs);
@@ -375,12 +389,12 @@ export class Supervisor {
     while (!this.#isDead()) await this.#changed();
   }
 
-  /** The creator will not start it any more. Does nothing to an actor that was started. */
+  /** Gives up an actor that its creator will not start. Does nothing to a started actor. */
   abandon(cause: DeathCause): void {
     if (this.#state === "registered") this.#die(cause);
   }
 
-  /** The runtime ends: so does this actor, wherever it is; its host is ended by the launcher. */
+  /** Ends the actor with the runtime, wherever it is; the launcher ends its host. */
   end(cause: DeathCause): void {
     this.#killed ??= cause;
     if (this.#seat === undefined) this.#die(cause);
@@ -406,7 +420,7 @@ export class Supervisor {
     return { restarting: this.#state !== "dead", cause: this.#cause ?? noCause };
   }
 
-  /** Every life has its own, so that calls to an earlier one never reach a later one. */
+  /** The address of an incarnation: calls to an earlier one never reach a later one. */
   get #target(): string {
     const { actorId } = this.spec.info;
     return this.#incarnation === 0 ? actorId : `${actorId}~${this.#incarnation}`;
@@ -421,7 +435,7 @@ export class Supervisor {
     this.#cause = cause;
     this.#set("dead");
     this.#parts.onDead(this);
-    // Nobody else waits behind the dead.
+    // Nobody else waits for the request of a dead actor.
     this.#request?.withdraw();
     this.#next?.release();
     this.#wake?.();
@@ -439,7 +453,7 @@ export class Supervisor {
   }
 }
 
-/** Ends that a restart would only repeat. */
+/** Causes that a restart would only repeat. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "load-failed",
   "init-failed",
@@ -463,7 +477,10 @@ const failedStep = {
   "not-registered": "its class was not found",
 } as const;
 
-/** What has settings of its own cannot share a thread, if the session's default is to share one. */
+/**
+ * Returns the isolation. An actor with settings of its own cannot share a thread, so a shared
+ * default becomes "thread".
+ */
 function isolationOf(spec: ActorSpec, standard: Isolation): Isolation {
   if (spec.isolation !== undefined) return spec.isolation;
   return standard === "shared" && hasSettings(spec.runtimeEnv) ? "thread" : standard;

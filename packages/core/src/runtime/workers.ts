@@ -1,4 +1,7 @@
-/** The workers of a session's tasks: leased by what a task needs, kept for the next of its kind, ended when too many of them are idle. */
+/**
+ * The workers of a session's tasks: leased by the needs of a task, kept for the next task of their
+ * kind, and ended when too many are idle.
+ */
 import type { HostStats } from "../host/control.ts";
 import type { Allocation } from "../placement/pool.ts";
 import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
@@ -14,7 +17,7 @@ interface Lease {
   readonly holder: string;
   /** The placement group that it runs in. */
   readonly groupId: string | undefined;
-  /** Which others may do the same work. */
+  /** Names the requests that it can serve. */
   readonly kind: string;
 }
 
@@ -24,12 +27,12 @@ export interface WorkersParts {
   readonly driverId: string;
   readonly launcher: () => Launcher;
   readonly scheduler: Scheduler;
-  /** Of actors and tasks that do not say. */
+  /** The isolation of actors and tasks that do not set their own. */
   readonly isolation: Isolation;
-  /** Workers that wait for tasks; tasks that wait for tasks may have needed more. */
+  /** The most idle workers; tasks that wait for other tasks may have needed more. */
   readonly maxIdle: number;
   readonly isLiving: (hostId: string) => boolean;
-  /** Whether actors that it made live. */
+  /** Whether actors that it made are alive. */
   readonly ownsActors: (hostId: string) => boolean;
 }
 
@@ -41,7 +44,7 @@ interface Idle {
 export class Workers {
   readonly #parts: WorkersParts;
   readonly #leases: Map<string, Lease> = new Map();
-  /** Leases that are asked for, by who asks and its ticket. */
+  /** Pending requests for leases, by requester and ticket. */
   readonly #asked: Map<string, Map<number, ResourceRequest>> = new Map();
   readonly #idle: Idle[] = [];
 
@@ -49,7 +52,10 @@ export class Workers {
     this.#parts = parts;
   }
 
-  /** Resolves when there is room for one, or never will be, or it was withdrawn. */
+  /**
+   * Resolves when there is room for a worker, when there never will be, or when the request was
+   * withdrawn.
+   */
   async lease(worker: WorkerRequest, holder: string, ticket: number): Promise<WorkerLease> {
     const { demand, kind } = worker;
     const request = this.#parts.scheduler.request(demand, "a task");
@@ -64,13 +70,13 @@ export class Workers {
     const { allocation } = outcome;
     const { driverId, isLiving } = this.#parts;
     try {
-      // Much may have happened until it is its turn: its node may be gone, or who asked for it.
+      // While the request waited, its node or its requester may have gone.
       const isAsked = (): boolean => holder === driverId || isLiving(holder);
       const isWanted = (): boolean => isAsked() && !allocation.isLost;
       const host = isWanted()
         ? await this.#workerOn(allocation.nodeId, worker, isWanted)
         : undefined;
-      // It would be asked for again and again: that it cannot be started is the answer.
+      // A refusal is the answer, because the requester would repeat the request for ever.
       const cause = await host?.prepared;
       if (cause !== undefined) {
         allocation.release();
@@ -93,7 +99,7 @@ export class Workers {
     }
   }
 
-  /** Its asker has no use for it any more. One that has its place already is leased, and given back. */
+  /** Withdraws a request. If it already has its place, the worker is leased and returned. */
   withdraw(holder: string, ticket: number): void {
     this.#asked.get(holder)?.get(ticket)?.withdraw();
   }
@@ -102,7 +108,7 @@ export class Workers {
     const lease = this.#leases.get(hostId);
     if (lease === undefined) return;
     this.#leases.delete(hostId);
-    // One that cannot be talked to any more is ending, and would only be leased in vain.
+    // A worker without its channel is ending, and a lease of it would be in vain.
     const { host, kind } = lease;
     if (this.#parts.isLiving(hostId) && host.channel.isOpen) this.#idle.push({ host, kind });
     lease.allocation.release();
@@ -115,23 +121,23 @@ export class Workers {
     );
   }
 
-  /** Ends one that is leased. */
+  /** Ends a leased worker. */
   async end(hostId: string, cause: DeathCause): Promise<void> {
     await this.#leases.get(hostId)?.host.terminate(cause);
   }
 
-  /** Ends those that run in a placement group. */
+  /** Ends the workers in a placement group. */
   async endGroup(groupId: string, cause: DeathCause): Promise<void> {
     const leases = [...this.#leases.values()].filter((lease) => lease.groupId === groupId);
     await Promise.all(leases.map(({ host }) => host.terminate(cause)));
   }
 
-  /** While its task waits for others, its CPUs are theirs. */
+  /** Lends its CPUs to other tasks while its own task waits for some. */
   setBlocked(hostId: string, blocked: boolean): void {
     this.#leases.get(hostId)?.allocation.lend(blocked);
   }
 
-  /** That host is gone: as a worker, and as one who leased or asked for some. */
+  /** Handles the end of a host: as a worker, and as a holder or requester of leases. */
   hostGone(host: Host): void {
     const index = this.#idle.findIndex((idle) => idle.host === host);
     if (index >= 0) this.#idle.splice(index, 1);
@@ -142,11 +148,11 @@ export class Workers {
     this.#asked.delete(host.id);
   }
 
-  /** Its node is emptied: those that wait for tasks end, unless they are still needed. */
+  /** Ends idle workers of a draining node, unless they are still needed. */
   endIdleOn(nodeId: string): void {
     for (const idle of this.#idle.filter(({ host }) => host.nodeId === nodeId)) {
       this.#idle.splice(this.#idle.indexOf(idle), 1);
-      // What others hold of it is handed over.
+      // Objects of it that others hold are handed over.
       void this.#endIdle(idle, ({ outstandingCalls }) => outstandingCalls > 0);
     }
   }
@@ -166,7 +172,7 @@ export class Workers {
     return this.#parts.launcher().take(request, isWanted);
   }
 
-  /** Ends an idle worker, unless it is used, or actors that it made live. */
+  /** Ends an idle worker, unless it is in use, or actors that it made are alive. */
   async #endIdle(idle: Idle, isUsed: (stats: HostStats) => boolean): Promise<void> {
     const { host } = idle;
     try {
@@ -174,7 +180,7 @@ export class Workers {
       if (isUsed(stats) || this.#parts.ownsActors(host.id)) this.#idle.push(idle);
       else await host.stop({ kind: "exited", message: "it was idle and was ended" });
     } catch (error) {
-      // It ended by itself meanwhile, which is what was wanted.
+      // It ended by itself meanwhile, as wanted.
       if (!(error instanceof HostLostError)) throw error;
     }
   }

@@ -1,8 +1,9 @@
 /**
- * The other side of the control socket: finds the drivers of this user, and asks them.
+ * The client side of the control socket: it finds the drivers of this user, and queries them.
  *
- * Whether a driver lives is known by its socket alone: nobody listens there any more when its process is gone, whoever has its number now. Every question ends: by
- * an answer, by the end of the driver, or by its silence.
+ * The socket alone shows whether a driver lives: nobody listens there when its process is gone,
+ * even if another process has its id. Every query ends: with an answer, with the end of the driver,
+ * or with a timeout.
  */
 import { wrap } from "comlink";
 import type { DriverAbout, DriverCommands } from "../../rpc/commands.ts";
@@ -19,7 +20,7 @@ import { channelEndpoint } from "../../transport/endpoint.ts";
 import { handshakeMs } from "../../transport/link/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 
-/** It has ended in the middle of a conversation, or has hung up. Code "DRIVER_GONE". */
+/** The driver has ended during a query, or has closed the connection. Code "DRIVER_GONE". */
 export class DriverGoneError extends RayError {
   readonly pid: number;
   constructor({ pid, script }: DriverAbout, cause?: unknown) {
@@ -28,7 +29,9 @@ export class DriverGoneError extends RayError {
   }
 }
 
-/** It runs, and does not answer: its thread is held, or it is stopped. Code "DRIVER_SILENT". */
+/**
+ * The driver runs but does not answer: its thread is busy, or it is stopped. Code "DRIVER_SILENT".
+ */
 export class DriverSilentError extends RayError {
   readonly pid: number;
   constructor({ pid, script }: DriverAbout, cause?: unknown) {
@@ -49,9 +52,10 @@ export interface DriverClient {
   /** Resolves when the driver has closed the connection, or is gone. */
   readonly closed: Promise<DeathCause>;
   /**
-   * Rejects with what the driver says, with DriverGoneError, or with DriverSilentError after `limitMs`.
+   * Sends a query. Rejects with the driver's error, with DriverGoneError, or with DriverSilentError
+   * after `limitMs` milliseconds.
    *
-   * @param limitMs 0: as long as it takes
+   * @param limitMs 0: no limit
    */
   ask<Name extends Command>(
     name: Name,
@@ -64,13 +68,14 @@ export interface DriverClient {
 export type FoundDriver =
   | { readonly state: "answers"; readonly about: DriverAbout; readonly client: DriverClient }
   | { readonly state: "silent"; readonly about: DriverAbout; readonly error: RayError }
-  /** Its files were removed. */
+  /** The driver is gone; its files were removed. */
   | { readonly state: "gone"; readonly about: DriverAbout };
 
 /**
- * Drivers of this user, the oldest first. Rejects with RaySystemError when others could have written what there is.
+ * Finds the drivers of this user, the oldest first. Rejects with RaySystemError when other users
+ * could have written the files.
  *
- * @param isWanted those that are not are left alone, so that nobody waits for their silence
+ * @param isWanted selects drivers; others are not contacted, so that nobody waits for a silent one
  */
 export async function findDrivers(
   directory: string,
@@ -85,7 +90,7 @@ async function findDriver(record: FoundRecord): Promise<FoundDriver> {
   const startedAt = performance.now();
   let found = await connectTo(record);
   const wasCut = performance.now() - startedAt < handshakeMs / 2;
-  // One that was about to end is gone by now.
+  // A driver that was about to end is gone by now.
   if (found instanceof Error && wasCut && !isRefusal(found)) found = await connectTo(record);
   if (!(found instanceof Error)) return { state: "answers", about, client: found };
   if (isRefusal(found)) {
@@ -95,7 +100,7 @@ async function findDriver(record: FoundRecord): Promise<FoundDriver> {
   return { state: "silent", about, error: toldBy(found) ?? new DriverSilentError(about, found) };
 }
 
-/** The connection, or why there is none. */
+/** Returns the connection, or the error that prevented it. */
 async function connectTo(record: FoundRecord): Promise<DriverClient | Error> {
   const { path, token } = record;
   const about = aboutOf(record);
@@ -111,13 +116,13 @@ async function connectTo(record: FoundRecord): Promise<DriverClient | Error> {
   }
 }
 
-/** Nobody listens there. */
+/** Whether nobody listens at the socket. */
 function isRefusal({ cause }: Error): boolean {
   const { code } = (cause ?? {}) as { readonly code?: unknown };
   return code === "ECONNREFUSED" || code === "ENOENT";
 }
 
-/** What a driver that answers has against us. */
+/** Returns the error by which an answering driver refused this client. */
 function toldBy(error: Error): RayError | undefined {
   const isTold = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
   return isTold ? error : undefined;
@@ -161,14 +166,17 @@ function clientOf(about: DriverAbout, channel: Channel): DriverClient {
 const ended: DeathCause = { kind: "exited", message: "the driver has ended" };
 const done: DeathCause = { kind: "exited", message: "the command has ended" };
 
-/** Removes what drivers left whose process was killed, as far as their numbers tell. Never fails: whoever starts has no part in it. */
+/**
+ * Removes the files of killed drivers, as far as their process ids show that they are gone. Never
+ * fails, because a starting driver does not depend on it.
+ */
 export async function removeLeftFiles(directory: string): Promise<void> {
   try {
     for (const record of await readRecords(directory)) {
       if (!isProcess(record.pid)) leave(await findDriver(record));
     }
   } catch {
-    // Commands look there again, and say what is wrong.
+    // Commands look there again, and report the problem.
   }
 }
 

@@ -1,8 +1,10 @@
 /**
- * Where drivers of this user can be found: one directory that nobody else may enter, and in it, for each driver, a socket and a file that says whose it is.
+ * The directory in which drivers of this user can be found. Nobody else may enter it. Each driver
+ * has a socket there, and a file that describes the driver.
  *
- * The socket is there before the file, and goes after it, so that whoever reads the file finds somebody who listens, or nobody who lives. Both go with their
- * driver; those of one that was killed are removed by whoever finds that nobody listens there.
+ * The socket exists before the file, and is removed after it, so that a reader of the file finds a
+ * listener, or the driver is dead. A driver removes both; a client that finds no listener removes
+ * those of a killed driver.
  */
 import { rmdirSync, rmSync } from "node:fs";
 import {
@@ -22,22 +24,25 @@ import type { DriverAbout } from "../../rpc/commands.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { isOfUserAlone } from "./user-directory.ts";
 
-/** What a driver writes about itself. */
+/** A driver's description of itself. */
 export interface DriverRecord extends DriverAbout {
-  /** What opens its socket. */
+  /** The token that opens its socket. */
   readonly token: string;
 }
 
-/** One that was found; living or not. */
+/** A record that was found; its driver may be dead. */
 export interface FoundRecord extends DriverRecord {
-  /** Of its socket. */
+  /** The path of its socket. */
   readonly path: string;
 }
 
-/** A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside have 25. */
+/**
+ * A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside have
+ * 25.
+ */
 const maxDirectory = 77;
 
-/** @throws RaySystemError where there are no unix sockets, or the name is too long for one */
+/** @throws RaySystemError when the system has no unix sockets, or the name is too long for one */
 export function controlDirectory(): string {
   const uid = process.getuid?.();
   if (uid === undefined) throw new RaySystemError("there are no control sockets on this system");
@@ -50,7 +55,9 @@ export function controlDirectory(): string {
   );
 }
 
-/** Makes it, if it is not there. Rejects with RaySystemError when others could enter it. */
+/**
+ * Makes the directory, if necessary. Rejects with RaySystemError when other users could enter it.
+ */
 export async function makeDirectory(directory: string): Promise<void> {
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
@@ -72,23 +79,23 @@ export function socketPath(directory: string, jobId: string): string {
   return join(directory, `${jobId}.sock`);
 }
 
-/** Tells that somebody listens there; nobody but this user may connect. */
+/** Announces the listener; only this user may connect. */
 export async function publish(path: string, record: DriverRecord): Promise<void> {
   await chmod(path, 0o600);
   const file = recordPath(path);
   await writeFile(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600, flag: "wx" });
-  // Whoever reads it reads all of it.
+  // A rename never shows a reader half of the file.
   await rename(`${file}.new`, file);
 }
 
-/** And the directory, if it is nobody's any more and was not named by the user. */
+/** Removes a driver's files, and the directory, if it is empty and was not named by the user. */
 export async function removeFiles(path: string): Promise<void> {
   for (const file of filesOf(path)) await rm(file, { force: true });
   if (namedDirectory() !== undefined) return;
   await rmdir(dirname(path)).catch(ignoreFull);
 }
 
-/** At the end of a process that did not shut down. */
+/** Removes the files at the end of a process that did not shut down. */
 export function removeFilesNow(path: string): void {
   for (const file of filesOf(path)) rmSync(file, { force: true });
   if (namedDirectory() !== undefined) return;
@@ -99,13 +106,13 @@ export function removeFilesNow(path: string): void {
   }
 }
 
-/** By the user. */
+/** Returns the directory that the user named. */
 function namedDirectory(): string | undefined {
   const name = process.env["RAYLING_CONTROL_DIRECTORY"];
   return name === "" ? undefined : name;
 }
 
-/** Others are in it, or were quicker to remove it. */
+/** Other drivers use the directory, or removed it first. */
 function ignoreFull(error: unknown): void {
   const { code } = error as NodeJS.ErrnoException;
   if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOENT") throw error;
@@ -119,7 +126,10 @@ function recordPath(path: string): string {
   return join(dirname(path), `${basename(path, ".sock")}.json`);
 }
 
-/** What drivers wrote, the oldest first; nothing where there is no directory. Rejects with RaySystemError when others could have written it. */
+/**
+ * Reads the records of drivers, the oldest first; none if there is no directory. Rejects with
+ * RaySystemError when other users could have written them.
+ */
 export async function readRecords(directory: string): Promise<readonly FoundRecord[]> {
   let names: readonly string[];
   try {
@@ -135,7 +145,9 @@ export async function readRecords(directory: string): Promise<readonly FoundReco
     .toSorted((left, right) => left.startTimeMs - right.startTimeMs);
 }
 
-/** Undefined for a socket whose driver has not said yet that it is there, or is gone meanwhile. */
+/**
+ * Returns undefined for a socket whose driver has not announced itself yet, or is gone meanwhile.
+ */
 async function readRecord(path: string): Promise<FoundRecord | undefined> {
   let text: string;
   try {
@@ -156,7 +168,7 @@ function parsed(text: string): DriverRecord | undefined {
   try {
     record = JSON.parse(text);
   } catch {
-    // Whoever wrote it was no driver.
+    // The writer of the file was no driver.
     return undefined;
   }
   const { jobId, pid, script, startTimeMs, token } = (record ?? {}) as Partial<DriverRecord>;

@@ -1,7 +1,7 @@
 /**
- * One client of the control socket: answers what it asks, and forgets it with its connection.
+ * One client of the control socket: the session answers its queries, and ends with its connection.
  *
- * It answers a bounded number of questions at a time. Nothing that it asks changes the session, but `stop`.
+ * It answers a bounded number of queries at a time. No query changes the session, except `stop`.
  */
 import { expose } from "comlink";
 import type { DriverCommands, LogPart } from "../../rpc/commands.ts";
@@ -15,24 +15,24 @@ import type { LogLines } from "../observe/log-lines.ts";
 
 export interface ControlAnswers {
   readonly inspector: Inspector;
-  /** What hosts write; undefined when the driver does not see it. */
+  /** Lines of hosts; undefined when the driver does not collect them. */
   readonly lines: LogLines | undefined;
-  /** Whether anything is noted that a trace is made of. */
+  /** Whether events for a trace are recorded. */
   readonly hasEvents: boolean;
   /** Ends the session and the process. */
   readonly stop: () => void;
 }
 
-/** Questions that are answered at the same time. */
+/** The most queries that are answered at a time. */
 const maxAsked = 16;
 
-/** Events of the trace in one message. */
+/** The most trace events in one message. */
 const partEvents = 10_000;
 
-/** Of one text in a row: errors of users may be of any length. */
+/** The most characters of one text in a row: user errors may have any length. */
 const maxText = 16 * 1024;
 
-/** How long the end of the session waits for a client to read what is left. */
+/** The end of the session waits this long for a client to read the rest, in ms. */
 const lastWordsMs = 500;
 
 export class ControlSession {
@@ -42,7 +42,7 @@ export class ControlSession {
   #trace: (readonly TraceEvent[])[] = [];
   /** Ends the waits for lines that have not come. */
   readonly #waits: Set<() => void> = new Set();
-  /** It reads lines, and has not heard that there will be no more. */
+  /** Whether the client reads lines and has not yet seen their end. */
   #follows = false;
   #asksToStop = false;
   #onQuiet: (() => void) | undefined;
@@ -54,9 +54,9 @@ export class ControlSession {
     expose(this.#commands(), channelEndpoint(channel));
   }
 
-  /** The session ends: what is being answered is, and a reader of lines hears the end. */
+  /** Ends the session: current answers are finished, and a reader of lines sees the end. */
   async close(cause: DeathCause): Promise<void> {
-    // Whoever asked for the end sees the process go.
+    // The client that requested the end sees the process go.
     if (this.#asksToStop) return;
     if (!this.#isQuiet && this.#channel.isOpen) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ export class ControlSession {
       return await answer();
     } finally {
       this.#asked -= 1;
-      // What was answered leaves before anybody hears that it was.
+      // The answer leaves before this reports that the session is quiet.
       if (this.#onQuiet !== undefined && this.#isQuiet) setImmediate(this.#onQuiet);
     }
   }
@@ -152,7 +152,7 @@ export class ControlSession {
   }
 }
 
-/** With texts that a message carries. */
+/** Shortens texts to the length that a message carries. */
 function cut(answer: StateAnswer): StateAnswer {
   const rows = answer.rows as readonly Readonly<Record<string, unknown>>[];
   return { ...answer, rows: rows.map((row) => (hasLong(row) ? shortened(row) : row)) };

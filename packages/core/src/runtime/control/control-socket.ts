@@ -1,7 +1,9 @@
 /**
- * The driver's control socket: opened a moment after its start, for the command line of the same user, and gone with the session.
+ * The driver's control socket: it opens shortly after the start, for command lines of this user,
+ * and closes with the session.
  *
- * It keeps no process alive and fails nobody: where it cannot be opened, one warning says why. What it costs is loaded when it opens.
+ * It keeps no process alive, and its failure fails nothing: when it cannot open, one warning says
+ * why. Its modules load when it opens.
  */
 import {
   controlDirectory,
@@ -18,10 +20,10 @@ import type { Listener } from "../../transport/link/listen.ts";
 import type { FrameLimits } from "../../transport/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
 
-/** Questions are short. */
+/** Queries are short. */
 const questionLimits: FrameLimits = { maxBatchBytes: 64 * 1024, maxBuffers: 0, maxBufferBytes: 0 };
 
-/** At the same time. */
+/** The most clients at a time. */
 const maxClients = 32;
 
 export class ControlSocket {
@@ -40,7 +42,7 @@ export class ControlSocket {
   constructor(about: DriverAbout, answers: ControlAnswers) {
     this.#about = about;
     this.#answers = answers;
-    // Whoever started the runtime goes on first.
+    // The caller that started the runtime goes on first.
     this.#soon = setImmediate(() => {
       this.#opening = this.#open().catch((error: unknown) => {
         warn(
@@ -51,7 +53,7 @@ export class ControlSocket {
     this.#soon.unref();
   }
 
-  /** Resolves when nobody is connected and no file is left. */
+  /** Resolves when no client is connected and no file is left. */
   async close(cause: DeathCause): Promise<void> {
     this.#isClosed = true;
     clearImmediate(this.#soon);
@@ -96,14 +98,17 @@ export class ControlSocket {
   }
 }
 
-/** Drivers that end take the directory along when they are the last, until there is a socket in it. */
+/**
+ * Runs `start` with an existing directory. Ending drivers remove the directory with the last
+ * socket, so a new one may have to make it again.
+ */
 async function inDirectory(directory: string, start: () => Promise<Listener>): Promise<Listener> {
   for (let tries = 1; ; tries++) {
     try {
       await makeDirectory(directory);
       return await start();
     } catch (error) {
-      // Of a socket without a directory the system says that it is not allowed.
+      // The system reports a socket in a missing directory as forbidden.
       const isGone = ["ENOENT", "EACCES"].includes((error as { code?: string }).code ?? "");
       if (!isGone || tries === maxTries) throw error;
     }
@@ -119,9 +124,10 @@ const tooMany: DeathCause = {
 };
 
 /**
- * Ends the process after its session: by its own handlers of SIGTERM, if it has some, and else as that signal would, with its handlers of "exit".
+ * Ends the process after its session: by its own handlers of SIGTERM, if it has some, else as that
+ * signal would, with its handlers of "exit".
  *
- * What user code throws because its calls were cut off does not end it before its hosts are gone.
+ * Errors of user code whose calls were cut off do not end the process before its hosts are gone.
  */
 export async function endProcess(close: () => Promise<void>): Promise<void> {
   const ignore = (): void => undefined;

@@ -1,7 +1,9 @@
-/** Directories below the temporary folder, which all users share: whether one is of this user alone. */
+/**
+ * Checks of directories below the temporary folder, which all users share.
+ */
 import type { Stats } from "node:fs";
 
-/** Nobody but this user may look into it, or change anything there. */
+/** Whether only this user may read the directory and change files there. */
 export function isOfUserAlone(found: Stats): boolean {
   const uid = process.getuid?.();
   if (uid === undefined) return found.isDirectory();

@@ -1,8 +1,10 @@
 /**
- * Sees to it that nothing is left of a driver that is gone, however it went: its host processes, those in an endless loop too, and its folder of sockets.
+ * Cleans up after a driver that is gone, for whatever reason: it ends its host processes, even in
+ * an endless loop, and removes its folder of sockets.
  *
- * A shell reads from the driver which processes there are. Its input ends when the driver does, killed or not, and then it ends what is left. (On Windows
- * the system itself ends the children of a process.)
+ * A shell reads the list of processes from the driver. Its input ends when the driver does, even if
+ * the driver is killed, and then it ends the remaining processes. (On Windows the system itself
+ * ends child processes.)
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +15,10 @@ import { join } from "node:path";
 import type { Socket } from "node:net";
 import { warn } from "../../shared/text/warning.ts";
 
-/** A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside the folder have 21. */
+/**
+ * A path to a unix socket has at most 103 characters (macOS; Linux has 107); the names inside the
+ * folder have 21.
+ */
 const maxFolder = 80;
 
 const script = `
@@ -30,7 +35,7 @@ rm -rf -- "$1"
 `;
 
 export class Guard {
-  /** For sockets of host processes; nobody else may look inside. */
+  /** The folder for sockets of host processes; only this user may enter it. */
   readonly folder: string;
   readonly #shell: ChildProcess | undefined;
 
@@ -38,13 +43,14 @@ export class Guard {
     const parent = tmpdir().length > maxFolder ? "/tmp" : tmpdir();
     this.folder = mkdtempSync(join(parent, "rayling-"));
     if (process.platform === "win32") return;
-    // In a session of its own: what a terminal sends to the driver is not meant for it.
+    // The shell has a session of its own, because signals of the driver's terminal are not meant
+    // for it.
     this.#shell = spawn("/bin/sh", ["-c", script, "rayling-guard", this.folder], {
       cwd: "/",
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
     });
-    // Without a shell, processes still notice that their driver is gone, unless they are too busy to look.
+    // Without a shell, processes still notice the end of their driver, unless they are too busy.
     this.#shell.on("error", (error) => warn(error));
     this.#shell.stdin?.on("error", () => undefined);
     this.#shell.unref();
@@ -59,7 +65,7 @@ export class Guard {
     this.#shell?.stdin?.write(`- ${pid}\n`);
   }
 
-  /** Call it when the processes are gone. */
+  /** Ends the shell. The processes must be gone. */
   async close(): Promise<void> {
     const shell = this.#shell;
     if (shell?.pid !== undefined && shell.exitCode === null && shell.signalCode === null) {

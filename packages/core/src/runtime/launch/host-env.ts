@@ -1,9 +1,11 @@
 /**
- * The environment variables of a host: those of the driver, with what the runtimeEnv sets or changes, and without the tokens among them: what actors run, and the
- * programs that they start, need none.
+ * The environment variables of a host: those of the driver with the changes of the runtimeEnv, and
+ * without tokens, which actors and their child processes do not need.
  *
- * Hosts share Node's cache of compiled code: the first that loads a module strips it of its types and compiles it, the others read that. Whoever could write there could
- * give hosts other code, so it is a directory of this user alone; NODE_COMPILE_CACHE names another, and NODE_DISABLE_COMPILE_CACHE=1 turns it off.
+ * Hosts share Node's compile cache: the first one that loads a module strips its types and compiles
+ * it, and the others read the result. A writer to that cache could change the code of hosts, so the
+ * cache is private to this user. NODE_COMPILE_CACHE names another directory, and
+ * NODE_DISABLE_COMPILE_CACHE=1 turns the cache off.
  */
 import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,8 +21,8 @@ export function hostEnv(env: Readonly<Record<string, string>> | undefined): Node
 }
 
 /**
- * They open other machines, the metrics, reward models, and the scores of rayling serve; the last
- * says that a test runs, and its output is for the test runner.
+ * Tokens of other machines, of the metrics, of reward models, and of the scores of rayling serve.
+ * The last variable marks a test run, whose output is for the test runner.
  */
 const ofDriver: readonly string[] = [
   "RAYLING_NODES",
@@ -31,14 +33,17 @@ const ofDriver: readonly string[] = [
   "NODE_TEST_CONTEXT",
 ];
 
-/** The environment for programs that need none of them. */
+/** Returns an environment without tokens, for other programs. */
 export function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDriver.includes(name)));
 }
 
 let warned = false;
 
-/** Undefined, with a warning, where somebody else has made it or may enter it: hosts then compile for themselves. */
+/**
+ * Returns undefined, with a warning, when another user owns the directory or may enter it: hosts
+ * then compile for themselves.
+ */
 function codeCache(): string | undefined {
   const directory = join(tmpdir(), `rayling-code-${process.getuid?.() ?? "user"}`);
   let problem: string;

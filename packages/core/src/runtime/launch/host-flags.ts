@@ -1,8 +1,10 @@
 /**
- * The command-line flags of a host that has settings of its own, and what a host without rights of its own must still be able to read.
+ * The command-line flags of a host with settings of its own, and the files that a host with limited
+ * permissions must still be able to read.
  *
- * Flags are checked when options are given (shared/runtime-env.ts); what only Node can refuse ends the host before it is ready, with Node's own words as the cause.
- * A host whose reading is limited may read the runtime, what it depends on, and the package of the module that it is started for.
+ * Flags are checked with the options (shared/runtime-env.ts). A flag that only Node can refuse ends
+ * the host before it is ready, with Node's own words as the cause. A host with limited reading may
+ * read the runtime, its dependencies, and the package of the module that it is started for.
  */
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -12,11 +14,11 @@ import type { Permissions, RuntimeEnv } from "../../rpc/directory.ts";
 
 export interface FlagsRequest {
   readonly runtimeEnv: RuntimeEnv | undefined;
-  /** What it is started for. */
+  /** The module that the host is started for. */
   readonly moduleUrl: string;
-  /** Directories of the runtime's own. */
+  /** The runtime's own directories. */
   readonly directories: readonly string[];
-  /** Where the code that was brought lies, and what it finds there. */
+  /** The folders of copied code, and of its dependencies. */
   readonly codeFolders?: readonly string[];
 }
 
@@ -26,7 +28,10 @@ export function hostFlags(request: FlagsRequest): string[] {
   return [...execArgv, ...permissionFlags(permissions, request)];
 }
 
-/** Flags of the driver that a process is to have too: not those that say what to run or test, or where to listen for a debugger. */
+/**
+ * Returns flags of the driver that a process inherits, without those that say what to run or test,
+ * or where a debugger connects.
+ */
 export function processFlags(execArgv: readonly string[]): string[] {
   return withValues(execArgv)
     .filter(([flag = ""]) => !ofProgram.test(flag))
@@ -36,14 +41,17 @@ export function processFlags(execArgv: readonly string[]): string[] {
 const ofProgram =
   /^(-e|-p|-pe|-i|--eval|--print|--interactive|--input-type|--inspect|--debug-port|--watch|--test|--run|--entry-url)\b/;
 
-/** Flags of the driver that decide how modules are found and loaded, and which warnings are shown, which a thread with flags of its own does not inherit; the others are of a whole process. */
+/**
+ * Returns flags of the driver that decide how modules load and which warnings appear. A thread with
+ * flags of its own does not inherit them; other flags apply to the whole process.
+ */
 export function moduleFlags(execArgv: readonly string[]): string[] {
   return withValues(execArgv)
     .filter(([flag = ""]) => ofModules.test(flag))
     .flat();
 }
 
-/** Those that Node takes for a thread: all that it has for modules, on 22.18 and on 24. */
+/** Flags that Node accepts for a thread: all of its module flags, on 22.18 and on 24. */
 const ofModules = new RegExp(
   `^(${[
     "-C|-r|--conditions|--require|--import|--loader|--experimental-loader|--disable-warning",
@@ -55,7 +63,7 @@ const ofModules = new RegExp(
   ].join("|")})(=|$)`,
 );
 
-/** Each flag with its value, where that is an argument of its own. */
+/** Returns each flag with its value, where that is an argument of its own. */
 function withValues(execArgv: readonly string[]): string[][] {
   const flags: string[][] = [];
   for (let index = 0; index < execArgv.length; index++) {
@@ -92,7 +100,10 @@ function place(path: string): string {
   return path === "*" ? path : resolve(path);
 }
 
-/** The package that a module belongs to, as it is named and as it lies on the disk, and where its dependencies are found. */
+/**
+ * Returns the package of a module, by its name and by its real path, and the folders of its
+ * dependencies.
+ */
 function packageOf(moduleUrl: string): string[] {
   if (!moduleUrl.startsWith("file:")) return [];
   const file = fileURLToPath(moduleUrl);
@@ -108,7 +119,7 @@ function packageOf(moduleUrl: string): string[] {
   return [...places];
 }
 
-/** The nearest directory with a package.json, or that of the file. */
+/** Returns the nearest directory with a package.json, or the directory of the file. */
 function rootOf(file: string): string {
   for (let at = dirname(file); ; at = dirname(at)) {
     if (existsSync(join(at, "package.json"))) return at;

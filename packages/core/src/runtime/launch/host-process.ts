@@ -1,8 +1,10 @@
 /**
- * A process that runs a host: how it is started, what it writes, how it ends.
+ * A process that runs a host: its start, its output, and its end.
  *
- * It is the leader of a process group of its own, so that what it started ends with it and signals of a terminal do not reach it. It inherits two sockets
- * (no path, no token: nobody else can have them), and is told over one of them what it is. The last lines it wrote to stderr are part of the cause of its death.
+ * It leads a process group of its own, so that its child processes end with it and signals of a
+ * terminal do not reach it. It inherits two sockets (without a path or a token, so no other process
+ * can have them), and gets its settings over one of them. Its last lines on stderr are part of the
+ * cause of its death.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,17 +23,20 @@ import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";
 import { LastLines, readLines } from "../observe/lines.ts";
 
-/** How long a process may live whose sockets are closed, and its sockets and output after its end. */
+/**
+ * The most time, in ms, that a process may live after its sockets closed, and that its sockets and
+ * output are read after its end.
+ */
 const lingerMs = 1000;
 
 export interface HostProcessRequest {
   readonly settings: ProcessSettings;
   readonly runtimeEnv: RuntimeEnv | undefined;
-  /** The module it is started for, if that is known. */
+  /** The module that it is started for, if that is known. */
   readonly moduleUrl: string | undefined;
-  /** Where its code lies, if that was brought here. */
+  /** The folders of its code, if that was copied to this machine. */
   readonly codeFolders?: readonly string[];
-  /** Default: that of this process. */
+  /** The working directory. Default: that of this process. */
   readonly cwd?: string;
 }
 
@@ -42,12 +47,12 @@ export interface HostProcessParts {
 
 export class HostProcess {
   readonly pid: number | undefined;
-  /** The other ends of what it inherits. */
+  /** The driver's ends of its inherited sockets. */
   readonly data: Socket;
   readonly control: Socket;
-  /** Why it ended, when all that it said is in. */
+  /** Resolves with the cause of its end, when all of its messages are in. */
   readonly exited: Promise<DeathCause>;
-  /** Resolves when it has ended; its last words may still be on their way. */
+  /** Resolves when it has ended; its last messages may still be in transit. */
   readonly ended: Promise<void>;
   readonly #child: ChildProcess;
   #known: DeathCause | undefined;
@@ -55,7 +60,7 @@ export class HostProcess {
   #hasEnded = false;
   #lastWords: Promise<unknown> = Promise.resolve();
 
-  /** @throws RaySystemError when there are no more files to be had */
+  /** @throws RaySystemError when the system has no file descriptors left */
   constructor(
     { settings, runtimeEnv, moduleUrl, codeFolders = [], cwd }: HostProcessRequest,
     { guard, onLine }: HostProcessParts,
@@ -82,7 +87,7 @@ export class HostProcess {
     );
     child.unref();
     if ((child.stdio as unknown) === undefined) {
-      // It fails before it has any.
+      // The process fails before it has an id.
       child.on("error", () => undefined);
       throw new RaySystemError("a process cannot be started: too many files are open");
     }
@@ -97,7 +102,7 @@ export class HostProcess {
     ];
     [this.data, this.control] = sockets;
     writeSettings(this.control, settings);
-    // Whatever broke, one that cannot be talked to is ended.
+    // A host without its sockets is ended, whatever broke them.
     for (const socket of sockets) {
       socket.once("close", () => {
         setTimeout(() => void this.terminate(unreachable), lingerMs).unref();
@@ -115,7 +120,8 @@ export class HostProcess {
     });
     this.ended = ended.then(() => undefined);
     this.exited = ended.then(async (end) => {
-      // What it said last is on its way: the control may name the cause, and stderr belongs to it.
+      // Its last messages are in transit: the control channel may name the cause, and stderr
+      // belongs to it.
       const late = pause(lingerMs);
       await Promise.race([Promise.all([this.#lastWords, outputEnded]), late.over]);
       late.end();
@@ -125,34 +131,34 @@ export class HostProcess {
     });
   }
 
-  /** It has started, and what ends it from now on is not its settings. */
+  /** Marks it as started: from now on, an end is not caused by its settings. */
   ready(): void {
     this.#isReady = true;
   }
 
-  /** For one that is dialled: its control is spoken to by nobody else. */
+  /** Sends certificates to a dialled host, whose control socket carries nothing else. */
   renew(credentials: Credentials): void {
     if (!this.#hasEnded) writeCredentials(this.control, credentials);
   }
 
-  /** Why it is about to end; the first who knows is right. */
+  /** Records why it is about to end; the first reason stays. */
   dying(cause: DeathCause): void {
     this.#known ??= cause;
   }
 
-  /** Its end is told when that has resolved, too. */
+  /** Delays the report of its end until that promise has settled, too. */
   hearsUntil(lastWords: Promise<unknown>): void {
     this.#lastWords = lastWords;
   }
 
-  /** Ends it and what it started. */
+  /** Ends it and its child processes. */
   async terminate(cause: DeathCause): Promise<void> {
     if (!this.#hasEnded) {
       this.dying(cause);
-      // Whoever waits for its end is to see it.
+      // The caller waits for its end, so the process must see it.
       this.#child.ref();
       if (this.pid !== undefined && !killGroup(this.pid)) {
-        // It ends by itself when nobody can speak to it.
+        // It ends by itself when its sockets close.
         this.data.destroy();
         this.control.destroy();
       }
@@ -188,7 +194,7 @@ function causeOfEnd({ exitCode, signal, error }: ProcessEnd, lastLines: LastLine
   if (error !== undefined) {
     return { kind: "unreachable", message: `its process did not start: ${error.message}`, error };
   }
-  // V8 aborts at the limit: SIGABRT, or 134 where a shell stands between.
+  // V8 aborts at the limit: SIGABRT, or 134 with a shell in between.
   if ((signal === "SIGABRT" || exitCode === 134) && lastLines.heapLimit !== undefined) {
     return {
       kind: "out-of-memory",
@@ -208,15 +214,18 @@ function causeOfEnd({ exitCode, signal, error }: ProcessEnd, lastLines: LastLine
   };
 }
 
-/** The process and what it started. Returns whether that is all: not where nobody who is left may be ended by us. */
+/**
+ * Kills the process and its child processes. Returns whether none is left; false when this user may
+ * not end the rest.
+ */
 function killGroup(pid: number): boolean {
   try {
     return process.kill(-pid, "SIGKILL");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Nobody is left in it, which is what is wanted.
+    // The group is empty, as wanted.
     if (code === "ESRCH") return true;
-    // They have another user now; or, as macOS says it, they have ended and wait to be asked how.
+    // They belong to another user now; or, on macOS, they are zombies.
     if (code === "EPERM") return false;
     throw error;
   }
@@ -240,7 +249,10 @@ function readOutput(
   return Promise.all(ends);
 }
 
-/** Limits of a worker thread, as flags of a process. The young generation has three halves of a semi-space. */
+/**
+ * Converts the limits of a worker thread to flags of a process. The young generation has three
+ * halves of a semi-space.
+ */
 function limitFlags(limits: ResourceLimits | undefined): string[] {
   const {
     maxOldGenerationSizeMb: old,

@@ -1,7 +1,8 @@
 /**
- * The contract of launchers, the first seam: a wish for a host becomes a running one with its channel and its control.
+ * The contract of launchers, the first seam: a request for a host becomes a running host with its
+ * channel and its control.
  *
- * A host's death always has a cause, and a control call that was pending then rejects with it.
+ * The death of a host always has a cause, and pending control calls reject with it.
  */
 import type { Labels } from "../../placement/labels.ts";
 import type { Remote } from "comlink";
@@ -24,7 +25,7 @@ export interface HostRequest {
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
   readonly runtimeEnv: RuntimeEnv | undefined;
-  /** The module it is started for, if that is known. */
+  /** The module that it is started for, if that is known. */
   readonly moduleUrl?: string;
 }
 
@@ -32,21 +33,24 @@ export interface Host {
   readonly id: string;
   readonly nodeId: string;
   readonly isolation: "thread" | "process";
-  /** On another machine than the driver's: whoever wants a channel to it dials it. */
+  /** Whether it is on another machine than the driver: other hosts dial it. */
   readonly isRemote?: boolean;
-  /** Of the process it is in. */
+  /** The id of its process. */
   readonly pid: number | undefined;
   readonly channel: Channel;
   /** Calls the host's control; rejects with the cause if the host dies first. */
   readonly control: <T>(use: (control: Remote<HostControl>) => Promise<T>) => Promise<T>;
-  /** Resolves when it runs and may be given work; may never do, for one that ends first. */
+  /** Resolves when it runs and accepts work; it may never settle if the host ends first. */
   readonly ready: Promise<void>;
   readonly exited: Promise<DeathCause>;
-  /** Resolves when what it needs before it is started is on its machine, with the cause of its end if that cannot be. None: it needs nothing. */
+  /**
+   * Resolves when its requirements are on its machine, or with the cause of its end if they cannot
+   * be. Absent when it has none.
+   */
   readonly prepared?: Promise<DeathCause | undefined>;
-  /** Lets it send what is ready, then ends it. */
+  /** Lets it send ready messages, then ends it. */
   stop(cause: DeathCause): Promise<void>;
-  /** Ends it now; the first cause given is the one that counts. */
+  /** Ends it now; the first cause counts. */
   terminate(cause: DeathCause): Promise<void>;
 }
 
@@ -57,25 +61,25 @@ export interface LauncherOptions {
   /** The driver's own node, on which threads stand ready. */
   readonly nodeId: string;
   readonly labelsOf: (nodeId: string) => Labels;
-  /** How many threads stand ready. */
+  /** The number of threads that stand ready. */
   readonly prewarm: number;
   readonly inside: InsideSettings;
-  /** For all hosts; what a host asks for itself is stronger. */
+  /** Settings of all hosts; a host's own settings override them. */
   readonly runtimeEnv: RuntimeEnv | undefined;
   readonly network: NetworkSettings;
-  /** What the user wants each host to keep in memory, if anything was said. */
+  /** The bytes that each host keeps in memory, if the user set them. */
   readonly objectStoreMemory: number | undefined;
-  /** A host's part in the object store. */
+  /** Returns a host's part in the object store. */
   readonly objectStoreFor: (hostId: string) => ObjectStoreShare;
-  /** The driver's answers to one host. */
+  /** Returns the driver's control contract for one host. */
   readonly controlFor: (hostId: string) => DriverControl;
-  /** Called once for each host, before anybody uses it. */
+  /** Called once for each host, before its first use. */
   readonly onLaunch: (host: Host) => void;
-  /** Takes what hosts write. */
+  /** Takes the output of hosts. */
   readonly output: HostOutput;
 }
 
-/** What a host is told about itself. */
+/** Returns the facts that a host gets about itself. */
 export function identityOf(hostId: string, nodeId: string, options: LauncherOptions): HostIdentity {
   const { driverId, jobId, namespace, inside, network } = options;
   const nodeLabels = options.labelsOf(nodeId);
@@ -83,31 +87,37 @@ export function identityOf(hostId: string, nodeId: string, options: LauncherOpti
   return { hostId, nodeId, nodeLabels, driverId, jobId, namespace, inside, network, program };
 }
 
-/** Where what hosts write goes: a thread's text as it comes, a process's line by line; `owner` is the actor or task, or "". */
+/**
+ * Takes the output of hosts: a thread's text as it comes, and a process's text line by line;
+ * `owner` is the actor or task, or "".
+ */
 export interface HostOutput {
   text(hostId: string, stream: OutputStream, owner: string, text: string): void;
   line(hostId: string, stream: OutputStream, owner: string, line: string): void;
 }
 
-/** Whether it asks for anything that a host for others does not have. */
+/** Whether a request has any settings of its own. */
 export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
   return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
 }
 
-/** Whether it must be started for whoever asks, and cannot be one that stands ready: what code is brought to other machines makes no difference to a thread. */
+/**
+ * Whether a host must be started for the request, so that a ready one does not do. Code for other
+ * machines makes no difference to a thread.
+ */
 export function changesProcess(runtimeEnv: RuntimeEnv | undefined): boolean {
   const { workingDir: _, excludes: __, ...rest } = runtimeEnv ?? {};
   return hasSettings(rest);
 }
 
-/** The control of a host that rejects what is pending when the host dies. */
+/** Returns a host's control, whose pending calls reject when the host dies. */
 export function controlUntil(
   hostId: string,
   remote: Remote<HostControl>,
   exited: Promise<DeathCause>,
 ): Host["control"] {
   let lost: HostLostError | undefined;
-  // Not Promise.race with `exited`: each call would leave its reaction there for as long as the host lives.
+  // Promise.race with `exited` would leave a reaction there on each call, for the life of the host.
   const pending = new Set<(error: HostLostError) => void>();
   void exited.then((cause) => {
     lost = new HostLostError(hostId, cause);

@@ -1,7 +1,6 @@
 /**
- * Starts host processes of the driver's own machine: their session with the driver and the control of both go over the sockets that they inherit.
- *
- * How a process is started, and how it ends, is in host-process.
+ * Starts host processes on the driver's own machine: they inherit the sockets of their session with
+ * the driver and of the control channel. host-process knows how a process starts and ends.
  */
 import { join } from "node:path";
 import { expose, wrap } from "comlink";

@@ -1,7 +1,6 @@
 /**
- * Starts worker threads as hosts, and owns them.
- *
- * A thread's error event says what ended it; without one it ended by process.exit.
+ * Starts worker threads as hosts, and owns them. The error event of a thread names the reason of
+ * its end; without one it ended by process.exit.
  */
 import { MessageChannel, Worker, type WorkerOptions } from "node:worker_threads";
 import { expose, wrap } from "comlink";
@@ -25,8 +24,9 @@ import { hostEnv } from "./host-env.ts";
 import { hostFlags, moduleFlags } from "./host-flags.ts";
 
 /**
- * A thread that reaches its heap limit gets 16 MB more to be ended in. What the young generation holds must fit in there, or V8 ends the whole process:
- * with Node's 48 MB, 5 of 6 processes ended where twelve threads on a busy machine ate all of 48 MB; with 12 MB none of 6.
+ * A thread that reaches its heap limit gets 16 MB more to end in. The content of the young
+ * generation must fit in there, or V8 ends the whole process: with Node's 48 MB, 5 of 6 processes
+ * ended where twelve threads on a busy machine filled 48 MB each; with 12 MB none of 6 did.
  */
 const youngGenerationMb = 12;
 
@@ -58,19 +58,20 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
     name: id,
     workerData: settings,
     transferList: [data.port2, control.port2, directory.port2],
-    // With none of its own it inherits all.
+    // A thread without flags of its own inherits all flags.
     ...(flags.length === 0 ? {} : { execArgv: [...moduleFlags(process.execArgv), ...flags] }),
     ...(resourceLimits === undefined
       ? {}
       : { resourceLimits: withYoungGeneration(resourceLimits) }),
     env: hostEnv(env),
   });
-  // Nobody else in this package posts here; what the user's own code posts is not meant for us.
+  // Messages of the user's own code are not for this listener; no other code of this package posts
+  // here.
   worker.on("message", (message: unknown) => {
     const output = readOutput(message);
     if (output !== undefined) options.output.text(id, ...output);
   });
-  // After the listener: one that is added later holds the process.
+  // The call follows the listener, because a listener that is added later holds the process.
   worker.unref();
   let known: DeathCause | undefined;
   const ready = Promise.withResolvers<void>();

@@ -1,7 +1,8 @@
 /**
- * Gives out hosts: starts them by what they are to run in, keeps the living, ends them all.
+ * Provides hosts: it starts them by their isolation, keeps the living ones, and ends them all.
  *
- * A few threads are started ahead of need, because a thread takes tens of milliseconds to be ready. Processes are started when they are needed.
+ * A few threads start ahead of need, because a thread needs tens of milliseconds to be ready.
+ * Processes start when they are needed.
  */
 import type { RuntimeEnv } from "../../rpc/directory.ts";
 import { type DeathCause, SessionEndedError } from "../../shared/errors.ts";
@@ -23,9 +24,9 @@ export class Launcher {
   readonly #options: LauncherOptions;
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
-  /** Each machine has its own. */
+  /** The turns of each machine. */
   readonly #turns: Map<string, StartTurns> = new Map();
-  /** Of other machines, by the id of their node. */
+  /** Launchers of other machines, by the id of their node. */
   readonly #nodes: Map<string, NodeLauncher> = new Map();
   #guard: Guard | undefined;
   #open = true;
@@ -35,7 +36,7 @@ export class Launcher {
     this.warmUp();
   }
 
-  /** Hosts of that node are started on another machine. */
+  /** Registers a node whose hosts start on another machine. */
   addNode(nodeId: string, node: NodeLauncher): void {
     this.#nodes.set(nodeId, node);
     void node.lost.then(() => {
@@ -46,9 +47,10 @@ export class Launcher {
   }
 
   /**
-   * A host for one actor or for tasks, when it is its turn: one that stands ready, unless it needs settings of its own.
+   * Returns a host for one actor or for tasks, when it is its turn: a ready one, unless the request
+   * has settings of its own.
    *
-   * @param isWanted asked again when the turn has come; undefined if it is not
+   * @param isWanted called again at its turn; if it returns false, the result is undefined
    */
   async take(request: HostRequest, isWanted: () => boolean): Promise<Host | undefined> {
     const ready = this.#takeWarm(request);
@@ -66,7 +68,7 @@ export class Launcher {
     return undefined;
   }
 
-  /** The same, at once. */
+  /** Returns a host without waiting for a turn. */
   takeNow(request: HostRequest): Host {
     const ready = this.#takeWarm(request);
     return ready ?? this.#startNow(request);
@@ -90,7 +92,7 @@ export class Launcher {
   }
 
   #turnsOn(nodeId: string): StartTurns {
-    // Nodes that are no machine of their own start their hosts here.
+    // A node without a machine of its own starts its hosts here.
     const node = this.#nodes.get(nodeId);
     const machine = node === undefined ? this.#options.nodeId : nodeId;
     let turns = this.#turns.get(machine);
@@ -105,7 +107,10 @@ export class Launcher {
     if (!this.#open) throw new SessionEndedError("no host is started: the session has ended");
   }
 
-  /** Makes up for what was taken, unless others are to start first: starting a thread slows the one that starts beside it. */
+  /**
+   * Replaces threads that were taken, unless other starts have precedence: two threads that start
+   * side by side slow each other down.
+   */
   warmUp(): void {
     const { nodeId, prewarm } = this.#options;
     const turns = this.#turnsOn(nodeId);
@@ -114,7 +119,7 @@ export class Launcher {
       try {
         host = this.#startNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
       } catch (error) {
-        // No thread can have the settings of the session: whoever needs one hears of it.
+        // No thread can have the settings of the session: a request for one gets the error.
         if (error instanceof HostLostError) return;
         throw error;
       }
@@ -126,29 +131,32 @@ export class Launcher {
     }
   }
 
-  /** Hosts of other machines show what their machine has. */
+  /** Renews the credentials of hosts on this machine; other hosts show those of their machine. */
   renew(credentials: Credentials): void {
     for (const host of this.#hosts) {
       if (host.isRemote === true) continue;
       void host
         .control((control) => control.renew(credentials))
         .catch(() => {
-          // It has ended, and needs none.
+          // The host has ended, and needs none.
         });
     }
   }
 
-  /** Ends the hosts of one node, and what we have of its machine. */
+  /** Ends the hosts of one node, and the connection to its machine. */
   async endNode(nodeId: string, cause: DeathCause): Promise<void> {
     const node = this.#nodes.get(nodeId);
     const hosts = [...this.#hosts].filter((host) => host.nodeId === nodeId);
     const ended = Promise.all(hosts.map((host) => host.terminate(cause)));
     await Promise.race([ended, node?.outOfReach?.() ?? ended]);
-    // What is still there ends with its agent's way to this session.
+    // Other hosts end with their agent's connection to this session.
     await node?.close();
   }
 
-  /** Ends all hosts; resolves when no thread, process or file is left, but for those of machines that cannot be reached. */
+  /**
+   * Ends all hosts. Resolves when no thread, process or file is left, except on machines that
+   * cannot be reached.
+   */
   async close(cause: DeathCause): Promise<void> {
     this.#open = false;
     for (const turns of this.#turns.values()) turns.close();
@@ -174,7 +182,7 @@ export class Launcher {
   #start(request: HostRequest): Host {
     const { nodeId, isolation } = request;
     const node = this.#nodes.get(nodeId);
-    // Threads of the driver's own machine are its own.
+    // Threads of the driver's own machine start in the driver.
     const isOwn = nodeId === this.#options.nodeId && isolation === "thread";
     if (node !== undefined && !isOwn) return node.launch(request, this.#options);
     if (isolation === "thread") return launchThread(request, this.#options);
@@ -182,7 +190,7 @@ export class Launcher {
   }
 }
 
-/** The settings of the session, and over them those of who is started; variables of the environment one by one. */
+/** Merges the settings of the session and of one host; `env` variable by variable. */
 function mergedEnv(
   session: RuntimeEnv | undefined,
   own: RuntimeEnv | undefined,
@@ -192,7 +200,7 @@ function mergedEnv(
   const { excludes, ...rest } = session;
   return {
     ...rest,
-    // They belong to the folder.
+    // The excludes belong to the folder.
     ...(own.workingDir === undefined && excludes !== undefined ? { excludes } : {}),
     ...(Object.fromEntries(given) as RuntimeEnv),
     ...(session.env === undefined ? {} : { env: { ...session.env, ...own.env } }),

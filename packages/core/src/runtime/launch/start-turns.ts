@@ -1,14 +1,14 @@
 /**
- * Whose turn it is to start a host: so many at once as the machine can start side by side, because a hundred at once are ready later than a hundred one
- * after the other, and nothing else runs meanwhile.
+ * Limits how many hosts start at once: a hundred that start side by side are ready later than a
+ * hundred in a row, and nothing else runs meanwhile.
  */
 import { availableParallelism } from "node:os";
 import { Fifo } from "../../shared/fifo.ts";
 
-/** A host that is not ready by then does not hold up the others. */
+/** A host that is not ready after this time, in ms, no longer delays the others. */
 const longestMs = 5000;
 
-/** How many hosts a machine with so many CPUs can start side by side. */
+/** Returns how many hosts a machine with this many CPUs can start side by side. */
 export function startsAtOnce(cpus: number = availableParallelism()): number {
   return 2 * cpus;
 }
@@ -27,7 +27,9 @@ export class StartTurns {
     return this.#starting >= this.#most;
   }
 
-  /** Resolves when it is the caller's turn; whoever does not start a host then says `end`. */
+  /**
+   * Resolves when it is the caller's turn; a caller that does not start a host then calls `end`.
+   */
   async next(): Promise<void> {
     if (this.isFull) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     else this.#starting += 1;
@@ -38,7 +40,7 @@ export class StartTurns {
     this.#starting += 1;
   }
 
-  /** The turn is over when what was started is ready. */
+  /** Ends the turn when the started host is ready. */
   until(ready: Promise<unknown>): void {
     let isOver = false;
     const end = (): void => {
@@ -53,13 +55,13 @@ export class StartTurns {
   }
 
   end(): void {
-    // The turn goes to the next one as it is.
+    // The turn passes to the next one.
     const next = this.#waiting.shift();
     if (next === undefined) this.#starting -= 1;
     else next();
   }
 
-  /** Nobody waits any longer. */
+  /** Resolves all waits. */
   close(): void {
     for (const next of this.#waiting.drain()) next();
   }

@@ -1,8 +1,10 @@
 /**
- * Introduces two hosts to each other: a port between threads, else a connection to the door of one that has one: of the one on another machine, or of the
- * one that is a process. An address of the loopback leads nowhere from another machine: the one that has such an address dials the other.
+ * Opens a channel between two hosts: a port between threads, else a connection to a listener, on
+ * the other machine or in the other process. A loopback address is unreachable from another
+ * machine: the host with such an address dials the other one.
  *
- * The answer is for the one that asked; the other one is told what it has to do, and has done it when the asker must only wait.
+ * The answer is for the requesting host. The other host gets its part first, and has finished it
+ * when the requester only has to wait.
  */
 import { MessageChannel } from "node:worker_threads";
 import { transfer } from "comlink";
@@ -15,7 +17,8 @@ export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Wa
   if (to.isRemote === true || (to.isolation === "process" && !isRemote)) {
     const address = await addressOf(to);
     if (!isRemote || !isLoopback(address)) return { kind: "dial", address };
-    // The driver reaches it by the loopback: it is on the driver's machine, from which the other one is reached, if it is elsewhere.
+    // The driver reaches it by the loopback, so it is on the driver's machine. That machine reaches
+    // the other one.
     const other = await addressOf(from);
     return isLoopback(other) ? { kind: "dial", address } : dialFrom(to, from, other, wayId);
   }
@@ -24,7 +27,8 @@ export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Wa
   }
   const { port1, port2 } = new MessageChannel();
   const way: Way = { kind: "port", port: port1 };
-  // What is sent to a host that ends before it has heard of the way would be lost, and nobody could say that it never began.
+  // If the other host ends before it knows of the channel, messages on it would be lost without any
+  // report that their calls never began.
   try {
     await to.control((control) => control.accept(from.id, transfer(way, [port1]), wayId));
   } catch (error) {
@@ -34,7 +38,7 @@ export async function joinHosts(from: Host, to: Host, wayId: string): Promise<Wa
   return transfer({ kind: "port", port: port2 }, [port2]);
 }
 
-/** The one that asked waits for the other. */
+/** Makes the other host dial; the requester waits. */
 async function dialFrom(to: Host, from: Host, address: Address, wayId: string): Promise<Way> {
   await to.control((control) => control.accept(from.id, { kind: "dial", address }, wayId));
   return { kind: "incoming" };
@@ -44,7 +48,7 @@ function addressOf(host: Host): Promise<Address> {
   return host.control((control) => control.address());
 }
 
-/** By which nobody is reached but from its own machine. */
+/** Whether an address is reachable only from its own machine. */
 function isLoopback({ place }: Address): boolean {
   if (!("host" in place)) return true;
   const name = place.host.replace(/^::ffff:/i, "");

@@ -1,7 +1,8 @@
 /**
- * Other machines, to core: a node that somebody connected to starts hosts there, and that is all there is to it.
+ * Other machines as core sees them: a node on which an outside launcher starts hosts.
  *
- * Core makes no connection by itself: what does is given in (`provideNodes`), and asked when `init` names nodes.
+ * Core makes no connection by itself: `provideNodes` injects the connector, which is called when
+ * `init` names nodes.
  */
 import type { NodeMachine } from "../../rpc/cluster.ts";
 import type { Amounts } from "../../rpc/demand.ts";
@@ -11,22 +12,31 @@ import type { NetworkSettings } from "../../transport/address.ts";
 import type { Host, HostRequest, LauncherOptions } from "../launch/host.ts";
 
 export interface JoinedNode {
-  /** For messages to people. */
+  /** The name of the node, for messages to people. */
   readonly nodeName: string;
   readonly machine: NodeMachine;
-  /** CPUs of the machine that its hosts can have, whatever it offers: so many of them can start side by side. */
+  /**
+   * CPUs of the machine that its hosts can use, whatever it offers: this many of them can start
+   * side by side.
+   */
   readonly parallelism: number;
   readonly resources: Amounts;
   readonly labels: Readonly<Record<string, string>>;
   /** Starts a host process there. */
   launch(request: HostRequest, options: LauncherOptions): Host;
-  /** Called once, when its machine is to be left: everything on it has so many milliseconds. What is placed from then on goes elsewhere. */
+  /**
+   * Sets a listener that is called once, when the machine is to be drained within `timeoutMs`
+   * milliseconds. Later placements go elsewhere.
+   */
   onDrain(listener: (timeoutMs: number) => void): void;
-  /** Resolves when the machine cannot be reached any more. */
+  /** Resolves when the machine can no longer be reached. */
   readonly lost: Promise<DeathCause>;
-  /** Asked when the session leaves it: resolves when nobody there answers any more, so that nothing can be waited for. */
+  /**
+   * Called when the session leaves the node: resolves when nobody there answers any more, so that
+   * no wait makes sense.
+   */
   outOfReach(): Promise<void>;
-  /** Ends what this session has there. */
+  /** Ends everything that this session has there. */
   close(): Promise<void>;
 }
 
@@ -35,16 +45,18 @@ export interface JoinRequest {
   readonly network: NetworkSettings;
 }
 
-/** Why a machine is no node: one line that names its address. */
+/** The reason why a machine does not become a node: one line that names its address. */
 export interface NodeRefusal extends Error {
-  /** It cannot be reached, or takes nobody now; otherwise something is wrong with the address, or with us. */
+  /**
+   * Whether the machine is unreachable or full now; otherwise the address or this session is wrong.
+   */
   readonly mayComeLater?: boolean;
 }
 
-/** Rejects with a NodeRefusal when there is no agent that takes us. */
+/** Rejects with a NodeRefusal when no agent accepts this session. */
 export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
 
-/** What starts hosts on a machine. Without `parallelism` it is the driver's own. */
+/** Starts hosts on a machine. Without `parallelism` it is the driver's own machine. */
 export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close"> &
   Partial<Pick<JoinedNode, "parallelism" | "outOfReach">>;
 
@@ -55,12 +67,12 @@ interface ConnectorSlot {
 
 const slot: ConnectorSlot = threadSlot("nodes", () => ({ load: undefined, local: undefined }));
 
-/** Gives in what connects to the nodes that `init` names; it is loaded when there are some. */
+/** Injects the connector of the nodes that `init` names; it loads when there are some. */
 export function provideNodes(load: () => Promise<NodeConnector>): void {
   slot.load ??= load;
 }
 
-/** @throws InvalidOptionError when nothing was given in */
+/** @throws InvalidOptionError when none was injected */
 export function nodeConnector(): Promise<NodeConnector> {
   if (slot.load === undefined) {
     throw new InvalidOptionError(
@@ -71,7 +83,7 @@ export function nodeConnector(): Promise<NodeConnector> {
   return slot.load();
 }
 
-/** Gives in what starts the processes of the driver's own machine, in place of the driver itself. */
+/** Injects the launcher of processes on the driver's own machine, in place of the driver itself. */
 export function provideLocalNode(
   local: ((request: JoinRequest) => NodeLauncher) | undefined,
 ): void {

@@ -1,8 +1,10 @@
 /**
- * The machines that `init` names: each is a node of the session for as long as it can be reached, and a new one when it can be reached again.
+ * The machines that `init` names: each is a node of the session while it can be reached, and
+ * becomes a new node when it can be reached again.
  *
- * It tries until the session ends, less and less often; a node that the session itself has left stays left. Nothing here holds the process. An attempt that
- * is on its way when the session ends is over within seconds, and what it brings is closed.
+ * Attempts go on until the session ends, at growing intervals; a node that the session itself
+ * removed stays removed. Nothing here holds the process. An attempt that is under way when the
+ * session ends is over within seconds, and its connection is closed.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../../shared/errors.ts";
@@ -17,20 +19,20 @@ import {
 } from "./joined-node.ts";
 import type { Launcher } from "../launch/launcher.ts";
 
-/** Before the next attempt; doubles up to the longest. */
+/** The pause before the next attempt, in ms; it doubles up to the longest. */
 const pauseMs = { first: 500, longest: 30_000 };
 
 export interface JoinedNodesParts {
-  /** Those of other machines. */
+  /** Addresses of other machines. */
   readonly addresses: readonly string[];
-  /** So many must be there at the start. Default: all. */
+  /** The number that must be reachable at the start. Default: all. */
   readonly minNodes: number | undefined;
   readonly request: JoinRequest;
   readonly cluster: LocalCluster;
   readonly launcher: Launcher;
 }
 
-/** @throws InvalidOptionError when more must be there than are named */
+/** @throws InvalidOptionError when it exceeds the number of addresses */
 export function checkMinNodes(minNodes: number | undefined, addresses: readonly string[]): void {
   if (minNodes === undefined || minNodes <= addresses.length) return;
   throw new InvalidOptionError(
@@ -48,8 +50,9 @@ export class JoinedNodes {
   }
 
   /**
-   * Resolves when those that must be there are nodes. Rejects with the reason of the first that refuses us, or that cannot be reached if all must be there;
-   * with RaySystemError when fewer are there than must be.
+   * Resolves when the required machines are nodes. Rejects with the reason of the first that
+   * refuses this session, or that cannot be reached if all are required; with RaySystemError when
+   * too few are reachable.
    */
   async join(): Promise<void> {
     const { addresses, minNodes, request } = this.#parts;
@@ -83,7 +86,7 @@ export class JoinedNodes {
     }
   }
 
-  /** Nobody is joined any more. */
+  /** Stops all attempts. */
   close(): void {
     this.#ended.abort();
   }
@@ -107,20 +110,20 @@ export class JoinedNodes {
       const isDraining = cluster.isDraining(nodeId);
       const reason = isDraining ? "was drained" : `is lost: ${message}`;
       const isLost = await cluster.removeNode(nodeId, reason);
-      // The session has left it, or is about to.
+      // The session has removed the node, or is about to.
       if (!isLost || isDraining !== isToLeave || this.#isEnded) return;
       warn(`node ${node.nodeName} ${reason}; it is a node again when it can be reached`);
       await this.#again(address, connect);
     });
   }
 
-  /** Until it is there. */
+  /** Retries until the machine is a node again. */
   async #again(address: string, connect: NodeConnector): Promise<void> {
     const { request } = this.#parts;
     const { signal } = this.#ended;
     let told = "";
     for (let waitMs = pauseMs.first; ; waitMs = Math.min(2 * waitMs, pauseMs.longest)) {
-      // Not the same for all who lost the same machine.
+      // Random pauses spread the sessions that lost a machine together.
       await pause(waitMs * (0.5 + Math.random() / 2), undefined, { ref: false, signal }).catch(
         () => undefined,
       );

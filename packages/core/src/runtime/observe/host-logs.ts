@@ -1,4 +1,7 @@
-/** What hosts write, as the session's `logToDriver` wants it: shown here line by line and kept, as it is, or dropped. */
+/**
+ * Output of hosts, as the session's `logToDriver` says: shown line by line and kept, shown
+ * unchanged, or dropped.
+ */
 import type { InsideSettings } from "../../host/control.ts";
 import { takesColours } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
@@ -6,11 +9,11 @@ import { LogLines } from "./log-lines.ts";
 import { LogPrinter } from "./logs.ts";
 
 export class HostLogs {
-  /** The last lines, for `rayling logs`; undefined where they are not looked at. */
+  /** The last lines, for `rayling logs`; undefined when they are not collected. */
   readonly lines: LogLines | undefined;
   readonly output: HostOutput;
   readonly #printer: LogPrinter;
-  /** A driver that ends without shutdown shows, too, what was counted. */
+  /** A driver that ends without shutdown also shows its counted lines. */
   readonly #onExit = (): void => this.#printer.close();
 
   constructor(logToDriver: InsideSettings["logToDriver"]) {
@@ -36,7 +39,7 @@ export class HostLogs {
 
 function outputFor(logToDriver: boolean | "raw", printer: LogPrinter): HostOutput {
   if (logToDriver === true) return printer;
-  // Threads write to this process by themselves then, or not at all.
+  // Threads then write to this process by themselves, or not at all.
   const isRaw = logToDriver === "raw";
   return {
     text: () => undefined,

@@ -1,7 +1,9 @@
 /**
- * What the driver gathers about the session, and its answers to whoever looks inside: state, timeline, metrics.
+ * The driver's collection of facts about the session, and its answers to queries: state, timeline,
+ * metrics.
  *
- * Hosts tell what they noted at most once a second, and are asked for the rest when somebody looks. Everything kept is bounded.
+ * Hosts report at most once a second, and are asked for the rest at a query. All collections are
+ * bounded.
  */
 import type { Remote } from "comlink";
 import type { HostControl } from "../../host/control.ts";
@@ -34,19 +36,19 @@ import { answerMemory, answerState, type StateParts, workerRow } from "./state.t
 import { answerOf } from "./status.ts";
 import { toTrace } from "./trace.ts";
 
-/** Hosts that are gone and whose events and end are remembered. */
+/** The number of dead hosts whose events and end are remembered. */
 const maxGone = 1000;
 
-/** Events of all hosts that are gone. */
+/** The most events of all dead hosts together. */
 const maxGoneEvents: number = 10 * keptEvents;
 
-/** Of all hosts, and so of whatever they think up. */
+/** The most series of all hosts together, because hosts choose their names. */
 const maxSeries = 100_000;
 
-/** What is wrong with metrics is said once, and not for ever. */
+/** The most different warnings about metrics; each is shown once. */
 const maxWarnings = 1000;
 
-/** How long whoever wants the newest figures waits for a host. */
+/** A query for the newest figures waits this long for a host, in ms. */
 const askMs = 1000;
 
 export interface InspectorParts {
@@ -54,11 +56,11 @@ export interface InspectorParts {
   readonly nodeId: () => string;
   readonly directory: () => LocalDirectory;
   readonly viewDriver: () => RuntimeView;
-  /** Bytes of big values that are in memory, of all threads of the process. */
+  /** Returns the bytes of big values in memory, of all threads of the process. */
   readonly usedBytes: () => number;
   readonly limitBytes: number;
   readonly about: DriverAbout;
-  /** What the driver itself notes, if it does. */
+  /** The driver's own events, if it records them. */
   readonly ownEvents: TaskEvents | undefined;
 }
 
@@ -115,7 +117,7 @@ export class Inspector implements InsideDirectory {
     return sessionStatus(this.#parts.about, this.#parts.directory(), this.#parts.nodeId());
   }
 
-  /** Over all rows there are. */
+  /** Summarises all rows. */
   async summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary> {
     const query = checkedQuery(what, "summarize", options);
     return summaryOf(what, await this.state({ ...query, limit: Infinity }));
@@ -189,7 +191,7 @@ export class Inspector implements InsideDirectory {
     };
   }
 
-  /** By runtime: the driver's, those of the living and of the dead. */
+  /** Returns the events by runtime: of the driver, of living hosts and of dead ones. */
   async #allEvents(timeoutMs: number): Promise<ReadonlyMap<string, readonly TaskEvent[]>> {
     const { ownEvents, driverId } = this.#parts;
     const all = new Map<string, readonly TaskEvent[]>();
@@ -207,7 +209,8 @@ export class Inspector implements InsideDirectory {
         .directory()
         .hosts()
         .map(async (host) => {
-          // What is told is told once: a report that comes too late for who asked counts all the same.
+          // A host reports its records only once, so a report that is too late for the query still
+          // counts.
           const told = async (control: Remote<HostControl>): Promise<void> =>
             this.reported(host.id, await control.report());
           await answerOf<void>(host, told, timeoutMs);

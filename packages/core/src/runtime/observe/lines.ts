@@ -1,11 +1,13 @@
-/** Text streams as lines, and the last lines of one. */
+/**
+ * Splits text streams into lines, and keeps the last lines of one.
+ */
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 
 /** A longer line is passed on in pieces. */
 const maxLine = 64 * 1024;
 
-/** Calls back with every line, the last one too if it has no end. */
+/** Calls back with every line, including a last one without an end. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   const decoder = new StringDecoder("utf8");
   let rest = "";
@@ -22,17 +24,17 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     rest = "";
     if (line !== "") onLine(line);
   });
-  // A stream that breaks has no more lines; why its writer is gone is told by the writer's end.
+  // A broken stream has no more lines; the end of its writer has a cause of its own.
   stream.on("error", () => undefined);
 }
 
-/** What a process said last: at most 20 lines and 4 KB. */
+/** The last lines of a process: at most 20 lines and 4 KB. */
 export class LastLines {
   readonly #lines: string[] = [];
   #length = 0;
   #heapLimit: string | undefined;
 
-  /** Whether V8 said at any time that its heap is full: a long trace may follow. */
+  /** V8's report of a full heap, if it ever came: a long trace may follow it. */
   get heapLimit(): string | undefined {
     return this.#heapLimit;
   }

@@ -1,7 +1,8 @@
 /**
- * The last lines that hosts wrote, numbered, for whoever asks for them later or waits for more.
+ * The last lines of hosts, numbered, for readers that come later or wait for more.
  *
- * Bounded by lines and by characters; a reader that is slower than the writers is told how many it missed. It holds nothing for a reader but who waits.
+ * Lines and characters are bounded; a reader that is slower than the writers learns how many lines
+ * it missed. State is kept only for readers that wait.
  */
 import type { LogLine, LogPart } from "../../rpc/commands.ts";
 import { Fifo } from "../../shared/fifo.ts";
@@ -9,7 +10,7 @@ import { Fifo } from "../../shared/fifo.ts";
 const maxLines = 10_000;
 const maxCharacters = 4 * 1024 * 1024;
 
-/** Of one answer. */
+/** The bounds of one answer. */
 const maxPartLines = 1000;
 const maxPartCharacters = 1024 * 1024;
 
@@ -30,7 +31,7 @@ export class LogLines {
     this.#limits = limits;
   }
 
-  /** How many wait for more. */
+  /** The number of readers that wait. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -46,7 +47,7 @@ export class LogLines {
     this.#wake();
   }
 
-  /** Nothing more is written. */
+  /** Ends the lines. */
   end(): void {
     this.#hasEnded = true;
     this.#wake();
@@ -73,7 +74,10 @@ export class LogLines {
     };
   }
 
-  /** Calls back once, when there are more lines or will be none; returns the end of the wait. */
+  /**
+   * Calls back once, when there are more lines or no further ones will come. Returns a function
+   * that ends the wait.
+   */
   whenMore(onMore: () => void): () => void {
     this.#waiting.add(onMore);
     return () => void this.#waiting.delete(onMore);

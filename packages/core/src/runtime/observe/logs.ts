@@ -1,8 +1,10 @@
 /**
- * Shows what hosts write: whole lines, each with who wrote it, `(Counter actor-1a2b3c host-9z8y7x) line`.
+ * Shows the output of hosts in whole lines, each with its writer:
+ * `(Counter actor-1a2b3c host-9z8y7x) line`.
  *
- * The first of several equal lines is shown at once. Those that come from other hosts within 5 seconds are counted, and shown as one
- * `line [repeated 12x across cluster]`; a host that repeats itself alone is not counted. This is what Ray does. Lines have nothing that a terminal obeys but colours.
+ * The first of several equal lines is shown at once. Equal lines of other hosts within 5 seconds
+ * are counted, and shown as one `line [repeated 12x across cluster]`; repeats of one host alone are
+ * not counted. Ray does this, too. Lines contain nothing that a terminal obeys, except colours.
  */
 import type { OutputStream } from "../../host/output.ts";
 import { shortId } from "../../shared/ids.ts";
@@ -12,10 +14,10 @@ import type { HostOutput } from "../launch/host.ts";
 /** Ray's window. */
 const windowMs = 5000;
 
-/** Lines that are compared with; the oldest leave first. */
+/** The lines for comparison; the oldest leave first. */
 const maxRecent = 1000;
 
-/** A line without an end is shown when it is so long. */
+/** An unfinished line of this length is shown. */
 const maxLine = 64 * 1024;
 
 interface Recent {
@@ -24,13 +26,13 @@ interface Recent {
   readonly hosts: Set<string>;
   sinceMs: number;
   count: number;
-  /** Of the last one that was counted. */
+  /** The prefix of the last counted line. */
   prefix: string;
 }
 
 export interface LogPrinterParts {
   readonly write: (stream: OutputStream, text: string) => void;
-  /** Whether colours that hosts write are shown there. Default: they are not. */
+  /** Returns whether the stream shows colours of hosts. Default: it does not. */
   readonly takesColours?: ((stream: OutputStream) => boolean) | undefined;
   /** Called with every line as it is, shown or counted. */
   readonly onLine?: HostOutput["line"] | undefined;
@@ -42,10 +44,10 @@ export class LogPrinter implements HostOutput {
   readonly #onLine: HostOutput["line"] | undefined;
   readonly #takesColours: (stream: OutputStream) => boolean;
   readonly #now: () => number;
-  /** By host, then by stream and writer: a line that has no end yet. */
+  /** Unfinished lines by host, then by stream and writer. */
   readonly #open: Map<string, Map<string, { stream: OutputStream; owner: string; text: string }>> =
     new Map();
-  /** The oldest first. */
+  /** Recent lines, the oldest first. */
   readonly #recent: Map<string, Recent> = new Map();
   #timer: NodeJS.Timeout | undefined;
 
@@ -61,7 +63,7 @@ export class LogPrinter implements HostOutput {
     this.#now = now;
   }
 
-  /** Part of what a host writes. */
+  /** Takes a piece of a host's output. */
   text(hostId: string, stream: OutputStream, owner: string, text: string): void {
     let open = this.#open.get(hostId);
     if (open === undefined) this.#open.set(hostId, (open = new Map()));
@@ -96,7 +98,7 @@ export class LogPrinter implements HostOutput {
     this.#write(stream, `${prefix}${this.#shown(stream, line)}\n`);
   }
 
-  /** Nothing more comes from there: what it did not end with a line break is shown. */
+  /** Shows the unfinished lines of a host that has ended. */
   hostEnded(hostId: string): void {
     for (const { stream, owner, text } of this.#open.get(hostId)?.values() ?? []) {
       this.line(hostId, stream, owner, text);
@@ -104,7 +106,7 @@ export class LogPrinter implements HostOutput {
     this.#open.delete(hostId);
   }
 
-  /** Shows what was counted. */
+  /** Shows the counted lines. */
   close(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -136,7 +138,7 @@ export class LogPrinter implements HostOutput {
       if (recent.sinceMs > until) return;
       this.#flush(key, recent);
       if (recent.count < 2) continue;
-      // Those who repeat each other will go on with it.
+      // Hosts that repeat each other will go on with it.
       this.#recent.set(key, { ...recent, sinceMs: this.#now(), count: 0 });
     }
   }
@@ -148,7 +150,7 @@ export class LogPrinter implements HostOutput {
     this.#write(stream, `${prefix}${this.#shown(stream, line)}${repeated}\n`);
   }
 
-  /** A line may be anybody's: of a model, of a program that it wrote. */
+  /** A line may come from a model, or from a program that it wrote. */
   #shown(stream: OutputStream, line: string): string {
     return terminalText(line, { colours: this.#takesColours(stream) });
   }

@@ -1,5 +1,6 @@
 /**
- * Serves the metrics on the loopback at /metrics, for Prometheus, to who has the token. HTTP is loaded only when it is wanted.
+ * Serves the metrics at /metrics on the loopback address, for Prometheus, to clients with the
+ * token. HTTP loads on first use.
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { HttpRefusal } from "../../transport/http/refusal.ts";
@@ -12,10 +13,14 @@ export interface MetricsServer {
 
 const maxConnections = 64;
 
-/** A client that takes nothing of its answer for so long has gone. */
+/** A client that reads nothing of its answer for this long, in ms, has gone. */
 const unreadMs = 10_000;
 
-/** @param port 0: a free one. Rejects with RaySystemError when it cannot listen there */
+/**
+ * Rejects with RaySystemError when it cannot listen there.
+ *
+ * @param port 0: a free one
+ */
 export async function serveMetrics(
   port: number,
   token: string,

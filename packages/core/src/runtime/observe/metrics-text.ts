@@ -1,7 +1,6 @@
 /**
- * The metrics of users and of the session in the text format of Prometheus, by Ray's names.
- *
- * The library that knows the format is loaded when somebody asks: a driver that never looks does not pay for it.
+ * The metrics of users and of the session in the text format of Prometheus, by Ray's names. The
+ * library for the format loads at the first query.
  */
 import type { MetricInfo, Metrics, Series } from "../../inside/metrics.ts";
 import type { Listed, Rows } from "../../rpc/state.ts";
@@ -9,7 +8,7 @@ import type { LocalDirectory } from "../directory.ts";
 
 export interface SystemParts {
   readonly directory: LocalDirectory;
-  /** Of big values in memory. */
+  /** Returns the bytes of big values in memory. */
   readonly usedBytes: () => number;
   readonly rows: <What extends Listed>(what: What) => Promise<readonly Rows[What][]>;
 }
@@ -20,7 +19,10 @@ interface Value {
   readonly value: number;
 }
 
-/** As the registry of prom-client wants a metric: it asks for the values when it writes them. */
+/**
+ * A metric as the registry of prom-client expects it: the registry reads the values when it writes
+ * them.
+ */
 interface Exposed {
   readonly name: string;
   get(): Promise<{
@@ -37,7 +39,7 @@ export async function metricsText(metrics: Metrics, parts: SystemParts): Promise
   const registry = new Registry();
   const exposed = [...(await systemMetrics(parts)), ...metrics.all().map(userMetric)];
   for (const metric of exposed) registry.registerMetric(metric as never);
-  // prom-client writes "Nan", which OpenMetrics does not know.
+  // prom-client writes "Nan", which OpenMetrics does not accept.
   return (await registry.metrics()).replaceAll(/ Nan$/gm, " NaN");
 }
 
@@ -59,7 +61,7 @@ function labelsOf({ tagKeys }: MetricInfo, { tags }: Series): Record<string, str
   return Object.fromEntries(tagKeys.map((key, index) => [key, tags[index] ?? ""]));
 }
 
-/** Buckets count everything up to their bound. */
+/** A bucket counts everything up to its bound. */
 function histogramValues(name: string, info: MetricInfo, series: Series): readonly Value[] {
   const labels = labelsOf(info, series);
   const bounds = [...info.boundaries, "+Inf"];

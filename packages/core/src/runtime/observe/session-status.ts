@@ -1,11 +1,14 @@
-/** The session at one moment, put together in one turn: nodes with what is used of them, actors by state, who waits and why. Asks no host. */
+/**
+ * The session at one moment, read in one turn: nodes with their used resources, actors by state,
+ * and waiting requests with their reasons. It queries no host.
+ */
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { DriverAbout, NodeStatus, ResourceUse, SessionStatus } from "../../rpc/commands.ts";
 import type { NodeInfo } from "../../rpc/cluster.ts";
 import type { LocalDirectory } from "../directory.ts";
 import { stateNames } from "./status.ts";
 
-/** Lines of waiting requests that are told. */
+/** The most lines of waiting requests in the status. */
 const maxLines = 1000;
 
 export function sessionStatus(

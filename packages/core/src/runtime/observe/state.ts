@@ -1,8 +1,9 @@
 /**
- * Answers the state API: rows put together from what the driver, its directory and each host know at this moment.
+ * Answers the state API with rows from the current knowledge of the driver, its directory and each
+ * host.
  *
- * Every host is asked at the same time and has until the timeout; one that does not answer is named as missing. Finished and failed tasks are
- * known from task events, if those are noted.
+ * All hosts are queried at once and have until the timeout; a host that does not answer is named as
+ * missing. Finished and failed tasks come from task events, if those are recorded.
  */
 import type { HostStats } from "../../host/control.ts";
 import type { TaskEvent } from "../../inside/task-events.ts";
@@ -30,14 +31,14 @@ export interface StateParts {
   readonly driverId: string;
   readonly nodeId: string;
   readonly directory: LocalDirectory;
-  /** What the driver knows of itself. */
+  /** Returns the driver's view of itself. */
   readonly viewDriver: () => RuntimeView;
-  /** By runtime, the oldest first; collected from hosts first. */
+  /** Returns events by runtime, the oldest first, after hosts have reported them. */
   readonly events: (timeoutMs: number) => Promise<ReadonlyMap<string, readonly TaskEvent[]>>;
   readonly deadWorkers: () => readonly WorkerRow[];
 }
 
-/** Runtimes by id: what they answered, or nothing. */
+/** The views of runtimes by id, and the runtimes that did not answer. */
 interface Views {
   readonly views: ReadonlyMap<string, RuntimeView>;
   readonly missing: readonly string[];
@@ -79,14 +80,14 @@ function matchesAll(row: object, { filters }: StateQuery): boolean {
 
 function matches(row: object, [key, predicate, value]: Filter): boolean {
   const own = (row as Record<string, string | number | boolean | undefined>)[key];
-  // As in Ray, names of states and the like compare without regard to case, and a text is what it says of a number.
+  // As in Ray, texts compare without regard to case, and a text equals the number that it spells.
   const isEqual =
     own === value ||
     (typeof value === "string" && textOf(own).toLowerCase() === value.toLowerCase());
   return predicate === "=" ? isEqual : !isEqual;
 }
 
-/** Of a column that a filter may name: nothing is an empty text. */
+/** Returns the text of a column that a filter may name; undefined is an empty text. */
 function textOf(value: string | number | boolean | undefined): string {
   return value === undefined ? "" : String(value);
 }
@@ -139,7 +140,7 @@ async function viewAll(parts: StateParts, timeoutMs: number): Promise<Views> {
   return { views, missing };
 }
 
-/** What each runtime keeps, and all objects, the largest first. */
+/** Returns the object stores of all runtimes, and all objects, the largest first. */
 export async function answerMemory(
   parts: StateParts,
   timeoutMs: number,
@@ -159,7 +160,9 @@ export async function answerMemory(
   return { stores, objects, missing };
 }
 
-/** Hosts of those that will be shown are asked, each once; the rows are of the moment when they have answered. */
+/**
+ * Queries the hosts of the rows that will be shown, each once; the rows are read after the answers.
+ */
 async function actorRows(
   directory: LocalDirectory,
   query: StateQuery,
@@ -332,13 +335,13 @@ function taskRows(
       });
     }
   }
-  // What was only noted to begin is either among the calls above, or its owner did not answer.
+  // A call with only a start event is among the calls above, or its owner did not answer.
   return [...rows.values()];
 }
 
 type Noted = { -readonly [Key in keyof TaskRow]: TaskRow[Key] };
 
-/** Those that have an end, by task id. */
+/** Returns the ended tasks, by task id. */
 function endedTasks(
   events: ReadonlyMap<string, readonly TaskEvent[]>,
   nodes: ReadonlyMap<string, string>,

@@ -1,11 +1,14 @@
-/** What an actor is doing, for people: from its supervisor, and from its host if that answers in time. */
+/**
+ * The activity of an actor, for people: from its supervisor, and from its host if that answers in
+ * time.
+ */
 import type { HostStats } from "../../host/control.ts";
 import type { ActorStatus } from "../../rpc/directory.ts";
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { Host } from "../launch/host.ts";
 import type { ActorState, Supervisor } from "../supervisor.ts";
 
-/** A host that does not answer for so long is held by the code that it runs. */
+/** A host that is silent for this long, in ms, is busy with the code that it runs. */
 const silentMs = 1000;
 
 /** Ray's names. */
@@ -35,7 +38,7 @@ export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
   };
 }
 
-/** What a host answers; undefined when it is gone, or does not answer in time. */
+/** Returns the answer of a host; undefined when it is gone, or does not answer in time. */
 export async function answerOf<T = HostStats>(
   host: Host,
   ask: Parameters<typeof host.control<T>>[0],
@@ -43,12 +46,12 @@ export async function answerOf<T = HostStats>(
 ): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), limitMs);
-  // Who asks only for a warning keeps no process alive.
+  // A query for a warning must not keep the process alive.
   timer.unref();
   try {
     return await Promise.race([host.control<T>(ask), promise]);
   } catch {
-    // It is gone, and has nothing to say.
+    // The host is gone, so there is no answer.
     return undefined;
   } finally {
     clearTimeout(timer);

@@ -1,13 +1,14 @@
 /**
  * Task events as a trace in Chrome's JSON format, which Perfetto opens.
  *
- * A process of the trace is a node, a thread of it is a host or the driver. Slices of one thread must nest, and the calls of an async actor do not: those
- * that overlap go to further lanes of their host. Arrows go from where a call was submitted to where it ran.
+ * A process of the trace is a node, and a thread of it is a host or the driver. Slices of one
+ * thread must nest, but calls of an async actor overlap: these go to further lanes of their host.
+ * Arrows lead from the submission of a call to its execution.
  */
 import type { TaskEvent } from "../../inside/task-events.ts";
 import type { TraceEvent } from "../../rpc/state.ts";
 
-/** The events of one runtime, and where it is. */
+/** The events of one runtime, and its place. */
 export interface Track {
   readonly runtimeId: string;
   readonly nodeId: string;
@@ -70,7 +71,7 @@ function earliest(tracks: readonly Track[]): number {
   return base;
 }
 
-/** In order of time, those that hold others first. */
+/** Returns the slices in order of time, enclosing ones first. */
 function slicesOf(events: readonly TaskEvent[], baseMs: number): readonly Slice[] {
   const slices: Slice[] = [];
   for (const event of events) {
@@ -90,7 +91,10 @@ function taskOf(event: Slice["event"]): string | undefined {
   return event.kind === "submit" ? event.parentId : `${event.owner}:${event.sequence}`;
 }
 
-/** A slice goes to a lane where it follows what was there, or lies within it: into its own task's, if that is open. */
+/**
+ * Puts each slice into a lane where it follows the earlier ones or lies within the open one; a lane
+ * whose open slice belongs to its own task comes first.
+ */
 function lanesOf(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   const lanes: { readonly slices: Slice[]; readonly open: Slice[] }[] = [];
   for (const slice of slices) {
@@ -147,7 +151,7 @@ function argsOf({ owner, sequence, name }: Exclude<Slice["event"], { kind: "wait
   return { task_id: `${owner}:${sequence}`, name };
 }
 
-/** Only where both ends are known: a viewer shows nothing for half an arrow. */
+/** Adds an arrow only where both ends are known: a viewer shows nothing for half an arrow. */
 function pushFlows(
   trace: TraceEvent[],
   submits: ReadonlyMap<string, Place>,
