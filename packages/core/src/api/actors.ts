@@ -1,4 +1,6 @@
-/** Finding and ending actors, and classes that travel by a serializer of their own. */
+/**
+ * Finds and ends actors, and registers serializers of classes.
+ */
 import { addSerializer } from "../protocol/values/serializers.ts";
 import type { Serializer } from "../protocol/values/encodable.ts";
 import { currentNamespace } from "../caller/current.ts";
@@ -10,23 +12,26 @@ import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
 export interface KillOptions {
-  /** False lets the restart policy apply. Default true. */
+  /** Whether the actor stays dead; false lets the restart policy apply. Default true. */
   readonly noRestart?: boolean;
 }
 
-/** Ends an actor now: what runs, waits or comes later rejects with ActorDiedError. Resolves when it is gone. Rejects with SessionEndedError for a handle of a session that has ended. */
+/**
+ * Ends an actor now: its running, queued and later calls reject with ActorDiedError. Resolves when
+ * it is gone. Rejects with SessionEndedError for a handle of a session that has ended.
+ */
 export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
   if (isDriverCode()) return never();
   checkOptions("kill", options, { noRestart: flag });
-  // That of the handle: no other is started for it.
+  // The handle's own runtime does it: no other one starts for that.
   const { info, caller } = insideOf(actor);
   caller.checkAlive();
   await caller.waiting.during(caller.directory.kill(info, options.noRestart ?? true));
 }
 
 /**
- * The living actor of that name; the handle does not keep it alive. Give its class as type: `getActor<Counter>("counter")`.
- * Rejects with ActorNotFoundError, InvalidOptionError.
+ * Returns the living actor of that name; the handle does not keep it alive. Give its class as type:
+ * `getActor<Counter>("counter")`. Rejects with ActorNotFoundError, InvalidOptionError.
  */
 export async function getActor<Instance extends object>(
   name: string,
@@ -47,7 +52,9 @@ export async function getActor<Instance extends object>(
   return caller.handles.weak(info) as ActorHandle<Instance>;
 }
 
-/** Names of living actors: of this namespace, or of all. */
+/**
+ * Returns the names of living actors in this namespace, or in all. Rejects with InvalidOptionError.
+ */
 export async function listNamedActors(
   options: { readonly allNamespaces?: boolean } = {},
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
@@ -57,8 +64,11 @@ export async function listNamedActors(
 }
 
 /**
- * Lets instances of a class travel: `write` gives plain data, `read` makes the instance again. Call it at the top level of a module that
- * both sides load (that of the actor class, or one it imports).
+ * Lets instances of a class travel: `write` gives plain data, and `read` makes the instance again.
+ * Call it at the top level of a module that both sides load (the module of the actor class, or one
+ * that it imports).
+ *
+ * @throws InvalidOptionError when another class has taken the serializer's id
  */
 export function registerSerializer<T extends object>(
   registeredClass: abstract new (...args: never[]) => T,

@@ -1,4 +1,7 @@
-/** The nodes and what they have; and more nodes in this process, for tests of what happens on several. */
+/**
+ * The nodes of a session and their resources; and further nodes in this process, for tests with
+ * several nodes.
+ */
 import type { NodeInfo } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { nodeAmounts } from "../runtime/init-options.ts";
@@ -9,35 +12,41 @@ import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
 import { labels } from "./scheduling/labels.ts";
 import { asked, isDriverCode, letGo, never } from "./session.ts";
 
-/** All nodes, the dead ones too: Ray's fields in camelCase. */
+/** Returns all nodes, including dead ones, with Ray's fields in camelCase. */
 export async function nodes(): Promise<readonly NodeInfo[]> {
   if (isDriverCode()) return never();
   return asked((directory) => directory.nodes());
 }
 
-/** What the living nodes have in all: `{ CPU: 8, memory: …, "node:…": 1 }`. Bundles of placement groups count for their nodes. */
+/**
+ * Returns the total resources of the living nodes: `{ CPU: 8, memory: …, "node:…": 1 }`, memory in
+ * bytes. Bundles of placement groups count for their nodes.
+ */
 export async function clusterResources(): Promise<Amounts> {
   if (isDriverCode()) return never();
   return (await asked((directory) => directory.resources())).total;
 }
 
-/** What of it is free now. */
+/** Returns the free resources of the living nodes, memory in bytes. */
 export async function availableResources(): Promise<Amounts> {
   if (isDriverCode()) return never();
   return (await asked((directory) => directory.resources())).available;
 }
 
 export interface DrainOptions {
-  /** What has not left the node by then ends with it. Default 600,000. */
+  /** The time to leave the node, in ms; the rest ends with the node. Default 600,000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Empties a node and removes it from the session. Nothing more is placed there. Actors that may be restarted go on elsewhere as soon as there is room: calls
- * that run end first, those that wait are for the next life, and it counts as no restart. Tasks end where they are, what others hold of their results is handed
- * over, and placement groups look for new bundles. Actors that may not be restarted stay until they end by themselves, or the time is over.
+ * Drains a node and removes it from the session. Nothing more is placed there. Actors that may be
+ * restarted move as soon as there is room elsewhere: running calls end first, queued calls wait for
+ * the next incarnation, and the move counts as no restart. Tasks end where they are, results that
+ * others hold are handed over, and placement groups look for new bundles. Actors that may not be
+ * restarted stay until they end by themselves, or the time is over.
  *
- * Resolves with whether nothing was left there. Rejects with InvalidOptionError for a node that is not alive, or the driver's own.
+ * Resolves with whether the node was empty. Rejects with InvalidOptionError for a node that is not
+ * alive, or the driver's own.
  */
 export async function drainNode(
   node: Pick<NodeInfo, "nodeId">,
@@ -59,25 +68,28 @@ export async function drainNode(
 }
 
 export interface NodeOptions {
-  /** Default 1. */
+  /** CPUs of the node. Default 1. */
   readonly numCpus?: number;
   readonly numGpus?: number;
-  /** Bytes. Default: as `init`. */
+  /** Bytes of memory. Default: that of `init`. */
   readonly memory?: number;
   readonly resources?: Readonly<Record<string, number>>;
   readonly labels?: Readonly<Record<string, string>>;
-  /** A name for people. Default: its id. */
+  /** A name for people. Default: the node's id. */
   readonly nodeName?: string;
 }
 
 /**
- * More nodes in this process, as Ray's `cluster_utils.Cluster` has them for tests: each is a set of resources and the hosts that are
- * started for it. `init` makes the first one, which cannot be removed.
+ * Adds nodes in this process, as Ray's `cluster_utils.Cluster` does for tests: each is a set of
+ * resources and the hosts that are started for it. `init` makes the first one, which cannot be
+ * removed.
  */
 export class Cluster {
   readonly #added: Set<string> = new Set();
 
-  /** What waited for such a node starts there. Rejects with InvalidOptionError. */
+  /**
+   * Adds a node; waiting actors and tasks that fit start there. Rejects with InvalidOptionError.
+   */
   async addNode(options: NodeOptions = {}): Promise<NodeInfo> {
     if (isDriverCode()) return never();
     checkOptions("addNode", options, {
@@ -96,8 +108,9 @@ export class Cluster {
   }
 
   /**
-   * Ends a node with everything on it, as if the machine were gone: actors restart elsewhere if they may, tasks are tried again, placement
-   * groups look for a new place. Resolves when its hosts are gone. Rejects with InvalidOptionError for a node that is not alive, or the driver's own.
+   * Ends a node with everything on it, as if the machine were gone: actors restart elsewhere if
+   * they may, tasks are retried, placement groups look for a new place. Resolves when its hosts are
+   * gone. Rejects with InvalidOptionError for a node that is not alive, or the driver's own.
    */
   async removeNode(node: Pick<NodeInfo, "nodeId">): Promise<void> {
     if (isDriverCode()) return never();
@@ -113,7 +126,7 @@ export class Cluster {
     this.#added.delete(nodeId);
   }
 
-  /** Ends the nodes that it has added, for `await using`. */
+  /** Removes the added nodes, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await letGo(async () => {
       for (const nodeId of this.#added) await asked((directory) => directory.removeNode(nodeId));

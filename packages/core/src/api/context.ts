@@ -1,4 +1,6 @@
-/** What running code can know about itself, by Ray's names. */
+/**
+ * The facts that running code can learn about itself, by Ray's names.
+ */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/waits/task-scope.ts";
 import type { Amounts } from "../rpc/demand.ts";
@@ -6,40 +8,51 @@ import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
-/** Getters of a task or actor answer null in a driver. */
+/** Facts about the running code. Getters of a task or actor return null in a driver. */
 export interface RuntimeContext {
   readonly namespace: string;
   /** Aborted when the running call is cancelled; in a driver never. */
   readonly signal: AbortSignal;
-  /** The worker: the id of the host that runs this code. */
+  /** Returns the id of the worker: the host that runs this code. */
   getWorkerId(): string;
   getNodeId(): string;
-  /** The node's labels, those that it was given and `ray.io/node-id`. */
+  /** Returns the node's labels: its own and `ray.io/node-id`. */
   getNodeLabels(): Readonly<Record<string, string>>;
-  /** Everything between an `init` and its `shutdown` is one job. */
+  /** Returns the id of the job: all work between an `init` and its `shutdown`. */
   getJobId(): string;
   getTaskId(): string | null;
-  /** The call's own name, or `Class.method`. */
+  /** Returns the call's own name, or `Class.method`. */
   getTaskName(): string | null;
   getTaskFunctionName(): string | null;
   getActorId(): string | null;
-  /** "" for an actor without a name. */
+  /** Returns the actor's name; "" for an actor without a name. */
   getActorName(): string | null;
-  /** What it holds: `{}` for an actor that asked for nothing, and in a driver. */
+  /** Returns the held resources: `{}` for an actor that requested none, and in a driver. */
   getAssignedResources(): Amounts;
   getPlacementGroupId(): string | null;
   shouldCaptureChildTasksInPlacementGroup(): boolean;
-  /** A handle of the actor itself; it does not keep it alive. @throws RaySystemError outside an actor */
+  /**
+   * Returns a handle of the actor itself, which does not keep it alive.
+   *
+   * @throws RaySystemError outside an actor
+   */
   currentActor<Instance extends object>(): ActorHandle<Instance>;
-  /** Whether this is not the actor's first life. */
+  /** Whether this is a later incarnation of the actor. */
   wasCurrentActorReconstructed(): boolean;
-  /** Whether the running call was cancelled; looks now, so that code that holds its thread may ask. @throws RaySystemError in a driver */
+  /**
+   * Whether the running call was cancelled. It polls, so that code which holds its thread may ask.
+   *
+   * @throws RaySystemError in a driver
+   */
   isCanceled(): boolean;
 }
 
 const never: AbortSignal = new AbortController().signal;
 
-/** What this code runs in. Take it inside the method: it is of the call that asks. */
+/**
+ * Returns the context of the running code. Call it inside the method: it belongs to the call that
+ * asks.
+ */
 export function getRuntimeContext(): RuntimeContext {
   const task = currentTask();
   const actor = task?.actor;
@@ -70,8 +83,9 @@ export function getRuntimeContext(): RuntimeContext {
 }
 
 /**
- * Ends the actor whose method calls it: calls that run may end, those in the queue reject with ActorDiedError, as does this one, whatever it
- * does afterwards. It is not restarted. Its `__ray_shutdown__` runs last.
+ * Ends the actor whose method calls it: running calls may end, and queued calls reject with
+ * ActorDiedError. So does this call, whatever it does afterwards. The actor is not restarted. Its
+ * `__ray_shutdown__` runs last.
  *
  * @throws InvalidOptionError outside an actor
  */

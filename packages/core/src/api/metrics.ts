@@ -1,7 +1,9 @@
 /**
- * Metrics of the user's own, by Ray's names: made anywhere, noted in drivers, actors and tasks, gathered by the driver.
+ * The user's own metrics, by Ray's names: recorded in drivers, actors and tasks, and collected by
+ * the driver.
  *
- * They are exported with the prefix `ray_`. Metrics of one name must be of one kind and have the same tags wherever they are made.
+ * They are exported with the prefix `ray_`. Metrics of one name must have one kind and the same
+ * tags everywhere.
  */
 import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
@@ -11,25 +13,32 @@ import { asked, isDriverCode, never } from "./session.ts";
 
 export interface MetricOptions {
   readonly description?: string;
-  /** Names of the tags; each note gives all of them, or they have a default. */
+  /**
+   * Names of the tags. Each record gives all of them, unless they have a default. Default: none.
+   */
   readonly tagKeys?: readonly string[];
 }
 
 export interface HistogramOptions extends MetricOptions {
-  /** Upper bounds of the buckets: positive, rising. */
+  /** Upper bounds of the buckets: positive, in rising order. */
   readonly boundaries: readonly number[];
 }
 
 export type Tags = Readonly<Record<string, string>>;
 
-/** Rises. */
+/** A metric that only rises. */
 export class Counter {
   readonly #metric: Noted;
   constructor(name: string, options: MetricOptions = {}) {
     this.#metric = new Noted("counter", name, options, []);
   }
 
-  /** @throws InvalidOptionError for a value that is not above 0, or for tags that are missing or unknown */
+  /**
+   * Adds to the counter.
+   *
+   * @throws InvalidOptionError for a value that is not above 0, or for tags that are missing or
+   * unknown
+   */
   inc(value = 1, tags: Tags = {}): void {
     if (typeof value !== "number" || !(value > 0) || !Number.isFinite(value)) {
       throw this.#metric.error("value", `rises by a number above 0, not ${show(value)}`);
@@ -37,33 +46,46 @@ export class Counter {
     this.#metric.note(value, tags);
   }
 
-  /** For the notes that do not give them. */
+  /**
+   * Sets the tags of records that do not give them.
+   *
+   * @throws InvalidOptionError for unknown tags
+   */
   setDefaultTags(tags: Tags): this {
     this.#metric.setDefaultTags(tags);
     return this;
   }
 }
 
-/** Has a value; the last one set anywhere counts. */
+/** A metric with a current value; the last value from any thread counts. */
 export class Gauge {
   readonly #metric: Noted;
   constructor(name: string, options: MetricOptions = {}) {
     this.#metric = new Noted("gauge", name, options, []);
   }
 
-  /** @throws InvalidOptionError for what is no number, or for tags that are missing or unknown */
+  /**
+   * Sets the value.
+   *
+   * @throws InvalidOptionError for a value that is no number, or for tags that are missing or
+   * unknown
+   */
   set(value: number, tags: Tags = {}): void {
     this.#metric.note(this.#metric.number(value), tags);
   }
 
-  /** For the notes that do not give them. */
+  /**
+   * Sets the tags of records that do not give them.
+   *
+   * @throws InvalidOptionError for unknown tags
+   */
   setDefaultTags(tags: Tags): this {
     this.#metric.setDefaultTags(tags);
     return this;
   }
 }
 
-/** Counts observations by their size. */
+/** A metric that counts observations by their size. */
 export class Histogram {
   readonly #metric: Noted;
   constructor(name: string, options: HistogramOptions) {
@@ -78,19 +100,28 @@ export class Histogram {
     this.#metric = new Noted("histogram", name, options, boundaries as readonly number[]);
   }
 
-  /** @throws InvalidOptionError for what is no number, or for tags that are missing or unknown */
+  /**
+   * Counts an observation.
+   *
+   * @throws InvalidOptionError for a value that is no number, or for tags that are missing or
+   * unknown
+   */
   observe(value: number, tags: Tags = {}): void {
     this.#metric.note(this.#metric.number(value), tags);
   }
 
-  /** For the notes that do not give them. */
+  /**
+   * Sets the tags of records that do not give them.
+   *
+   * @throws InvalidOptionError for unknown tags
+   */
   setDefaultTags(tags: Tags): this {
     this.#metric.setDefaultTags(tags);
     return this;
   }
 }
 
-/** All metrics, the session's own too, in the text format of Prometheus. */
+/** Returns all metrics, including the session's own, in the text format of Prometheus. */
 export async function text(): Promise<string> {
   if (isDriverCode()) return never();
   return asked((directory) => directory.metricsText());
@@ -98,7 +129,7 @@ export async function text(): Promise<string> {
 
 const kinds = { counter: "Counter", gauge: "Gauge", histogram: "Histogram" } as const;
 
-/** What the three have in common. */
+/** The shared part of the three kinds. */
 class Noted {
   readonly #info: MetricInfo;
   #defaults: Tags = {};

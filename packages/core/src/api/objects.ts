@@ -1,4 +1,6 @@
-/** `get`, `put` and `wait`: from refs to values and back. */
+/**
+ * `get`, `put` and `wait`: from refs to values and back.
+ */
 import { appendLocalStack } from "../protocol/failure.ts";
 import { type Asked, getValues, waitReady } from "../caller/waits/get.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
@@ -12,27 +14,33 @@ import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./types.ts";
 
 export interface GetOptions {
-  /** Reject with GetTimeoutError after this; the work goes on. Default: wait as long as it takes. */
+  /**
+   * The time in ms after which `get` rejects with GetTimeoutError; the work goes on. Default: no
+   * limit.
+   */
   readonly timeoutMs?: number;
-  /** Say what it waits for after this, instead of after the session's `stuckWarningMs`; 0: never. For what is known to be slow. */
+  /**
+   * The time in ms after which a warning names the awaited work, in place of the session's
+   * `stuckWarningMs`; 0: never. Set it for work that is known to be slow.
+   */
   readonly stuckWarningMs?: number;
-  /** Reject with its reason when it is aborted; the work goes on. */
+  /** A signal whose abort rejects the wait with its reason; the work goes on. */
   readonly signal?: AbortSignal;
 }
 
 export interface WaitOptions {
-  /** How many are to be ready. Default 1. */
+  /** The number of refs that must be ready. Default 1. */
   readonly numReturns?: number;
-  /** Answer with what is ready after this. Default: wait as long as it takes. */
+  /** The time in ms after which `wait` returns the ready refs. Default: no limit. */
   readonly timeoutMs?: number;
-  /** As that of `get`. */
+  /** The time in ms after which a warning names the awaited work, as for `get`. */
   readonly stuckWarningMs?: number;
-  /** As that of `get`. */
+  /** A signal whose abort rejects the wait with its reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface WaitResult<Ref> {
-  /** At most `numReturns`, the first ready ones in input order; failed ones count as ready. */
+  /** At most `numReturns` refs, the first ready ones in input order; failed ones count as ready. */
   readonly ready: Ref[];
   readonly pending: Ref[];
 }
@@ -44,17 +52,20 @@ const patience = {
 } as const;
 
 /**
- * The value of a ref, the values of a list in its order, or those of an object by their names. Each call decodes afresh: values have no identity.
+ * Returns the value of a ref, the values of a list in its order, or those of an object by their
+ * names. Each call decodes afresh: values have no identity.
  *
- * Rejects with what the remote code threw, ActorDiedError, ActorUnavailableError, WorkerCrashedError, GetTimeoutError, the reason of the signal; of several with the
- * first failure, at once. With SessionEndedError when the session ends, and for a ref of one that has ended.
+ * Rejects with the error of the remote code, ActorDiedError, ActorUnavailableError,
+ * WorkerCrashedError, GetTimeoutError, or the reason of the signal. Several refs reject with the
+ * first failure, at once. Rejects with SessionEndedError when the session ends, and for a ref of an
+ * ended session.
  */
 export function get<Ref extends ObjectRef>(ref: Ref, options?: GetOptions): Promise<RefValue<Ref>>;
 export function get<const Refs extends readonly ObjectRef[]>(
   refs: Refs,
   options?: GetOptions,
 ): Promise<RefValues<Refs>>;
-/** With a type that is known better: `get<Answer>(ref)`. */
+/** Returns a value of a given type: `get<Answer>(ref)`. */
 export function get<Value>(ref: ObjectRef, options?: GetOptions): Promise<Value>;
 export function get<const Refs extends Readonly<Record<string, ObjectRef>>>(
   refs: Refs,
@@ -69,7 +80,7 @@ export function get(
   return asked.answer;
 }
 
-/** Options of most calls. */
+/** The options of most calls. */
 const none: GetOptions = {};
 
 async function getOrReject(
@@ -79,7 +90,7 @@ async function getOrReject(
 ): Promise<unknown> {
   if (isDriverCode()) return never();
   if (options !== none) checkOptions("get", options, patience);
-  // Before a runtime is started for them: they may be of one that has ended.
+  // The check precedes the start of a runtime, because the refs may belong to an ended one.
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
     refs instanceof ObjectRef
@@ -96,9 +107,10 @@ async function getOrReject(
     }
     return refs instanceof ObjectRef ? values[0] : values;
   } catch (error) {
-    // It is whose the signal is, and may be the reason of many.
+    // The reason belongs to the owner of the signal, and may reject many waits.
     if (options.signal?.aborted === true && error === options.signal.reason) throw error;
-    // Here, after the await, the stack names who awaits this call; a get that succeeds pays nothing for it.
+    // Here, after the await, the stack names the code that awaits this call; a get that succeeds
+    // pays nothing for it.
     const trace: { stack?: string } = {};
     Error.captureStackTrace(trace, getOrReject);
     appendLocalStack(error as Error, trace.stack ?? "");
@@ -107,10 +119,12 @@ async function getOrReject(
 }
 
 /**
- * Stores a snapshot of `value` and returns a ref to it; later changes of `value` are not seen.
- * Buffers of 64 KiB and more are copied once into shared memory and read in place: treat what `get` returns as read-only.
+ * Stores a snapshot of `value` and returns a ref to it; later changes of `value` do not show.
+ * Buffers of 64 KiB and more are copied once into shared memory and read in place: treat the result
+ * of `get` as read-only.
  *
- * @throws NotEncodableError naming the path of what cannot travel; InvalidOptionError for a ref
+ * @throws NotEncodableError naming the path of a part that cannot travel; InvalidOptionError for a
+ * ref; ObjectStoreFullError, OutOfDiskError when the value has no room
  */
 export function put<T>(value: T): ObjectRef<T> {
   const caller = useCaller();
@@ -124,9 +138,11 @@ export function put<T>(value: T): ObjectRef<T> {
 }
 
 /**
- * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a failed ref.
- * A generator is ready when its next item is, or its end.
- * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and with SessionEndedError when the session ends, or for a ref of one that has ended.
+ * Waits until `numReturns` of the refs are ready, or until `timeoutMs`. Never rejects because of a
+ * failed ref. A generator is ready when its next item is, or its end.
+ *
+ * Rejects with InvalidOptionError for a duplicate ref, a count out of range or a negative time, and
+ * with SessionEndedError when the session ends, or for a ref of an ended session.
  */
 export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
@@ -144,7 +160,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   asked: Asked,
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
-  // Before a runtime is started for them: if none runs, all of them are of one that has ended.
+  // The check precedes the start of a runtime: if none runs, all refs belong to an ended one.
   if (Array.isArray(refs) && refs.length > 0) waitableOf(refs[0], 0);
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), ...patience });
@@ -166,15 +182,16 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
 }
 
 /**
- * Checks the list, too. Waiting for one of a list until none is left looks at all of it each time: so it is gone through once here and once in
- * `split`, without a table or a list of its own.
+ * Checks the list and counts the ready refs. A loop that waits for one ref until none is left
+ * examines the whole list each time, so it is visited once here and once in `split`, without a
+ * table or a copy.
  */
 function countReady(refs: unknown, wave: number): number {
   if (!Array.isArray(refs)) return entriesOf("wait", refs).length;
   let ready = 0;
   for (let index = 0; index < refs.length; index++) {
     const waitable = waitableOf(refs[index], index);
-    // Looked for in the list, too: a ref of an earlier session may have the number of a wait there.
+    // The list is searched, too: a ref of an earlier session may have the same wave number.
     if (
       waitable.wave === wave &&
       refs.findIndex((one, at) => waitableOf(one, at) === waitable) < index
@@ -231,7 +248,7 @@ function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>
   });
 }
 
-/** An object without a class. */
+/** Whether it is an object without a class. */
 function isRecord(refs: unknown): boolean {
   if (typeof refs !== "object" || refs === null) return false;
   const prototype: unknown = Object.getPrototypeOf(refs);

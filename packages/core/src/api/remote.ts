@@ -1,5 +1,6 @@
 /**
- * `remote`: makes a class into an actor class, or a function into a task, by the place of this very call in its module.
+ * `remote`: makes an actor class of a class, or a task of a function, identified by the place of
+ * this call in its module.
  */
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -64,48 +65,63 @@ import type {
 } from "./types.ts";
 import { withWholePath } from "./working-dir.ts";
 
-/** Options of a method for all its calls; those of a call are stronger. */
+/** Options of a method for all of its calls; the options of a call override them. */
 export type CallOptionsOfMethod = Omit<CallOptions, "name">;
 
 export interface ActorOptions extends SchedulingOptions {
-  /** Found by `getActor`; unique in its namespace. */
+  /** The name by which `getActor` finds it; unique in its namespace. Default: none. */
   readonly name?: string;
   readonly namespace?: string;
-  /** With a name: give the actor of that name if there is one. */
+  /** Whether to return the existing actor of that name, if there is one. Default false. */
   readonly getIfExists?: boolean;
-  /** How often it is started again after it lost its host; -1 without limit. Default 0. */
+  /** How often it restarts after it lost its host; -1 without limit. Default 0. */
   readonly maxRestarts?: number;
-  /** Dead for good after more restarts than that within that time, whatever `maxRestarts` says. Default: no such limit. */
+  /**
+   * The most restarts within a time, whatever `maxRestarts` says; one more ends the actor for good.
+   * Default: no such limit.
+   */
   readonly restartIntensity?: RestartIntensity;
   /**
-   * "detached" lives until it is killed or the session ends. Default "non_detached": it ends when nobody holds a handle of it, or its
-   * creator dies. Handles of `getActor` do not count.
+   * "detached" lives until it is killed or the session ends. Default "non_detached": it ends when
+   * no handle of it is left, or its creator dies. Handles of `getActor` do not count.
    */
   readonly lifetime?: "detached" | "non_detached";
-  /** How often a call is tried again after such a loss; -1 without limit. Default 0: at most once. */
+  /** How often a call is retried after such a loss; -1 without limit. Default 0: at most once. */
   readonly maxTaskRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
-  /** Calls that may run at the same time, of those in no group. Default: 1000 if the class has an async method, else 1. */
+  /**
+   * The most calls outside of groups that run at a time. Default: 1000 if the class has an async
+   * method, else 1.
+   */
   readonly maxConcurrency?: number;
   /** Groups of calls with a limit and an order of their own, by name: `{ io: 2, compute: 4 }`. */
   readonly concurrencyGroups?: Readonly<Record<string, number>>;
   /** Options of methods, by name. */
   readonly methods?: Readonly<Record<string, CallOptionsOfMethod>>;
-  /** A call whose argument is not ready lets later ones pass. Default: true for async actors and those with a maxConcurrency above 1, else false. */
+  /**
+   * Whether later calls may pass a call whose argument is not ready. Default: true for async actors
+   * and those with a maxConcurrency above 1, else false.
+   */
   readonly allowOutOfOrderExecution?: boolean;
-  /** Unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1: without limit. */
+  /**
+   * The most unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1:
+   * no limit.
+   */
   readonly maxPendingCalls?: number;
   /**
-   * What it runs in: a "thread" of its own (default of `init`); a "process" of its own, for native code, hard limits and code that may crash; or "shared": a
-   * thread with other actors in it, for many that mostly wait.
+   * The isolation of the actor: a "thread" of its own; a "process" of its own, for native code,
+   * hard limits and code that may crash; or "shared": a thread with other actors, for many that
+   * mostly wait. Default: the `isolation` of `init`.
    */
   readonly isolation?: Isolation;
   readonly runtimeEnv?: RuntimeEnv;
 }
 
 /**
- * What a worker imports to find a class or function, and what that exports: the class or function itself, or what `remote` made of it. Needed where the place of
- * the `remote()` call does not say which one it is: in a loop over what depends on anything, in a decorator, in a library that calls it for others.
+ * The module that a worker imports to find a class or function, and the export's name: the class or
+ * function itself, or the result of `remote`. It is needed where the place of the `remote()` call
+ * does not identify the remote: in a loop over external data, in a decorator, in a library that
+ * calls it for others.
  */
 export interface RemoteName {
   /** The module: its `import.meta.url`, or its path. */
@@ -114,16 +130,16 @@ export interface RemoteName {
 }
 
 export interface TaskOptions extends SchedulingOptions {
-  /** A name for messages to people. Default: the function's. */
+  /** A name for messages to people. Default: the function's name. */
   readonly name?: string;
-  /** What it runs in: a "thread" (default of `init`) or a "process". */
+  /** The isolation of the task: a "thread" or a "process". Default: the `isolation` of `init`. */
   readonly isolation?: TaskIsolation;
-  /** Settings of its worker; tasks with the same settings share workers. */
+  /** Settings of its worker; tasks with equal settings share workers. */
   readonly runtimeEnv?: RuntimeEnv;
-  /** How often it is tried again when its worker dies. Default 3. */
+  /** How often it is retried when its worker dies. Default 3. */
   readonly maxRetries?: number;
   readonly retryExceptions?: CallOptions["retryExceptions"];
-  /** As for a method: how many values the function returns, or "streaming". */
+  /** The number of values that the function returns, or "streaming", as for a method. */
   readonly numReturns?: CallOptions["numReturns"];
   readonly generatorBackpressureNumObjects?: number;
   readonly detached?: CallOptions["detached"];
@@ -134,13 +150,20 @@ type MethodsOf<Options> = Options extends { readonly methods: infer Methods } ? 
 
 export interface ActorClass<Class extends Constructor, Methods = unknown> {
   /**
-   * Creates an actor and returns at once; what goes wrong in its constructor rejects its calls with ActorDiedError.
+   * Creates an actor and returns at once; an error in its constructor rejects its calls with
+   * ActorDiedError.
+   *
    * @throws NotEncodableError, ActorAlreadyExistsError
    */
   remote(
     ...args: RemoteArguments<ConstructorParameters<Class>>
   ): ActorHandle<InstanceType<Class>, Methods>;
-  /** The same class with other options; `concurrencyGroups` and `methods` belong to the class and stay as they are. */
+  /**
+   * Returns the class with other options; `concurrencyGroups` and `methods` belong to the class and
+   * stay unchanged.
+   *
+   * @throws InvalidOptionError
+   */
   options(options: Omit<ActorOptions, "concurrencyGroups" | "methods">): ActorClass<Class, Methods>;
 }
 
@@ -148,14 +171,24 @@ export interface RemoteFunction<
   Task extends (...args: never[]) => unknown,
   Own = unknown,
 > extends FunctionHandle<Task> {
-  /** @throws NotEncodableError when an argument cannot travel, naming its path */
+  /**
+   * Starts the task and returns at once.
+   *
+   * @throws NotEncodableError when an argument cannot travel, naming its path
+   */
   remote(...args: RemoteArguments<Parameters<Task>>): ShapedResult<Task, Own>;
   options<const More extends TaskOptions>(
     options: More,
   ): RemoteFunction<Task, "numReturns" extends keyof More ? More : Own>;
 }
 
-/** Call it at the top level of a module, above any driver code: workers import the module to find the class. */
+/**
+ * Makes an actor class of a class, or a task of a function. Call it at the top level of a module,
+ * above any driver code: workers import the module to find the class.
+ *
+ * @throws InvalidOptionError for a bad option; RemoteNotRegisteredError when the call stands in no
+ * file
+ */
 export function remote<Class extends Constructor, const Options extends ActorOptions>(
   target: Class,
   options?: Options & RemoteName,
@@ -176,7 +209,7 @@ export function remote(
   }
   const name = target.name === "" ? "anonymous" : target.name;
   const { module, exportName, ...rest } = given;
-  // What is no object of options is refused with them.
+  // A value that is no object of options is refused with them.
   const options = typeof given === "object" ? rest : given;
   const named = exportNameOf(name, { module, exportName });
   const registration = registerRemote(target, name, 1, named);
@@ -242,7 +275,7 @@ function actorClass<Class extends Constructor>(
   return made;
 }
 
-/** What the prototypes of a class have. */
+/** The members on the prototypes of a class. */
 interface Members {
   readonly methods: ReadonlyMap<string, Method>;
   readonly getters: readonly string[];
@@ -271,7 +304,7 @@ function create(
     runtimeEnv: options.runtimeEnv,
   };
   const { directory } = caller;
-  // The arguments are taken as they are now, whatever the directory answers and when.
+  // The arguments are encoded now, whatever the directory answers later.
   const pending = Promise.withResolvers<boolean>();
   const whenNew = (then: () => void): void => void pending.promise.then((isNew) => isNew && then());
   caller.starts.prepare(info.actorId, args, {
@@ -290,7 +323,7 @@ function create(
         throw new ActorAlreadyExistsError(told.name, told.namespace);
       }
     });
-    // It may turn out to be another name of an actor, which goes with its handles.
+    // It may turn out to be another name of an existing actor, which ends with its handles.
     return caller.createHandle(info, registered, !info.isDetached || spec.getIfExists);
   }
   pending.resolve(answer.state === "new");
@@ -351,7 +384,7 @@ function remoteFunction(
   const planFor = (chosen: Demand): CallPlan => ({
     route: {
       target: taskTarget,
-      // The worker learns from it which function to run, and what it was given to run it with.
+      // It tells the worker which function to run, and with which resources.
       method: JSON.stringify({ ...registration.key(), assignment: assignmentOf(chosen) }),
       label: name,
       ...(Object.keys(shape).length === 0 ? {} : { shape }),
@@ -361,11 +394,11 @@ function remoteFunction(
     worker: workerFor(chosen),
     ...(options.detached === true ? { isDetached: true } : {}),
   });
-  /** Made by the first call: how it is found is known then. */
+  /** Made by the first call, when the key is complete. */
   let plan: CallPlan | undefined;
   const { isolation, runtimeEnv } = options;
   const { moduleUrl } = registration;
-  // What a worker may read depends on the module, so others cannot share it.
+  // Permitted files depend on the module, so other modules cannot share the worker.
   const permitted = runtimeEnv?.permissions === undefined ? undefined : moduleUrl;
   const kind = JSON.stringify([isolation, runtimeEnv, permitted]);
   const workerFor = (chosen: Demand): WorkerRequest => ({
@@ -376,7 +409,10 @@ function remoteFunction(
     moduleUrl,
     kind,
   });
-  /** In placement groups whose tasks take part in them: made once, because a route is named once. */
+  /**
+   * Plans for placement groups that capture their tasks' tasks. They are kept, because a route is
+   * named once.
+   */
   const captured = new Map<string, CallPlan>();
   const made: RemoteFunction<(...args: never[]) => unknown, never> = {
     options: (more) => {
@@ -402,7 +438,7 @@ function remoteFunction(
       return registration.key();
     },
     isGenerator: isStream,
-    // Classes of errors stay where they are; their names travel.
+    // Classes of errors stay here; their names travel.
     options:
       retryExceptions === undefined
         ? rest
@@ -416,7 +452,7 @@ setFunctionMaker(({ key, isGenerator: isStream, options }) => {
   return remoteFunction({ name, moduleUrl, key: () => key }, isStream, options);
 });
 
-/** A class with an async method is an async actor. */
+/** Returns the concurrency; a class with an async method is an async actor. */
 function concurrencyOf(
   methods: ReadonlyMap<string, Method>,
   { maxConcurrency }: ActorOptions,
@@ -425,7 +461,10 @@ function concurrencyOf(
   return maxConcurrency ?? (isAsync ? 1000 : 1);
 }
 
-/** Names that mean something else on a handle: it must not look like a promise, and the runtime's own methods have theirs. */
+/**
+ * Refuses method names that mean something else on a handle: it must not look like a promise, and
+ * the runtime's own methods have theirs.
+ */
 function checkMethods(
   className: string,
   methods: ReadonlyMap<string, Method>,
@@ -472,7 +511,7 @@ const methodChecks = {
   detached: flag,
 };
 
-/** Every value of a record passes. */
+/** Checks every value of a record. */
 function recordOf(check: (name: string, value: unknown) => string | undefined): Check {
   return (value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value))
@@ -567,7 +606,8 @@ function settled<Options extends ActorOptions | TaskOptions>(
 }
 
 function isClass(target: object): boolean {
-  // The prototype property of a class cannot be written; that of a function can, and arrows have none.
+  // The prototype property of a class cannot be written; that of a function can, and arrows have
+  // none.
   return Object.getOwnPropertyDescriptor(target, "prototype")?.writable === false;
 }
 

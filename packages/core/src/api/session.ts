@@ -1,8 +1,9 @@
 /**
- * Starting and ending the runtime of this thread, and the gate that every other call passes.
+ * Starts and ends the runtime of this thread, and is the gate that every other call passes.
  *
- * A call before `init` starts the runtime with defaults, as in Ray (RAYLING_AUTO_INIT=0 turns that off). Driver code that a host reaches by
- * importing its module does not pass: what returns a promise never answers it, what does not throws DriverCodeStopped.
+ * A call before `init` starts the runtime with defaults, as in Ray (RAYLING_AUTO_INIT=0 turns that
+ * off). Driver code that a host reaches by importing its module does not pass: a function that
+ * returns a promise never settles there, and any other throws DriverCodeStopped.
  */
 import type { Caller } from "../caller/caller.ts";
 import {
@@ -42,7 +43,7 @@ import { withWholePath } from "./working-dir.ts";
 
 interface DriverSlot {
   driver: Driver | undefined;
-  /** Of those before it. */
+  /** The end of earlier sessions. */
   closing: Promise<unknown>;
   hasEnded: boolean;
 }
@@ -53,24 +54,26 @@ const slot: DriverSlot = threadSlot("driver", () => ({
   hasEnded: false,
 }));
 
-/** Threads that stand ready. */
+/** The most threads that stand ready. */
 const mostPrewarmed = 1024;
 
-/** What a session is known by. */
+/** The facts about a session. */
 export interface SessionInfo {
   readonly namespace: string;
-  /** Where the metrics are served, if they are. */
+  /** The port of the metrics, if they are served. */
   readonly metricsPort?: number;
-  /** What whoever asks for them must send: `Authorization: Bearer <token>`. */
+  /** The token that a metrics request must send: `Authorization: Bearer <token>`. */
   readonly metricsToken?: string;
-  /** Shuts it down: `await using session = await ray.init()`. */
+  /** Shuts the session down: `await using session = await ray.init()`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
  * Starts the runtime: worker threads of this process.
  *
- * @throws RaySystemError when it is started already and `ignoreReinitError` is not set; InvalidOptionError
+ * Rejects with RaySystemError when it is already started and `ignoreReinitError` is not set; with
+ * InvalidOptionError for a bad option; with CertificateError for unusable credentials; and with
+ * NodeAddressError (of @rayling/cluster) when a machine of `nodes` cannot be joined.
  */
 export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   if (isDriverCode()) return never();
@@ -133,7 +136,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   }
 }
 
-/** It is compared and printed without its end. */
+/** Comparison and printing leave the shutdown out. */
 function sessionInfo(known: Omit<SessionInfo, typeof Symbol.asyncDispose>): SessionInfo {
   return Object.defineProperty(known, Symbol.asyncDispose, {
     value: shutdown,
@@ -163,8 +166,9 @@ const bearerToken: Check = secret((value) =>
 );
 
 /**
- * Ends every actor and worker; resolves when no thread is left. What is pending rejects with SessionEndedError, as does what is done later with the refs and
- * handles of the session. Idempotent; inside an actor it does nothing.
+ * Ends every actor and worker; resolves when no thread is left. Pending work rejects with
+ * SessionEndedError, and so does later use of the session's refs and handles. Idempotent; inside an
+ * actor it does nothing.
  */
 export async function shutdown(): Promise<void> {
   if (isDriverCode()) return never();
@@ -173,7 +177,7 @@ export async function shutdown(): Promise<void> {
     slot.driver = undefined;
     slot.hasEnded = true;
     setCurrentCaller(undefined, "");
-    // How those before it ended was told to whoever ended them.
+    // The callers that ended earlier sessions already got their errors.
     slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
   }
   await slot.closing;
@@ -184,7 +188,12 @@ export function isInitialized(): boolean {
   return !isDriverCode(false) && currentCaller() !== undefined;
 }
 
-/** The runtime, for what throws. @throws DriverCodeStopped; RaySystemError, or SessionEndedError after one, where none may be started */
+/**
+ * Returns the runtime, starting it if necessary.
+ *
+ * @throws DriverCodeStopped; RaySystemError, or SessionEndedError after a session, when none may be
+ * started
+ */
 export function useCaller(): Caller {
   closeCounts();
   const loading = currentLoading();
@@ -195,13 +204,13 @@ export function useCaller(): Caller {
   return currentCaller() ?? start({}).caller;
 }
 
-/** What the directory says; the process lives until it has. */
+/** Resolves with the directory's answer; the process lives until then. */
 export function asked<T>(ask: (directory: Directory) => Promise<T> | T): Promise<T> {
   const { waiting, directory } = useCaller();
   return waiting.asking(ask(directory));
 }
 
-/** Lets go of something of the session. The end of the session has done so already. */
+/** Releases something of the session, unless the end of the session has already done that. */
 export async function letGo(end: () => Promise<unknown>): Promise<void> {
   if (currentCaller() === undefined) return;
   try {
@@ -211,7 +220,7 @@ export async function letGo(end: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** True when this code runs because a host imports its module: the answer to it is `never()`. */
+/** Whether this code runs because a host imports its module; the caller then returns `never()`. */
 export function isDriverCode(stops = true): boolean {
   if (stops) closeCounts();
   const loading = currentLoading();

@@ -1,8 +1,10 @@
 /**
- * What is going on in the session, by Ray's names: `ray.state.listActors({ filters: [["state", "=", "ALIVE"]] })`.
+ * The current state of the session, by Ray's names:
+ * `ray.state.listActors({ filters: [["state", "=", "ALIVE"]] })`.
  *
- * Put together from all runtimes when it is asked: nothing is slower for it. A host that does not answer until `timeoutMs` is named in `missing` of the answer.
- * Of each runtime at most 100,000 rows of a kind are looked at. Works in drivers, actors and tasks.
+ * A query collects it from all runtimes, and costs nothing otherwise. A host that does not answer
+ * within `timeoutMs` is named in `missing` of the answer. At most 100,000 rows of a kind are read
+ * from each runtime. It works in drivers, actors and tasks.
  */
 import type {
   ActorRow,
@@ -39,25 +41,31 @@ export type {
   WorkerRow,
 } from "../rpc/state.ts";
 
-/** The rows, and beside them what is not among them. */
+/** The rows, with facts about rows that are missing from them. */
 export type StateList<Row> = readonly Row[] & {
-  /** As many as match the filters. */
+  /** The number of rows that match the filters. */
   readonly total: number;
   /** Hosts that did not answer in time. */
   readonly missing: readonly string[];
 };
 
-/** @throws (rejects) InvalidOptionError for an unknown option or filter key */
+/** Lists the actors. Rejects with InvalidOptionError for an unknown option or filter key. */
 export function listActors(options?: ListOptions): Promise<StateList<ActorRow>> {
   return list("actors", "listActors", options);
 }
 
-/** Calls and tasks without an answer; those that have ended, too, with `init({ taskEvents: true })`. */
+/**
+ * Lists calls and tasks without an answer; with `init({ taskEvents: true })` also ended ones.
+ * Rejects with InvalidOptionError.
+ */
 export function listTasks(options?: ListOptions): Promise<StateList<TaskRow>> {
   return list("tasks", "listTasks", options);
 }
 
-/** Objects that others hold, big ones in memory, and those that are not ready. */
+/**
+ * Lists objects that others hold, big ones in memory, and pending ones. Rejects with
+ * InvalidOptionError.
+ */
 export function listObjects(options?: ListOptions): Promise<StateList<ObjectRow>> {
   return list("objects", "listObjects", options);
 }
@@ -74,7 +82,7 @@ export function listPlacementGroups(options?: ListOptions): Promise<StateList<Pl
   return list("placementGroups", "listPlacementGroups", options);
 }
 
-/** With all columns; undefined when there is none of that id. */
+/** Returns one actor with all columns; undefined when there is none of that id. */
 export function getActor(actorId: string, options?: TimeoutOption): Promise<ActorRow | undefined> {
   return one("actors", "actorId", actorId, options);
 }
@@ -108,23 +116,23 @@ export function getPlacementGroup(
   return one("placementGroups", "placementGroupId", placementGroupId, options);
 }
 
-/** By class. */
+/** Counts the actors by class. */
 export function summarizeActors(options?: TimeoutOption): Promise<Summary> {
   return summarize("actors", options);
 }
 
-/** By `Class.method` or the task's name. */
+/** Counts calls and tasks by `Class.method` or the task's name. */
 export function summarizeTasks(options?: TimeoutOption): Promise<Summary> {
   return summarize("tasks", options);
 }
 
-/** By what made them. */
+/** Counts the objects by their origin. */
 export function summarizeObjects(options?: TimeoutOption): Promise<Summary> {
   return summarize("objects", options);
 }
 
 export interface TimeoutOption {
-  /** How long hosts have to answer. Default 30,000. */
+  /** The time that hosts have to answer, in ms. Default 30,000. */
   readonly timeoutMs?: number;
 }
 
@@ -137,7 +145,7 @@ async function list<What extends Listed>(
   const query = checkedQuery(what, `state.${where}`, options);
   const answer = await asked((directory) => directory.state(query));
   const rows = answer.rows as readonly Rows[What][];
-  // Not among the elements: a list is compared and printed as one.
+  // They are not among the elements: the result compares and prints as a list.
   return Object.defineProperties(rows, {
     total: { value: answer.total },
     missing: { value: answer.missing },

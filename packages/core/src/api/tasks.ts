@@ -1,4 +1,6 @@
-/** Ending calls and tasks early. */
+/**
+ * Ends calls and tasks early.
+ */
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, flag } from "../shared/options.ts";
@@ -7,19 +9,22 @@ import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { useCaller } from "./session.ts";
 
 export interface CancelOptions {
-  /** End the worker of a running task. Not for calls to actors. Default false. */
+  /** Whether to end the worker of a running task. Not for calls to actors. Default false. */
   readonly force?: boolean;
-  /** Cancel what it has called, too. Default true. */
+  /** Whether to cancel its own calls, too. Default true. */
   readonly recursive?: boolean;
 }
 
 /**
- * Cancels the call or task that makes an object, or a stream: its refs reject with TaskCancelledError, and it is not retried.
+ * Cancels the call or task that makes an object, or a stream: its refs reject with
+ * TaskCancelledError, and it is not retried.
  *
- * One that was not started never runs. One that runs is told: `getRuntimeContext().signal` is aborted and `isCanceled()` is true. An async one
- * rejects at once; a synchronous one runs on to its end, and its result is thrown away. One that has finished keeps its value.
+ * A call that has not started never runs. A running call sees it: `getRuntimeContext().signal` is
+ * aborted and `isCanceled()` is true. An async call rejects at once; a synchronous one runs to its
+ * end, and its result is discarded. A finished call keeps its value.
  *
- * @throws InvalidOptionError for anything but a ref or a generator, and for `force` on a call to an actor; SessionEndedError for one of a session that has ended
+ * @throws InvalidOptionError for anything but a ref or a generator, and for `force` on a call to an
+ * actor; SessionEndedError for a ref of an ended session
  */
 export function cancel(target: ObjectRef | ObjectRefGenerator, options: CancelOptions = {}): void {
   checkOptions("cancel", options, { force: flag, recursive: flag });

@@ -1,4 +1,6 @@
-/** The trace of a session. */
+/**
+ * The trace of a session.
+ */
 import { writeFile } from "node:fs/promises";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
@@ -6,10 +8,13 @@ import type { TraceEvent } from "../rpc/state.ts";
 import { asked, isDriverCode, never } from "./session.ts";
 
 /**
- * What happened to calls and tasks, as a list of events in Chrome's trace format; written to `path`, if that is given, for Perfetto (ui.perfetto.dev) or chrome://tracing.
+ * Returns the events of calls and tasks in Chrome's trace format, and writes them to `path`, if
+ * given, for Perfetto (ui.perfetto.dev) or chrome://tracing.
  *
- * A process of it is a node, a thread of it the driver or a host; arrows go from where a call was submitted to where it ran. Times in microseconds, on one
- * clock. Rejects with InvalidOptionError when it cannot be written there. Needs `init({ taskEvents: true })`, and is empty without it. What a killed host noted in its last second may be missing.
+ * A process of the trace is a node, and a thread is the driver or a host; arrows lead from the
+ * submission of a call to its execution. Times are microseconds of one clock. It needs
+ * `init({ taskEvents: true })`, and is empty without it. Events of the last second of a killed host
+ * may be missing. Rejects with InvalidOptionError when it cannot write to `path`.
  */
 export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
   if (isDriverCode()) return never();

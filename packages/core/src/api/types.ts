@@ -1,4 +1,7 @@
-/** The types that carry a class or function across: handles, refs as arguments, values of lists of refs. */
+/**
+ * The types that describe classes and functions at their callers: handles, refs as arguments,
+ * values of lists of refs.
+ */
 import type { CallOptions } from "../caller/handle.ts";
 import type { ObjectRefGenerator } from "../caller/stream.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
@@ -8,7 +11,7 @@ type AnyFunction = (...args: never[]) => unknown;
 /** Any class: its instances become actors. */
 export type Constructor = new (...args: never[]) => object;
 
-/** Arguments as they may be given to a remote call: a ref stands for its value at the top level. */
+/** Arguments of a remote call: at the top level a ref may stand for its value. */
 export type RemoteArguments<Arguments extends readonly unknown[]> = {
   [Index in keyof Arguments]: Arguments[Index] | ObjectRef<Arguments[Index]>;
 };
@@ -20,7 +23,10 @@ type ItemOf<Returned> =
       ? Awaited<Item>
       : never;
 
-/** What a call gives back: a ref to what the method returns or resolves with; of a generator method, a generator of refs. */
+/**
+ * The result of a call: a ref to the value that the method returns or resolves with; for a
+ * generator method, a generator of refs.
+ */
 export type ResultRef<Method extends AnyFunction> = [ReturnType<Method>] extends [never]
   ? ObjectRef<never>
   : ReturnType<Method> extends
@@ -29,7 +35,7 @@ export type ResultRef<Method extends AnyFunction> = [ReturnType<Method>] extends
     ? ObjectRefGenerator<ItemOf<ReturnType<Method>>>
     : ObjectRef<Awaited<ReturnType<Method>>>;
 
-/** The same with options, of which `numReturns` decides. */
+/** The result of a call with options, which depends on `numReturns`. */
 export type ShapedResult<Method extends AnyFunction, Options> = Options extends {
   readonly numReturns: infer Count;
 }
@@ -49,10 +55,16 @@ type RefsOf<Values> = Values extends readonly unknown[]
 export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
   /**
    * Calls the method and returns at once.
-   * @throws NotEncodableError when an argument cannot travel, naming its path; PendingCallsLimitExceeded
+   *
+   * @throws NotEncodableError when an argument cannot travel, naming its path;
+   * PendingCallsLimitExceeded
    */
   remote(...args: RemoteArguments<Parameters<Method>>): ShapedResult<Method, Own>;
-  /** The same method with options for this call. */
+  /**
+   * Returns the method with options for one call.
+   *
+   * @throws InvalidOptionError
+   */
   options<const More extends CallOptions>(
     options: More,
   ): {
@@ -71,26 +83,32 @@ export interface FunctionHandle<Task extends AnyFunction> {
   readonly [taskType]?: Task;
 }
 
-/** What every actor answers besides its own methods, by Ray's names. */
+/** Methods that every actor has besides its own, by Ray's names. */
 interface BuiltInMethods<Instance> {
-  /** Calls a remote function with the actor's object and the arguments, in the actor, as one of its calls. */
+  /**
+   * Calls a remote function with the actor's object and the arguments, in the actor, as one of its
+   * calls.
+   */
   readonly __ray_call__: {
     remote<Arguments extends readonly unknown[], Result>(
       task: FunctionHandle<(instance: Instance, ...args: Arguments) => Result>,
       ...args: RemoteArguments<Arguments>
     ): ObjectRef<Awaited<Result>>;
   };
-  /** True when the constructor has run. */
+  /** Returns true when the constructor has run. */
   readonly __ray_ready__: RemoteMethod<() => true>;
-  /** Ends the actor when the calls before it have ended; its ref rejects with ActorDiedError. */
+  /** Ends the actor when the earlier calls have ended; its ref rejects with ActorDiedError. */
   readonly __ray_terminate__: RemoteMethod<() => void>;
   /** Kills it, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * An actor as its callers hold it: its public methods. It may be passed to other actors and returned from them.
- * @typeParam Methods the `methods` option of its class, whose `numReturns` change what its calls give back
+ * An actor as its callers hold it: its public methods. It may be passed to other actors and
+ * returned from them.
+ *
+ * @typeParam Methods the `methods` option of its class, whose `numReturns` change the results of
+ * its calls
  */
 export type ActorHandle<Instance, Methods = unknown> = {
   readonly [

@@ -1,4 +1,7 @@
-/** `runtimeEnv.workingDir` at the edge: a folder is meant from the current directory of whoever names it, and must be there. */
+/**
+ * Resolves `runtimeEnv.workingDir`: the folder is relative to the current directory of the code
+ * that names it, and must exist.
+ */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -8,8 +11,8 @@ import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 
 /**
- * The same with the whole path of the folder, as the driver knows it. On a machine where the code was brought to, there is nothing to look at: whether
- * the folder is there is the driver's to say.
+ * Returns the settings with the absolute path of the folder, as the driver knows it. On a machine
+ * to which the code was copied, only the driver can say whether the folder exists.
  *
  * @param where names whose setting it is
  * @throws InvalidOptionError when there is no such folder

@@ -1,4 +1,6 @@
-/** A task for each of many values, few of them under way at a time. */
+/**
+ * Runs a task for each of many values, with few of them under way at a time.
+ */
 import { availableParallelism } from "node:os";
 import { currentCaller } from "../../caller/current.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
@@ -9,20 +11,26 @@ import { get, wait } from "../objects.ts";
 import { cancel } from "../tasks.ts";
 
 export interface MapOptions {
-  /** How many calls are under way, or done and not taken, at a time. Default: twice the processors of this machine. */
+  /**
+   * The most calls that are under way, or done and not taken. Default: twice the processors of this
+   * machine.
+   */
   readonly inFlight?: number;
 }
 
-/** Whatever makes a ref of a value: a remote function, a method of a handle, or a function that calls one. */
+/** A source of refs: a remote function, a method of a handle, or a function that calls one. */
 export type Mapped<Value, Result> =
   | { remote(value: Value): ObjectRef<Result> }
   | ((value: Value) => ObjectRef<Result>);
 
 /**
- * The results of a call for each of the values, in their order. Values are taken as calls end, so that there may be any number of them, and nothing happens before
- * the first result is asked for. The first failure ends the iteration; whoever leaves it cancels what is under way.
+ * Yields the results of a call for each value, in the order of the values. Values are taken as
+ * calls end, so there may be any number of them, and nothing happens before the first result is
+ * requested. The first failure ends the iteration; an early exit from the loop cancels the calls
+ * under way.
  *
- * Throws InvalidOptionError for what makes no ref; rejects with what the calls reject with, and with SessionEndedError when the session ends.
+ * Throws InvalidOptionError for a function that returns no ref. Rejects with the errors of the
+ * calls, and with SessionEndedError when the session ends.
  */
 export function map<Value, Result>(
   fn: Mapped<Value, Result>,
@@ -32,7 +40,7 @@ export function map<Value, Result>(
   return mapped("map", fn, values, options, (under) => Promise.resolve(under[0]));
 }
 
-/** The same in the order in which the results are ready. */
+/** Yields results like `map`, but in the order in which they become ready. */
 export function mapUnordered<Value, Result>(
   fn: Mapped<Value, Result>,
   values: Iterable<Value> | AsyncIterable<Value>,
@@ -54,7 +62,7 @@ function mapped<Value, Result>(
   checkOptions(where, options, { inFlight: count(1) });
   const { inFlight = 2 * availableParallelism() } = options;
   const call = callOf(where, fn);
-  // A value that comes late must not start another session for itself.
+  // A late value must not start another session for itself.
   let session = currentCaller();
   return run();
 
@@ -75,7 +83,7 @@ function mapped<Value, Result>(
       }
       while (under.length > 0) yield await next();
     } finally {
-      // One that failed, or is done, is not changed by it.
+      // A call that failed, or is done, does not change by it.
       for (const ref of under) {
         const entry = entryOf(ref);
         if (entry.isStale) continue;

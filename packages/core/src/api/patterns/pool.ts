@@ -1,10 +1,10 @@
 /**
- * A pool of actors: work is submitted to the pool, and whichever actor is free does it.
+ * A pool of actors: work is submitted to the pool, and any free actor does it.
  *
- * Built on the public API. As in Ray, an actor is free again when the result of its call is taken; so that a slow call
- * at the head of an ordered line keeps no other actor from working, whoever waits for a result also frees actors that are done, as long as
- * something is queued for them. Nothing happens behind the user's back: no call is watched while nobody waits.
- * An actor is idle only if nothing is queued.
+ * It is built on the public API. As in Ray, an actor is free again when the result of its call is
+ * taken. A wait for a result also frees other actors that are done, as long as work is queued for
+ * them, so that a slow call at the head of an ordered line delays no other actor. The pool watches
+ * no call while nobody waits. An actor is idle only if nothing is queued.
  */
 import { inspect } from "node:util";
 import {
@@ -24,10 +24,10 @@ import { kill } from "../actors.ts";
 import { get, wait } from "../objects.ts";
 import type { ActorHandle, RefValue, RefValues } from "../types.ts";
 
-/** What a function of a pool gives back: the ref, or refs, of the call it made. */
+/** The result of a pool's function: the ref, or refs, of the call that it made. */
 export type PoolCall = ObjectRef | readonly ObjectRef[];
 
-/** The result of such a call. */
+/** The value of such a call. */
 export type PoolValue<Call extends PoolCall> = Call extends ObjectRef
   ? RefValue<Call>
   : Call extends readonly ObjectRef[]
@@ -35,24 +35,30 @@ export type PoolValue<Call extends PoolCall> = Call extends ObjectRef
     : never;
 
 export interface PoolOptions {
-  /** How many calls of the pool an actor has at a time: more than one hides the way there and back, or is for actors that mostly wait. Default 1, as in Ray. */
+  /**
+   * The most calls of the pool that an actor has at a time. More than one hides the latency of
+   * messages, or suits actors that mostly wait. Default 1, as in Ray.
+   */
   readonly maxInFlightPerActor?: number;
 }
 
 export interface PoolGetOptions {
-  /** Reject with GetTimeoutError after this. Default: wait as long as it takes. */
+  /** The time in ms after which the call rejects with GetTimeoutError. Default: no limit. */
   readonly timeoutMs?: number;
-  /** After a timeout, give up that result: its actor takes other work, behind the late call. Default false: it can be got later. */
+  /**
+   * Whether a timeout gives up that result: its actor takes other work, behind the late call.
+   * Default false: a later call can take the result.
+   */
   readonly ignoreIfTimedOut?: boolean;
 }
 
 interface Submission<Actor> {
   readonly line: Line<Submission<Actor>>;
   readonly start: (actor: Actor) => PoolCall;
-  /** In its line. */
+  /** The place in its line. */
   place: number;
   state: "wanted" | "given-up";
-  /** Who does it, until that actor is free for other work. */
+  /** The actor that does it, until that actor is free for other work. */
   actor: Actor | undefined;
   call: PoolCall | undefined;
   /** Set when the call is over, or could not be made. */
@@ -62,37 +68,38 @@ interface Submission<Actor> {
 
 export class ActorPool<Actor extends ActorHandle<object>> {
   readonly #maxInFlight: number;
-  /** An actor stands here once for each call that it may have more. */
+  /** An actor appears here once for each further call that it may have. */
   #idle: Actor[] = [];
   readonly #queue: Fifo<Submission<Actor>> = new Fifo();
   /** Submissions that hold an actor. */
   readonly #busy: Set<Submission<Actor>> = new Set();
-  /** What `submit` was given and nobody took yet; every `map` has a line of its own. */
+  /** Submissions of `submit` whose results are not taken yet; every `map` has a line of its own. */
   readonly #submitted: Line<Submission<Actor>> = new Line();
-  /** Whether what is left in it has lost its order. */
+  /** Whether its remaining results have lost their order. */
   #unordered = false;
 
-  /** @throws InvalidOptionError for what is no actor handle, or stands twice */
+  /** @throws InvalidOptionError for a value that is no actor handle, or a duplicate handle */
   constructor(actors: Iterable<Actor>, options: PoolOptions = {}) {
     checkOptions("ActorPool", options, { maxInFlightPerActor: count(1) });
     this.#maxInFlight = options.maxInFlightPerActor ?? 1;
     for (const actor of actors) this.#add(actor);
-    // Each has its first call before any has a second one.
+    // Each actor gets its first call before any gets a second one.
     const once = this.#idle;
     this.#idle = Array.from({ length: this.#maxInFlight }, () => once).flat();
   }
 
   /**
-   * Has `fn(actor, value)` called with an actor that is free: now, or when one is. What `fn` throws comes from here, or from `getNext` if it
-   * was called later.
+   * Calls `fn(actor, value)` with a free actor: now, or when one is free. An error of `fn` is
+   * thrown here, or by `getNext` if the call was made later.
    */
   submit<Value>(fn: (actor: Actor, value: Value) => PoolCall, value: Value): void {
     this.#submit(this.#submitted, fn, value);
   }
 
   /**
-   * Results in the order of `values`. Nothing happens before the first is asked for; then values are taken as actors become free, at most two
-   * per actor ahead of the consumer. The first failure ends the iteration. What `submit` was given stays for `getNext`.
+   * Yields results in the order of `values`. Nothing happens before the first one is requested;
+   * then values are taken as actors become free, at most two per actor ahead of the consumer. The
+   * first failure ends the iteration. Results of `submit` stay for `getNext`.
    */
   map<Value, Call extends PoolCall>(
     fn: (actor: Actor, value: Value) => Call,
@@ -101,7 +108,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return this.#map(fn, values, (line) => this.#takeFirst("ActorPool.map", line, {}));
   }
 
-  /** As `map`, but results come in the order in which they are ready. */
+  /** Yields results like `map`, but in the order in which they become ready. */
   mapUnordered<Value, Call extends PoolCall>(
     fn: (actor: Actor, value: Value) => Call,
     values: Iterable<Value>,
@@ -110,10 +117,10 @@ export class ActorPool<Actor extends ActorHandle<object>> {
   }
 
   /**
-   * The next result in the order of submission. Give its type: `pool.getNext<number>()`.
+   * Returns the next result in the order of submission. Give its type: `pool.getNext<number>()`.
    *
-   * Rejects with what the call rejects with; GetTimeoutError; NoMoreResultsError; RaySystemError after `getNextUnordered` until all is taken, or
-   * when no actor is left.
+   * Rejects with the error of the call; GetTimeoutError; NoMoreResultsError; RaySystemError after
+   * `getNextUnordered` until all results are taken, or when no actor is left.
    */
   async getNext<Value = unknown>(options: PoolGetOptions = {}): Promise<Value> {
     checkGet("ActorPool.getNext", options);
@@ -125,13 +132,13 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return (await this.#takeFirst("ActorPool.getNext", this.#submitted, options)) as Value;
   }
 
-  /** The next result that is ready, whichever it is. Rejects as `getNext` does. */
+  /** Returns any result that is ready first. Rejects as `getNext` does. */
   async getNextUnordered<Value = unknown>(options: PoolGetOptions = {}): Promise<Value> {
     checkGet("ActorPool.getNextUnordered", options);
     return (await this.#takeAny("ActorPool.getNextUnordered", this.#submitted, options)) as Value;
   }
 
-  /** Whether something was submitted whose result nobody took or is about to take. */
+  /** Whether a submission has a result that is neither taken nor about to be. */
   hasNext(): boolean {
     return this.#submitted.size > 0;
   }
@@ -141,7 +148,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return this.#idle.length > 0;
   }
 
-  /** Takes an actor out of the pool that has no call of it, if there is one. */
+  /** Removes and returns an actor that has no call of the pool, if there is one. */
   popIdle(): Actor | undefined {
     const free = this.#idle.findLast(
       (actor) => this.#idle.filter((one) => one === actor).length === this.#maxInFlight,
@@ -150,7 +157,12 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return free;
   }
 
-  /** Adds an actor. @throws InvalidOptionError for what is no actor handle, or is in the pool already */
+  /**
+   * Adds an actor.
+   *
+   * @throws InvalidOptionError for a value that is no actor handle, or a handle that is already in
+   * the pool
+   */
   push(actor: Actor): void {
     this.#add(actor);
     for (let more = this.#maxInFlight; more > 1; more--) this.#free(actor);
@@ -165,7 +177,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     this.#free(actor);
   }
 
-  /** Kills the actors that are in it, for `await using`. */
+  /** Kills the actors in the pool, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const busy = [...this.#busy].flatMap((one) => one.actor ?? []);
     const all = new Set([...this.#idle.splice(0), ...busy]);
@@ -187,7 +199,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       }
       while (line.size > 0) yield (await take(line)) as PoolValue<Call>;
     } finally {
-      // Who leaves early wants no more results, and what is not started never will be.
+      // A consumer that leaves early needs no more results, and queued submissions never start.
       for (const [, one] of line.entries()) this.#giveUp(one);
     }
   }
@@ -227,7 +239,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     this.#busy.add(one);
   }
 
-  /** An actor has nothing to do: it gets what is queued, or is idle. */
+  /** Gives an idle actor the next queued submission, or marks it as idle. */
   #free(actor: Actor): void {
     for (;;) {
       const one = this.#queue.shift();
@@ -254,7 +266,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       const isOver = await this.#oneOver(() => [one], where, deadlineOf(options));
       if (isOver !== undefined) return await one.result;
     } catch (error) {
-      // Its own failure is its result; any other leaves it to be taken later.
+      // The submission's own failure is its result; any other error leaves it to be taken later.
       if (one.result === undefined) line.putBack(one.place, one);
       throw error;
     }
@@ -284,7 +296,10 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     }
   }
 
-  /** Waits until one of them is over; meanwhile other actors that are done take what is queued. Undefined when the time is over first. */
+  /**
+   * Waits until one of the submissions is over; meanwhile other actors that are done take queued
+   * work. Returns undefined when the time is over first.
+   */
   async #oneOver(
     wanted: () => readonly Submission<Actor>[],
     where: string,
@@ -295,7 +310,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       if (candidates.length === 0) throw new NoMoreResultsError(where);
       const over = candidates.find(({ result }) => result !== undefined);
       if (over !== undefined) return over;
-      // By id, because two calls may give the same ref.
+      // The map is by id, because two calls may give one ref.
       const watched = new Map<string, { ref: ObjectRef; one: Submission<Actor> }>();
       for (const one of [...candidates, ...(this.#queue.size > 0 ? this.#busy : [])]) {
         const ref = firstRef(one);
@@ -316,7 +331,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     }
   }
 
-  /** Its call is over: keeps the result, and frees the actor unless it is dead. */
+  /** Handles a call that is over: it keeps the result, and frees the actor unless it is dead. */
   async #finish(one: Submission<Actor>): Promise<void> {
     one.result = get(one.call as ObjectRef);
     const failure = await one.result.then(ignore, (error: unknown) => error);
@@ -331,7 +346,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     this.#free(actor);
   }
 
-  /** Nobody wants its result: its actor may take other work, which runs behind the late call. */
+  /** Gives up a result: its actor may take other work, which runs behind the late call. */
   #giveUp(one: Submission<Actor>): void {
     one.state = "given-up";
     one.line.take(one.place);
@@ -353,7 +368,10 @@ function checkGet(where: string, options: PoolGetOptions): void {
   checkOptions(where, options, { timeoutMs: count(0, "fraction"), ignoreIfTimedOut: flag });
 }
 
-/** What a handle prints as: its class and id, the same for every handle of that actor. */
+/**
+ * Returns the printed form of a handle, its class and id, which is equal for all handles of an
+ * actor.
+ */
 function nameOf(actor: object): string {
   const name = inspect(actor);
   if (!name.startsWith("ActorHandle(")) {

@@ -1,9 +1,10 @@
 /**
- * A first-in first-out queue that many actors and tasks share: one async actor with the items, and a `Queue` on each side that travels.
+ * A first-in first-out queue that many actors and tasks share: one async actor with the items, and
+ * a `Queue` on each side that travels.
  *
- * Built on the public API. All waiting is done inside the actor, in one thread: whether a waiter got its item or ran out of time is decided
- * there, once, so a call that times out leaves nothing behind. Somebody who waits to get means that there are no items, and somebody
- * who waits to put means that there is no room.
+ * It is built on the public API. All waits are inside the actor, in one thread: it decides once
+ * whether a waiter got its item or timed out, so a timeout leaves nothing behind. A waiting `get`
+ * means that there are no items, and a waiting `put` means that there is no room.
  */
 import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
@@ -17,28 +18,31 @@ import { letGo } from "../session.ts";
 import type { ActorHandle } from "../types.ts";
 
 export interface QueueOptions {
-  /** How many items it holds; who puts more waits. Default 0: as many as come. */
+  /** The most items that it holds; further puts wait. Default 0: no limit. */
   readonly maxsize?: number;
-  /** Of the actor behind it: a name, for example. It needs no CPU unless told otherwise; its concurrency is its own affair. */
+  /**
+   * Options of the actor behind it, such as a name. It takes no CPU by default; the queue sets its
+   * concurrency.
+   */
   readonly actorOptions?: Omit<ActorOptions, "maxConcurrency">;
 }
 
 export interface QueueWaitOptions {
-  /** False fails at once instead of waiting. Default true. */
+  /** Whether to wait; false fails at once. Default true. */
   readonly block?: boolean;
-  /** Wait this long at most. Default: as long as it takes. */
+  /** The most time to wait, in ms. Default: no limit. */
   readonly timeoutMs?: number;
 }
 
 export interface QueueShutdownOptions {
-  /** Do not wait for calls that are under way. Default false. */
+  /** Whether to end without waiting for calls that are under way. Default false. */
   readonly force?: boolean;
-  /** How long they may take to finish. Default 5,000. */
+  /** The time that these calls have to finish, in ms. Default 5,000. */
   readonly gracePeriodMs?: number;
 }
 
 interface Waiter {
-  /** What the waiter wants to put. */
+  /** The item that the waiter wants to put. */
   readonly item: unknown;
   readonly finish: (item: unknown) => void;
   timer: NodeJS.Timeout | undefined;
@@ -55,7 +59,7 @@ class QueueActor {
     this.#maxsize = maxsize === 0 ? Number.POSITIVE_INFINITY : maxsize;
   }
 
-  /** The item is wrapped, so that a ref which is put stays a ref. */
+  /** Puts an item. It is wrapped, so that a ref stays a ref. */
   put([item]: readonly [unknown], timeoutMs: number | undefined): unknown {
     if (this.#items.size < this.#maxsize) return this.#add(item);
     const late = (): Error => new Full(`there was no room within ${timeoutMs} ms`, this.#maxsize);
@@ -146,12 +150,15 @@ class QueueActor {
   }
 }
 
-/** setTimeout takes a longer time for no time at all. */
+/** setTimeout fires at once for a longer time. */
 const longestTimerMs = 2 ** 31 - 1;
 
 const QueueActorClass: ActorClass<typeof QueueActor> = remote(QueueActor);
 
-/** Calls that wait hold a place each, and the call that would free them must find one: no limit of practice. */
+/**
+ * Each waiting call holds a place, and the call that would free them needs one: this limit is never
+ * reached in practice.
+ */
 const actorDefaults: ActorOptions = { numCpus: 0, maxConcurrency: 1_000_000 };
 
 const ofTheActor: Check = (value) => {
@@ -161,15 +168,19 @@ const ofTheActor: Check = (value) => {
 
 type QueueHandle = ActorHandle<QueueActor>;
 
-/** A Queue is its actor; one that arrives from elsewhere is made around the handle that came. */
+/**
+ * The actor of each Queue. A Queue that arrives from elsewhere is made around the handle that came.
+ */
 const actors: WeakMap<object, QueueHandle> = new WeakMap();
 
 /**
- * A first-in first-out queue between actors, tasks and the driver. Pass it as an argument, put it into values, return it: all speak to the
- * same queue. Items of one producer keep their order. An item of a class with a serializer of its own can be put only if the module that
- * registers it is loaded by the queue's host, too: send plain data.
+ * A first-in first-out queue between actors, tasks and the driver. Pass it as an argument, put it
+ * into values, return it: all copies use one queue. Items of one producer keep their order. An item
+ * of a class with a serializer of its own can be put only if the queue's host has loaded the module
+ * that registers it: send plain data.
  *
- * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after its `shutdown`, and with SessionEndedError after that of the session.
+ * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after
+ * its `shutdown`, and with SessionEndedError after that of the session.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
@@ -179,30 +190,36 @@ export class Queue<T = unknown> {
     actors.set(this, actorClass.remote(options.maxsize ?? 0));
   }
 
-  /** Resolves when the item is in the queue; waits while it is full. Rejects with Full when it may not wait, or not any longer. */
+  /**
+   * Puts an item. Resolves when it is in the queue; waits while the queue is full. Rejects with
+   * Full when it may not wait, or no longer.
+   */
   async put(item: T, options: QueueWaitOptions = {}): Promise<void> {
     if (!waits("Queue.put", options)) return this.putNowait(item);
     await get(actorOf(this).put.remote([item], options.timeoutMs));
   }
 
-  /** The oldest item; waits for one. Rejects with Empty when it may not wait, or not any longer; then it takes none later either. */
+  /**
+   * Takes the oldest item; waits for one. Rejects with Empty when it may not wait, or no longer;
+   * then it takes no later item either.
+   */
   async get(options: QueueWaitOptions = {}): Promise<T> {
     if (!waits("Queue.get", options)) return this.getNowait();
     return (await get(actorOf(this).get.remote(options.timeoutMs))) as T;
   }
 
-  /** Rejects with Full if there is no room. */
+  /** Puts an item, or rejects with Full if there is no room. */
   async putNowait(item: T): Promise<void> {
     await get(actorOf(this).putNowait.remote([item]));
   }
 
-  /** Rejects with Empty if there is no item. */
+  /** Takes the oldest item, or rejects with Empty if there is none. */
   async getNowait(): Promise<T> {
     const [item] = await get(actorOf(this).getNowait.remote(1));
     return item as T;
   }
 
-  /** Puts all of them, or rejects with Full and puts none. */
+  /** Puts all items, or rejects with Full and puts none. */
   async putNowaitBatch(items: Iterable<T>): Promise<void> {
     if (typeof items !== "object" || items === null || !(Symbol.iterator in items)) {
       throw new InvalidOptionError(
@@ -213,13 +230,13 @@ export class Queue<T = unknown> {
     await get(actorOf(this).putNowait.remote([...items]));
   }
 
-  /** Takes that many, or rejects with Empty and takes none. */
+  /** Takes that many items, or rejects with Empty and takes none. */
   async getNowaitBatch(numItems: number): Promise<T[]> {
     checkOptions("Queue.getNowaitBatch", { numItems }, { numItems: count(0) });
     return (await get(actorOf(this).getNowait.remote(numItems))) as T[];
   }
 
-  /** How many items are in it. */
+  /** Returns the number of items in the queue. */
   async size(): Promise<number> {
     return get(actorOf(this).size.remote());
   }
@@ -238,7 +255,10 @@ export class Queue<T = unknown> {
     await letGo(() => this.shutdown());
   }
 
-  /** Ends the queue for everybody, with the items that are in it; calls that still wait reject with ActorDiedError. Idempotent. */
+  /**
+   * Ends the queue and its items for all users; calls that still wait reject with ActorDiedError.
+   * Idempotent.
+   */
   async shutdown(options: QueueShutdownOptions = {}): Promise<void> {
     checkOptions("Queue.shutdown", options, {
       force: flag,
@@ -253,7 +273,7 @@ export class Queue<T = unknown> {
 }
 
 registerSerializer<Queue>(Queue, {
-  // Of this copy of the package, as the key of the actor class is.
+  // The id belongs to this copy of the package, as the key of the actor class does.
   id: `Queue of ${import.meta.url}`,
   write: (queue) => [actorOf(queue)],
   read: (data) => {

@@ -1,4 +1,7 @@
-/** Amounts of resources as users write them, checked: fractions go down to 0.0001, memory is in whole bytes. */
+/**
+ * Checks of resource amounts as users write them: fractions go down to 0.0001, and memory is in
+ * whole bytes.
+ */
 import type { Amounts } from "../../rpc/demand.ts";
 import { type Check, count } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
@@ -13,7 +16,7 @@ export const amount: Check = (value) => {
     : undefined;
 };
 
-/** A GPU can be shared, several cannot be shared by halves. */
+/** One GPU can be shared in fractions; several are whole. */
 export const gpus: Check = (value) =>
   amount(value) ??
   ((value as number) > 1 && !Number.isInteger(value)
@@ -22,7 +25,7 @@ export const gpus: Check = (value) =>
 
 export const bytes: Check = count(0);
 
-/** Amounts by the user's own names. */
+/** Checks amounts under the user's own names. */
 export const resources: Check = (value) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return "must map names to amounts";
@@ -37,7 +40,7 @@ export const resources: Check = (value) => {
   return undefined;
 };
 
-/** The same for a bundle, where CPU, GPU and memory are named as the others. */
+/** Checks the amounts of a bundle, which names CPU, GPU and memory like other resources. */
 export const bundle: Check = (value) => {
   const problem = named(value, { CPU: amount, GPU: amount, memory: bytes });
   if (problem !== undefined) return problem;
@@ -46,10 +49,10 @@ export const bundle: Check = (value) => {
     : "must not be empty";
 };
 
-/** The same for what the agent of a machine offers besides CPUs. */
+/** Checks the amounts that a machine's agent offers besides CPUs. */
 export const offered: Check = (value) => named(value, { GPU: gpus, memory: bytes });
 
-/** @param own those that have no options of their own here */
+/** @param own checks of the names that have no options of their own here */
 function named(value: unknown, own: Readonly<Record<string, Check>>): string | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return "must map names of resources to amounts";

@@ -1,8 +1,11 @@
-/** Label selectors as users write them: `{ zone: "a", disk: "!hdd", tier: "in(1,2)", room: "!in(3,4)" }`. */
+/**
+ * Label selectors as users write them:
+ * `{ zone: "a", disk: "!hdd", tier: "in(1,2)", room: "!in(3,4)" }`.
+ */
 import type { LabelCondition, LabelConditions } from "../../rpc/demand.ts";
 import type { Check } from "../../shared/options.ts";
 
-/** By label: a value, `!value`, `in(a,b)` or `!in(a,b)`; all must hold. */
+/** A condition for each label: a value, `!value`, `in(a,b)` or `!in(a,b)`; all must hold. */
 export type LabelSelector = Readonly<Record<string, string>>;
 
 export function toConditions(selector: LabelSelector): LabelConditions {
@@ -31,7 +34,7 @@ export const labels: Check = (value) => {
     : `has a label that no selector could name (${JSON.stringify(wrong[0])}: ${JSON.stringify(wrong[1])})`;
 };
 
-/** They would break lines and tables that show them. */
+/** Control characters would break lines and tables that show them. */
 // eslint-disable-next-line no-control-regex
 const hasControls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 

@@ -1,4 +1,7 @@
-/** Placement groups: bundles of resources that are reserved together, all or none, and the actors and tasks that run in them. */
+/**
+ * Placement groups: bundles of resources that are reserved together, all or none, and the actors
+ * and tasks that run in them.
+ */
 import type { Caller } from "../../caller/caller.ts";
 import { currentCaller } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
@@ -17,24 +20,29 @@ import { asked, isDriverCode, letGo, never, useCaller } from "../session.ts";
 
 export interface PlacementGroupOptions {
   /**
-   * - `"PACK"` (the default): on as few nodes as can be.
-   * - `"SPREAD"`: on as many as can be.
+   * The placement of the bundles. Default `"PACK"`.
+   *
+   * - `"PACK"`: on as few nodes as possible.
+   * - `"SPREAD"`: on as many nodes as possible.
    * - `"STRICT_PACK"`: on one node, or wait.
    * - `"STRICT_SPREAD"`: each on a node of its own, or wait.
    */
   readonly strategy?: GroupStrategy;
-  /** Found by `getPlacementGroup`; unique among living groups. */
+  /** The name by which `getPlacementGroup` finds it; unique among living groups. Default: none. */
   readonly name?: string;
-  /** `"detached"`: outlives the actor that made it. Groups of drivers and tasks end with the runtime. */
+  /**
+   * `"detached"`: outlives the actor that made it. Groups of drivers and tasks end with the
+   * runtime.
+   */
   readonly lifetime?: "detached";
-  /** Labels of the node of each bundle, one selector for each. */
+  /** Label selectors for the nodes, one for each bundle. Default: none. */
   readonly bundleLabelSelector?: readonly LabelSelector[];
 }
 
-/** Registrations that are under way, of groups made in a host. */
+/** Pending registrations of groups that were made in a host. */
 const registrations: WeakMap<PlacementGroup, Promise<void>> = new WeakMap();
 
-/** The runtimes that groups are of. */
+/** The runtime of each group. */
 const homes: WeakMap<PlacementGroup, Caller> = new WeakMap();
 
 /** A handle of a placement group; it may be passed to actors and tasks and returned from them. */
@@ -59,7 +67,12 @@ export class PlacementGroup {
     await letGo(() => removePlacementGroup(this));
   }
 
-  /** Ready when all bundles are reserved; its value is the group. Fails with TaskPlacementGroupRemoved. @throws SessionEndedError */
+  /**
+   * Returns a ref that is ready when all bundles are reserved; its value is the group. It fails
+   * with TaskPlacementGroupRemoved.
+   *
+   * @throws SessionEndedError
+   */
   ready(): ObjectRef<PlacementGroup> {
     homes.get(this)?.life.check(`placement group ${this.id}`);
     const caller = useCaller();
@@ -73,7 +86,10 @@ export class PlacementGroup {
     return caller.objects.refOf(label, made) as ObjectRef<PlacementGroup>;
   }
 
-  /** Whether all bundles are reserved within that time. Default 30,000 ms, as in Ray. Rejects with TaskPlacementGroupRemoved, SessionEndedError. */
+  /**
+   * Returns whether all bundles are reserved within that time. Default 30,000 ms, as in Ray.
+   * Rejects with TaskPlacementGroupRemoved, SessionEndedError.
+   */
   async wait(timeoutMs: number = 30_000): Promise<boolean> {
     if (isDriverCode()) return never();
     checkOptions("wait", { timeoutMs }, { timeoutMs: count(0, "fraction") });
@@ -84,12 +100,15 @@ export class PlacementGroup {
 }
 
 /**
- * Asks for bundles of resources, to be reserved all or none; returns at once, `ready()` tells when they are.
+ * Requests bundles of resources, reserved all or none. It returns at once; `ready()` reports the
+ * reservation.
  *
- * Run something in it with `schedulingStrategy: { kind: "PLACEMENT_GROUP", placementGroup }`. What no node can hold waits.
- * A group ends with `removePlacementGroup`, with the actor that made it, or with the runtime.
+ * Run an actor or a task in it with `schedulingStrategy: { kind: "PLACEMENT_GROUP", placementGroup
+ * }`. A group that no node can hold waits. A group ends with `removePlacementGroup`, with the actor
+ * that made it, or with the runtime.
  *
- * @throws InvalidOptionError for an empty bundle, an unknown strategy, or a name that is taken (inside an actor or task, `ready()` rejects with the latter)
+ * @throws InvalidOptionError for an empty bundle, an unknown strategy, or a name that is taken
+ * (inside an actor or task, `ready()` rejects with the latter)
  */
 export function placementGroup(
   bundles: readonly Amounts[],
@@ -123,7 +142,7 @@ export function placementGroup(
   const registration = caller.directory.createGroup(spec);
   if (registration instanceof Promise) {
     const registered = registration.then(check);
-    // Whoever asks whether it is ready hears of it.
+    // `ready` and `wait` report the error.
     registered.catch(() => undefined);
     registrations.set(group, registered);
   } else {
@@ -132,14 +151,17 @@ export function placementGroup(
   return group;
 }
 
-/** Gives its resources back and ends what runs in it: actors with ActorPlacementGroupRemoved, tasks with TaskPlacementGroupRemoved. Idempotent. */
+/**
+ * Releases its resources and ends its users: actors with ActorPlacementGroupRemoved, tasks with
+ * TaskPlacementGroupRemoved. Idempotent.
+ */
 export async function removePlacementGroup(group: PlacementGroup): Promise<void> {
   if (isDriverCode()) return never();
   const { id } = groupOf("removePlacementGroup", group);
   await asked((directory) => directory.removeGroup(id));
 }
 
-/** The living group of that name. Rejects with InvalidOptionError when there is none. */
+/** Returns the living group of that name. Rejects with InvalidOptionError when there is none. */
 export async function getPlacementGroup(name: string): Promise<PlacementGroup> {
   if (isDriverCode()) return never();
   const groups = await asked((directory) => directory.groups());
@@ -150,14 +172,17 @@ export async function getPlacementGroup(name: string): Promise<PlacementGroup> {
   return new PlacementGroup({ groupId: found.placementGroupId, bundles: found.bundles });
 }
 
-/** The group in which the calling actor or task runs; undefined in a driver and outside of groups. */
+/**
+ * Returns the group in which the calling actor or task runs; undefined in a driver and outside of
+ * groups.
+ */
 export function getCurrentPlacementGroup(): PlacementGroup | undefined {
   useCaller();
   const scope = currentTask()?.assignment.group;
   return scope === undefined ? undefined : new PlacementGroup(scope.group);
 }
 
-/** All groups by id, removed ones too; or one of them. */
+/** Returns all groups by id, including removed ones; or one of them. */
 export function placementGroupTable(): Promise<Readonly<Record<string, GroupInfo>>>;
 export function placementGroupTable(group: PlacementGroup): Promise<GroupInfo>;
 export async function placementGroupTable(group?: PlacementGroup): Promise<unknown> {
@@ -177,7 +202,8 @@ export function groupOf(where: string, group: unknown): PlacementGroup {
   throw new InvalidOptionError("group", `${where} takes a placement group, not ${show(group)}`);
 }
 
-// It belongs to the package, not to a module of the user's: whoever can hold one has loaded this.
+// The serializer belongs to the package and not to a module of the user's: a holder of a group has
+// loaded this module.
 serializers.byClass.set(PlacementGroup, {
   id: "PlacementGroup",
   write: (group) => {

@@ -1,4 +1,6 @@
-/** Where actors and tasks run: the options that say so, and the demand that is made of them, once per set of options. */
+/**
+ * The options that place actors and tasks, and the demand that results, once per set of options.
+ */
 import {
   type Amounts,
   type Demand,
@@ -16,12 +18,14 @@ import { PlacementGroup } from "./placement-group.ts";
 import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
 
 /**
+ * The placement of an actor or task.
+ *
  * - `"DEFAULT"`: packs a node until half of it is used, then takes the least used one.
  * - `"SPREAD"`: one node after the other.
- * - NODE_AFFINITY: that node. Busy means wait; gone or too small means ActorUnschedulableError or TaskUnschedulableError, or with
- *   `soft` any other node.
- * - PLACEMENT_GROUP: in a bundle of that group, or in one of its bundles (`bundleIndex` -1). With `captureChildTasks`, what it starts
- *   without a strategy of its own runs there, too.
+ * - NODE_AFFINITY: that node. A busy node means a wait. A node that is gone or too small means
+ *   ActorUnschedulableError or TaskUnschedulableError, or, with `soft`, any other node.
+ * - PLACEMENT_GROUP: in a bundle of that group, or in any of its bundles (`bundleIndex` -1). With
+ *   `captureChildTasks`, its own actors and tasks without a strategy run there, too.
  * - NODE_LABEL: nodes whose labels meet `hard`, among them preferably those that meet `soft`.
  */
 export type SchedulingStrategy =
@@ -40,22 +44,33 @@ export type SchedulingStrategy =
       readonly captureChildTasks?: boolean;
     };
 
-/** What to settle for when no node meets `labelSelector`, in order of preference. */
+/** Alternatives to `labelSelector` when no node meets it, in order of preference. */
 export interface FallbackStrategy {
   readonly labelSelector: LabelSelector;
 }
 
 export interface SchedulingOptions {
-  /** CPUs it holds while it lives. Default of a task: 1; of an actor: none held and one free to be placed, or 1 if it asks for anything but memory. */
+  /**
+   * CPUs that it holds while it lives. Default for a task: 1. Default for an actor: it holds none
+   * but needs one free CPU to be placed; 1 if it requests anything but memory.
+   */
   readonly numCpus?: number;
-  /** GPUs it holds; the scheduler counts them, nothing more. */
+  /** GPUs that it holds; the scheduler only counts them. Default 0. */
   readonly numGpus?: number;
-  /** Bytes of memory it holds, as the scheduler counts them: it is not measured. */
+  /**
+   * Bytes of memory that it holds, as the scheduler counts them; use is not measured. Default 0.
+   */
   readonly memory?: number;
-  /** Amounts of what nodes were given by `resources`. Fractions go down to 0.0001. */
+  /**
+   * Amounts of custom resources that nodes offer through `resources`. Fractions go down to 0.0001.
+   * Default: none.
+   */
   readonly resources?: Readonly<Record<string, number>>;
   readonly schedulingStrategy?: SchedulingStrategy;
-  /** Nodes with these labels only: `{ zone: "a", disk: "!hdd", tier: "in(1,2)" }`. */
+  /**
+   * Restricts the nodes to those with these labels: `{ zone: "a", disk: "!hdd", tier: "in(1,2)" }`.
+   * Default: any node.
+   */
   readonly labelSelector?: LabelSelector;
   readonly fallbackStrategy?: readonly FallbackStrategy[];
 }
@@ -76,8 +91,10 @@ export function taskDemand(where: string, options: SchedulingOptions): Demand {
 }
 
 /**
- * What is made without a strategy by code that runs in a placement group with `captureChildTasks` runs there, too.
- * @throws InvalidOptionError when it fits into no bundle, or chooses nodes by their labels
+ * Moves the demand into the current placement group if code that runs there with
+ * `captureChildTasks` gives no strategy.
+ *
+ * @throws InvalidOptionError when it fits into no bundle, or selects nodes by their labels
  */
 export function inCurrentGroup(where: string, options: SchedulingOptions, demand: Demand): Demand {
   const scope = currentTask()?.assignment.group;
@@ -95,7 +112,9 @@ export function inCurrentGroup(where: string, options: SchedulingOptions, demand
 
 type GroupPlace = Extract<Strategy, { kind: "PLACEMENT_GROUP" }>;
 
-/** What fits into no bundle would wait for ever: bundles do not grow. */
+/**
+ * Refuses a demand that fits into no bundle: it would wait for ever, because bundles do not grow.
+ */
 function checkFit(where: string, place: Amounts, { group, bundleIndex }: GroupPlace): void {
   const { bundles } = group;
   const wrong = (problem: string): never => {
