@@ -1,12 +1,18 @@
-/** Where an agent is, as people write it: `rayling://token@host:port`, and `raylings://` where it speaks TLS. */
+/**
+ * The address of an agent as people write it: `rayling://token@host:port`, and `raylings://` for an
+ * agent that speaks TLS.
+ */
 import { type Address, type NodeRefusal, RayError } from "@rayling/core/cluster";
 
 export const standardPort = 6399;
 
-/** An address that is none, or an agent that does not answer there. Code "NODE_ADDRESS". */
+/** A malformed address, or an agent that does not answer there. Code "NODE_ADDRESS". */
 export class NodeAddressError extends RayError implements NodeRefusal {
   readonly address: string;
-  /** Nobody was reached there, or who was takes nobody now; otherwise something is wrong with the address, or with who dials it. */
+  /**
+   * Whether nobody was reached there, or the agent accepts no driver now; otherwise the address, or
+   * the driver, is wrong.
+   */
   readonly mayComeLater: boolean;
   /** @param address without its token */
   constructor(address: string, message: string, cause?: unknown, mayComeLater = false) {
@@ -16,10 +22,13 @@ export class NodeAddressError extends RayError implements NodeRefusal {
   }
 }
 
-/** An address as `parseAddress` gives it. */
+/** An address as `parseAddress` returns it. */
 export type NodeAddress = Address & { readonly place: { host: string; port: number } };
 
-/** @throws NodeAddressError for what is none. It has no cause: that of the URL parser holds the whole text. */
+/**
+ * @throws NodeAddressError for a malformed address. It has no cause, because the error of the URL
+ * parser contains the whole text.
+ */
 export function parseAddress(text: string): NodeAddress {
   const url = URL.parse(text);
   const isComplete =
@@ -58,7 +67,7 @@ export function formatAddress(address: Address, host: string, port: number): str
   return written(address.isSecure, `${encodeURIComponent(address.token)}@`, host, port);
 }
 
-/** Without the token, for messages. */
+/** Returns the address without its token, for messages. */
 export function addressName({ place, isSecure }: NodeAddress): string {
   return written(isSecure, "", place.host, place.port);
 }
@@ -68,12 +77,15 @@ function written(isSecure = false, token: string, host: string, port: number): s
   return `${isSecure ? "raylings" : "rayling"}://${token}${name}:${port}`;
 }
 
-/** Of what may be no address, only what can be no token: a place behind an "@", or one that is written in numbers. */
+/**
+ * Returns the part of a malformed address that cannot be a token: a place behind an "@", or a
+ * numeric place.
+ */
 function redacted(text: string): string {
   const [scheme = "", rest = ""] = /^((?:raylings?|https?):\/\/)?(.*)$/s.exec(text)?.slice(1) ?? [];
   const at = rest.lastIndexOf("@");
   const place = rest.slice(at + 1);
-  // "host:port@token" is that turned around.
+  // "host:port@token" is an address in the wrong order.
   const isBehind = at >= 0 && !rest.slice(0, at).includes(":");
   const isShown = isBehind
     ? /^[\w.-]+(:\d*)?\/?$/

@@ -1,4 +1,6 @@
-/** What an agent may be told, checked at the edge by the same rules as the options of `init`. */
+/**
+ * The options of an agent, checked by the rules of the options of `init`.
+ */
 import {
   amount,
   type Amounts,
@@ -17,35 +19,53 @@ import {
 import type { WorkerPortOptions } from "./worker-ports.ts";
 
 export interface AgentOptions extends WorkerPortOptions {
-  /** What it listens on. Default "127.0.0.1"; anything but a loopback address needs `tls`. */
+  /**
+   * The address to listen on. Default "127.0.0.1"; any other address than the loopback needs `tls`.
+   */
   readonly host?: string;
-  /** By what name drivers reach it, if it listens on all addresses of the machine. Default: the first name in its certificate. */
+  /**
+   * The host name for drivers, if the agent listens on all addresses of the machine. Default: the
+   * first name in its certificate.
+   */
   readonly publicHost?: string;
-  /** Default 0: one that is free. */
+  /** The port to listen on. Default 0: a free one. */
   readonly port?: number;
-  /** What drivers must have. Default: a new one. */
+  /** The token that drivers need. Default: a new one. */
   readonly token?: string;
-  /** Speak TLS only, with those who have a certificate of the same authority: a folder with `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`. */
+  /**
+   * Speaks only TLS, with peers that have a certificate of the same authority: a folder with
+   * `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`.
+   */
   readonly tls?: CredentialFiles;
   readonly nodeName?: string;
-  /** Default: as many as the machine has for this process. */
+  /** CPUs that the machine offers. Default: the CPUs that this process may use. */
   readonly numCpus?: number;
-  /** Amounts of anything else. */
+  /** Amounts of other resources. Default: none. */
   readonly resources?: Amounts;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Hosts of all drivers together. Default 1,000. */
+  /** The most hosts of all drivers together. Default 1,000. */
   readonly maxHosts?: number;
-  /** Bytes of big values that each host keeps in memory. Default: 30 % of the machine's memory. */
+  /**
+   * The bytes of big values that each host keeps in memory. Default: 30 % of the machine's memory.
+   */
   readonly objectStoreMemory?: number;
-  /** How long the connection to a driver may be cut before its hosts end. Default 30,000. */
+  /**
+   * How long the connection to a driver may be cut, in ms, before its hosts end. Default 30,000.
+   */
   readonly reconnectTimeoutMs?: number;
-  /** Where code is kept that drivers bring. Default: ".rayling/code" in the user's home; made when it is needed, at the start if it is named. */
+  /**
+   * The folder for the drivers' code. Default: ".rayling/code" in the user's home. A default folder
+   * is made on first use, and a named one at the start.
+   */
   readonly codeCache?: string;
-  /** Bytes of code that are kept; what was unused for longest goes. Default 10 GiB. */
+  /**
+   * The most bytes of code in the cache; the least recently used package goes first. Default 10
+   * GiB.
+   */
   readonly codeCacheBytes?: number;
-  /** Bytes of code that one package may have. Default 500 MiB. */
+  /** The most bytes of code in one package. Default 500 MiB. */
   readonly maxCodeBytes?: number;
-  /** Called with each line worth telling. */
+  /** Called with each line for the operator. */
   readonly onEvent?: (line: string) => void;
 }
 

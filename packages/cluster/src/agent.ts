@@ -1,6 +1,7 @@
 /**
- * The agent of a machine: it starts hosts for drivers that have its token, and ends those of a driver that is gone. It keeps no names and decides nothing:
- * which host runs what is known to the driver, and calls go from host to host.
+ * The agent of a machine: it starts hosts for drivers that have its token, and ends the hosts of a
+ * driver that is gone. It keeps no names and decides nothing: the driver knows which host runs
+ * what, and calls go from host to host.
  */
 import { randomUUID } from "node:crypto";
 import { availableParallelism, homedir, hostname } from "node:os";
@@ -39,29 +40,29 @@ import { DriverSession, type Machine } from "./driver-session.ts";
 import { workerPorts } from "./worker-ports.ts";
 
 export interface Agent {
-  /** What a driver is to name: `rayling://token@host:port`. */
+  /** The address for drivers: `rayling://token@host:port`. */
   readonly address: string;
-  /** Hosts that run now. */
+  /** The number of running hosts. */
   readonly hostCount: number;
-  /** Resolves when it has ended, whoever asked for it. */
+  /** Resolves when it has ended, for any reason. */
   readonly closed: Promise<void>;
   /**
-   * Takes no more drivers, lets those that are there move what they have here, and ends when nothing is left, at `timeoutMs` at the latest. Who asks again hears
-   * the same.
+   * Accepts no more drivers and lets the current ones move away. Ends when nothing is left, or
+   * after `timeoutMs` milliseconds. A second call returns the first report.
    */
   drain(timeoutMs: number): Promise<DrainReport>;
   /** Ends every host, and then the agent. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Ray's limits: of its cache of working directories, and of one of them. */
+/** Ray's limits for its cache of working directories, and for one of them. */
 const standardCodeCacheBytes = 10 * 1024 ** 3;
 const standardCodeBytes = 500 * 1024 ** 2;
 
-/** The longest that a timer takes. */
+/** The longest time of a timer. */
 const longestMs = 2 ** 31 - 1;
 
-/** To its drivers a machine that goes away is one that died: what may be restarted or tried again goes on elsewhere. */
+/** A machine that leaves counts as dead: its actors restart and its tasks are retried elsewhere. */
 const agentGone: DeathCause = {
   kind: "node-died",
   message: "the agent of its machine was stopped",
@@ -69,7 +70,10 @@ const agentGone: DeathCause = {
 const drained: DeathCause = { kind: "node-died", message: "its machine was drained" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
-/** Rejects with InvalidOptionError; with RaySystemError when it cannot listen there, naming the port; with CertificateError for certificates that cannot be used. */
+/**
+ * Starts an agent. Rejects with InvalidOptionError; with RaySystemError when it cannot listen,
+ * naming the port; with CertificateError for unusable certificates.
+ */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   checkAgentOptions(options);
   const { host = "127.0.0.1", port = 0, token = newToken() } = options;
@@ -112,7 +116,8 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
     endOthers: (session) => {
       for (const other of sessions) {
         const isSame = other !== session && other.peerId === session.peerId;
-        // One that is being joined, by another address of this agent, is to hear that it is a node already.
+        // A driver that is joining through another address of this agent learns that the machine is
+        // already a node.
         if (isSame && other.isNode) void other.end(driverGone);
       }
     },
@@ -142,13 +147,13 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
   const listener = await listen({
     address,
-    // Nobody can say that a driver is gone; its silence does.
+    // Nobody can report that a driver is gone; its silence does.
     explain: never,
     network: { ...network, explainMs: 0 },
     onChannel: (channel, { peerId, wayId }) => {
-      // It proved itself while the agent was ended.
+      // The driver proved its token while the agent was closing.
       if (closing !== undefined) return channel.close(agentGone);
-      // Who has the token and asks for the wrong kind of connection is none of ours.
+      // A peer with the token that asks for the wrong kind of connection is no driver.
       const isLink = channel instanceof Link;
       if (isLink !== (wayId === undefined)) return channel.close(driverGone);
       if (wayId === operatorWay) {
@@ -159,7 +164,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       sessions.add(session);
       tell(`driver ${peerId} joined`);
       void channel.closed.then(async ({ kind, message }) => {
-        // Otherwise it is this machine that goes.
+        // Otherwise this machine is the one that leaves.
         if (kind !== "node-died") {
           tell(`driver ${peerId} is gone (${message}); its ${session.hostCount} hosts end`);
         }
@@ -209,7 +214,7 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
       const ended = machine.hostCount();
       tell(ended === 0 ? "it is drained" : `its time is over; ${ended} hosts end`);
       await Promise.all([...sessions].map((session) => session.end(drained)));
-      // Who asked hears the answer first.
+      // The answer to the operator leaves first.
       setImmediate(() => void close(drained));
       return { left: Math.max(0, all - ended), ended };
     })();
@@ -230,7 +235,11 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   };
 }
 
-/** How an agent with these options is reached. @throws CertificateError */
+/**
+ * Returns the address of an agent with these options.
+ *
+ * @throws CertificateError
+ */
 export function agentAddress({
   host = "127.0.0.1",
   port = standardPort,
@@ -245,28 +254,28 @@ export function agentAddress({
   return formatAddress(address, publicHost ?? nameOf(host, credentials), port);
 }
 
-/** One of its own for whoever asks: those who wait for a promise live as long as it does. */
+/** Returns a new promise on each call: the reactions of a promise live as long as it does. */
 const never = (): Promise<DeathCause> => new Promise(() => undefined);
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-/** By what others reach it. */
+/** Returns the host name for others. */
 function nameOf(host: string, credentials: Credentials | undefined): string {
   const isEverything = host === "0.0.0.0" || host === "::";
   if (!isEverything || credentials === undefined) return host;
   return namesOf(credentials).find((name) => !isLoopback(name)) ?? hostname();
 }
 
-/** Whoever fails to hear something does not end what is told of. */
+/** Calls `onEvent`; its failure does not end the reported work. */
 function tellSafely(onEvent: AgentOptions["onEvent"], line: string): void {
   const failed = (error: unknown): void => {
     const why = error instanceof Error ? error.message : String(error);
     warn(`onEvent failed, told "${line}": ${why}`);
   };
   try {
-    // It may be an async function, whose type is one of these as well.
+    // It may be an async function, which this type includes.
     Promise.resolve(onEvent?.(line)).catch(failed);
   } catch (error) {
     failed(error);

@@ -1,6 +1,7 @@
 /**
- * A small certificate authority for the machines of one user: `ca.pem` is what all of them believe, `ca-key.pem` makes certificates and stays where it was
- * made, and each machine has a certificate with its names, which it shows as agent and as driver alike.
+ * A small certificate authority for the machines of one user. All of them trust `ca.pem`;
+ * `ca-key.pem` signs certificates and stays where it was made. Each machine has a certificate with
+ * its names, which it shows as an agent and as a driver.
  */
 import { createPrivateKey, type KeyObject, randomUUID, X509Certificate } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
@@ -10,25 +11,28 @@ import type { generate as Generate } from "selfsigned";
 import { CertificateError, certificatesIn, defaultCredentialFolder } from "@rayling/core/cluster";
 
 export interface CertificateOptions {
-  /** Where the authority is; made if there is none. Default: `~/.rayling/tls`. */
+  /** The folder of the authority, which is made if there is none. Default: `~/.rayling/tls`. */
   readonly authority?: string;
-  /** Where the machine's certificate goes, with `ca.pem`: what that machine needs. Default: the authority's folder. */
+  /**
+   * The folder for the machine's certificate, with `ca.pem`: the files that the machine needs.
+   * Default: the authority's folder.
+   */
   readonly out?: string;
   /** Names and addresses by which others reach the machine: at least one. */
   readonly hosts: readonly string[];
-  /** How long it is valid. Default 365. */
+  /** The validity in days. Default 365. */
   readonly days?: number;
 }
 
 export interface MadeCertificate {
-  /** With `ca.pem`, `cert.pem` and `key.pem`. */
+  /** The folder with `ca.pem`, `cert.pem` and `key.pem`. */
   readonly folder: string;
   readonly madeAuthority: boolean;
   readonly validTo: Date;
 }
 
 const dayMs = 86_400_000;
-/** The clocks of two machines are never quite the same. */
+/** The clocks of two machines always differ a little. */
 const skewMs = 3_600_000;
 const authorityDays = 3650;
 
@@ -37,7 +41,9 @@ interface KeyAndCertificate {
   readonly cert: string;
 }
 
-/** Makes a certificate for a machine; one that was there is replaced. Rejects with CertificateError. */
+/**
+ * Makes a certificate for a machine; it replaces an existing one. Rejects with CertificateError.
+ */
 export async function makeCertificate(options: CertificateOptions): Promise<MadeCertificate> {
   const { authority: home = defaultCredentialFolder, hosts, days = 365 } = options;
   const folder = options.out ?? home;
@@ -64,7 +70,7 @@ export async function makeCertificate(options: CertificateOptions): Promise<Made
 }
 
 interface Authority extends KeyAndCertificate {
-  /** What the folder's `ca.pem` holds: it, and perhaps others. */
+  /** The content of the folder's `ca.pem`: this authority, and perhaps others. */
   readonly believed: string;
   readonly isNew: boolean;
 }
@@ -91,7 +97,7 @@ async function authorityIn(folder: string): Promise<Authority> {
       "has no ca-key.pem beside it: certificates are made where the authority is, or with another --authority",
     );
   }
-  // A name of its own: of two in a bundle, the one that signed is found by its name.
+  // The name is unique: OpenSSL finds the signing authority in a bundle by its name.
   const name = `rayling ${randomUUID().slice(0, 8)}`;
   const made = await signed(name, new Date(Date.now() + authorityDays * dayMs), undefined, [
     { name: "basicConstraints", cA: true, pathLenConstraint: 0, critical: true },
@@ -102,7 +108,7 @@ async function authorityIn(folder: string): Promise<Authority> {
   return { ...made, believed: made.cert, isNew: true };
 }
 
-/** Others may be believed beside the one that is made certificates with. */
+/** Returns the certificate of this authority; the file may contain further trusted ones. */
 function ownAuthority(path: string, text: string, key: string): X509Certificate {
   const certificates = certificatesIn(path, text);
   let privateKey: KeyObject;
@@ -147,7 +153,10 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** With a line break at its end, so that two of them, one after the other, are a bundle. In one step: whoever reads it meanwhile has the last one or this one. */
+/**
+ * Writes a file. A line break at its end lets two files concatenate to a bundle. A rename never
+ * shows a reader half of the file.
+ */
 async function write(folder: string, name: string, content: string): Promise<void> {
   const path = join(folder, name);
   const draft = `${path}.${randomUUID()}`;

@@ -1,4 +1,6 @@
-/** Tells the agent of a machine to empty it: what runs there goes elsewhere, then the agent ends. */
+/**
+ * Tells the agent of a machine to drain it: hosts move elsewhere, then the agent ends.
+ */
 import { type Remote, wrap } from "comlink";
 import {
   channelEndpoint,
@@ -14,16 +16,20 @@ import { addressName, NodeAddressError, parseAddress } from "./address.ts";
 import { type DrainReport, type OperatorControl, operatorWay } from "./contract.ts";
 
 export interface DrainAgentOptions {
-  /** What has not left the machine by then ends with the agent. */
+  /** The time to leave the machine, in ms; remaining hosts end with the agent. */
   readonly timeoutMs: number;
-  /** What this machine shows to an agent at a `raylings://` address. Default: as for `init`. */
+  /**
+   * The TLS credentials of this machine for an agent at a `raylings://` address. Default: as for
+   * `init`.
+   */
   readonly tls?: CredentialFiles;
 }
 
 /**
- * Resolves when the machine is empty, or the time was over.
+ * Resolves when the machine is empty, or the time is over.
  *
- * Rejects with NodeAddressError when there is no agent that takes us, or it is gone before it has answered; with CertificateError for certificates that cannot be used.
+ * Rejects with NodeAddressError when no agent accepts this operator, or the agent is gone before it
+ * has answered; with CertificateError for unusable certificates.
  */
 export async function drainAgent(
   text: string,
@@ -32,7 +38,7 @@ export async function drainAgent(
   const address = parseAddress(text);
   const name = addressName(address);
   const { credentials } = findCredentials(tls, address.isSecure === true) ?? {};
-  // Nothing the connection does keeps a process alive; who waits for this is to hear of it.
+  // The connection keeps no process alive, but the caller waits for the report.
   const alive = setInterval(() => undefined, 2 ** 30);
   let channel: Channel | undefined;
   try {

@@ -1,5 +1,6 @@
 /**
- * What one driver has on the machine of an agent: the hosts that it ordered and the code that it brought. It lives as long as the link to that driver.
+ * One driver's hosts and code on an agent's machine. The session lives as long as the link to that
+ * driver.
  */
 import type { Readable } from "node:stream";
 import { expose, type Remote, wrap } from "comlink";
@@ -25,11 +26,11 @@ import { DriverCode } from "./code/driver-code.ts";
 import type { AgentControl, DriverAnswers, HostOrder, NodeOffer, StartedHost } from "./contract.ts";
 import { HostOutput } from "./host-output.ts";
 
-/** What the sessions of an agent share. */
+/** The shared parts of an agent's sessions. */
 export interface Machine {
   readonly guard: Guard;
   readonly host: string;
-  /** Those that hosts listen on; undefined: any. */
+  /** Ports for hosts; undefined: any. */
   readonly ports: PortRange | undefined;
   readonly tell: (line: string) => void;
   readonly codeCache: CodeCache;
@@ -42,20 +43,20 @@ export interface Machine {
   /** Starts a host. Default: as a process of this machine. */
   readonly startHost?: (...order: ConstructorParameters<typeof HostProcess>) => AgentHost;
   readonly isDraining: () => boolean;
-  /** Ends what the driver of this session has here otherwise. */
+  /** Ends other sessions of this driver here. */
   readonly endOthers: (session: DriverSession) => void;
 }
 
-/** A host as its agent has it. */
+/** A host as its agent sees it. */
 export type AgentHost = Pick<
   HostProcess,
   "pid" | "exited" | "ready" | "renew" | "dying" | "hearsUntil" | "terminate"
 > & {
-  /** What the host says to its agent. */
+  /** The stream of the host's messages to its agent. */
   readonly control: Readable;
 };
 
-/** What one driver has on this machine. */
+/** One driver's hosts and code on this machine. */
 export class DriverSession {
   readonly peerId: string;
   readonly link: Link;
@@ -107,12 +108,15 @@ export class DriverSession {
     return this.#hosts.size;
   }
 
-  /** Its driver has this machine as a node by it, or runs something here. */
+  /** Whether its driver uses this machine as a node through it, or runs something here. */
   get isNode(): boolean {
     return this.#hasTakenOver || this.#hosts.size > 0;
   }
 
-  /** Resolves when its driver orders no more hosts and has none here, or is gone, or the time is over. */
+  /**
+   * Resolves when its driver orders no more hosts and has none here, when the driver is gone, or
+   * when the time is over.
+   */
   async drain(timeoutMs: number, late: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     void this.link.closed.then(() => resolve());
@@ -123,14 +127,14 @@ export class DriverSession {
         this.#onHostGone = look;
         look();
       },
-      // It cannot be told; what it has here has its time.
+      // The driver cannot be reached; its hosts still have the time.
       () => undefined,
     );
     await promise;
   }
 
   async end(cause: DeathCause): Promise<void> {
-    // First: its driver is not to place here once more what ends here.
+    // The link closes first: its driver must not start the ended hosts here again.
     this.link.close(cause);
     await Promise.all([...this.#hosts.values()].map((host) => host.terminate(cause)));
     await this.#code.end();
@@ -195,7 +199,10 @@ export class DriverSession {
   }
 }
 
-/** What a host says to its agent: first where it can be dialled, and at its end why, if it can. The user's code may write there, too. */
+/**
+ * Reads the messages of a host to its agent: first its address, and at its end the cause, if it
+ * knows one. The user's code may write there, too.
+ */
 function hearHost(child: AgentHost): {
   readonly address: Promise<Address>;
   readonly ended: Promise<unknown>;
@@ -210,7 +217,7 @@ function hearHost(child: AgentHost): {
   return { address, ended: new Promise((done) => child.control.once("close", done)) };
 }
 
-/** What a host knows better than its agent. */
+/** Causes that a host knows better than its agent. */
 const saysSo: ReadonlySet<unknown> = new Set(["uncaught-exception", "unreachable"]);
 
 function objectIn(line: string): object {

@@ -1,33 +1,37 @@
 /**
- * How a driver notices that an agent does not answer: it asks every few seconds. An agent does nothing that takes long, so one that is silent is gone, also
- * where its machine is not (which the link's heartbeat notices, core's transport/link/heartbeat.ts).
+ * Notices an agent that does not answer: the driver queries it every few seconds. An agent does
+ * nothing that takes long, so a silent one is gone, even if its machine is not (the link's
+ * heartbeat notices that, core's transport/link/heartbeat.ts).
  *
- * An agent cannot ask in turn: a driver that does not answer may be busy with what it is there for.
+ * An agent cannot query the driver in turn: a silent driver may be busy with its own work.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { deadline, type Link } from "@rayling/core/cluster";
 
-/** Between two questions. */
+/** The pause between two queries, in ms. */
 const askMs = 5000;
 
-/** However little patience there is with networks: an agent may have to wait for a CPU. */
+/**
+ * The shortest silence that counts, in ms, whatever the settings: an agent may have to wait for a
+ * CPU.
+ */
 const leastSilenceMs = 5000;
 
-/** What waits until it has left a machine waits no longer for an agent that does not answer. */
+/** The most time that the session waits for an agent when it leaves a machine, in ms. */
 const leaveMs = 5000;
 
-/** And asks again so much later. */
+/** The pause between queries then, in ms. */
 const leaveAskMs = 500;
 
 export interface HealthOptions {
   readonly link: Link;
   /** Resolves when the agent has answered. */
   readonly ask: () => Promise<unknown>;
-  /** How long the agent may take to answer; 5,000 ms are always allowed. */
+  /** How long the agent may take to answer, in ms; 5,000 ms are always allowed. */
   readonly timeoutMs: number;
 }
 
-/** Until the link is closed. */
+/** Watches an agent until the link is closed. */
 export async function watchAgent({ link, ask, ...options }: HealthOptions): Promise<void> {
   const timeoutMs = Math.max(options.timeoutMs, leastSilenceMs);
   await untilSilent(link, ask, { firstMs: askMs, everyMs: askMs, timeoutMs });
@@ -36,7 +40,7 @@ export async function watchAgent({ link, ask, ...options }: HealthOptions): Prom
   link.close({ kind: "unreachable", message });
 }
 
-/** Resolves when nobody can be waited for there: the agent does not answer, or the link is closed. */
+/** Resolves when waiting makes no sense: the agent does not answer, or the link is closed. */
 export async function outOfReach({
   link,
   ask,
@@ -55,7 +59,7 @@ async function untilSilent(
   ask: () => Promise<unknown>,
   { firstMs, everyMs, timeoutMs }: Pace,
 ): Promise<void> {
-  // Not link.closed in each race: every question would leave its reaction there for as long as the link lives.
+  // A race with link.closed would leave a reaction there on each query, for the life of the link.
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
   for (let pauseMs = firstMs; link.isOpen; pauseMs = everyMs) {
@@ -64,7 +68,7 @@ async function untilSilent(
     const isThere = (): void => answered.abort();
     ask().then(isThere, isThere);
     const signal = AbortSignal.any([answered.signal, ended.signal]);
-    // An answer may be cut off again and again on a way that comes and goes: what says anything is there.
+    // A flaky network may cut off answers again and again: any data proves that the agent is there.
     for (
       let waitMs = timeoutMs;
       waitMs > 0;
@@ -76,12 +80,15 @@ async function untilSilent(
   }
 }
 
-/** Whether so long passed, in which this thread could hear of an answer. */
+/**
+ * Resolves with whether the time passed, not counting time in which this thread could not read an
+ * answer.
+ */
 function silent(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(false);
     const limit = deadline(ms, () => resolve(true));
-    // It was answered, or nobody waits for it any longer.
+    // The agent answered, or nobody waits any longer.
     signal.addEventListener("abort", () => {
       limit.end();
       resolve(false);

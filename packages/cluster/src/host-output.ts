@@ -1,11 +1,12 @@
 /**
- * What hosts write, on its way to their driver: in portions, the next one when the last one was taken. While the driver takes less than is written, so much of it
- * waits here; what comes on top of that is dropped and counted, and the driver is shown how much. The hosts never wait: what they compute matters more
- * than what they say about it.
+ * The output of hosts on its way to their driver: in portions, each sent when the last one was
+ * taken. While the driver takes less than is written, a bounded amount waits here. Further lines
+ * are dropped and counted, and the driver shows the count. The hosts never wait: their work matters
+ * more than their output.
  */
 import type { OutputStream } from "@rayling/core/cluster";
 
-/** A line that a host wrote; `owner` is the actor or task, or "". */
+/** A line of a host's output; `owner` is the actor or task, or "". */
 export type WrittenLine = readonly [
   hostId: string,
   stream: OutputStream,
@@ -14,15 +15,15 @@ export type WrittenLine = readonly [
 ];
 
 export interface OutputLimits {
-  /** Characters that may be here, or sent and not yet taken. */
+  /** The most characters that wait here, or are sent and not yet taken. */
   readonly held: number;
-  /** Characters that one portion ends at. */
+  /** The number of characters that completes a portion. */
   readonly portion: number;
 }
 
 const standard: OutputLimits = { held: 8 * 1024 ** 2, portion: 256 * 1024 };
 
-/** What an empty line costs, in characters. */
+/** The cost of an empty line, in characters. */
 const overhead = 64;
 
 export class HostOutput {
@@ -30,13 +31,13 @@ export class HostOutput {
   readonly #limits: OutputLimits;
   #waiting: WrittenLine[] = [];
   #held = 0;
-  /** By host. */
+  /** Held characters by host. */
   readonly #heldOf: Map<string, number> = new Map();
   #isSending = false;
-  /** How many lines, by host. */
+  /** Dropped lines by host. */
   readonly #dropped: Map<string, number> = new Map();
 
-  /** @param send resolves when the driver has taken them; may never do */
+  /** @param send resolves when the driver has taken the lines; it may never settle */
   constructor(
     send: (lines: readonly WrittenLine[]) => Promise<unknown>,
     limits: OutputLimits = standard,
@@ -48,7 +49,8 @@ export class HostOutput {
   add(...line: WrittenLine): void {
     const [hostId] = line;
     const own = this.#heldOf.get(hostId) ?? 0;
-    // A host may hold as much as is left for the others: however much one of them writes, they have room.
+    // A host may hold as much as is left for the others: however much one writes, the others have
+    // room.
     if (own + sizeOf(line) > this.#limits.held - this.#held) {
       this.#dropped.set(hostId, (this.#dropped.get(hostId) ?? 0) + 1);
       return;
@@ -58,7 +60,7 @@ export class HostOutput {
     this.#begin();
   }
 
-  /** Sends what waits of that host, before somebody says that it has ended. */
+  /** Sends the waiting lines of a host before its end is reported. */
   hostEnded(hostId: string): void {
     this.#sayDropped(hostId);
     const own = this.#waiting.filter(([id]) => id === hostId);
@@ -69,7 +71,7 @@ export class HostOutput {
   #begin(): void {
     if (this.#isSending || this.#waiting.length === 0) return;
     this.#isSending = true;
-    // What came in one piece goes in one portion.
+    // Lines that came together go in one portion.
     queueMicrotask(() => void this.#sendAll());
   }
 
@@ -103,7 +105,7 @@ export class HostOutput {
     this.#isSending = false;
   }
 
-  /** The first of them, which are taken out. */
+  /** Removes and returns the first lines. */
   #portionOf(lines: WrittenLine[]): WrittenLine[] {
     let size = 0;
     const end = lines.findIndex((line) => (size += sizeOf(line)) >= this.#limits.portion);
@@ -114,11 +116,11 @@ export class HostOutput {
     try {
       await this.#send(lines);
     } catch {
-      // Whoever cannot show them is not asked again; nobody else could.
+      // A driver that cannot show the lines is not asked again; nobody else could.
     }
     for (const line of lines) this.#hold(line, -sizeOf(line));
     if (this.#waiting.length > 0) return;
-    // There is room: those who write nothing more are told of, too.
+    // There is room: hosts that write nothing more get their counts reported, too.
     for (const hostId of this.#dropped.keys()) this.#sayDropped(hostId);
     this.#begin();
   }

@@ -1,4 +1,7 @@
-/** Other machines for the actor runtime: `init({ nodes: ["rayling://token@host:port"] })` and the agents that answer there. */
+/**
+ * Other machines for the actor runtime: `init({ nodes: ["rayling://token@host:port"] })` and the
+ * agents that answer there.
+ */
 import { provideNodes } from "@rayling/core/cluster";
 
 export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
@@ -12,7 +15,10 @@ export { drainAgent, type DrainAgentOptions } from "./drain.ts";
 export { joinNode, nodeJoiner, RemoteNode } from "./join.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 
-/** Lets `init` of @rayling/core join the machines that its option `nodes` names. Who imports `rayling` need not call it. */
+/**
+ * Lets `init` of @rayling/core join the machines in its option `nodes`. An import of `rayling`
+ * already does this.
+ */
 export function enableNodes(): void {
   provideNodes(async () => (await import("./join.ts")).nodeJoiner());
 }

@@ -1,4 +1,6 @@
-/** A machine with an agent as a node of this driver: one more launcher. */
+/**
+ * A machine with an agent as a node of this driver: one more launcher.
+ */
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
@@ -50,7 +52,7 @@ interface RemoteHost {
   readonly wrote: (line: WrittenLine) => void;
 }
 
-/** What joins the nodes of one session: the code that it brings to them is the same for all. */
+/** Returns the connector for the nodes of one session, which share the session's code. */
 export function nodeJoiner(): NodeConnector {
   const packages = new CodePackages();
   const joined = new Map<string, string>();
@@ -58,9 +60,10 @@ export function nodeJoiner(): NodeConnector {
 }
 
 /**
- * Rejects with NodeAddressError when nobody answers there, or who does is a node already.
+ * Joins a machine. Rejects with NodeAddressError when no agent answers there, or the agent is
+ * already a node.
  *
- * @param joined addresses of those that are, by their agents
+ * @param joined addresses of joined machines, by their agents
  */
 export async function joinNode(
   address: string,
@@ -96,20 +99,20 @@ export async function joinNode(
   };
 }
 
-/** The machine of one agent. Hosts may be wished for before it has answered. */
+/** The machine of one agent. Hosts may be ordered before it has answered. */
 export class RemoteNode implements NodeLauncher {
   /** Its address without the token, for messages. */
   readonly name: string;
-  /** Rejects with NodeAddressError when nobody answers there. */
+  /** Rejects with NodeAddressError when no agent answers there. */
   readonly offer: Promise<NodeOffer>;
   readonly lost: Promise<DeathCause>;
   readonly #driverId: string;
-  /** By what its machine is reached. */
+  /** The host name of its machine. */
   readonly host: string;
   readonly #address: Address;
   #looking: Watch | undefined;
   readonly #network: NetworkSettings;
-  /** Its times alone. */
+  /** Only the times of the network settings. */
   readonly #times: NetworkSettings;
   readonly #agent: Promise<Remote<AgentControl>>;
   readonly #hosts: Map<string, RemoteHost> = new Map();
@@ -118,10 +121,10 @@ export class RemoteNode implements NodeLauncher {
   readonly #channel: Promise<Link>;
   readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
   #onDrain: ((timeoutMs: number) => void) | undefined;
-  /** It was to be left before anybody listened. */
+  /** The drain time of a request that came before there was a listener. */
   #leaveWithinMs: number | undefined;
 
-  /** @throws NodeAddressError for what is no address */
+  /** @throws NodeAddressError for a malformed address */
   constructor(
     address: string,
     { driverId, network }: JoinRequest,
@@ -150,7 +153,7 @@ export class RemoteNode implements NodeLauncher {
         peerId: peer,
         explain: () => this.#closed.promise,
         network: { ...network, explainMs: 0 },
-        // The agent ends the hosts then.
+        // The agent then ends the hosts.
         endsWithProcess: true,
       },
     ).catch(refused);
@@ -173,13 +176,16 @@ export class RemoteNode implements NodeLauncher {
       this.#agent.then((agent) => agent.describe()).catch(refused),
       this.lost.then((cause) => refused(cause.error ?? new Error(cause.message))),
     ]);
-    // Who launches without waiting for it hears of it from the host.
+    // A launch that does not wait for the agent gets the error through the host.
     for (const one of [this.#channel, this.#agent, this.offer]) one.catch(() => undefined);
   }
 
-  /** An agent that this driver gave up when it could not reach it may still wait for it, and run what it had there. */
+  /**
+   * Ends earlier sessions of this driver: an agent that this driver gave up may still wait for it,
+   * and run its hosts.
+   */
   takeOver(): void {
-    // If it is lost, there is nothing to take over.
+    // A lost agent has nothing to take over.
     this.#agent.then((agent) => agent.takeOver()).catch(() => undefined);
   }
 
@@ -196,14 +202,15 @@ export class RemoteNode implements NodeLauncher {
     let pid: number | undefined;
     const end = (cause: DeathCause): void => {
       this.#hosts.delete(id);
-      // A lost link to the host was the first sign of the lost machine. A busy machine decides which of the two is noticed first.
+      // A lost link to the host was the first sign of the lost machine; on a busy machine either
+      // may be noticed first.
       const isSign = known?.kind === "unreachable" && cause.kind === "node-died";
       resolve(isSign ? cause : (known ?? cause));
     };
     this.#hosts.set(id, { end, wrote: (line) => options.output.line(...line) });
     const { isDevelopment, spillDirectory } = options.objectStoreFor(id);
     const order: Omit<HostOrder, "code"> = {
-      // What this machine shows of itself stays here; the agent gives its hosts its own.
+      // The credentials of this machine stay here; the agent gives its hosts its own.
       identity: { ...identityOf(id, nodeId, options), network: this.#times },
       runtimeEnv,
       moduleUrl,
@@ -227,7 +234,7 @@ export class RemoteNode implements NodeLauncher {
     })();
     started.then(
       (host) => (pid = host.pid),
-      // The agent says why it ended; when it has none to speak of, this is why.
+      // The agent reports the cause of the end; this is the cause when there is no agent.
       (error: Error) => end({ kind: "unreachable", message: error.message, error }),
     );
     const channelTo = (wayId: string): Channel =>
@@ -255,7 +262,7 @@ export class RemoteNode implements NodeLauncher {
     const terminate = async (cause: DeathCause): Promise<void> => {
       known ??= cause;
       if (!isOrdered) return end(cause);
-      // Whether or not it has said where it can be dialled: its code may hang before that.
+      // The host may not have reported its address: its code may hang before that.
       void this.#agent.then((agent) => agent.terminate(id)).catch(() => undefined);
       await exited;
     };
@@ -281,7 +288,7 @@ export class RemoteNode implements NodeLauncher {
     };
   }
 
-  /** The code that a host there is to run, if some is to be brought. */
+  /** Returns the code for a host there, if some has to be sent. */
   #codeFor(
     runtimeEnv: RuntimeEnv | undefined,
     moduleUrl: string | undefined,
@@ -291,7 +298,7 @@ export class RemoteNode implements NodeLauncher {
     return this.#bring(runtimeEnv, moduleUrl, folder);
   }
 
-  /** Rejects with why it cannot be brought. */
+  /** Sends code. Rejects with the reason of a failure. */
   async #bring(
     runtimeEnv: RuntimeEnv,
     moduleUrl: string | undefined,
@@ -315,7 +322,7 @@ export class RemoteNode implements NodeLauncher {
   async outOfReach(): Promise<void> {
     await Promise.all([this.#channel, this.#agent]).then(
       ([link, agent]) => outOfReach({ link, ask: () => agent.ping() }),
-      // It was never there.
+      // The agent was never there.
       () => undefined,
     );
   }
@@ -325,13 +332,16 @@ export class RemoteNode implements NodeLauncher {
     this.#closed.resolve(cause);
     await this.#channel.then(
       (channel) => channel.close(cause),
-      // It was never there.
+      // The agent was never there.
       () => undefined,
     );
     await this.lost;
   }
 
-  /** Settles when the agent answers, which can tell how a host ended, or when the agent is lost, which ends its hosts as node-died. */
+  /**
+   * Settles when the agent answers, which can report how a host ended, or when the agent is lost,
+   * which ends its hosts as node-died.
+   */
   async #heard(): Promise<void> {
     try {
       await (await this.#agent).ping();
@@ -340,7 +350,10 @@ export class RemoteNode implements NodeLauncher {
     }
   }
 
-  /** The way to one of its hosts was cut: where the machine cannot be reached at all, so is the way to the agent, which may have been heard a moment ago. */
+  /**
+   * Watches the machine after the channel to one of its hosts was cut: if the machine is
+   * unreachable, so is the agent, which may have answered a moment ago.
+   */
   #look(): void {
     this.#channel.then(
       (link) => {
@@ -350,17 +363,17 @@ export class RemoteNode implements NodeLauncher {
           () => link.cut(),
         );
       },
-      // It was never there.
+      // The agent was never there.
       () => undefined,
     );
   }
 
-  /** Its silence is noticed, too. */
+  /** Watches for a silent agent. */
   #watch(): void {
     const { reconnectTimeoutMs: timeoutMs = standardReconnectTimeoutMs } = this.#times;
     Promise.all([this.#channel, this.#agent]).then(
       ([link, agent]) => watchAgent({ link, timeoutMs, ask: () => agent.ping() }),
-      // It was never there.
+      // The agent was never there.
       () => undefined,
     );
   }
@@ -382,14 +395,14 @@ export class RemoteNode implements NodeLauncher {
   }
 }
 
-/** It was reached, and will not take us the next time either. */
+/** Whether the agent was reached and would refuse this driver again. */
 function isRefusal(error: Error): boolean {
   return [AuthenticationError, ProtocolVersionError, CertificateError].some(
     (kind) => error instanceof kind,
   );
 }
 
-/** Resolves when the first has settled, in whatever way. */
+/** Resolves when the first promise has settled, either way. */
 async function settled(promises: readonly Promise<unknown>[]): Promise<void> {
   await Promise.race(promises).catch(() => undefined);
 }

@@ -1,4 +1,6 @@
-/** The token of a machine's agent: made at its first start, in a file that only its user can read. */
+/**
+ * The token of a machine's agent: made at its first start, in a file that only its user can read.
+ */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -17,9 +19,11 @@ export class TokenFileError extends RayError {
 
 export const defaultTokenFile: string = join(homedir(), ".rayling", "token");
 
-/** What the file holds, a new token if there is none. Rejects with TokenFileError. */
+/**
+ * Returns the token in the file, or writes a new one if there is none. Rejects with TokenFileError.
+ */
 export async function readToken(path: string = defaultTokenFile): Promise<string> {
-  // One that is there may lie where nothing can be written.
+  // An existing file may lie in a folder that is not writable.
   if (existsSync(path)) return readKeptToken(path);
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -27,7 +31,7 @@ export async function readToken(path: string = defaultTokenFile): Promise<string
     const draft = `${path}.${randomUUID()}`;
     try {
       await writeFile(draft, `${token}\n`, { flag: "wx", mode: 0o600 });
-      // Of two who start at once one makes it, whole, and the other reads it.
+      // If two agents start at once, one makes the whole file, and the other reads it.
       await link(draft, path);
     } finally {
       await rm(draft, { force: true });
@@ -41,7 +45,7 @@ export async function readToken(path: string = defaultTokenFile): Promise<string
   return readKeptToken(path);
 }
 
-/** The same of an agent that was started before. Rejects with TokenFileError. */
+/** Returns the token of an agent that was started before. Rejects with TokenFileError. */
 export async function readKeptToken(path: string = defaultTokenFile): Promise<string> {
   let token: string;
   let mode: number;

@@ -1,14 +1,24 @@
-/** The ports that hosts of a machine may listen on, where a firewall lets others through to some only: Ray's options, and Ray's names for them. */
+/**
+ * The ports that hosts of a machine may listen on, if a firewall opens only some: Ray's options,
+ * with Ray's names.
+ */
 import { InvalidOptionError, type PortRange } from "@rayling/core/cluster";
 
 export interface WorkerPortOptions {
-  /** The first port that hosts listen on, with `maxWorkerPort`. Default: any that is free. Each host takes one. */
+  /**
+   * The first port for hosts, together with `maxWorkerPort`. Default: any free port. Each host
+   * takes one.
+   */
   readonly minWorkerPort?: number;
-  /** The last one. */
+  /** The last port for hosts. */
   readonly maxWorkerPort?: number;
 }
 
-/** Undefined: any port. @throws InvalidOptionError for what is no range */
+/**
+ * Returns undefined for any port.
+ *
+ * @throws InvalidOptionError for an invalid range
+ */
 export function workerPorts({
   minWorkerPort: first,
   maxWorkerPort: last,

@@ -1,14 +1,19 @@
 /**
- * Packages of code on an agent's disk, by what they are known by. A package comes into its place complete, checked and at once (rename), and is taken away as a whole,
- * the one unused for longest first, when others need its room; never one that somebody uses.
+ * Packages of code on an agent's disk, by their ids. A package arrives complete, checked and
+ * atomically (rename). It is removed as a whole when others need its room, the least recently used
+ * first, and never while it is in use.
  *
- *     <directory>/<runtime>/node_modules/...    links to rayling's own packages, which all code below finds as the last place that Node looks in
- *                          /packages/<id>/      manifest.json (the list, whose time is that of the last use), files/
- *                          /incoming/           what is being received; removed if it is not finished
- *                          /uses/<id>.<owner>   who uses what: several agents may share a directory, also those of containers
- *                          /evicting/<id>.<owner>   who is about to take away what; whoever has marked a use waits for its end, and looks then
+ *     <directory>/<runtime>/node_modules/...    links to rayling's own packages: the last place
+ *                                               in which Node looks for the imports of code below
+ *                          /packages/<id>/      manifest.json (its time is the last use), files/
+ *                          /incoming/           packages in transfer; unfinished ones are removed
+ *                          /uses/<id>.<owner>   marks of use: several agents, also those of
+ *                                               containers, may share a directory
+ *                          /evicting/<id>.<owner>   marks of evictions: a process that has marked
+ *                                               a use waits for their end, and looks then
  *
- * A package that was there before this process is read once and compared with its name before it is used.
+ * A package that was there before this process is read once and compared with its id before its
+ * first use.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
@@ -34,22 +39,29 @@ import { idOfFolder } from "./stream.ts";
 
 export interface CodeCacheOptions {
   readonly directory: string;
-  /** Bytes of files that are kept. */
+  /** The most bytes of files in the cache. */
   readonly maxBytes: number;
-  /** Bytes of files in one package. */
+  /** The most bytes of files in one package. */
   readonly maxPackageBytes: number;
-  /** Called with each line worth telling. */
+  /** Called with each line for the operator. */
   readonly tell: (line: string) => void;
 }
 
-/** Tells this process from others, from earlier ones with its number, and from those of machines and containers where that number means another one. */
+/**
+ * Tells this process from others, from earlier ones with its id, and from processes of machines and
+ * containers where the id means another one.
+ */
 const here = whereNumbersHold();
 const thisProcess = `${process.pid}-${here}-${randomUUID().slice(0, 8)}`;
 
-/** Nobody can be asked about a mark that was left elsewhere: it is renewed so often, and over when it is so old. That of an eviction is soon over; nobody waits longer for one. */
+/**
+ * Ages of marks in ms. A mark of another machine or container cannot be verified: it is renewed at
+ * this interval, and expires when it is old. A mark of an eviction expires soon; nobody waits
+ * longer for it.
+ */
 const markMs = { renewed: 3_600_000, old: 86_400_000, evicting: 60_000 };
 
-/** Between two looks whether an eviction is over. */
+/** The pause between two looks for the end of an eviction, in ms. */
 const lookMs = 20;
 
 let caches = 0;
@@ -65,7 +77,7 @@ export class CodeCache {
   readonly #checked: Map<string, Promise<boolean>> = new Map();
   #opened: Promise<void> | undefined;
   #renewing: NodeJS.Timeout | undefined;
-  /** Of packages that are on their way. */
+  /** The bytes of packages in transfer. */
   #promisedBytes = 0;
   #turn: Promise<unknown> = Promise.resolve();
   #marking: Promise<unknown> = Promise.resolve();
@@ -78,12 +90,18 @@ export class CodeCache {
     this.#base = join(resolve(options.directory), name);
   }
 
-  /** Where code that is kept here finds rayling's own packages: the links to them, and what they lead to. */
+  /**
+   * The places where cached code finds rayling's own packages: the links to them, and the targets
+   * of these.
+   */
   get runtimeFolders(): readonly string[] {
     return [join(this.#base, "node_modules"), ...this.runtime.values()];
   }
 
-  /** Makes its folders and removes what was left unfinished. Rejects with RaySystemError when the directory cannot be used. */
+  /**
+   * Makes its folders and removes unfinished packages. Rejects with RaySystemError when the
+   * directory cannot be used.
+   */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: Error) => {
       this.#opened = undefined;
@@ -92,10 +110,14 @@ export class CodeCache {
     return this.#opened;
   }
 
-  /** The folder of the package's files, which is kept until `release`; undefined when it is not here. */
+  /**
+   * Returns the folder of the package's files, which is kept until `release`; undefined when the
+   * package is not here.
+   */
   async use(id: string): Promise<string | undefined> {
     await this.open();
-    // First the mark, then the look: whoever makes room says so, and does it the other way round.
+    // The mark precedes the look: an eviction marks and looks in the same order, so one of the two
+    // sees the other.
     await this.#count(id, 1);
     try {
       await this.#untilEvicted(id);
@@ -115,7 +137,7 @@ export class CodeCache {
     await this.#count(id, -1);
   }
 
-  /** Takes a package in. It is used by whoever sent it when `end` has resolved, until `release`. */
+  /** Receives a package. When `end` has resolved, the sender uses it until `release`. */
   async receive(id: string): Promise<Receiving> {
     await this.open();
     const folder = join(this.#base, "incoming", `${this.#owner}-${randomUUID()}`);
@@ -141,7 +163,7 @@ export class CodeCache {
     });
   }
 
-  /** Nothing of it is used by this process any more. */
+  /** Releases everything that this process uses. */
   async close(): Promise<void> {
     clearInterval(this.#renewing);
     for (const [id, users] of this.#users) await this.#count(id, -users);
@@ -162,12 +184,12 @@ export class CodeCache {
     ]) {
       await mkdir(join(this.#base, name), { recursive: true, mode: 0o700 });
     }
-    // Above it, Node looks for no kind of module any more.
+    // Above this file, Node no longer looks for the type of a module.
     await writeFile(join(this.#base, "package.json"), "{}\n");
     for (const [name, folder] of this.runtime) {
       await symlink(folder, join(this.#base, "node_modules", name), "junction").catch(ifThere);
     }
-    // Others may do the same at the same time.
+    // Other agents may clean up at the same time.
     for (const kind of ["incoming", "uses", "evicting"]) {
       for (const name of await readdir(join(this.#base, kind))) {
         const path = join(this.#base, kind, name);
@@ -180,12 +202,15 @@ export class CodeCache {
   #renew(): void {
     const now = new Date();
     for (const id of this.#users.keys()) {
-      // One that is gone meanwhile is nobody's.
+      // A mark that is gone meanwhile belongs to nobody.
       utimes(this.#mark("uses", id), now, now).catch(() => undefined);
     }
   }
 
-  /** Rejects when whoever is about to take it away lives, and does not get on. */
+  /**
+   * Waits for the end of an eviction. Rejects when the evicting process is alive and makes no
+   * progress.
+   */
   async #untilEvicted(id: string): Promise<void> {
     for (;;) {
       const mark = await this.#markOf("evicting", id, markMs.evicting);
@@ -233,7 +258,7 @@ export class CodeCache {
     try {
       await rename(folder, this.#place(id));
     } catch (error) {
-      // Another driver was quicker with the same.
+      // Another driver sent an equal package first.
       if (!existsSync(this.#list(id))) {
         await this.release(id);
         throw error;
@@ -242,7 +267,10 @@ export class CodeCache {
     this.#checked.set(id, Promise.resolve(true));
   }
 
-  /** The mark is there while there are users: it is written and removed in turn. Who cannot be marked uses nothing. */
+  /**
+   * Counts users. The mark exists while there are users; writes and removals of it run in order. A
+   * use fails if it cannot be marked.
+   */
   async #count(id: string, more: number): Promise<void> {
     this.#add(id, more);
     const path = this.#mark("uses", id);
@@ -264,7 +292,7 @@ export class CodeCache {
     else this.#users.delete(id);
   }
 
-  /** One after the other, so that nothing is given away twice. */
+  /** Reservations run one after the other, so that no room is given away twice. */
   #makeRoom(bytes: number): Promise<void> {
     const made = this.#turn.then(async () => {
       await this.#evictFor(bytes);
@@ -290,7 +318,7 @@ export class CodeCache {
     );
   }
 
-  /** The one unused for longest first. */
+  /** Returns the packages, the least recently used first. */
   async #packages(): Promise<{ id: string; bytes: number; usedMs: number }[]> {
     const found: { id: string; bytes: number; usedMs: number }[] = [];
     for (const id of await readdir(join(this.#base, "packages"))) {
@@ -300,14 +328,14 @@ export class CodeCache {
         const bytes = Number(await readFile(join(this.#place(id), "bytes"), "utf8"));
         found.push({ id, bytes, usedMs: mtimeMs });
       } catch (error) {
-        // Somebody else removed it meanwhile.
+        // Another process removed it meanwhile.
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
       }
     }
     return found.toSorted((one, other) => one.usedMs - other.usedMs);
   }
 
-  /** Returns whether it is not here any more. */
+  /** Removes a package that is not in use. Returns whether it is gone. */
   async #removeUnused(id: string): Promise<boolean> {
     const mark = this.#mark("evicting", id);
     await writeFile(mark, "");
@@ -327,7 +355,7 @@ export class CodeCache {
     await rm(await this.#takeAway(id), { recursive: true, force: true });
   }
 
-  /** From now on nobody finds it. Returns where it is, if it was there. */
+  /** Moves a package out of the cache atomically. Returns its new place. */
   async #takeAway(id: string): Promise<string> {
     this.#checked.delete(id);
     const away = join(this.#base, "incoming", `${this.#owner}-${randomUUID()}`);
@@ -335,7 +363,7 @@ export class CodeCache {
     return away;
   }
 
-  /** The mark of that kind that somebody who lives has left, if there is one. */
+  /** Returns a mark of that kind by a living process, if there is one. */
   async #markOf(kind: "uses" | "evicting", id: string, oldMs: number): Promise<string | undefined> {
     const folder = join(this.#base, kind);
     for (const name of await readdir(folder)) {
@@ -349,7 +377,7 @@ export class CodeCache {
     return join(this.#base, kind, `${id}.${this.#owner}`);
   }
 
-  /** Notes the time, for who asks what was unused for longest. */
+  /** Records the time of use, for evictions. */
   async #touch(id: string): Promise<void> {
     const now = new Date();
     await utimes(this.#list(id), now, now).catch(ifGone);
@@ -375,7 +403,7 @@ export class CodeCache {
   }
 }
 
-/** Enough of it for people. */
+/** Returns enough of an id for people. */
 export function shortCode(id: string): string {
   return id.slice(0, 12);
 }
@@ -385,9 +413,9 @@ export function isId(name: string): boolean {
 }
 
 /**
- * Whether the process has ended that left that, which is named `<owner>-…` or `<id>.<owner>`.
+ * Whether the process that left a file has ended; the file is named `<owner>-…` or `<id>.<owner>`.
  *
- * @param oldMs after which it has, if nobody here can tell
+ * @param oldMs the age, in ms, at which a file counts as left if this machine cannot tell
  */
 async function isOver(path: string, oldMs: number = markMs.old): Promise<boolean> {
   const owner = basename(path).split(".").at(-1) ?? "";
@@ -404,7 +432,7 @@ async function isOver(path: string, oldMs: number = markMs.old): Promise<boolean
   }
 }
 
-/** Infinity for one that somebody else removed meanwhile. */
+/** Returns Infinity for a file that another process removed meanwhile. */
 async function ageMs(path: string): Promise<number> {
   try {
     return Date.now() - (await stat(path)).mtimeMs;
@@ -413,14 +441,16 @@ async function ageMs(path: string): Promise<number> {
   }
 }
 
-/** Names the processes among which a number belongs to one: of this machine since its start, or of this container. */
+/**
+ * Names the range in which a process id is unique: this machine since its start, or this container.
+ */
 function whereNumbersHold(): string {
   const parts = [hostname()];
   try {
     parts.push(readlinkSync("/proc/self/ns/pid"));
     parts.push(readFileSync("/proc/sys/kernel/random/boot_id", "utf8"));
   } catch {
-    // Not Linux: there are no containers that share a directory with it.
+    // Other systems than Linux have no containers that share the directory.
   }
   return createHash("sha256").update(parts.join(" ")).digest("hex").slice(0, 8);
 }

@@ -1,8 +1,10 @@
 /**
- * The driver's side of code that goes to other machines: what is brought there for a setting, made once in a session.
+ * The driver's side of code for other machines: the package of a setting, made once in a session.
  *
- * Files are read once to know what they are together (a machine may have it already), and once more, compressed, when somebody needs them; from then on the package
- * lies among the session's files, for the next machine. Should they have changed between, it is made anew: as with threads, what is started later runs what is there then.
+ * Files are read once to compute their common id (a machine may already have the package), and once
+ * more, compressed, when a machine needs them. From then on the package is among the session's
+ * files, for the next machine. If the files change in between, the package is made anew: as with
+ * threads, later hosts run later code.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -26,8 +28,8 @@ export class CodePackages {
     new Map();
 
   /**
-   * @param moduleUrl what is to be in it, if that is known
-   * @param folder of the session, where the package is kept
+   * @param moduleUrl the module that must be in it, if that is known
+   * @param folder the session's folder, in which the package is kept
    */
   async for(
     { workingDir = true, excludes = [] }: RuntimeEnv,
@@ -40,9 +42,9 @@ export class CodePackages {
     const made = await known?.made.catch(() => undefined);
     if (made !== undefined && wanted.every((url) => made.has(url))) return made;
     const modules = [...new Set([...registeredModules(), ...wanted])].toSorted();
-    // It was looked for with the same modules: asking once more finds no more.
+    // The search used the same modules, so another one would find no more.
     if (made !== undefined && known?.modules.join("\n") === modules.join("\n")) return made;
-    // Somebody else noticed it first.
+    // Another caller noticed it first.
     if (this.#known.get(key) !== known)
       return this.for({ workingDir, excludes }, moduleUrl, folder);
     const request = { workingDir, excludes, modules, currentDirectory: process.cwd() };
@@ -51,7 +53,7 @@ export class CodePackages {
     return next;
   }
 
-  /** The next who needs it gets it made anew. */
+  /** Forgets a package, so that the next caller gets a new one. */
   async forget(code: CodePackage): Promise<void> {
     for (const [key, { made }] of this.#known) {
       if ((await made.catch(() => undefined)) === code) this.#known.delete(key);
@@ -60,7 +62,7 @@ export class CodePackages {
 }
 
 export class CodePackage {
-  /** Whether a host that gets it can import that module. */
+  /** Whether a host with the package can import that module. */
   readonly has: (moduleUrl: string) => boolean;
   readonly #collected: Collected;
   readonly #folder: string;
@@ -90,13 +92,18 @@ export class CodePackage {
     }
   }
 
-  /** Its name, for which the files are read at the first call. Rejects with CodeChangedError, or RaySystemError. */
+  /**
+   * Returns its id; the first call reads the files. Rejects with CodeChangedError, or
+   * RaySystemError.
+   */
   code(): Promise<ShippedCode> {
     this.#code ??= this.#readAll();
     return this.#code;
   }
 
-  /** The compressed package in portions. Rejects with CodeChangedError, or RaySystemError. */
+  /**
+   * Returns the compressed package in portions. Rejects with CodeChangedError, or RaySystemError.
+   */
   async portions(): Promise<Readable> {
     this.#archive ??= this.#compress().catch((error: unknown) => {
       this.#archive = undefined;
@@ -130,7 +137,7 @@ export class CodePackage {
             yield piece;
           }
         },
-        // The network is quicker than thorough compression.
+        // The network is faster than thorough compression.
         createGzip({ level: 1 }),
         createWriteStream(path, { mode: 0o600 }),
       );
@@ -149,7 +156,7 @@ export class CodePackage {
   }
 }
 
-/** The files are not any more what they were when their names were read. */
+/** The files have changed since their id was computed. */
 export class CodeChangedError extends RaySystemError {
   constructor(cause?: Error) {
     super("the code changed while it was packed", { cause });
@@ -167,7 +174,7 @@ function sizeText(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** By npm packages, or by what lies at the root. */
+/** Lists the largest parts, by npm packages or by entries of the root. */
 function largest(files: Collected["manifest"]["files"]): string {
   const sizes = new Map<string, number>();
   for (const [path, size] of files) {

@@ -1,4 +1,7 @@
-/** The code that one driver has on an agent's machine: what it sends, and what is kept for it while it is there. */
+/**
+ * One driver's code on an agent's machine: packages that it sends, and packages that are kept while
+ * it is connected.
+ */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,21 +11,21 @@ import { type CodeCache, isId, shortCode } from "./code-cache.ts";
 import { BadPackageError, bytesOf, checkPath } from "./manifest.ts";
 import type { Receiving } from "./receiving.ts";
 
-/** A host's part in it. */
+/** A host's part of the code. */
 export interface CodePlace {
   readonly roots: readonly CodeRoot[];
   readonly cwd: string;
-  /** What it must be able to read. */
+  /** Folders that the host must be able to read. */
   readonly folders: readonly string[];
 }
 
 export class DriverCode implements CodeControl {
   readonly #cache: CodeCache;
   readonly #tell: (line: string) => void;
-  /** Folders of packages that are kept for it. */
+  /** Folders of packages that are kept for the driver. */
   readonly #used: Map<string, string> = new Map();
   readonly #receiving: Map<string, Receiving> = new Map();
-  /** About to be among them. */
+  /** Ids of packages whose transfer is about to begin. */
   readonly #opening: Set<string> = new Set();
   #isOpen = true;
 
@@ -71,7 +74,7 @@ export class DriverCode implements CodeControl {
       this.#receiving.delete(id);
     }
     const folder = await this.#cache.use(id);
-    // Receiving it counted as a use of its own.
+    // The transfer counted as a use of its own.
     await this.#cache.release(id);
     if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} was removed`);
     await this.#note(id, folder);
@@ -79,12 +82,12 @@ export class DriverCode implements CodeControl {
 
   async dropCode(id: string): Promise<void> {
     const receiving = this.#receiving.get(id);
-    // The driver sends the next one meanwhile.
+    // The driver sends the next package meanwhile.
     this.#receiving.delete(id);
     await receiving?.abort("its driver gave up");
   }
 
-  /** @throws RaySystemError for code that the driver has not brought here */
+  /** @throws RaySystemError for code that the driver has not sent */
   placeOf({ id, rootUrl, directory, runtime }: ShippedCode): CodePlace {
     const folder = this.#used.get(id);
     if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} is not here`);
@@ -96,14 +99,14 @@ export class DriverCode implements CodeControl {
     });
     const cwd = join(folder, directory);
     return {
-      // The runtime's may lie in the driver's folder, and are the machine's own all the same.
+      // The runtime's packages may lie in the driver's folder; the machine's own replace them.
       roots: [...own, { driver: rootUrl, here }],
       cwd: existsSync(cwd) ? cwd : folder,
       folders: [folder, ...this.#cache.runtimeFolders],
     };
   }
 
-  /** What is on its way is given up, and nothing is kept for this driver any more. */
+  /** Aborts transfers, and releases the driver's packages. */
   async end(): Promise<void> {
     this.#isOpen = false;
     const receiving = [...this.#receiving.values()];
@@ -115,7 +118,7 @@ export class DriverCode implements CodeControl {
   }
 
   async #note(id: string, folder: string): Promise<void> {
-    // Two may have asked at the same time, and it may be over by now.
+    // Two requests may have come at once, and the driver may be gone by now.
     if (this.#isOpen && !this.#used.has(id)) this.#used.set(id, folder);
     else await this.#cache.release(id);
   }
@@ -131,7 +134,7 @@ function folderUrl(folder: string): string {
   return pathToFileURL(`${folder}/`).href;
 }
 
-/** Names of folders are made of it. */
+/** The id becomes a part of folder names. */
 function checkId(id: unknown): asserts id is string {
   if (typeof id !== "string" || !isId(id)) {
     throw new BadPackageError("its name is not a SHA-256");

@@ -1,29 +1,34 @@
 /**
- * What a package of code holds, and the strict check of it: an agent writes nothing that did not pass.
+ * The content of a code package, and its strict check: an agent writes no file of a package that
+ * fails it.
  *
- * Paths are relative, in forward slashes, and have no "." or ".." in them. A link leads to a file or folder of the same package by a way without links, so that
- * nothing that is read or written through one is outside. No entry lies below a file or a link.
+ * Paths are relative, in forward slashes, and contain no "." or "..". A link leads to a file or
+ * folder of the package by a path without links, so that no read or write through it leaves the
+ * package. No entry lies below a file or a link.
  */
 import { posix } from "node:path";
 import { RaySystemError } from "@rayling/core/cluster";
 
 export interface Manifest {
-  /** Path, bytes, and 1 for what may be executed. Sorted by path, as their contents follow. */
+  /**
+   * Path, bytes, and 1 for an executable. The entries are sorted by path, and their contents follow
+   * in that order.
+   */
   readonly files: readonly (readonly [path: string, size: number, executable: 0 | 1])[];
-  /** Path, and where it leads to from there. */
+  /** Path, and its target relative to that place. */
   readonly links: readonly (readonly [path: string, target: string])[];
 }
 
-/** A list of 150,000 files; typical are some hundreds. */
+/** The size of a list of 150,000 files, in bytes; some hundred files are typical. */
 export const maxManifestBytes: number = 16 * 1024 * 1024;
 
-/** What file systems take is more; what of it is looked at takes time and memory. */
+/** File systems accept more; checks of longer paths take time and memory. */
 const maxPathBytes = 1024;
 const maxNameBytes = 255;
 const maxDepth = 64;
 const maxFolders = 100_000;
 
-/** A package that is not as it must be. */
+/** A malformed package. */
 export class BadPackageError extends RaySystemError {
   constructor(message: string, options?: ErrorOptions) {
     super(`a package of code cannot be used: ${message}`, options);
@@ -34,7 +39,7 @@ export function bytesOf({ files }: Manifest): number {
   return files.reduce((sum, [, size]) => sum + size, 0);
 }
 
-/** @throws BadPackageError for anything that is not a manifest of at most `maxBytes` */
+/** @throws BadPackageError for anything but a manifest of at most `maxBytes` */
 export function checkManifest(value: unknown, maxBytes: number): Manifest {
   const { files, links, ...more } = (value ?? {}) as Readonly<Record<string, unknown>>;
   if (!Array.isArray(files) || !Array.isArray(links) || Object.keys(more).length > 0) {
@@ -115,7 +120,7 @@ function checkPlaces({ files, links }: Manifest): void {
   }
 }
 
-/** Those that a path lies in, without the root. */
+/** Returns the folders that contain a path, without the root. */
 export function foldersOf(path: string): string[] {
   const names = path.split("/").slice(0, -1);
   return names.map((_, index) => names.slice(0, index + 1).join("/"));

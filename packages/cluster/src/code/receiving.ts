@@ -1,4 +1,7 @@
-/** A package of code on its way in: taken in portions, checked and written as they come, so that an agent holds no more of it than a few portions. */
+/**
+ * A package of code in transfer: its portions are checked and written as they come, so that an
+ * agent holds only a few of them.
+ */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -10,16 +13,16 @@ import { manifestText, unpack } from "./stream.ts";
 
 export interface ReceivingParts {
   readonly id: string;
-  /** Where it is written; made here. */
+  /** The folder for the files; it is made here. */
   readonly folder: string;
   readonly maxBytes: number;
   readonly makeRoom: (bytes: number) => Promise<void>;
-  /** Puts it into its place, or removes what is there. */
+  /** Moves the package into its place, or removes its files. */
   readonly settle: (isComplete: boolean) => Promise<void>;
   readonly problem: (error: NodeJS.ErrnoException) => RaySystemError;
 }
 
-/** A sender that does not wait for answers is not listened to any longer. */
+/** A sender that does not wait for answers is cut off. */
 const maxWaitingBytes = 8 * 1024 * 1024;
 
 export class Receiving {
@@ -27,14 +30,14 @@ export class Receiving {
   readonly #done: Promise<Manifest>;
 
   constructor(parts: ReceivingParts) {
-    // It may be given up before anybody reads it, or after.
+    // The stream may be destroyed before anybody reads it, or after.
     this.#input.on("error", () => undefined);
     this.#done = receive(this.#input, parts);
-    // Whoever writes next hears of it.
+    // The next write reports the error.
     this.#done.catch(() => undefined);
   }
 
-  /** Resolves when more may come. Rejects with RaySystemError, and the package is given up. */
+  /** Resolves when more may come. Rejects with RaySystemError, and the package is dropped. */
   async write(portion: Uint8Array): Promise<void> {
     if (this.#input.writableLength > maxWaitingBytes) {
       void this.abort("more of it came than could be written");
@@ -48,18 +51,21 @@ export class Receiving {
     await Promise.race([drained, this.#done]);
   }
 
-  /** Resolves when it is in its place. Rejects with RaySystemError, and nothing is left of it. */
+  /**
+   * Resolves when the package is in its place. Rejects with RaySystemError, and nothing is left of
+   * it.
+   */
   end(): Promise<Manifest> {
     this.#input.end();
     return this.#done;
   }
 
-  /** Gives it up; resolves when nothing is left of it. */
+  /** Aborts the transfer; resolves when nothing is left of it. */
   async abort(why: string): Promise<void> {
     this.#input.destroy(new BadPackageError(why));
     await this.#done.then(
       () => undefined,
-      // That is what was wanted.
+      // A failure is the aim here.
       () => undefined,
     );
   }

@@ -1,6 +1,7 @@
 /**
- * rayling's own packages, which are never brought anywhere: code that was brought to a machine gets those of the agent there, the very modules that its host runs
- * on. Where they are at the driver is told along, because they have actors, too (a Queue is one), and these are known by the driver's URL.
+ * rayling's own packages, which are never sent: code on another machine gets the agent's, the very
+ * modules that its host runs on. The driver reports their places on its side, because they contain
+ * actors (such as Queue), which are known by the driver's URL.
  */
 import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +11,7 @@ export function isRuntimePackage(name: string): boolean {
   return name === "rayling" || name.startsWith("@rayling/");
 }
 
-/** The runtime's package that a module belongs to, if it does: its name and folder. */
+/** Returns the name and folder of the runtime's package that contains a module, if one does. */
 export function runtimePackageOf(
   file: string,
 ): { readonly name: string; readonly folder: string } | undefined {
@@ -21,7 +22,7 @@ export function runtimePackageOf(
   }
 }
 
-/** Those that this process can reach, from here and from the program that it runs, by name. */
+/** Returns the packages, by name, that this process can reach from here and from its program. */
 export function runtimePackagesHere(
   program: string | undefined = process.argv[1],
 ): ReadonlyMap<string, string> {
@@ -48,10 +49,10 @@ function nameIn(folder: string): string | undefined {
   try {
     const text = readFileSync(join(folder, "package.json"), "utf8");
     const { name, private: isPrivate } = JSON.parse(text) as Readonly<Record<string, unknown>>;
-    // What is never published is somebody's own, whatever its name.
+    // A private package belongs to the user, whatever its name.
     return isPrivate === true ? "" : String(name);
   } catch {
-    // Most folders have none.
+    // Most folders have no package.json.
     return undefined;
   }
 }
@@ -60,7 +61,7 @@ function namesIn(scope: string): string[] {
   try {
     return readdirSync(scope).map((name) => `@rayling/${name}`);
   } catch {
-    // Most folders have none.
+    // Most folders have no such scope.
     return [];
   }
 }
@@ -69,7 +70,7 @@ function resolved(path: string): string | undefined {
   try {
     return realpathSync(path);
   } catch {
-    // It is not there.
+    // The path does not exist.
     return undefined;
   }
 }

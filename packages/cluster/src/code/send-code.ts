@@ -1,17 +1,20 @@
-/** Brings code to one agent: each package once, all who need it wait for the same, and no more packages at the same time than an agent takes. */
+/**
+ * Sends code to one agent: each package once, for all hosts that need it, and no more packages at a
+ * time than an agent accepts.
+ */
 import type { Remote } from "comlink";
 import pLimit from "p-limit";
 import { RaySystemError, type DeathCause } from "@rayling/core/cluster";
 import { type CodeControl, maxCodeOnTheWay, type ShippedCode } from "../contract.ts";
 import type { CodePackage } from "./code-package.ts";
 
-/** Portions that are on their way at the same time. */
+/** The most unacknowledged portions. */
 const maxOnTheWay = 4;
 
 export class CodeSender {
   readonly #agent: Promise<Remote<CodeControl>>;
   readonly #lost: Promise<DeathCause>;
-  /** By the ids of packages. */
+  /** Transfers by package id. */
   readonly #brought: Map<string, Promise<void>> = new Map();
   readonly #limit = pLimit(maxCodeOnTheWay);
 
@@ -20,7 +23,10 @@ export class CodeSender {
     this.#lost = lost;
   }
 
-  /** Resolves when it is there. Rejects with why it cannot be; the next who needs it tries again. */
+  /**
+   * Resolves when the package is there. Rejects with the reason of a failure; the next call tries
+   * again.
+   */
   async bring(given: CodePackage): Promise<ShippedCode> {
     const code = await given.code();
     let brought = this.#brought.get(code.id);
@@ -41,14 +47,14 @@ export class CodeSender {
 
   async #send(agent: Remote<CodeControl>, given: CodePackage, id: string): Promise<void> {
     const portions = await given.portions();
-    // What was asked of an agent that is gone is never answered.
+    // Queries of a lost agent are never answered.
     void this.#lost.then(({ message }) => portions.destroy(new RaySystemError(message)));
     const onTheWay: Promise<void>[] = [];
     try {
       await agent.openCode(id);
       for await (const portion of portions) {
         const written = agent.writeCode(id, portion as Uint8Array);
-        // Whoever waits for the one before it hears first.
+        // The wait for the earlier portion reports the error first.
         written.catch(() => undefined);
         onTheWay.push(written);
         if (onTheWay.length >= maxOnTheWay) await onTheWay.shift();

@@ -1,8 +1,9 @@
 /**
- * A package of code as bytes: eight letters, the length of the list, the list as JSON, and the contents of its files one after the other. What it is known by is the SHA-256 of
- * that, so equal code has the same name everywhere; on its way it is gzip'ed, whose window is small.
+ * A package of code as bytes: eight letters, the length of the list, the list as JSON, and the
+ * contents of its files one after the other. Its id is the SHA-256 of these bytes, so equal code
+ * has one name everywhere. The transfer is gzip'ed, whose window is small.
  *
- * One reads and one writes it, both piece by piece: a package is never in memory as a whole.
+ * Reads and writes are incremental: a package is never in memory as a whole.
  */
 import { createHash, type Hash } from "node:crypto";
 import { mkdir, open, readFile, symlink, writeFile } from "node:fs/promises";
@@ -19,7 +20,7 @@ import {
 const magic: Buffer = Buffer.from("RAYCODE1");
 const headerBytes = magic.length + 4;
 const pieceBytes = 256 * 1024;
-/** Small files that are read or written at the same time: most of the time goes into opening them. */
+/** Small files that are read or written at once: opening them takes most of the time. */
 const filesAtOnce = 16;
 
 export function manifestText(manifest: Manifest): Buffer {
@@ -27,10 +28,10 @@ export function manifestText(manifest: Manifest): Buffer {
 }
 
 /**
- * The bytes of a package whose files are in folders of one's own.
+ * Yields the bytes of a package whose files lie in local folders.
  *
- * @param pathOf where a file of the package lies
- * @throws BadPackageError when a file does not have the size that the list says
+ * @param pathOf returns the place of a file of the package
+ * @throws BadPackageError when the size of a file differs from the list
  */
 export async function* packageBytes(
   manifest: Manifest,
@@ -49,7 +50,7 @@ export async function* packageBytes(
       const [small, bytes] = manifest.files[next] as Manifest["files"][number];
       if (bytes > pieceBytes) continue;
       ahead[next] = readFile(pathOf(small));
-      // Whoever comes to it hears of it.
+      // The read that reaches it reports the error.
       ahead[next]?.catch(() => undefined);
     }
     let read = 0;
@@ -78,7 +79,11 @@ async function* piecesOf(path: string): AsyncGenerator<Buffer, void> {
   }
 }
 
-/** The name of a package whose files lie in `folder`. @throws as {@link packageBytes} */
+/**
+ * Returns the id of a package whose files lie in `folder`.
+ *
+ * @throws BadPackageError when the size of a file differs from the list
+ */
 export async function idOfFolder(manifest: Manifest, folder: string): Promise<string> {
   const hash = createHash("sha256");
   for await (const piece of packageBytes(manifest, (path) => join(folder, path))) {
@@ -88,19 +93,19 @@ export async function idOfFolder(manifest: Manifest, folder: string): Promise<st
 }
 
 export interface UnpackOptions {
-  /** A new folder that is empty. */
+  /** A new, empty folder. */
   readonly folder: string;
-  /** What the package is known by. */
+  /** The id of the package. */
   readonly id: string;
   readonly maxBytes: number;
-  /** Asked before the first file is written. */
+  /** Called before the first file is written. */
   readonly makeRoom: (bytes: number) => Promise<void>;
 }
 
 /**
- * Writes a package to a folder. What is there when it rejects is of no use.
+ * Writes a package to a folder. Files in it after a failure are of no use.
  *
- * @throws BadPackageError, also when the bytes are not those that `id` says
+ * @throws BadPackageError, also when the bytes do not match `id`
  */
 export async function unpack(
   source: AsyncIterable<Buffer>,
@@ -142,7 +147,7 @@ export async function unpack(
     }
     await Promise.all(writing);
   } finally {
-    // Nothing is written any more when this is over.
+    // No write is under way after this.
     await Promise.allSettled(writing);
   }
   if ((await pieces.upTo(1)) !== undefined) throw new BadPackageError("it does not end");
@@ -156,7 +161,10 @@ export async function unpack(
   return manifest;
 }
 
-/** Only its user may read it, and nobody may write to it. "wx": a file system that takes two names for one must not overwrite. */
+/**
+ * Only the user may read the file, and nobody may write it. "wx" refuses to overwrite on a file
+ * system that takes two names for one.
+ */
 async function writeBig(path: string, mode: number, size: number, from: Pieces): Promise<void> {
   const file = await open(path, "wx", mode);
   try {
@@ -179,7 +187,7 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-/** Bytes as they come, taken in other portions. */
+/** A stream of bytes, read in portions of another size. */
 class Pieces {
   readonly #source: AsyncIterator<Buffer>;
   readonly #hash: Hash;
@@ -190,7 +198,7 @@ class Pieces {
     this.#hash = hash;
   }
 
-  /** At least one byte and at most `count`; undefined at the end. */
+  /** Returns at least one byte and at most `count`; undefined at the end. */
   async upTo(count: number): Promise<Buffer | undefined> {
     while (this.#rest.length === 0) {
       const next = await this.#source.next();

@@ -1,7 +1,12 @@
-/** For which machine a file of native code is made, told by its first bytes (ELF, Mach-O, PE). */
+/**
+ * Finds the machine that a file of native code is made for, by its first bytes (ELF, Mach-O, PE).
+ */
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** As `process.platform` and `process.arch`: "linux-x64". Undefined: not known, so nothing is held against it. */
+/**
+ * Returns `process.platform` and `process.arch`, such as "linux-x64". Undefined is unknown, and
+ * such a file is accepted.
+ */
 export function targetOf(path: string): string | undefined {
   const bytes = Buffer.alloc(1024);
   const file = openSync(path, "r");

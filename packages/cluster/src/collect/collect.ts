@@ -1,11 +1,15 @@
 /**
- * What the code of a `runtimeEnv.workingDir` is: files and links, as a list, with what must be known of it before it is sent.
+ * The code of a `runtimeEnv.workingDir`: a list of files and links, with the facts that precede
+ * their transfer.
  *
- * Files go as files, under the paths that they have to each other, and are run as they are at the driver: Node strips their types, finds their imports and packages and
- * reads what lies beside them, and a stack names the lines that the user wrote. A bundle would be smaller, and would be another program: other modules (a
- * class is known by its module and place in it), other `import.meta.url`, lines that only a source map leads back, no packages that read files of their own.
+ * Files go as files, with their paths relative to each other, and run as at the driver: Node strips
+ * their types, finds their imports and packages and reads the files beside them, and a stack names
+ * the user's lines. A bundle would be smaller, but another program: other modules (a class is known
+ * by its module and its place there), another `import.meta.url`, lines that need a source map, no
+ * packages that read files of their own.
  *
- * Looking through folders takes as long as the disk wants: it is done in a thread of its own (collect/thread.ts), so that the driver goes on.
+ * A search through folders takes as long as the disk needs, so a thread of its own does it
+ * (collect/thread.ts) and the driver goes on.
  */
 import { realpathSync } from "node:fs";
 import { join, relative, sep } from "node:path";
@@ -20,28 +24,31 @@ import { addModules } from "./module-graph.ts";
 import { NpmPackages } from "./npm-packages.ts";
 
 export interface CollectRequest {
-  /** A folder, or true for what the modules reach alone. */
+  /** A folder, or true for only the files that the modules reach. */
   readonly workingDir: string | true;
   readonly excludes: readonly string[];
-  /** URLs of the modules that hosts are to import. */
+  /** URLs of the modules that hosts will import. */
   readonly modules: readonly string[];
   /** The current directory of the driver. */
   readonly currentDirectory: string;
 }
 
 export interface Collected {
-  /** The folder that the paths of the list are seen from. */
+  /** The folder that the paths of the list are relative to. */
   readonly root: string;
   readonly rootUrl: string;
   readonly manifest: Manifest;
-  /** Where hosts are to be, seen from the root; "" is the root. */
+  /** The working directory of hosts, relative to the root; "" is the root. */
   readonly directory: string;
-  /** rayling's own packages that have modules among those that hosts import: their names and where they are here. */
+  /** rayling's own packages with modules that hosts import: their names and their folders here. */
   readonly runtime: Readonly<Record<string, string>>;
   readonly addons: readonly Addon[];
 }
 
-/** An npm package with native code: the machines that it has files for, by the names of `process.platform` and `process.arch`. */
+/**
+ * An npm package with native code: the machines that it has files for, by the names of
+ * `process.platform` and `process.arch`.
+ */
 export interface Addon {
   readonly name: string;
   readonly targets: readonly string[];
@@ -82,7 +89,7 @@ export async function collect({
   };
 }
 
-/** Seen from there; "" for what is not in it. */
+/** Returns the relative path; "" for a folder outside of the root. */
 function inside(root: string, folder: string): string {
   const path = relative(root, folder).split(sep).join("/");
   return path === ".." || path.startsWith("../") ? "" : path;
@@ -96,7 +103,10 @@ function realFolder(path: string): string {
   }
 }
 
-/** Modules are known by their real paths. One that was removed meanwhile is missed by who needs it. */
+/**
+ * Returns the real path, by which modules are known. A module that was removed meanwhile is
+ * reported by its importer.
+ */
 function fileOf(url: string): string | undefined {
   try {
     return realpathSync(fileURLToPath(url));
@@ -114,7 +124,7 @@ function runtimeOf(files: readonly string[]): Record<string, string> {
   return found;
 }
 
-/** Tells whether a host that gets the code can import a module. */
+/** Returns whether a host with the code can import a module. */
 export function modulesIn({ root, runtime, manifest }: Collected): (moduleUrl: string) => boolean {
   const files = new Set(manifest.files.map(([path]) => join(root, path)));
   const own = Object.values(runtime);

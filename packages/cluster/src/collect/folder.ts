@@ -1,4 +1,7 @@
-/** All files of a folder but those that nobody wants elsewhere: `.git`, `node_modules` at any depth, and what `.gitignore` files name. */
+/**
+ * All files of a folder except those that no other machine needs: `.git`, `node_modules` at any
+ * depth, and the files that `.gitignore` files name.
+ */
 import { type Dirent, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import ignore, { type Ignore } from "ignore";
@@ -7,13 +10,13 @@ import { type Excludes, type Listing, realPathOf } from "./listing.ts";
 
 const never: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
-/** @param patterns in the language of .gitignore, seen from `folder` */
+/** @param patterns in the language of .gitignore, relative to `folder` */
 export function excludesIn(folder: string, patterns: readonly string[]): Excludes {
   if (patterns.length === 0) return () => false;
   return matcher(folder, ignore().add([...patterns]));
 }
 
-/** Outside of the folder nothing matches. */
+/** Matches nothing outside of the folder. */
 function matcher(folder: string, rules: Ignore): Excludes {
   return (path, isFolder = false) => {
     const inside = relative(folder, path).split(sep).join("/");
@@ -24,7 +27,7 @@ function matcher(folder: string, rules: Ignore): Excludes {
 
 /**
  * @param folder its real path
- * @param excludes what need not be looked into
+ * @param excludes folders and files to skip
  * @throws RaySystemError for a link that leaves the folder
  */
 export function addFolder(folder: string, listing: Listing, excludes: Excludes): void {

@@ -1,6 +1,7 @@
 /**
- * The files of a package while they are gathered, by their real paths on the driver's disk, and the package that comes of it: its root is the deepest folder that
- * all of them are in, so each keeps its place beside the others and every import finds what it found here.
+ * The files of a package while they are collected, by their real paths on the driver's disk, and
+ * the resulting package. Its root is the deepest folder that contains all of them, so each keeps
+ * its relative place and every import finds what it found here.
  */
 import { realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -8,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import { RaySystemError } from "@rayling/core/cluster";
 import { foldersOf, type Manifest } from "../code/manifest.ts";
 
-/** Says which paths stay at home. */
+/** Says which paths are left out. */
 export type Excludes = (path: string, isFolder?: boolean) => boolean;
 
 export class Listing {
@@ -29,12 +30,12 @@ export class Listing {
     return this.#files.has(path);
   }
 
-  /** Notes that what is at `path` really is at `real`. */
+  /** Records that `path` links to `real`. */
   addLink(path: string, real: string): void {
     if (path !== real && !this.#excludes(path)) this.#links.set(path, real);
   }
 
-  /** @throws RaySystemError when a file is gone again, or there is none */
+  /** @throws RaySystemError when a file has disappeared, or there is none */
   finish(): Listed {
     const paths = [...this.#files].toSorted();
     if (paths.length === 0) throw new RaySystemError("there is no file in it");
@@ -46,7 +47,7 @@ export class Listing {
       return [inside(path), stat.size, (stat.mode & 0o100) === 0 ? 0 : 1];
     });
     const places = new Set(files.flatMap(([path]) => [path, ...foldersOf(path)]));
-    // What a link leads to may stay at home, and the link with it.
+    // A link stays behind with its target.
     const links = [...this.#links]
       .filter(([, real]) => places.has(inside(real)))
       .map(([path, real]): Manifest["links"][number] => [
@@ -59,7 +60,7 @@ export class Listing {
 }
 
 export interface Listed {
-  /** The folder that all paths are seen from. */
+  /** The folder that all paths are relative to. */
   readonly root: string;
   readonly manifest: Manifest;
 }
@@ -85,22 +86,22 @@ export function folderUrl(folder: string): string {
   return pathToFileURL(withEnd(folder)).href;
 }
 
-/** Undefined when there is nothing. */
+/** Returns undefined when the path does not exist. */
 export function realPathOf(path: string): string | undefined {
   try {
     return realpathSync(path);
   } catch {
-    // It is not there, or is a link that leads nowhere: for who asks, that is the same.
+    // A missing path and a dangling link are equal to the caller.
     return undefined;
   }
 }
 
-/** Whether the path is that of an installed package, in which Node strips no types. */
+/** Whether the path belongs to an installed package, in which Node strips no types. */
 export function isInstalled(path: string): boolean {
   return path.includes(`${sep}node_modules${sep}`);
 }
 
-/** The nearest folder from that of the file upwards that has a package.json. */
+/** Returns the nearest folder at or above the file's that has a package.json. */
 export function packageFolderOf(file: string): string | undefined {
   for (let at = dirname(file); ; at = dirname(at)) {
     const isFile = statSync(join(at, "package.json"), { throwIfNoEntry: false })?.isFile();

@@ -1,8 +1,10 @@
 /**
- * The user's own modules that some modules reach, read without running them, by esbuild, which knows TypeScript and both kinds of modules.
+ * Finds the user's own modules that some modules reach, without running them, through esbuild,
+ * which knows TypeScript and both kinds of modules.
  *
- * esbuild only finds the imports. Where one leads is decided as Node does it, so that nothing is found here that the module would not find when it runs;
- * what cannot be found is left to the machine that runs it, which says so in Node's own words. npm packages are not read: they go as a whole.
+ * esbuild only finds the imports. Resolution follows Node, so nothing is found here that a running
+ * module would not find. The machine that runs the code reports unresolved imports in Node's own
+ * words. npm packages are not read: they go as a whole.
  */
 import { readFileSync, statSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
@@ -24,7 +26,7 @@ const loaders: Readonly<Record<string, Loader>> = {
   ".jsx": "jsx",
 };
 
-/** Adds to the listing, and to the packages, what the modules of these files reach, and them. */
+/** Adds these files, and the modules and packages that they reach. */
 export async function addModules(
   files: readonly string[],
   listing: Listing,
@@ -44,20 +46,21 @@ export async function addModules(
       format: "esm",
       target: "esnext",
       logLevel: "silent",
-      // Node keeps imports that nobody uses, and knows no tsconfig.json.
+      // Node keeps unused imports, and ignores tsconfig.json.
       tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
       conditions: [...conditions(), "node-addons", "module-sync"],
       plugins: [graph.plugin],
     });
   } catch (error) {
-    // It found what is to be found: what it cannot read or link, Node cannot run, and says it better.
+    // The search is complete: Node cannot run files that esbuild cannot read or link, and reports
+    // them better.
     if (!("errors" in (error as object))) throw error;
   } finally {
     await stop();
   }
 }
 
-/** A mark on questions of our own, which esbuild answers. */
+/** Marks this plugin's own queries, which esbuild answers. */
 const ours = Symbol("ours");
 
 class Graph {
@@ -80,7 +83,7 @@ class Graph {
     };
   }
 
-  /** Notes a file; true if it is to be read for what it imports. */
+  /** Adds a file. Returns whether its imports must be read. */
   takes(file: string): boolean {
     if (runtimePackageOf(file) !== undefined) return false;
     if (isInstalled(file)) {
@@ -112,7 +115,8 @@ class Graph {
           this.#packages.add(name, folder, true);
           return external;
         }
-        // A package of the user's own, which node_modules links to: part of the code, not whole.
+        // A package of the user's own, which node_modules links to, is part of the code but not
+        // whole.
         if (folder !== undefined) this.#listing.addFile(join(folder, "package.json"));
       }
       const answer = await build.resolve(path, { importer, kind, resolveDir, pluginData: ours });
@@ -122,13 +126,18 @@ class Graph {
     return found !== undefined && this.takes(found) ? { path: found } : external;
   }
 
-  /** A name of `imports` in package.json led into an npm package, whose own name then finds it from there. */
+  /**
+   * Links an npm package that a name of `imports` in package.json leads to; its own name then finds
+   * it from there.
+   */
   #linkTo(file: string, importer: string): void {
     const name = /.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)?.[1];
     if (name !== undefined) this.#packages.find(name.replace("\\", "/"), dirname(importer));
   }
 
-  /** Files that a module names by URL are part of it; those that are modules are read, too. */
+  /**
+   * Loads a module, and takes the files that it names by URL; those that are modules are read, too.
+   */
   #load(path: string): OnLoadResult {
     let contents = readFileSync(path, "utf8");
     for (const [, , name = ""] of contents.matchAll(urlOfFile)) {
@@ -153,12 +162,12 @@ function required(path: string, importer: string): string | undefined {
   try {
     return createRequire(importer).resolve(path);
   } catch {
-    // It would throw there, too.
+    // It would throw at run time, too.
     return undefined;
   }
 }
 
-/** What this process was told to look for in `exports` of packages. */
+/** Returns the conditions for `exports` of packages that this process was started with. */
 function conditions(): string[] {
   const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(/\s+/)];
   return flags.flatMap((flag, index) => {

@@ -1,22 +1,24 @@
 /**
- * The npm packages that code needs: each as a whole, because what it reads of its own folder cannot be known, with the packages that it depends on by its
- * package.json, found as Node finds them. Links of node_modules (pnpm, workspaces, `npm link`) stay links, so nothing comes twice.
+ * The npm packages that code needs. Each goes as a whole, because nobody knows which of its files
+ * it reads, with the packages that its package.json depends on, found as Node finds them. Links of
+ * node_modules (pnpm, workspaces, `npm link`) stay links, so no file goes twice.
  *
- * rayling's own packages are left out: the machine that gets the code has them, and a host must have them once.
+ * rayling's own packages are left out: the machine that gets the code has them, and a host must
+ * load them only once.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isRuntimePackage } from "../code/runtime-packages.ts";
 import { type Listing, realPathOf } from "./listing.ts";
 
-/** An npm package that is part of what is gathered. */
+/** An npm package that is part of the code. */
 export interface InstalledPackage {
   readonly name: string;
   /** Its real path. */
   readonly folder: string;
-  /** Files of native code in it. */
+  /** Its files of native code. */
   readonly addons: readonly string[];
-  /** Something needs it for more than an `optionalDependencies` of somebody. */
+  /** Whether it is needed beyond an `optionalDependencies` entry. */
   isRequired: boolean;
 }
 
@@ -28,7 +30,7 @@ interface PackageJson {
 
 export class NpmPackages {
   readonly #listing: Listing;
-  /** By their folders. */
+  /** Packages by their folders. */
   readonly #known: Map<string, InstalledPackage> = new Map();
 
   constructor(listing: Listing) {
@@ -39,7 +41,10 @@ export class NpmPackages {
     return [...this.#known.values()];
   }
 
-  /** Where the package is that an import from a file in `from` finds, with the link to it noted; undefined if there is none. */
+  /**
+   * Returns the package that an import from a file in `from` finds, and records the link to it;
+   * undefined if there is none.
+   */
   find(name: string, from: string): string | undefined {
     for (let at = from; ; at = dirname(at)) {
       const place = join(at, "node_modules", name);
@@ -65,7 +70,7 @@ export class NpmPackages {
     this.addDependencies(folder, isRequired);
   }
 
-  /** Those that the package.json of a folder lists, as far as they are installed. */
+  /** Adds the installed packages that the package.json of a folder lists. */
   addDependencies(folder: string, isRequired = true): void {
     const { dependencies, optionalDependencies, peerDependencies } = packageJsonIn(folder);
     const optional = { ...peerDependencies, ...optionalDependencies };
@@ -82,12 +87,16 @@ function packageJsonIn(folder: string): PackageJson {
   try {
     return (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) ?? {}) as PackageJson;
   } catch {
-    // A package that has none, or one that is broken, lists nothing; whoever imports it hears of it.
+    // A package without a package.json, or with a broken one, lists nothing; its importer reports
+    // that.
     return {};
   }
 }
 
-/** All but other packages in it. Links in packages lead to their own files, if anywhere: they come as the files. */
+/**
+ * Returns the files of a package without nested packages. Links inside it lead to its own files,
+ * and come as files.
+ */
 function filesOf(folder: string): string[] {
   const found: string[] = [];
   const visit = (at: string): void => {

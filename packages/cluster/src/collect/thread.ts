@@ -1,11 +1,13 @@
-/** Starts the thread that looks through the disk for the driver: one question, one answer, and it ends. */
+/**
+ * Starts the thread that searches the disk for the driver; it answers one request and ends.
+ */
 import { Worker } from "node:worker_threads";
 import { RaySystemError } from "@rayling/core/cluster";
 import type { Collected, CollectRequest } from "./collect.ts";
 
 export type CollectAnswer = { readonly collected: Collected } | { readonly problem: string };
 
-/** Named, so that bundlers look for no files of that pattern. */
+/** The name keeps bundlers from searching for files of that pattern. */
 const here: string = import.meta.url;
 const entry: URL = new URL(`./thread-main${here.slice(-3)}`, here);
 
