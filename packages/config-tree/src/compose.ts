@@ -1,7 +1,10 @@
 /**
- * A configuration of several files, as Hydra puts it together: a file lists under `defaults` what it stands on, each over those before, and itself where `_self_` stands, or at the end. An entry
- * names a file (`base`, `db/pg`), or a file of a group (`db: pg`), with the place where its keys go (`db@source: pg`); overrides of a command line may choose another (`db=my`), add (`+db=my`) and
- * take away (`~db`).
+ * A configuration of several files, composed as Hydra does. Under `defaults` a file lists its
+ * bases. Each one overrides those before it, and the file itself stands at `_self_`, or at the end.
+ *
+ * An entry names a file (`base`, `db/pg`), or a file of a group (`db: pg`), with the place for its
+ * keys (`db@source: pg`). Overrides of a command line may choose another one (`db=my`), add one
+ * (`+db=my`) and remove one (`~db`).
  */
 
 import { existsSync } from "node:fs";
@@ -20,9 +23,9 @@ import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "./
 
 export interface ComposedConfig {
   readonly tree: ConfigTree;
-  /** Those that change values, and choose no file. */
+  /** Overrides that change values and choose no file. */
   readonly overrides: readonly string[];
-  /** The files, each over those before, with their keys where they go. */
+  /** The files in order, each over those before, with their keys in place. */
   readonly files: readonly ComposedFile[];
 }
 
@@ -32,7 +35,7 @@ export interface ComposedFile {
 }
 
 /**
- * @param name of a file; one with a "/" that is none of the search is a path
+ * @param name of a file; a name with a "/" that the search does not find is a path
  *
  * Throws ConfigError.
  */
@@ -53,7 +56,7 @@ export function composeConfig(
   return { tree, overrides: composer.values, files: composer.files };
 }
 
-/** `hydra.searchpath` of the first file: folders that are there. */
+/** Adds the existing folders of `hydra.searchpath` in the first file. */
 function withSearchPath(path: string, search: ConfigSearch): ConfigSearch {
   const { hydra } = readConfigFile(path).tree;
   const listed = isTree(hydra) && Array.isArray(hydra["searchpath"]) ? hydra["searchpath"] : [];
@@ -66,11 +69,11 @@ function withSearchPath(path: string, search: ConfigSearch): ConfigSearch {
 
 /** An entry of `defaults`. */
 interface Entry {
-  /** With slashes, from the folder that is searched; undefined for a file by its own name. */
+  /** The group with slashes, relative to a search folder; undefined for a file by its own name. */
   readonly group: string | undefined;
-  /** Of a file, or of several of the group; none: nothing. */
+  /** The names of the file, or of several files of the group; an empty list chooses nothing. */
   readonly names: readonly string[];
-  /** As it is written behind "@". */
+  /** The text behind "@". */
   readonly place: string | undefined;
   readonly isOverride: boolean;
   readonly isOptional: boolean;
@@ -80,13 +83,13 @@ class Composer {
   readonly values: readonly string[];
   readonly files: ComposedFile[] = [];
   readonly #search: ConfigSearch;
-  /** What the command line chooses, by group and place; undefined: none. */
+  /** Choices of the command line, by group and place; undefined chooses nothing. */
   readonly #chosen: Map<string, Override> = new Map();
   readonly #added: Override[] = [];
   readonly #used: Set<string> = new Set();
-  /** Choices of files, by group and place; those that are read first come first, and win. */
+  /** Choices of files, by group and place; those that are read first win. */
   readonly #overriding: Map<string, readonly string[]> = new Map();
-  /** By group, for ${group} in an entry. */
+  /** Choices by group, for ${group} in an entry. */
   readonly #choices: Map<string, string> = new Map();
 
   constructor(search: ConfigSearch, overrides: readonly string[]) {
@@ -115,8 +118,8 @@ class Composer {
   }
 
   /**
-   * @param group of the file, with slashes
-   * @param place where its keys go, with dots
+   * @param group the group of the file, with slashes
+   * @param place the place for its keys, with dots
    */
   file(path: string, group: string, place: string, open: readonly string[]): ConfigTree {
     if (open.includes(path)) {
@@ -213,7 +216,7 @@ class Composer {
     return this.#named(entry, names, group, parent, open);
   }
 
-  /** What was chosen in place of what is written. */
+  /** Returns the names that were chosen instead of the written ones. */
   #namesOf(key: string, written: readonly string[]): readonly string[] {
     const override = this.#chosen.get(key);
     const names = (this.#overriding.get(key) ?? written).map((name) => this.#filled(name));
@@ -251,7 +254,10 @@ class Composer {
     }, {});
   }
 
-  /** What the entry says, else what the file says, else its group, from where the group of the file that names it is. */
+  /**
+   * Returns the place of an entry: its own, else the file's, else its group, relative to the group
+   * of the file that names it.
+   */
   #placeOf(path: string, entry: Entry, group: string, parent: string): string {
     if (entry.place !== undefined) return absolute(entry.place, parent);
     const said = readConfigFile(path).package;
@@ -279,7 +285,7 @@ class Composer {
     return this.#named(entry, entry.names, "", "", open);
   }
 
-  /** `${engine}_actor`: by what was chosen of a group. */
+  /** Fills in chosen names: `${engine}_actor`. */
   #filled(name: string): string {
     return name.replaceAll(/\$\{([^}]+)\}/g, (_match, group: string) => {
       const chosen = this.#chosenOf(group.trim());
@@ -307,13 +313,19 @@ function namesIn(value: ConfigValue, key: string): readonly string[] {
   });
 }
 
-/** From the group of the file that names it: `db`, `../db`; `/db` from the folder that is searched. */
+/**
+ * Resolves a group relative to the group of the file that names it: `db`, `../db`; `/db` is
+ * relative to a search folder.
+ */
 function inGroup(name: string, group: string): string {
   if (name.startsWith("/")) return name.slice(1);
   return join("/", group, name).slice(1);
 }
 
-/** `_here_` and names from where the file goes that names it, `_global_` from the root. */
+/**
+ * Resolves `_here_` and names relative to the place of the file that names them; `_global_` is the
+ * root.
+ */
 function absolute(place: string, parent: string): string {
   if (place === "_global_") return "";
   if (place.startsWith("_global_.")) return place.slice("_global_.".length);
@@ -328,7 +340,7 @@ function placed(tree: ConfigTree, place: string): ConfigTree {
   return place === "" ? tree : withValue({}, place.split("."), tree);
 }
 
-/** Settings of the program that Hydra starts. */
+/** Drops the settings of the program that Hydra starts. */
 function withoutHydra({ hydra: _hydra, ...tree }: ConfigTree): ConfigTree {
   return tree;
 }

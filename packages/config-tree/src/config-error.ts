@@ -1,14 +1,16 @@
-/** A configuration that cannot be used: what is wrong with which key. Code "CONFIG". */
+/**
+ * A configuration that cannot be used: it names the key and the problem. Code "CONFIG".
+ */
 export class ConfigError extends Error {
   override readonly name: string = "ConfigError";
   readonly code: string = "CONFIG";
-  /** With dots: `reward.reward_manager.name`; a file where the whole of it is wrong. */
+  /** The key with dots, `reward.reward_manager.name`; a file name if the whole file is wrong. */
   readonly key: string;
-  /** What is wrong with it, without key and suggestion. */
+  /** The problem, without key and suggestion. */
   readonly problem: string;
-  /** What stands there, if anything does. */
+  /** The value of the key, if it has one. */
   readonly value: unknown;
-  /** One that there is, and that is written much alike. */
+  /** The known key that is spelled most alike. */
   readonly nearest: string | undefined;
 
   constructor(key: string, problem: string, value?: unknown, nearest?: string) {

@@ -1,4 +1,6 @@
-/** YAML files of configurations, and the folders that they are looked for in. */
+/**
+ * YAML files of configurations, and the folders in which they are found.
+ */
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -8,15 +10,15 @@ import { nearestOf } from "./nearest.ts";
 import { type ConfigTree, isTree } from "./tree.ts";
 
 export interface ConfigSearch {
-  /** Looked through one after the other. */
+  /** Folders, searched in order. */
   readonly folders: readonly string[];
-  /** Names that stand for others, where there is no file of that name. */
+  /** Names that stand for others, if no file has the name. */
   readonly aliases?: Readonly<Record<string, string>> | undefined;
-  /** Groups whose files are nothing here: they may be chosen among without being there. */
+  /** Groups whose files have no meaning here: they may be chosen without existing. */
   readonly ignoredGroups?: ReadonlySet<string> | undefined;
 }
 
-/** One file: its keys, and where they go if it says so itself (`# @package a.b` in its head). */
+/** One file: its keys, and their place if the file names one (`# @package a.b` in its head). */
 export interface ConfigFile {
   readonly path: string;
   readonly tree: ConfigTree;
@@ -24,7 +26,8 @@ export interface ConfigFile {
 }
 
 /**
- * @param name with .yaml or without, `group/name` in a folder of that name; undefined is returned for one that there is not
+ * @param name with or without .yaml; `group/name` is a file in a folder
+ * @returns the path, or undefined when the file does not exist
  */
 export function findConfig(
   name: string,
@@ -59,7 +62,7 @@ export function noSuchConfig(name: string, { folders }: ConfigSearch): never {
   );
 }
 
-/** Whether a folder of files is there that can be chosen among. */
+/** Whether a folder of that name contains files to choose from. */
 export function isGroup(name: string, { folders }: ConfigSearch): boolean {
   return folders.some((folder) => {
     const path = join(resolve(folder), name);
@@ -67,7 +70,7 @@ export function isGroup(name: string, { folders }: ConfigSearch): boolean {
   });
 }
 
-/** The files of a folder, without .yaml. Throws ConfigError. */
+/** Returns the names of a folder's files, without .yaml. Throws ConfigError. */
 export function configNames(folder: string): readonly string[] {
   try {
     return readdirSync(folder)
@@ -86,7 +89,10 @@ export function readConfigFile(path: string): ConfigFile {
   return { path, tree: treeOf(path, text), package: place };
 }
 
-/** One file as YAML reads it; ??? is null, which is not set. Throws ConfigError, also for one that contains itself. */
+/**
+ * Reads one file as YAML; ??? becomes null, which counts as unset. Throws ConfigError, also for a
+ * value that contains itself.
+ */
 export function readYamlFile(path: string): ConfigTree {
   return treeOf(path, textOf(path));
 }
@@ -115,7 +121,7 @@ function treeOf(path: string, text: string): ConfigTree {
   return plain(tree, path, [], []) as ConfigTree;
 }
 
-/** A copy that shares nothing. An anchor may stand inside of what it names. */
+/** Copies a value without shared parts. An anchor may stand inside its own value. */
 function plain(
   value: unknown,
   file: string,

@@ -1,21 +1,22 @@
 /**
- * Hydra's grammar of overrides: what `key=value` on a command line says. Tokens and rules are those of Hydra 1.3, so that a command line means here what it means there:
- * `1_024` is a number and `0125` a text, `\,` a comma, `'it\'s'` a text, `{a:1}` keys and `[1,2]` a list, `int('3')` a number.
+ * Hydra's grammar of overrides, `key=value` on a command line. Tokens and rules are those of Hydra
+ * 1.3, so that a command line has the same meaning in both: `1_024` is a number and `0125` a text,
+ * `\,` a comma, `'it\'s'` a text, `{a:1}` keys and `[1,2]` a list, `int('3')` a number.
  */
 
 import { ConfigError } from "./config-error.ts";
 import type { ConfigValue } from "./tree.ts";
 
 export interface Override {
-  /** What it does: "" changes what is there, "+" adds, "++" does either, "~" takes away. */
+  /** The operation: "" changes an existing key, "+" adds one, "++" does either, "~" removes one. */
   readonly sign: "" | "+" | "++" | "~";
-  /** With dots, or a group with slashes: `a.b`, `db`, `db/engine`. */
+  /** The key with dots, or a group with slashes: `a.b`, `db`, `db/engine`. */
   readonly key: string;
-  /** Where a group's keys go: `group@package=name`. */
+  /** The place for a group's keys: `group@package=name`. */
   readonly package: string | undefined;
-  /** Undefined where none is given: `~a.b`. */
+  /** Undefined without a value: `~a.b`. */
   readonly value: ConfigValue | undefined;
-  /** As it was written. */
+  /** The override as it was written. */
   readonly text: string;
 }
 
@@ -51,7 +52,7 @@ const unsigned = String.raw`(?:0|[1-9](?:_?[0-9])*)`;
 const point = String.raw`(?:${unsigned}?\.[0-9](?:_?[0-9])*|${unsigned}\.)`;
 const exponent = String.raw`(?:(?:${point}|${unsigned})[eE][+-]?[0-9](?:_?[0-9])*)`;
 
-/** The longest match counts; of two that are as long, the first. */
+/** The longest match wins; among equal ones, the first. */
 const tokens: readonly (readonly [TokenKind, RegExp])[] = [
   ["(", /[ \t]*\([ \t]*/y],
   [",", /[ \t]*,[ \t]*/y],
@@ -75,7 +76,7 @@ const tokens: readonly (readonly [TokenKind, RegExp])[] = [
   ["reference", /\$\{[^}]+\}/y],
 ];
 
-/** What a text without quotes is made of. */
+/** The tokens of a text without quotes. */
 const plain: ReadonlySet<TokenKind> = new Set<TokenKind>([
   "id",
   "null",
@@ -100,7 +101,7 @@ const keyPattern = new RegExp(
   `^(\\+\\+|\\+|~)?(${idPattern}(?:/${idPattern})+|${packagePattern})(?:@(${packagePattern})?)?(?:=[ \\t]*([^]*))?$`,
 );
 
-/** Throws ConfigError, which names the key, for what is no override in Hydra's grammar. */
+/** Throws ConfigError, which names the key, for a text that is no override in Hydra's grammar. */
 export function parseOverride(text: string): Override {
   const [match, sign = "", key = "", target, value] = keyPattern.exec(text) ?? [];
   if (match === undefined) {
@@ -118,12 +119,12 @@ export function parseOverride(text: string): Override {
   };
 }
 
-/** What stands behind the "=". Throws ConfigError. */
+/** Parses the text behind the "=". Throws ConfigError. */
 export function parseValue(key: string, text: string): ConfigValue {
   return text === "" ? "" : new ValueParser(key, text).whole();
 }
 
-/** What one call of a function says; a sweep, which only Hydra's own runs of many can have, is refused. */
+/** Functions of the grammar. A sweep is refused, because only Hydra's multirun has sweeps. */
 type Scalar = string | number | boolean;
 type Casts = Readonly<Record<string, (value: Scalar, wrong: (why: string) => never) => Scalar>>;
 
@@ -251,7 +252,7 @@ class ValueParser {
     return this.#cast(only.value, (value) => cast(value, wrong), wrong);
   }
 
-  /** Of lists and keys each value. */
+  /** Casts a value, or each value in lists and keys. */
   #cast(
     value: ConfigValue,
     cast: (value: Scalar) => Scalar,
@@ -301,7 +302,7 @@ class ValueParser {
         const number = Number(token.text.replaceAll("_", ""));
         if (!Number.isSafeInteger(number))
           this.#fail(`is ${token.text}, which a number cannot hold`);
-        // No minus zero.
+        // The result is never minus zero.
         return number === 0 ? 0 : number;
       }
       case "float":
@@ -379,11 +380,11 @@ function floatOf(text: string): number {
   return bare.endsWith("nan") ? Number.NaN : Number(bare);
 }
 
-/** A backslash counts before a quote alone, and takes the next character as it is. */
+/** A backslash is special only before a quote, and takes the next character literally. */
 function unquoted(text: string): string {
   const escaped = text.startsWith('"') ? /\\+"/g : /\\+'/g;
   const inside = text.slice(1);
   const result = inside.replaceAll(escaped, (run) => run.replaceAll(/[^]([^]?)/g, "$1"));
-  // Of backslashes before the closing quote there are two and two, and it goes with the last.
+  // Backslashes before the closing quote count in pairs; the quote goes with the last one.
   return inside.at(-2) === "\\" ? result : result.slice(0, -1);
 }

@@ -1,4 +1,6 @@
-/** `@rayling/config-tree`: configurations as Hydra and OmegaConf have them. */
+/**
+ * `@rayling/config-tree`: configurations with the semantics of Hydra and OmegaConf.
+ */
 
 export { ConfigError } from "./config-error.ts";
 export { composeConfig } from "./compose.ts";

@@ -1,6 +1,6 @@
 /**
- * `@rayling/config-tree/options`: tables of options, and what is made of them. By itself, because
- * zod takes time to load.
+ * `@rayling/config-tree/options`: tables of options, and the pages and files that come from them.
+ * It is an entry of its own because zod takes time to load.
  */
 
 export { readOptions } from "./read-options.ts";

@@ -1,6 +1,7 @@
 /**
- * Changes of a configuration as they are given on a command line, in Hydra's grammar (grammar.ts): `a.b=c` changes what is there, `+a.b=c` adds what is not, `++a.b=c` does either,
- * `~a.b` takes it away (`~a.b=c` only if that is its value). Keys in braces are changed, and what else stands there stays.
+ * Changes of a configuration from a command line, in Hydra's grammar (grammar.ts): `a.b=c` changes
+ * an existing key, `+a.b=c` adds one, `++a.b=c` does either, `~a.b` removes it (`~a.b=c` only if
+ * that is its value). Keys in braces are merged into the existing ones.
  */
 
 import { ConfigError } from "./config-error.ts";
@@ -18,9 +19,13 @@ import {
 } from "./tree.ts";
 
 export interface OverrideRules {
-  /** Keys with their defaults: they may be changed without being in the tree; null there is as good as nothing. */
+  /**
+   * Keys with their defaults, which may be changed without being in the tree; null counts as unset.
+   */
   readonly known?: ConfigTree | undefined;
-  /** Keys that may be changed without being anywhere, added again, and taken away. Default: none. */
+  /**
+   * Accepts keys that may be changed, added again and removed without being known. Default: none.
+   */
   readonly isFree?: ((key: string) => boolean) | undefined;
 }
 
@@ -29,7 +34,7 @@ interface Rules {
   readonly isFree: (key: string) => boolean;
 }
 
-/** Throws ConfigError at the first that cannot be. */
+/** Throws ConfigError at the first impossible change. */
 export function applyOverrides(
   tree: ConfigTree,
   overrides: readonly string[],
@@ -64,7 +69,7 @@ function applyOverride(tree: ConfigTree, override: Override, rules: Rules): Conf
       nearestOf(key, keysOf(merged(rules.known, tree))),
     );
   }
-  // Keys and items can be added to what is there, and a default is nobody's word.
+  // Keys and items can be added to an existing value, and a default counts as unset.
   const isAddition = isTree(value) || Array.isArray(value) || isFree;
   const isSaid = own !== undefined && own !== null && !isSame(own, valueAt(rules.known, path));
   if (sign === "+" && isSaid && !isAddition) {
@@ -83,7 +88,7 @@ function applyOverride(tree: ConfigTree, override: Override, rules: Rules): Conf
   return withValue(tree, path, isTree(value) && isTree(own) ? merged(own, value) : value);
 }
 
-/** Whether "+" would be taken: nothing is known, or what is known there is a section without keys of its own. */
+/** Whether "+" is allowed: the key is unknown, or its known section has no keys of its own. */
 function mayAdd(path: readonly string[], known: ConfigTree): boolean {
   let at: ConfigValue | undefined = known;
   for (const part of path) {
@@ -98,7 +103,7 @@ function isSame(one: ConfigValue, other: ConfigValue | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** The first list on the way to it, and the index of what comes behind. */
+/** Returns the first list on the path, and the index behind it. */
 function listOn(tree: ConfigTree, path: readonly string[]): [ConfigValue[] | undefined, number] {
   for (let index = 1; index < path.length; index++) {
     const value = valueAt(tree, path.slice(0, index));
@@ -107,7 +112,7 @@ function listOn(tree: ConfigTree, path: readonly string[]): [ConfigValue[] | und
   return [undefined, 0];
 }
 
-/** Items of lists have numbers. */
+/** Changes an item of a list by its number. */
 function withItem(
   tree: ConfigTree,
   path: readonly string[],

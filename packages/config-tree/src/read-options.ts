@@ -1,5 +1,5 @@
 /**
- * What a table of options makes of keys, or what is wrong with the first that may not stand there.
+ * Reads the keys of a table of options, or reports the first invalid one.
  */
 
 import type { z } from "zod";
@@ -10,17 +10,17 @@ import { type ConfigTree, keysOf, valueAt } from "./tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
 
 export interface ReadRules {
-  /** How a key of the table is called in files. Default: the same. */
+  /** Returns the name of a table's key in files. Default: the same name. */
   readonly name?: Name;
-  /** In front of all keys: `reward.`. Default: nothing. */
+  /** The prefix of all keys: `reward.`. Default: none. */
   readonly prefix?: string;
-  /** Keys that one which is misspelt may be meant for. Default: the table's. */
+  /** Keys to suggest for a misspelt one. Default: the table's. */
   readonly known?: readonly string[];
 }
 
 /**
- * @param table one, or a type of its own. Throws ConfigError, which names the key, its value and
- * the nearest that there is.
+ * @param table a table, or another type. Throws ConfigError, which names the key, its value and the
+ * nearest known key.
  */
 export function readOptions<Table extends z.ZodType>(
   table: Table,
@@ -50,10 +50,7 @@ export function readOptions<Table extends z.ZodType>(
 
 type Issue = z.core.$ZodIssue;
 
-/**
- * Where one of several things may stand: what is wrong with the one that it is most like, which is
- * the one that got furthest.
- */
+/** Returns the issue of the most similar alternative of a union: the one that got furthest. */
 function innermostOf(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;
   const inside = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first]));
@@ -62,7 +59,7 @@ function innermostOf(issue: Issue): Issue {
   return { ...furthest, path: [...issue.path, ...furthest.path] };
 }
 
-/** Returns the schema of what may stand at the path. */
+/** Returns the schema at a path. */
 function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSchema {
   if (key === undefined) return schema;
   const inside = [schema, ...alternativesOf(schema)]
@@ -74,7 +71,7 @@ function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSc
   return inside === undefined ? schema : schemaAt(inside, rest);
 }
 
-/** That may stand there as they are. */
+/** Returns the literal texts that a schema allows. */
 function textsOf(schema: JsonSchema): readonly string[] {
   const own = (schema["enum"] ?? []) as readonly unknown[];
   const texts = own.filter((one) => typeof one === "string");
@@ -85,7 +82,7 @@ function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
   return (schema["anyOf"] ?? []) as readonly JsonSchema[];
 }
 
-/** JSON, but for what JSON has not. */
+/** Returns JSON, or a text for values without JSON. */
 function textOf(value: unknown): string {
   return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "undefined");
 }

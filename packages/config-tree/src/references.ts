@@ -1,7 +1,9 @@
 /**
- * OmegaConf's references in a configuration: `${trainer.project_name}` is the value at that key, `${.name}` one beside it, `${..name}` one beside what holds it; `${oc.select:key,default}` too
- * if there is one, `${oc.env:NAME,default}` a variable of the environment, `${oc.decode:text}` what the text says. A text that is nothing but a reference becomes the value itself; else its text
- * stands in it. `\${` is no reference.
+ * OmegaConf's references in a configuration. `${trainer.project_name}` is the value at that key,
+ * `${.name}` a sibling, `${..name}` a sibling of the parent. `${oc.select:key,default}` is a value
+ * with a default, `${oc.env:NAME,default}` an environment variable, and `${oc.decode:text}` the
+ * value that a text spells. A text that is only a reference becomes the value itself; otherwise the
+ * value's text is inserted. `\${` is no reference.
  */
 
 import { ConfigError } from "./config-error.ts";
@@ -11,24 +13,27 @@ import { type ConfigTree, type ConfigValue, isTree } from "./tree.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ReferenceRules {
-  /** What references may name besides the tree, which wins. */
+  /** Further values that references may name; the tree has precedence. */
   readonly among?: ConfigTree | undefined;
-  /** Default `process.env`. */
+  /** The environment. Default `process.env`. */
   readonly environment?: Environment | undefined;
 }
 
-/** So many values, and characters of one text, a configuration may have when its references stand for what they name. */
+/** The most values, and characters of one text, in a configuration with its references resolved. */
 const mostValues = 100_000;
 const mostCharacters = 1_000_000;
 
-/** Throws ConfigError for one that names nothing, for those that go round in a circle, and for those that make more and more of one value. */
+/**
+ * Throws ConfigError for a reference without a target, for circular references, and for references
+ * that multiply a value beyond the limits.
+ */
 export function resolveReferences(tree: ConfigTree, rules: ReferenceRules = {}): ConfigTree {
   return new References(tree, rules).value(tree, []) as ConfigTree;
 }
 
 type Path = readonly string[];
 
-/** What stands there, and how many values it is. */
+/** A resolved value, and the number of values in it. */
 interface Resolved {
   readonly value: ConfigValue;
   readonly size: number;
@@ -76,7 +81,7 @@ class References {
     while (at < text.length) {
       const start = text.indexOf("${", at);
       if (start < 0) break;
-      // Half of the backslashes before it stay; one that is left over makes it text.
+      // Half of the backslashes before it stay; an odd one escapes it.
       const before = text.slice(at, start);
       const slashes = before.length - before.replace(/\\+$/, "").length;
       plain += before.slice(0, before.length - slashes) + "\\".repeat(Math.floor(slashes / 2));
@@ -109,7 +114,7 @@ class References {
   #reference(inside: string, path: Path): ConfigValue {
     const [, resolver, rest = ""] = /^\s*([A-Za-z_][\w.]*)\s*:([^]*)$/.exec(inside) ?? [];
     if (resolver !== undefined) return this.#call(resolver, argumentsOf(rest), path);
-    // Its key may have references itself.
+    // Its key may contain references.
     const name = textOf(this.#text(inside, path)).trim();
     const target = targetOf(name, path);
     if (target === undefined)
@@ -167,7 +172,7 @@ class References {
     return this.#text(quote === undefined ? bare : inside, path);
   }
 
-  /** Undefined where nothing stands. */
+  /** Returns undefined when the key does not exist. */
   #at(target: Path, from: Path): ConfigValue | undefined {
     const name = nameOf(target);
     const known = this.#known.get(name);
@@ -175,7 +180,7 @@ class References {
       this.#size += known.size;
       return known.value;
     }
-    // What holds the key that asks would hold itself.
+    // The parent of the referring key would contain itself.
     const isAround = target.every((part, index) => from[index] === part);
     if (this.#open.includes(name) || isAround) {
       throw new ConfigError(
@@ -193,7 +198,7 @@ class References {
     return value;
   }
 
-  /** Where the way to it goes through another reference, what that one names. */
+  /** Returns the value at a path; a reference on the path leads to its target. */
   #written(target: Path): ConfigValue | undefined {
     for (const root of [this.#tree, this.#among]) {
       let at: ConfigValue | undefined = root;
@@ -214,7 +219,10 @@ function partOf(value: ConfigValue | undefined, part: string): ConfigValue | und
   return isTree(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }
 
-/** `a.b[1]`, or, with dots before it, from where the reference stands. Undefined where it is no key. */
+/**
+ * Parses `a.b[1]`, or, with dots before it, a path relative to the reference. Returns undefined for
+ * an invalid key.
+ */
 function targetOf(name: string, path: Path): Path | undefined {
   const [, dots = "", key = ""] = /^(\.*)([^]*)$/.exec(name) ?? [];
   if (key === "" && dots === "") return undefined;
@@ -231,7 +239,7 @@ function targetOf(name: string, path: Path): Path | undefined {
   return dots.length > path.length ? undefined : [...base, ...parts];
 }
 
-/** The } of the ${ that is there. */
+/** Finds the } of the ${ at `start`. */
 function endOf(text: string, start: number): number | undefined {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
@@ -241,7 +249,7 @@ function endOf(text: string, start: number): number | undefined {
   return undefined;
 }
 
-/** Between commas that stand in no brackets and no quotes. */
+/** Splits at commas outside of brackets and quotes. */
 function argumentsOf(text: string): string[] {
   const found: string[] = [];
   let [depth, from, quote] = [0, 0, ""];
@@ -261,7 +269,7 @@ function argumentsOf(text: string): string[] {
   return [...found, text.slice(from)];
 }
 
-/** As Python writes it, which OmegaConf is written in. */
+/** Returns the text that Python gives a value, because OmegaConf is written in Python. */
 function textOf(value: ConfigValue): string {
   if (typeof value === "string") return value;
   if (value === null) return "None";
@@ -269,7 +277,7 @@ function textOf(value: ConfigValue): string {
   return typeof value === "number" ? pythonNumber(value) : JSON.stringify(value);
 }
 
-/** JavaScript has 0.000001 and 1e-7 where Python has 1e-06 and 1e-07. */
+/** JavaScript writes 0.000001 and 1e-7 where Python writes 1e-06 and 1e-07. */
 function pythonNumber(value: number): string {
   if (Number.isInteger(value) || !Number.isFinite(value)) return String(value);
   const text = Math.abs(value) < 1e-4 ? value.toExponential() : String(value);

@@ -1,6 +1,6 @@
 /**
- * What is made of a table for people and editors: a file of its defaults with comments, a page, a
- * JSON Schema.
+ * Output of a table for people and editors: a file of its defaults with comments, a page, a JSON
+ * Schema.
  */
 
 import { Document, type Pair, type Scalar } from "yaml";
@@ -9,16 +9,16 @@ import type { ConfigValue } from "./tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
 
 export interface OptionEntry {
-  /** With dots, by the name that it has in files. */
+  /** The key with dots, by its name in files. */
   readonly key: string;
-  /** What may stand there, in words. */
+  /** The allowed values, in words. */
   readonly type: string;
-  /** A text with ${} is what that key says. */
+  /** The default; a text with ${} is the value of that key. */
   readonly default: ConfigValue;
   readonly help: string;
 }
 
-/** Entries as people read them, in words. */
+/** Returns the entries for people, in words. */
 export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): OptionEntry[] {
   return entriesOf(table, name, prefix).map(([key, entry]) => ({
     key,
@@ -28,7 +28,7 @@ export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): O
   }));
 }
 
-/** A file with all defaults, and above each what it means. */
+/** Returns a file with all defaults, each below its help. */
 export function optionsFile(table: OptionTable, title: string, name: Name = same): string {
   const document = new Document(defaultsOf(table, name), { aliasDuplicateObjects: false });
   for (const { key, help } of optionsOf(table, name)) {
@@ -47,7 +47,7 @@ export function optionsFile(table: OptionTable, title: string, name: Name = same
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-/** A page with all entries: a table for each section. */
+/** Returns a page with all entries: a table for each section. */
 export function optionsPage(entries: readonly OptionEntry[]): string {
   const sections = Map.groupBy(entries, ({ key }) => key.split(".").slice(0, -1).join("."));
   return [...sections]
@@ -67,7 +67,7 @@ export function optionsPage(entries: readonly OptionEntry[]): string {
     .join("\n\n");
 }
 
-/** For editors: keys by the names that files have, none of them needed. */
+/** Returns a JSON Schema for editors: keys by their names in files, all optional. */
 export function optionsSchema(
   table: OptionTable,
   name: Name = same,
@@ -86,7 +86,7 @@ export function optionsSchema(
   return renamed(schemaOf(table));
 }
 
-/** In a file a reference may stand wherever a value may. */
+/** Allows a reference in place of each value of a file. */
 function withReferences(schema: JsonSchema): JsonSchema {
   const { description, default: value, ...type } = schema;
   if (type.type === "string" && type["enum"] === undefined) return schema;
@@ -97,7 +97,7 @@ function valueText(value: ConfigValue): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** As comments: one line of so many characters after the other. */
+/** Wraps a text as comments, at that number of characters. */
 function wrapped(text: string, width: number): string {
   const lines: string[] = [];
   for (const paragraph of text.split("\n")) {

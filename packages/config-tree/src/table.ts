@@ -1,8 +1,7 @@
 /**
- * Tables of options: one entry says what may stand at a key, its default and what it means. A table
- * is a zod object, so that its type and its checks are zod's; the tree of defaults, a file with
- * comments, a page and a JSON Schema come from it, too (`table-pages`), and what is read by it
- * (`read-options`).
+ * Tables of options: one entry has the type of a key, its default and its help. A table is a zod
+ * object, so its type and its checks are zod's. The tree of defaults, a file with comments, a page
+ * and a JSON Schema come from it (`table-pages`), and `read-options` reads keys by it.
  */
 
 import { z } from "zod";
@@ -11,7 +10,7 @@ import { type ConfigTree, type ConfigValue, withValue } from "./tree.ts";
 /** A table, or a section of one. */
 export type OptionTable = z.ZodObject;
 
-/** As it is read, nobody changes it. */
+/** The read-only type of a read table. */
 export type Frozen<Value> = Value extends readonly (infer Item)[]
   ? number extends Value["length"]
     ? readonly Frozen<Item>[]
@@ -21,35 +20,35 @@ export type Frozen<Value> = Value extends readonly (infer Item)[]
     : Value;
 
 /**
- * An entry.
+ * Makes an entry.
  *
- * @param value its default, as a file has it: also a reference, `${data.seed}`
- * @param help what it means, for people; "" where its name says all, or the comment above it
+ * @param value its default, as a file has it, which may be a reference: `${data.seed}`
+ * @param help its meaning, for people; "" if its name, or the comment above it, says enough
  */
 export function option<Type extends z.ZodType>(
   type: Type,
   value: ConfigValue,
   help = "",
 ): z.ZodPrefault<Type> {
-  // A reference is no value of the type: it has been resolved before anything is checked.
+  // A reference is no value of the type: references are resolved before the checks.
   return type.prefault(value as never).meta({ default: value, description: help });
 }
 
-/** Keys of a section; what is missing of it has its default. */
+/** Makes a section; missing keys have their defaults. */
 export function nested<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): z.ZodPrefault<z.ZodObject<Shape, z.core.$strict>> {
   return z.strictObject(shape).prefault({} as never);
 }
 
-/** How a key of the table is called in files. */
+/** Returns the name of a table's key in files. */
 export type Name = (key: string) => string;
-/** As in the table. */
+/** Keeps the table's name. */
 export const same: Name = (key) => key;
 
 /**
- * All entries by their keys, in their order. Two tables that are made of the same entry have it by
- * two keys.
+ * Returns all entries by their keys, in order. An entry that two tables share appears under two
+ * keys.
  */
 export function entriesOf(
   table: OptionTable,
@@ -63,7 +62,7 @@ export function entriesOf(
   });
 }
 
-/** The tree of all defaults, by the names that files have. */
+/** Returns the tree of all defaults, by their names in files. */
 export function defaultsOf(table: OptionTable, name: Name = same): ConfigTree {
   return entriesOf(table, name).reduce<ConfigTree>(
     (tree, [key, entry]) => withValue(tree, key.split("."), defaultOf(entry) ?? null),
@@ -71,7 +70,7 @@ export function defaultsOf(table: OptionTable, name: Name = same): ConfigTree {
   );
 }
 
-/** What stands inside of it, if it is a section and no value. */
+/** Returns the table of a section; undefined for a value. */
 export function sectionOf(type: z.ZodType): OptionTable | undefined {
   if (type.meta()?.["default"] !== undefined) return undefined;
   if (type instanceof z.ZodObject) return type;
@@ -80,7 +79,7 @@ export function sectionOf(type: z.ZodType): OptionTable | undefined {
   return mayLack && innerType !== undefined ? sectionOf(innerType) : undefined;
 }
 
-/** As a file has it; undefined for a type that is no entry. */
+/** Returns the default of an entry; undefined for another type. */
 export function defaultOf(type: z.ZodType): ConfigValue | undefined {
   return type.meta()?.["default"] as ConfigValue | undefined;
 }

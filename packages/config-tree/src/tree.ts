@@ -1,4 +1,6 @@
-/** A configuration as it is written: keys in keys, as YAML reads them. Nothing here knows what keys there are. */
+/**
+ * A configuration as it is written: nested keys, as YAML reads them. This module knows no keys.
+ */
 
 export type ConfigValue =
   | null
@@ -14,7 +16,7 @@ export function isTree(value: unknown): value is ConfigTree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Undefined where there is nothing; null is something. Items of lists have numbers. */
+/** Returns undefined when there is no value; null is a value. Items of lists have numbers. */
 export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue | undefined {
   let at: ConfigValue | undefined = tree;
   for (const key of path) {
@@ -28,7 +30,7 @@ export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue 
   return at;
 }
 
-/** A copy with that value there; what stands in the way (a value where keys are needed) is replaced. */
+/** Returns a copy with that value; a value in the place of needed keys is replaced. */
 export function withValue(
   tree: ConfigTree,
   [key, ...rest]: readonly string[],
@@ -37,14 +39,14 @@ export function withValue(
   if (key === undefined) return tree;
   const inside = tree[key];
   const changed = rest.length === 0 ? value : withValue(isTree(inside) ? inside : {}, rest, value);
-  // Not a plain spread: a key may be called "__proto__".
+  // A spread would lose a key called "__proto__".
   return Object.fromEntries([
     ...Object.entries(tree).filter(([name]) => name !== key),
     [key, changed],
   ]);
 }
 
-/** A copy without it. */
+/** Returns a copy without that key. */
 export function withoutValue(tree: ConfigTree, [key, ...rest]: readonly string[]): ConfigTree {
   if (key === undefined) return tree;
   const entries = Object.entries(tree);
@@ -57,7 +59,7 @@ export function withoutValue(tree: ConfigTree, [key, ...rest]: readonly string[]
   );
 }
 
-/** The second over the first, key by key; lists and values are replaced. */
+/** Merges the second tree over the first, key by key; lists and values are replaced. */
 export function merged(base: ConfigTree, over: ConfigTree): ConfigTree {
   const result = new Map(Object.entries(base));
   for (const [key, value] of Object.entries(over)) {
@@ -67,7 +69,7 @@ export function merged(base: ConfigTree, over: ConfigTree): ConfigTree {
   return Object.fromEntries(result);
 }
 
-/** All keys with dots, those that hold others, too. */
+/** Returns all keys with dots, including those of sections. */
 export function keysOf(tree: ConfigTree, prefix = ""): string[] {
   return Object.entries(tree).flatMap(([key, value]) => [
     prefix + key,

@@ -1,4 +1,6 @@
-/** What may stand at a key, in words, from its JSON Schema. */
+/**
+ * Describes the allowed values of a key in words, from its JSON Schema.
+ */
 
 import { z } from "zod";
 
@@ -8,12 +10,12 @@ export interface JsonSchema {
   readonly [key: string]: unknown;
 }
 
-/** As somebody writes it, before anything is made of it. */
+/** Returns the schema of the input, before transformations. */
 export function schemaOf(type: z.ZodType): JsonSchema {
   return z.toJSONSchema(type, { io: "input", unrepresentable: "any" }) as JsonSchema;
 }
 
-/** "a whole number of at least 1, or null" */
+/** Returns words such as "a whole number of at least 1, or null". */
 export function wordsOf(schema: JsonSchema): string {
   const { anyOf, enum: values, const: only, type, items, prefixItems } = schema;
   if (Array.isArray(type)) {
