@@ -1,11 +1,11 @@
 /**
- * Whether two per-sample or meta values are equal in the sense of verl's union: same kind, dtype
+ * Whether two per-sample or meta values are equal in the sense of verl's union: equal kind, dtype
  * and shape, NaN equals NaN, 0 equals -0, recursion through arrays and plain objects, cycles
- * allowed. Anything else (Map, Set, Date, class instances) is compared by node:util.
+ * allowed. node:util compares any other value (Map, Set, Date, class instances).
  *
- * node:util alone would not do: it tells 0 from -0, and a codec may turn -0 into 0 on the way to an
- * actor and back. Works off a list instead of recursing, so that a deep value cannot overflow the
- * stack.
+ * node:util alone does not do: it tells 0 from -0, and a codec may turn -0 into 0 on the way to an
+ * actor and back. The comparison works off a list instead of recursing, so that a deep value cannot
+ * overflow the stack.
  */
 import { isDeepStrictEqual } from "node:util";
 
@@ -14,12 +14,14 @@ type Elements = ArrayLike<unknown> & object;
 export function deepEqual(left: unknown, right: unknown): boolean {
   const pending: [object, object][] = [];
   const seen = new Map<object, Set<object>>();
-  /** False if two values differ for sure; what needs a closer look is put on the list. */
+  /**
+   * Returns false if two values certainly differ; a pair that needs a closer look goes on the list.
+   */
   const mayEqual = (a: unknown, b: unknown): boolean => {
     if (a === b || (Number.isNaN(a) && Number.isNaN(b))) return true;
     if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
     const met = seen.get(a) ?? new Set();
-    // A pair met before is either equal or about to fail elsewhere.
+    // A known pair is either equal or about to fail elsewhere.
     if (met.has(b)) return true;
     seen.set(a, met.add(b));
     pending.push([a, b]);

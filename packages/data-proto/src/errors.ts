@@ -1,21 +1,22 @@
 /**
  * Every error of this package. Callers tell errors apart by `code`, never by message text.
  *
- * DataProtoError: a batch, tensor or argument is not what an operation needs; `key`, `expected` and
- * `actual` are set where they exist. JsonlError: a JSONL file or record failed; `path`, and `line`
- * (1-based) where one line is to blame. ParquetError: the same for Parquet, with `row` (0-based) and
- * `column`. Knows nothing of tensors, batches or files: all of them import this file.
+ * DataProtoError: a batch, tensor or argument does not fit an operation; `key`, `expected` and
+ * `actual` are set where they exist. JsonlError: a JSONL file or record failed; it has `path`, and
+ * `line` (1-based) when one line is the cause. ParquetError: a Parquet file failed; it has `path`,
+ * and `row` (0-based) and `column` when they are known. Knows nothing of tensors, batches or files:
+ * all of them import this file.
  */
 
 export type DataProtoErrorCode =
   /** Columns of one batch, or two batches, have different numbers of rows. */
   | "BATCH_SIZE_MISMATCH"
   | "KEY_NOT_FOUND"
-  /** Two values that must be equal under one key are not. */
+  /** Two values under one key must be equal and are not. */
   | "CONFLICT"
   /** An index, mask, slice or permutation does not fit the rows. */
   | "BAD_INDEX"
-  /** Rows or columns do not divide into the parts that were asked for. */
+  /** Rows or columns do not divide into the requested parts. */
   | "UNEQUAL_CHUNK"
   | "BAD_SHAPE"
   | "BAD_DTYPE"
@@ -55,12 +56,12 @@ export type JsonlErrorCode =
    */
   | "JSONL_MALFORMED"
   | "JSONL_LINE_TOO_LONG"
-  /** A record that JSON cannot carry without changing it. */
+  /** A record contains a value that JSON would change. */
   | "JSONL_BAD_VALUE"
   /** A write after close. */
   | "JSONL_CLOSED"
   /**
-   * While it was being written, something else removed, replaced, cut off or wrote the file:
+   * Another program removed, replaced, truncated or wrote the file while it was being written:
    * records are gone.
    */
   | "JSONL_CHANGED"
@@ -83,9 +84,9 @@ export class JsonlError extends Error {
   readonly code: JsonlErrorCode;
   readonly path: string;
   readonly reason: string;
-  /** 1-based, blank lines counted; undefined where no line is to blame. */
+  /** 1-based, blank lines counted; undefined when no line is the cause. */
   readonly line: number | undefined;
-  /** The line is the last one and has no newline: what a writer that was killed leaves behind. */
+  /** Whether the line is the last one and has no newline, as a killed writer leaves it. */
   readonly unterminated: boolean;
 
   constructor(code: JsonlErrorCode, fields: JsonlErrorFields) {
@@ -106,10 +107,11 @@ export type ParquetErrorCode =
   /** The file, or the folder of a file to be written, does not exist. */
   | "PARQUET_NOT_FOUND"
   /**
-   * It is no Parquet file, it is cut off, or uses what is not read here (LZO, encryption, BSON).
+   * It is no Parquet file, it is truncated, or it uses an unsupported feature (LZO, encryption,
+   * BSON).
    */
   | "PARQUET_MALFORMED"
-  /** A column that was asked for is not there. */
+  /** A requested column does not exist. */
   | "PARQUET_NO_COLUMN"
   /** A value that does not fit its column. */
   | "PARQUET_BAD_VALUE"
@@ -129,7 +131,7 @@ export class ParquetError extends Error {
   readonly code: ParquetErrorCode;
   readonly path: string;
   readonly reason: string;
-  /** 0-based; undefined where no row is to blame. */
+  /** 0-based; undefined when no row is the cause. */
   readonly row: number | undefined;
   readonly column: string | undefined;
 
@@ -147,7 +149,7 @@ export class ParquetError extends Error {
   }
 }
 
-/** The value seen, for an error message: short, whatever the value is. */
+/** Describes a value for an error message: short, whatever the value is. */
 export function describe(value: unknown): string {
   if (typeof value === "string")
     return value.length > 60 ? `a string of ${value.length} characters` : JSON.stringify(value);

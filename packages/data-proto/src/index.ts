@@ -1,4 +1,6 @@
-/** The public names of @rayling/data-proto, one by one. */
+/**
+ * The public names of @rayling/data-proto.
+ */
 export { AUTO_PADDING_KEY } from "./batch/meta-info.ts";
 export type { MetaInfo } from "./batch/meta-info.ts";
 export { DataProto } from "./batch/data-proto.ts";

@@ -9,10 +9,10 @@ import { mapColumns } from "./columns.ts";
 import type { NonTensors, Tensors } from "./columns.ts";
 
 /**
- * Rows of each chunk. Without auto padding all are equal. With it the sizes are torch.chunk's
- * (ceil(rows / chunks), the last smaller) where there are tensors, numpy.array_split's (the first
- * ones larger by one) where there are none. torch makes fewer chunks than asked when its sizes run
- * out (5 rows in 4); verl fails there, and so does this, with UNEQUAL_CHUNK.
+ * Returns the rows of each chunk. Without auto padding all are equal. With it, batches with tensors
+ * have torch.chunk's sizes (ceil(rows / chunks), the last one smaller), and others have
+ * numpy.array_split's (the first ones larger by one). torch makes fewer chunks than requested when
+ * its sizes run out (5 rows in 4); verl fails there, and so does this function, with UNEQUAL_CHUNK.
  */
 export function chunkSizes(
   rows: number,
@@ -43,7 +43,7 @@ export function chunkSizes(
   return Array.from({ length: chunks }, (_, i) => Math.min(size, rows - i * size));
 }
 
-/** Row numbers with row i named counts[i] times. */
+/** Returns row numbers with row i named counts[i] times. */
 export function repeatCounts(counts: ArrayLike<number> | Tensor, rows: number): Int32Array {
   const list = isTensor(counts) ? counts.data : counts;
   const shape = isTensor(counts) ? counts.shape : [counts.length];
@@ -65,8 +65,8 @@ export function repeatCounts(counts: ArrayLike<number> | Tensor, rows: number): 
 }
 
 /**
- * The columns named by `keys`, cut along dimension 1; the others are left out. Tensors are seen in
- * another shape.
+ * Cuts the columns named by `keys` along dimension 1; the others are left out. Tensors share their
+ * memory under another shape.
  */
 export function splitColumns(
   tensors: Tensors,
@@ -87,7 +87,10 @@ export function splitColumns(
   };
 }
 
-/** [B, C, ...] as [B * parts, C / parts, ...]: the parts of a row lie side by side in memory. */
+/**
+ * Reshapes [B, C, ...] to [B * parts, C / parts, ...]: the parts of a row lie side by side in
+ * memory.
+ */
 function splitTensor(tensor: Tensor, key: string, parts: number): Tensor {
   const [rows = 0, width, ...rest] = tensor.shape;
   return reshape(tensor, [rows * parts, divisibleWidth(key, width, parts), ...rest]);

@@ -1,6 +1,6 @@
 /**
  * The columns of a batch: records of tensors and of plain arrays that share their number of rows.
- * Owns the consistency check and what happens to every column at once (map, concatenate). Must not
+ * Owns the consistency check and operations on every column at once (map, concatenate). Must not
  * know metaInfo or the DataProto class.
  */
 import { DataProtoError, describe } from "../errors.ts";
@@ -18,8 +18,8 @@ export interface Columns {
 }
 
 /**
- * The row count that all columns share, or null without columns. Throws BATCH_SIZE_MISMATCH or
- * BAD_VALUE, naming the column.
+ * Returns the row count that all columns share, or null without columns. Throws BATCH_SIZE_MISMATCH
+ * or BAD_VALUE, naming the column.
  */
 export function checkColumns({ batch, nonTensorBatch }: Columns): number | null {
   const sizes: { readonly key: string; readonly rows: number }[] = [];
@@ -52,7 +52,10 @@ export function checkColumns({ batch, nonTensorBatch }: Columns): number | null 
   return first.rows;
 }
 
-/** A new record with every value replaced. Own keys only, and a key named __proto__ stays a key. */
+/**
+ * Returns a new record with every value replaced. It visits own keys only, and a key named
+ * __proto__ stays a key.
+ */
 export function mapColumns<T, U>(
   columns: Readonly<Record<string, T>>,
   change: (value: T, key: string) => U,
@@ -62,7 +65,7 @@ export function mapColumns<T, U>(
   );
 }
 
-/** The columns named. Throws KEY_NOT_FOUND for the first that is missing. */
+/** Returns the named columns. Throws KEY_NOT_FOUND for the first that is missing. */
 export function pickColumns<T>(
   columns: Readonly<Record<string, T>>,
   keys: readonly string[],
@@ -79,7 +82,7 @@ export function omitColumns<T>(
   return Object.fromEntries(Object.entries(columns).filter(([key]) => !gone.has(key)));
 }
 
-/** One row: tensors without their batch dimension. */
+/** Returns one row: tensors without their batch dimension. */
 export function columnsAt(
   { batch, nonTensorBatch }: Columns,
   row: number,
@@ -90,7 +93,7 @@ export function columnsAt(
   };
 }
 
-/** Rows start .. stop - 1; tensors are views. */
+/** Returns rows start .. stop - 1; tensors are views. */
 export function viewColumns(
   { batch, nonTensorBatch }: Columns,
   start: number,
@@ -102,7 +105,7 @@ export function viewColumns(
   };
 }
 
-/** The rows named, in that order, as copies. */
+/** Returns copies of the named rows, in that order. */
 export function gatherColumns({ batch, nonTensorBatch }: Columns, rows: Int32Array): Columns {
   return {
     batch: batch && mapColumns(batch, (tensor) => gatherRows(tensor, rows)),
@@ -111,8 +114,8 @@ export function gatherColumns({ batch, nonTensorBatch }: Columns, rows: Int32Arr
 }
 
 /**
- * Rows of all batches, one after the other. All must have the keys of the first; a batch without
- * tensors (null) goes with its like only.
+ * Returns the rows of all batches, one after the other. All must have the keys of the first; either
+ * all have tensors or none (null).
  */
 export function concatColumns(list: readonly Columns[]): Columns {
   const batches = list.map(({ batch }) => batch);

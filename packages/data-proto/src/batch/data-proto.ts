@@ -1,12 +1,13 @@
 /**
- * DataProto: the batch that verl passes between all its parts. Owns the three members, what each
- * operation does to all of them, and which operations are in place (union, rename, pop, reorder,
- * padding) or make a new batch (the rest). Must not know tensor memory, files or actors.
+ * DataProto: the batch that verl passes between all its parts. Owns the three members, the effect
+ * of each operation on all of them, and the division into operations in place (union, rename, pop,
+ * reorder, padding) and operations that make a new batch (the rest). Must not know tensor memory,
+ * files or actors.
  *
- * Invariants: all columns have `length` rows; this is checked on construction and again at the
- * start of every operation, because the three members are open to assignment as in verl
+ * Invariants: all columns have `length` rows. The constructor and the start of every operation
+ * check this, because the three members are open to assignment as in verl
  * (`data.batch.rewards = ...`). Tensor data is never written to. metaInfo is shared by reference
- * with slices, chunks and repeats. A failing operation leaves its batch as it was.
+ * with slices, chunks and repeats. A failing operation leaves its batch unchanged.
  */
 import { DataProtoError, describe, requireInteger } from "../errors.ts";
 import {
@@ -33,7 +34,7 @@ export class DataProto {
   batch: Tensors | null;
   nonTensorBatch: NonTensors;
   metaInfo: MetaInfo;
-  /** Row count of a batch that is `{}`. */
+  /** The row count of a batch that is `{}`. */
   #emptyBatchSize = 0;
 
   constructor(data: Partial<DataProtoData> = {}) {
@@ -54,7 +55,7 @@ export class DataProto {
     return new DataProto({ batch: tensors, nonTensorBatch: nonTensors, metaInfo: marked });
   }
 
-  /** Tensors go to batch, arrays to nonTensorBatch; anything else throws BAD_VALUE. */
+  /** Puts tensors into batch and arrays into nonTensorBatch; any other value throws BAD_VALUE. */
   static fromSingleDict(
     columns: Readonly<Record<string, unknown>>,
     options: Pick<DataProtoDict, "metaInfo" | "autoPadding"> = {},
@@ -62,14 +63,14 @@ export class DataProto {
     return DataProto.fromDict({ ...separateKinds(columns), ...options });
   }
 
-  /** The inverse of toData, for a value that came from anywhere: its members are checked. */
+  /** The inverse of toData, for an untrusted value: its members are checked. */
   static fromData(data: unknown): DataProto {
     return new DataProto(readData(data));
   }
 
   /**
-   * Rows of all batches in order. Every batch must have the keys of the first; metaInfo keys must
-   * be equal where repeated, `metrics` are merged.
+   * Returns the rows of all batches in order. Every batch must have the keys of the first; repeated
+   * metaInfo keys must be equal, and `metrics` are merged.
    */
   static concat(list: readonly DataProto[]): DataProto {
     if (list.length === 0) throw new DataProtoError("BAD_ARGUMENT", "concat of an empty list");
@@ -92,7 +93,7 @@ export class DataProto {
     throw new DataProtoError("BATCH_SIZE_MISMATCH", message, { expected, actual: rows });
   }
 
-  /** Tensors are the same objects; the records are new. */
+  /** Returns plain data with the same tensors and new records. */
   toData(): DataProtoData {
     const batchSize = this.checkConsistency();
     const { batch, nonTensorBatch, metaInfo } = this;
@@ -105,7 +106,7 @@ export class DataProto {
     };
   }
 
-  /** data[i], data[start:stop] or data[indices or mask] of verl. */
+  /** Indexes like data[i], data[start:stop] or data[indices or mask] of verl. */
   index(item: number): DataProtoItem;
   index(item: RowSlice | RowIdxs): DataProto;
   index(item: unknown): DataProtoItem | DataProto {
@@ -116,13 +117,16 @@ export class DataProto {
     throw new DataProtoError("BAD_INDEX", message, { actual: item });
   }
 
-  /** One row; negative counts from the end. */
+  /** Returns one row; negative counts from the end. */
   item(index: number): DataProtoItem {
     const row = resolveRow(index, this.checkConsistency());
     return { ...columnsAt(this, row), metaInfo: this.metaInfo };
   }
 
-  /** Python's data[start:stop:step], step > 0. Tensors are views for step 1, copies otherwise. */
+  /**
+   * Slices like Python's data[start:stop:step], step > 0. Tensors are views for step 1, copies
+   * otherwise.
+   */
   slice(start?: number | null, stop?: number | null, step?: number | null): DataProto {
     const bounds = resolveSlice({ start, stop, step }, this.checkConsistency());
     const { start: first, stop: end, step: every } = bounds;
@@ -130,15 +134,18 @@ export class DataProto {
     return this.#gather(rowsBy(Math.ceil((end - first) / every), (i) => first + i * every));
   }
 
-  /** Copies of the rows named, in that order and as often as named, or where a mask is true. */
+  /**
+   * Returns copies of the named rows, in that order and as often as named, or of the rows where a
+   * mask is true.
+   */
   selectIdxs(idxs: RowIdxs): DataProto {
     return this.#gather(resolveRows(idxs, this.checkConsistency()));
   }
 
   /**
-   * Some of the keys; an absent list means all. Unknown batchKeys throw KEY_NOT_FOUND, other
-   * unknown keys are ignored, as in verl. Everything is shared, unless `deepcopy` (structuredClone
-   * of values).
+   * Returns some of the keys; an absent list means all. Unknown batchKeys throw KEY_NOT_FOUND, and
+   * other unknown keys are ignored, as in verl. Values are shared, unless `deepcopy` is set
+   * (structuredClone of values).
    */
   select(options: DataProtoKeys & { readonly deepcopy?: boolean } = {}): DataProto {
     const batchSize = this.checkConsistency();
@@ -163,8 +170,8 @@ export class DataProto {
   }
 
   /**
-   * Takes the columns and metaInfo of `other` into this batch and returns it. A key that both have
-   * must hold equal values (tensors: bitwise; others: deep, NaN equals NaN), else CONFLICT.
+   * Takes the columns and metaInfo of `other` into this batch and returns it. Values under a shared
+   * key must be equal (tensors: bitwise; others: deep, NaN equals NaN), else CONFLICT.
    */
   union(other: DataProto): this {
     const expected = this.checkConsistency();
@@ -181,7 +188,7 @@ export class DataProto {
     return this;
   }
 
-  /** interleave: aabbcc (default); otherwise abcabc. */
+  /** Repeats each row. `interleave` gives aabbcc (default), otherwise abcabc. */
   repeat(
     repeatTimes = 2,
     { interleave = true }: { readonly interleave?: boolean } = {},
@@ -192,14 +199,14 @@ export class DataProto {
     return this.#gather(rowsBy(rows * repeatTimes, rowOf));
   }
 
-  /** Row i, `repeatTimes[i]` times. */
+  /** Repeats row i `repeatTimes[i]` times. */
   sampleLevelRepeat(repeatTimes: Exclude<RowIdxs, readonly boolean[]>): DataProto {
     return this.#gather(repeatCounts(repeatTimes, this.checkConsistency()));
   }
 
   /**
-   * Split keys [B, C, ...] become [B * n, C / n, ...]; every other column repeats each row n times.
-   * Unknown split keys are ignored, as in verl.
+   * Reshapes split keys from [B, C, ...] to [B * n, C / n, ...]; every other column repeats each
+   * row n times. Unknown split keys are ignored, as in verl.
    */
   unfoldColumnChunks(splitCount: number, splitKeys: readonly string[] = []): DataProto {
     requireInteger("splitCount", splitCount, 1);
@@ -220,8 +227,8 @@ export class DataProto {
   }
 
   /**
-   * Equal parts in order, as views. Throws UNEQUAL_CHUNK where rows do not divide, unless metaInfo
-   * asks for auto padding (then the last are smaller).
+   * Returns equal parts in order, as views. Throws UNEQUAL_CHUNK when the rows do not divide,
+   * unless metaInfo requests auto padding (then the last ones are smaller).
    */
   chunk(chunks: number): DataProto[] {
     const sizes = chunkSizes(this.checkConsistency(), chunks, {
@@ -232,7 +239,7 @@ export class DataProto {
     return sizes.map((size) => this.#view(start, (start += size)));
   }
 
-  /** Parts of `splitSize` rows in order, as views; the last may be smaller. */
+  /** Returns parts of `splitSize` rows in order, as views; the last one may be smaller. */
   split(splitSize: number): DataProto[] {
     requireInteger("splitSize", splitSize, 1);
     const rows = this.checkConsistency();
@@ -241,12 +248,12 @@ export class DataProto {
     );
   }
 
-  /** In place: the rows named, in that order. */
+  /** Reorders in place: the batch has the named rows, in that order. */
   reorder(indices: RowIdxs): void {
     this.#become(this.selectIdxs(indices));
   }
 
-  /** In place: appends `paddingSize` copies of the last or of the first row. */
+  /** Appends in place `paddingSize` copies of the last or of the first row. */
   padding(paddingSize: number, paddingCandidate: "last" | "first" = "last"): void {
     requireInteger("paddingSize", paddingSize, 0);
     const rows = this.checkConsistency();
@@ -256,8 +263,8 @@ export class DataProto {
   }
 
   /**
-   * `epochs` passes in batches of `miniBatchSize` rows, which must divide the batch. Later changes
-   * to this batch do not reach the iterator.
+   * Makes `epochs` passes in batches of `miniBatchSize` rows, which must divide the batch. Later
+   * changes to this batch do not reach the iterator.
    */
   makeIterator(
     miniBatchSize: number,

@@ -1,6 +1,6 @@
 /**
- * The plain shapes that go into and come out of a DataProto, and the one place where an unknown
- * value is narrowed to them. Must not know the DataProto class.
+ * The plain data of a DataProto, and the one place where an unknown value is narrowed to it. Must
+ * not know the DataProto class.
  */
 import { DataProtoError, describe } from "../errors.ts";
 import { isTensor } from "../tensor/tensor.ts";
@@ -16,8 +16,8 @@ export interface DataProtoItem {
 }
 
 /**
- * A DataProto as plain data, for a codec. batchSize is there only when batch is `{}`: a batch whose
- * tensors were all popped keeps its rows.
+ * A DataProto as plain data, for a codec. batchSize is present only when batch is `{}`: a batch
+ * whose tensors were all popped keeps its rows.
  */
 export interface DataProtoData {
   readonly batch: Tensors | null;
@@ -40,7 +40,7 @@ export interface DataProtoKeys {
   readonly metaInfoKeys?: readonly string[];
 }
 
-/** Narrows the members; what the columns hold is checked by whoever builds a batch of them. */
+/** Narrows the members; the constructor of a batch checks the contents of the columns. */
 export function readData(data: unknown): Partial<DataProtoData> {
   if (!isRecord(data))
     throw new DataProtoError("BAD_VALUE", `a DataProto cannot be made of ${describe(data)}`, {
@@ -55,7 +55,7 @@ export function readData(data: unknown): Partial<DataProtoData> {
   };
 }
 
-/** Tensors and arrays of one record, apart. */
+/** Separates the tensors and the arrays of one record. */
 export function separateKinds(columns: Readonly<Record<string, unknown>>): {
   tensors: Tensors;
   nonTensors: NonTensors;

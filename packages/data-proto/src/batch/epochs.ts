@@ -1,18 +1,18 @@
 /**
- * The order of rows in each epoch of a mini-batch iterator. Knows row numbers only. The same seed
- * gives the same orders on every machine; they are not torch's orders, which come from MT19937.
- * Generator: mulberry32 (32 bits of state, public domain, Tommy Ettinger); order: Fisher-Yates.
+ * The order of rows in each epoch of a mini-batch iterator. Knows row numbers only. One seed gives
+ * equal orders on every machine; they are not torch's orders, which come from MT19937. Generator:
+ * mulberry32 (32 bits of state, public domain, Tommy Ettinger); order: Fisher-Yates.
  */
 import { rowsBy } from "../tensor/row-index.ts";
 
 export interface MiniBatchOptions {
-  /** A new order in each epoch; default false. */
+  /** Whether each epoch has a new order; default false. */
   readonly shuffle?: boolean;
-  /** The same seed gives the same orders; without one, Math.random. */
+  /** The seed of the orders; default: Math.random. */
   readonly seed?: number;
 }
 
-/** One order per epoch; null means the rows as they are. */
+/** Yields one order per epoch; null keeps the rows in order. */
 export function* epochOrders(
   rows: number,
   epochs: number,
@@ -22,7 +22,7 @@ export function* epochOrders(
   for (let epoch = 0; epoch < epochs; epoch++) yield shuffle ? shuffledRows(rows, random) : null;
 }
 
-/** Uniform numbers in [0, 1), a fresh stream per call. */
+/** Returns a source of uniform numbers in [0, 1), with a fresh stream per call. */
 function seededRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {

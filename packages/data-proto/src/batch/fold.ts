@@ -1,7 +1,7 @@
 /**
  * Groups rows into a second batch dimension and ungroups them: [B, ...] <-> [G, B / G, ...].
- * Tensors are seen in another shape, values go into or come out of nested arrays. Neither changes
- * its argument. A folded batch is an ordinary DataProto with G rows.
+ * Tensors share their memory under another shape; values go into or come out of nested arrays.
+ * Neither function changes its argument. A folded batch is an ordinary DataProto with G rows.
  */
 import { DataProtoError, describe, requireInteger } from "../errors.ts";
 import { reshape } from "../tensor/tensor.ts";
@@ -10,7 +10,7 @@ import { mapColumns } from "./columns.ts";
 import { DataProto } from "./data-proto.ts";
 
 /**
- * Neighbouring rows become one of `newBatchSize` groups. Throws UNEQUAL_CHUNK unless it divides the
+ * Folds neighbouring rows into `newBatchSize` groups. Throws UNEQUAL_CHUNK unless that divides the
  * rows.
  */
 export function foldBatchDim(data: DataProto, newBatchSize: number): DataProto {
@@ -41,8 +41,8 @@ export function foldBatchDim(data: DataProto, newBatchSize: number): DataProto {
 }
 
 /**
- * The first `batchDims` dimensions become one. Throws BAD_SHAPE where a column has fewer; columns
- * that differ in them throw BATCH_SIZE_MISMATCH.
+ * Unfolds the first `batchDims` dimensions into one. Throws BAD_SHAPE for a column with fewer
+ * dimensions; columns that differ in them throw BATCH_SIZE_MISMATCH.
  */
 export function unfoldBatchDim(data: DataProto, batchDims = 2): DataProto {
   requireInteger("batchDims", batchDims, 1);

@@ -1,7 +1,7 @@
 /**
- * What select, pop, rename and union do to the keys of a batch. Pure functions from parts to parts:
- * nothing here changes its arguments, so that an operation that fails half way leaves its batch as
- * it was. Must not know rows or the DataProto class.
+ * The key operations of a batch: select, pop, rename and union. Pure functions from parts to parts:
+ * they do not change their arguments, so that an operation that fails half way leaves its batch
+ * unchanged. Must not know rows or the DataProto class.
  */
 import { deepEqual } from "../deep-equal.ts";
 import { DataProtoError, describe } from "../errors.ts";
@@ -40,7 +40,8 @@ export function copyParts({ batch, nonTensorBatch, metaInfo }: Parts): Parts {
 }
 
 /**
- * metaInfo stays out of `rest`: a batch shares it with others, so its owner changes it in place.
+ * Pops keys. metaInfo stays out of `rest`: a batch shares it with others, so its owner changes it
+ * in place.
  */
 export function popKeys(
   parts: Parts,
@@ -83,7 +84,7 @@ export function renameKeys(
   return batch && { ...omitColumns(batch, from), ...renamed };
 }
 
-/** Checks metaInfo too, but leaves it to the caller to merge it in place. */
+/** Checks metaInfo, too, but the caller merges it in place. */
 export function unionKeys(mine: Parts, theirs: Parts): Omit<Parts, "metaInfo"> {
   const batch = unionColumns<Tensor>(mine.batch ?? {}, theirs.batch ?? {}, "tensor", tensorEquals);
   const nonTensorBatch = unionColumns<readonly unknown[]>(
@@ -97,7 +98,7 @@ export function unionKeys(mine: Parts, theirs: Parts): Omit<Parts, "metaInfo"> {
 }
 
 /**
- * All columns of both. A key that both have must hold equal values, else CONFLICT; `theirs` is
+ * Returns all columns of both. Values under a shared key must be equal, else CONFLICT; `theirs` is
  * kept.
  */
 function unionColumns<T>(

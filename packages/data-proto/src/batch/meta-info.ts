@@ -1,7 +1,7 @@
 /**
  * metaInfo: a free record that travels with a batch and is shared by reference between a batch and
- * its slices, chunks and repeats. Owns how two or more of them become one, and the auto-padding
- * mark. Must not know columns.
+ * its slices, chunks and repeats. Owns merges of two or more of them, and the auto-padding mark.
+ * Must not know columns.
  */
 import { deepEqual } from "../deep-equal.ts";
 import { DataProtoError } from "../errors.ts";
@@ -9,7 +9,7 @@ import { DataProtoError } from "../errors.ts";
 export type MetaInfo = Record<string, unknown>;
 
 /**
- * verl's DataProtoConfig.auto_padding_key: with it set, chunk() accepts row counts that do not
+ * verl's DataProtoConfig.auto_padding_key: when it is set, chunk() accepts row counts that do not
  * divide.
  */
 export const AUTO_PADDING_KEY = "_verl_auto_padding";
@@ -18,7 +18,7 @@ export function hasAutoPadding(metaInfo: MetaInfo): boolean {
   return metaInfo[AUTO_PADDING_KEY] === true;
 }
 
-/** Throws CONFLICT for the first key that both have with different values. */
+/** Throws CONFLICT for the first shared key with different values. */
 export function checkMetaUnion(mine: MetaInfo, theirs: MetaInfo): void {
   for (const [key, value] of Object.entries(theirs)) {
     if (Object.hasOwn(mine, key) && !deepEqual(mine[key], value))
@@ -27,8 +27,8 @@ export function checkMetaUnion(mine: MetaInfo, theirs: MetaInfo): void {
 }
 
 /**
- * verl's DataProto.concat: `metrics` (a record, or a list of records) become one record of lists;
- * other keys must be equal where repeated.
+ * Merges like verl's DataProto.concat: `metrics` (a record, or a list of records) become one record
+ * of lists; other repeated keys must be equal.
  */
 export function concatMetaInfo(list: readonly MetaInfo[]): MetaInfo {
   const merged: MetaInfo = {};

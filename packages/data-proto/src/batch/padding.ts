@@ -1,15 +1,15 @@
 /**
- * Pads a batch so that it divides among workers, and takes the padding off again. Padding rows are
- * real rows, from the start of the batch, so that every worker can score them; whoever unpads must
- * hand on the same padSize.
+ * Pads a batch so that it divides among workers, and removes the padding again. Padding rows are
+ * real rows, from the start of the batch, so that every worker can score them; the caller that
+ * removes them must pass the padSize of the padding.
  */
 import { DataProtoError, requireInteger } from "../errors.ts";
 import { rowsBy } from "../tensor/row-index.ts";
 import type { DataProto } from "./data-proto.ts";
 
 /**
- * Rows taken from the start, cycling as often as needed. A batch that divides (one without rows
- * too) comes back as it is, with padSize 0.
+ * Takes padding rows from the start, cycling as often as necessary. A batch that divides (also one
+ * without rows) is returned unchanged, with padSize 0.
  */
 export function padDataProtoToDivisor(
   data: DataProto,
@@ -25,7 +25,7 @@ export function padDataProtoToDivisor(
   };
 }
 
-/** Drops the last padSize rows; 0 gives back the same object. */
+/** Drops the last padSize rows; 0 returns the batch itself. */
 export function unpadDataProto(data: DataProto, padSize: number): DataProto {
   requireInteger("padSize", padSize, 0);
   const rows = data.length;

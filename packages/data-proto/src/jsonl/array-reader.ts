@@ -1,4 +1,7 @@
-/** A file that is one JSON array: bytes in, its items out at the end. All of it is in memory. */
+/**
+ * Reads a file that is one JSON array: bytes in, its items out at the end. The whole file is in
+ * memory.
+ */
 import { constants } from "node:buffer";
 import { JsonlError } from "../errors.ts";
 import { parseJson } from "./parse-json.ts";
@@ -9,7 +12,7 @@ export interface ArrayItem {
   readonly row: number;
 }
 
-/** Whether a file that begins so is an array, after a byte order mark and white space. */
+/** Whether a file with this head is an array, after a byte order mark and white space. */
 export function beginsArray(head: Buffer): boolean {
   return /^(?:\xef\xbb\xbf)?[ \t\r\n]*\[/.test(head.toString("latin1"));
 }

@@ -1,7 +1,6 @@
 /**
- * The bytes of a file of JSON, chunk by chunk, unpacked where they are under gzip. Nothing is
- * read ahead but by gunzip. What a file is instead is said at its first bytes: gzip under another
- * name, Parquet, UTF-16.
+ * The bytes of a JSON file, chunk by chunk, decompressed if they are gzip'ed. Only gunzip reads
+ * ahead. The first bytes reveal another kind of file: gzip under another name, Parquet, UTF-16.
  */
 import type { FileHandle } from "node:fs/promises";
 import { JsonlError } from "../errors.ts";
@@ -9,18 +8,18 @@ import { fileKind } from "../shared/file-kind.ts";
 import { fileError } from "./file-error.ts";
 import { isGzipName, unpacked } from "./gzip.ts";
 
-/** Reads of 256 KiB: beyond that a local disk gains nothing. */
+/** Reads of 256 KiB: larger ones gain nothing on a local disk. */
 const CHUNK_BYTES = 256 * 1024;
 
 export interface Chunks {
-  /** No bytes at the end. Rejects with JsonlError. */
+  /** Returns the next bytes; none at the end. Rejects with JsonlError. */
   readonly next: () => Promise<Buffer>;
-  /** Nothing more is wanted. Never rejects. */
+  /** Ends the reading. Never rejects. */
   readonly end: () => Promise<void>;
 }
 
 export interface ChunkOptions {
-  /** A log, whose gzip may have been cut off: it is read as far as it goes. */
+  /** Whether this is a log, whose gzip may be truncated: it is read as far as it goes. */
   readonly isLog: boolean;
 }
 
@@ -75,7 +74,7 @@ function isOfZlib(error: unknown): error is Error {
   return error instanceof Error && "code" in error && String(error.code).startsWith("Z_");
 }
 
-/** In memory of their own: a line is held across chunks. */
+/** Each chunk has memory of its own, because a line is held across chunks. */
 async function readChunk(handle: FileHandle): Promise<Buffer> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);

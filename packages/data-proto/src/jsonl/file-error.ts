@@ -1,5 +1,5 @@
 /**
- * Turns a failure of node:fs into a JsonlError that names the path. The one place that reads system
+ * Turns a failure of node:fs into a JsonlError that names the path. Only this module reads system
  * error codes.
  */
 import { JsonlError } from "../errors.ts";

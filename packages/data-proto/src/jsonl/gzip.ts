@@ -1,7 +1,7 @@
 /**
- * JSON Lines under gzip. Each block that is written is a member of its own (RFC 1952 lets a file
- * have many), so that a file that was cut off has lost its last block at most, and can be
- * appended to; tools read them as one.
+ * JSON Lines under gzip. Each written block is a member of its own (RFC 1952 allows many in a
+ * file), so that a truncated file has lost at most its last block, and can be appended to; tools
+ * read the members as one.
  */
 import { createReadStream } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
@@ -16,7 +16,11 @@ export function isGzipName(path: string): boolean {
   return path.endsWith(".gz");
 }
 
-/** What is in them. @param mayBeCutOff then what can be read of the end is read, and nothing is said */
+/**
+ * Decompresses a stream.
+ *
+ * @param mayBeCutOff whether a truncated end is read as far as it goes, without an error
+ */
 export function unpacked(
   chunks: AsyncIterable<Buffer>,
   { chunkSize, mayBeCutOff }: { readonly chunkSize: number; readonly mayBeCutOff: boolean },
@@ -24,20 +28,21 @@ export function unpacked(
   const { Z_FINISH, Z_SYNC_FLUSH } = constants;
   const gunzip = createGunzip({ chunkSize, finishFlush: mayBeCutOff ? Z_SYNC_FLUSH : Z_FINISH });
   const source = Readable.from(chunks);
-  // pipe() leaves what comes out open when what goes in fails.
+  // pipe() leaves its target open when its source fails.
   source.on("error", (error) => gunzip.destroy(error));
   gunzip.on("close", () => source.destroy());
   return source.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
 }
 
-/** Every member of ours begins with it. */
+/** Every member that this module writes begins with this header. */
 const header = gzipSync(Buffer.alloc(0)).subarray(0, 10);
 
 /**
- * Makes a file ready for further members: its last one is whole, and its last line has an end.
- * What can be read of a member that was cut off is written again.
+ * Makes a file ready for further members: its last member is whole, and its last line has an end.
+ * The readable part of a truncated member is written again.
  *
- * Throws JSONL_MALFORMED where it is no gzip, or was cut off where none of our members begins.
+ * Throws JSONL_MALFORMED for a file that is no gzip, or that is truncated in a member of another
+ * writer.
  */
 export async function mendGzip(path: string, handle: FileHandle): Promise<void> {
   const { size } = await handle.stat();
@@ -53,7 +58,7 @@ export async function mendGzip(path: string, handle: FileHandle): Promise<void> 
     await handle.read(tail, 0, tail.length, start);
     const text = tail.length < header.length ? Buffer.alloc(0) : readable(tail);
     await handle.truncate(start);
-    // A part of a line stays one, as in a file without gzip.
+    // A partial line stays a line, as in a file without gzip.
     const ending = text.at(-1) === 0x0a ? "" : "\n";
     if (text.length > 0)
       await handle.write(await packed(Buffer.concat([text, Buffer.from(ending)])));
@@ -64,8 +69,8 @@ export async function mendGzip(path: string, handle: FileHandle): Promise<void> 
 }
 
 /**
- * Unpacks the first `bytes` of a file, for their last byte; undefined: there is none. Rejects
- * where that is no gzip.
+ * Decompresses the first `bytes` of a file, for their last byte; undefined if there is none.
+ * Rejects for a file that is no gzip.
  */
 async function lastByte(path: string, bytes: number): Promise<number | "torn" | undefined> {
   let last: number | undefined;
@@ -80,14 +85,14 @@ async function lastByte(path: string, bytes: number): Promise<number | "torn" | 
 }
 
 /**
- * A block is 1 MiB of lines, or one line of 64 MiB: the member that was cut off begins in the
- * last of these.
+ * A block is 1 MiB of lines, or one line of 64 MiB: the truncated member begins within this
+ * distance from the end.
  */
 const tailBytes = 80 * 1024 * 1024;
 
 /**
- * Where the last member may begin: where a part of a header ends the file, and where the last
- * whole ones are.
+ * Returns places where the last member may begin: a partial header at the end of the file, and the
+ * last whole headers.
  */
 async function membersFromBehind(handle: FileHandle, size: number): Promise<number[]> {
   const from = Math.max(0, size - tailBytes);

@@ -1,12 +1,12 @@
 /**
- * The file that lines are appended to, under gzip where its name ends with .gz. Owns what may
- * happen to a file while somebody writes it: it is removed, another one takes its place, it is
- * cut off, something else writes it, the disk is full.
+ * The file that lines are appended to, under gzip if its name ends with .gz. Owns the failures of a
+ * file during writing: it is removed, another one takes its place, it is truncated, another program
+ * writes to it, the disk is full.
  *
  * Invariants: bytes go to the end of the file, wherever that is (O_APPEND). After each write the
- * path still leads to this file, and the file has the length that it should have; else the write
- * rejects with JSONL_CHANGED. What is no plain file (a pipe, a terminal, a device) has no length
- * and is not looked at.
+ * path still leads to this file, and the file has the expected length; else the write rejects with
+ * JSONL_CHANGED. A file that is not plain (a pipe, a terminal, a device) has no length and is not
+ * checked.
  */
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { isGzipName, mendGzip, packed } from "./gzip.ts";
 
 const { O_APPEND, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY } = constants;
 
-/** Reads of 1 MiB when a file is compared with what was written. */
+/** Reads of 1 MiB when a file is compared with its written bytes. */
 const COMPARE_BYTES = 1024 * 1024;
 
 export class LineFile {
@@ -28,7 +28,7 @@ export class LineFile {
   readonly #startBytes: number;
   readonly #isGzip: boolean;
   #writtenBytes = 0;
-  /** CRC-32 of the bytes that were written. */
+  /** CRC-32 of the written bytes. */
   #checksum = 0;
 
   private constructor(path: string, handle: FileHandle, isPlain: boolean, startBytes: number) {
@@ -40,9 +40,9 @@ export class LineFile {
   }
 
   /**
-   * Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO.
+   * Opens the file. Throws JSONL_NOT_FOUND (no such folder) or JSONL_IO.
    *
-   * @param append keeps what the file has, and ends its last line
+   * @param append whether to keep the content of the file; its last line is ended
    */
   static async open(path: string, append: boolean): Promise<LineFile> {
     let handle: FileHandle | null = null;
@@ -64,7 +64,7 @@ export class LineFile {
   async write(lines: Buffer): Promise<void> {
     try {
       const bytes = this.#isGzip ? await packed(lines) : lines;
-      // A write may take less than it is given, for one when the disk is nearly full.
+      // A write may take only a part, for example when the disk is nearly full.
       for (let offset = 0; offset < bytes.length;) {
         const { bytesWritten } = await this.#handle.write(bytes, offset);
         this.#checksum = crc32(bytes.subarray(offset, offset + bytesWritten), this.#checksum);
@@ -77,7 +77,7 @@ export class LineFile {
     await this.checkPlace();
   }
 
-  /** Reads what was written, and rejects with JSONL_CHANGED where the file says something else. */
+  /** Reads the written bytes back, and rejects with JSONL_CHANGED when the file differs. */
   async verify(): Promise<void> {
     if (!this.#isPlain) return;
     await this.checkPlace();
@@ -108,7 +108,7 @@ export class LineFile {
     }
   }
 
-  /** Rejects with JSONL_CHANGED where the path leads elsewhere, or the file has another length. */
+  /** Rejects with JSONL_CHANGED when the path leads elsewhere, or the file has another length. */
   async checkPlace(): Promise<void> {
     if (!this.#isPlain) return;
     const bigint = true;

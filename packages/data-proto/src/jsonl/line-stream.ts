@@ -1,6 +1,6 @@
 /**
- * A stream that lines are written to, of somebody who opened it and closes it: what it has taken
- * cannot be looked at again.
+ * A stream that lines are written to; its owner opens and closes it. Written bytes cannot be read
+ * back.
  */
 import type { Writable } from "node:stream";
 import { fileError } from "./file-error.ts";
@@ -15,10 +15,10 @@ export class LineStream {
     this.#stream = stream;
   }
 
-  /** Rejects with JSONL_IO, also where nobody reads it any more (EPIPE). */
+  /** Rejects with JSONL_IO, also when the stream has no reader any more (EPIPE). */
   async write(bytes: Buffer): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // The callback may come with no error for one that was destroyed before.
+    // The callback may come without an error for a stream that was destroyed before.
     if (this.#stream.destroyed) throw fileError(this.path, new Error("it is closed"));
     this.#stream.write(bytes, (error) => {
       if (error === undefined || error === null) resolve();

@@ -1,8 +1,10 @@
-/** JSON as Python's json module writes it: with NaN and Infinity, where those are asked for. */
+/**
+ * JSON as Python's json module writes it: with NaN and Infinity, if those are allowed.
+ */
 
 import { randomUUID } from "node:crypto";
 
-/** Strings are taken whole, so that what they say stays. */
+/** Strings match as a whole, so that their content stays. */
 const tokens = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
 
 const numbers: Readonly<Record<string, number>> = {

@@ -1,12 +1,12 @@
 /**
  * Reads JSON Lines as a stream: one value per line, memory bounded by the longest line. Owns
- * splitting bytes into lines and the meaning of a line: UTF-8, LF or CRLF, a byte order mark at the
+ * splitting bytes into lines and the format of a line: UTF-8, LF or CRLF, a byte order mark at the
  * start allowed, blank lines skipped but counted, the last line with or without a newline.
  *
- * Bytes are split at LF before they are decoded, so a character cut by a chunk border never
- * shows. Nothing is read ahead, so that leaving the loop never waits for bytes that nobody asked
- * for. A bad line is an error, and skipped only for a caller who takes the error. Must not know
- * what records mean: values are `unknown`.
+ * Bytes are split at LF before they are decoded, so a character cut by a chunk border never shows.
+ * Nothing is read ahead, so that leaving the loop never waits for further bytes. A bad line is an
+ * error, and is skipped only for a caller that takes the error. Must not know what records mean:
+ * values are `unknown`.
  */
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
@@ -38,23 +38,24 @@ export interface JsonlRecord {
 export interface ReadJsonlOptions {
   /** Ends a wait for the file at once; the iterator rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Longest line accepted, in bytes without its line ending; default 64 MiB. */
+  /** The longest accepted line, in bytes without its line ending; default 64 MiB. */
   readonly maxLineBytes?: number;
   /**
-   * Takes the JSONL_MALFORMED of each bad line, and reading goes on after it; without this it is
-   * thrown. For a log that was appended to after a crash: the line cut off then stays in it.
+   * Takes the JSONL_MALFORMED of each bad line, and reading goes on after it; by default it is
+   * thrown. Use it for a log that was appended to after a crash: the truncated line stays in the
+   * log.
    */
   readonly onMalformed?: (error: JsonlError) => void;
   /**
-   * NaN, Infinity and -Infinity are read, which Python's json module writes; default false: they
-   * are no JSON.
+   * Whether NaN, Infinity and -Infinity are read, which Python's json module writes. They are no
+   * JSON. Default false.
    */
   readonly allowNan?: boolean;
 }
 
 /**
- * A file whose name ends in .gz is unpacked; with `onMalformed` one that was cut off is read as far
- * as it goes.
+ * Reads a file. A file whose name ends in .gz is decompressed; with `onMalformed` a truncated one
+ * is read as far as it goes.
  *
  * Throws JsonlError: JSONL_NOT_FOUND, JSONL_IO, JSONL_MALFORMED, JSONL_LINE_TOO_LONG. Leaving the
  * loop early closes the file.
@@ -72,7 +73,7 @@ export async function* readJsonl(
   yield* readWith({ file, signal, isLog }, () => lines);
 }
 
-/** Lines, or one array. */
+/** Reads lines, or one array. */
 export async function* readJson(
   path: string,
   { signal, allowNan = false }: Pick<ReadJsonlOptions, "signal" | "allowNan">,
@@ -84,7 +85,7 @@ export async function* readJson(
   );
 }
 
-/** Makes records of bytes. */
+/** Makes records from bytes. */
 interface BytesReader<Item> {
   readonly push: (chunk: Buffer) => Iterable<Item>;
   readonly end: () => Iterable<Item>;
@@ -95,7 +96,7 @@ interface Reading extends ChunkOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** @param readerFor is asked once, with the first bytes */
+/** @param readerFor called once, with the first bytes */
 async function* readWith<Item>(
   { file, signal, ...options }: Reading,
   readerFor: (head: Buffer) => BytesReader<Item>,
@@ -119,10 +120,10 @@ async function* readWith<Item>(
       if (chunk.length === 0) return;
     }
   } finally {
-    // Behind the read that is under way, if there is one.
+    // The close follows the current read, if there is one.
     const ended = chunks?.end();
     const closed = closeAfter(opening, Promise.allSettled([work, ended]));
-    // A read that hangs (a pipe) cannot be called off: an abort does not wait for it.
+    // A read that hangs (a pipe) cannot be cancelled: an abort does not wait for it.
     if (signal?.aborted !== true) await closed;
   }
 }
@@ -190,7 +191,7 @@ class LineReader {
     const rest = chunk.subarray(start);
     this.#pieces.push(rest);
     this.#heldBytes += rest.length;
-    // Four bytes of grace: a byte order mark and a CR are no part of the line.
+    // Four bytes of grace: a byte order mark and a CR do not count.
     if (this.#heldBytes > this.#maxLineBytes + 4) throw this.#tooLong(this.#line + 1);
   }
 
@@ -210,7 +211,7 @@ class LineReader {
     if (value !== undefined) yield { line, value };
   }
 
-  /** undefined for a blank line, and for a bad one that onMalformed took. */
+  /** Returns undefined for a blank line, and for a bad one that onMalformed took. */
   #parse(bytes: Buffer, line: number, unterminated: boolean): unknown {
     try {
       const text = this.#decoder.decode(bytes);

@@ -1,16 +1,16 @@
 /**
- * One record as the bytes of one line. Owns what a record may hold: what JSON cannot carry and
- * would change without a word is refused.
+ * Encodes one record as the bytes of one line. Owns the rules for records: a value that JSON would
+ * silently change is refused.
  *
  * NaN and infinities are refused, not written as null: in a reward log null means "no score", so a
  * silent null would turn a numeric failure into a missing sample. The writer of the record decides
- * what stands for them. Typed arrays become arrays of numbers. What JSON.stringify drops by rule
- * (undefined and functions in objects) stays dropped.
+ * what replaces them. Typed arrays become arrays of numbers. Values that JSON.stringify drops by
+ * rule (undefined and functions in objects) are dropped.
  */
 import { describe, JsonlError } from "../errors.ts";
 
 /**
- * Returns the JSON of a value by the rules of a record, to be sent elsewhere than to a file. Throws
+ * Returns the JSON of a value by the rules of a record, for other targets than a file. Throws
  * JsonlError JSONL_BAD_VALUE, naming the place inside the value.
  */
 export function jsonText(value: unknown): string {
@@ -32,7 +32,7 @@ export function encodeRecord(value: unknown, path: string, maxLineBytes: number)
 }
 
 function stringify(record: unknown, path: string): string | undefined {
-  // From the root to the holder of the value at hand: JSON.stringify goes depth first.
+  // The path from the root to the holder of the current value: JSON.stringify goes depth first.
   const trail: { readonly holder: unknown; readonly key: string }[] = [];
   function check(this: unknown, key: string, value: unknown): unknown {
     while (trail.length > 0 && trail.at(-1)?.holder !== this) trail.pop();
@@ -67,7 +67,9 @@ function isTypedArray(value: object): value is object & ArrayLike<unknown> {
   return ArrayBuffer.isView(value) && !(value instanceof DataView);
 }
 
-/** Map, Set, Error, RegExp, ArrayBuffer and their like: JSON would write {} for what they hold. */
+/**
+ * Whether JSON would write {} for the value: a Map, Set, Error, RegExp, ArrayBuffer and their like.
+ */
 function losesAll(value: object): boolean {
   if (value instanceof Error) return true;
   if (Array.isArray(value) || isTypedArray(value)) return false;

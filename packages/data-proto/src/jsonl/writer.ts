@@ -2,12 +2,12 @@
  * Writes JSON Lines as a stream: each record is one line, in the order of the write() calls. Owns
  * the queue between callers and the file.
  *
- * Invariants: records go to the operating system as soon as the write before them is done (no
- * timer, nothing lies waiting for a flush); records that arrive meanwhile leave in one write. The
- * first failure of the file is final: it rejects every later write, flush and close. flush()
- * means "handed to the operating system", not "on the platter". A file that something else
- * removes, replaces, cuts off or writes meanwhile has failed (JSONL_CHANGED): records that are
- * gone are never taken for written.
+ * Invariants: records go to the operating system as soon as the previous write is done (there is no
+ * timer, and no record waits for a flush); records that arrive meanwhile leave in one write. The
+ * first failure of the file is final: it rejects every later write, flush and close. flush() means
+ * "handed to the operating system", not "on the platter". A file that another program removes,
+ * replaces, truncates or writes meanwhile has failed (JSONL_CHANGED): lost records never count as
+ * written.
  */
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -19,43 +19,43 @@ import { DEFAULT_MAX_LINE_BYTES } from "./reader.ts";
 import { encodeRecord } from "./record.ts";
 
 /**
- * A writer waits while 1 MiB is on its way: some thousand reward records, some milliseconds of a
+ * A writer waits while 1 MiB is in transit: some thousand reward records, some milliseconds of a
  * disk.
  */
 const HIGH_WATER_BYTES = 1024 * 1024;
 
 export interface JsonlWriterOptions {
   /**
-   * Keep what the file has; default false: start an empty file. A last line without newline is
-   * ended first, so that only it is lost.
+   * Whether to keep the content of the file; default false: start an empty file. A last line
+   * without newline is ended first, so that only that line is lost.
    */
   readonly append?: boolean;
-  /** Longest record accepted, in bytes; default 64 MiB, what readJsonl accepts. */
+  /** The longest accepted record, in bytes; default 64 MiB, the default of readJsonl. */
   readonly maxLineBytes?: number;
 }
 
-/** Where the bytes of lines go. All reject with JsonlError. */
+/** The target of lines. All methods reject with JsonlError. */
 export interface LineTarget {
   readonly path: string;
-  /** Resolves when all of it is with the operating system. */
+  /** Resolves when the operating system has all bytes. */
   write(bytes: Buffer): Promise<void>;
-  /** Rejects if it is not what was written to any more, as far as can be seen at no cost. */
+  /** Rejects if the target was replaced, as far as a cheap check shows. */
   checkPlace(): Promise<void>;
-  /** Rejects if it does not have what was written. */
+  /** Rejects if its content differs from the written bytes. */
   verify(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface JsonlWriter extends AsyncDisposable {
-  /** "standard output" and the like of a stream. */
+  /** The path; for a stream a name such as "standard output". */
   readonly path: string;
   /** Takes a snapshot of the record at once; resolves when there is room for the next one. */
   write(value: unknown): Promise<void>;
-  /** Resolves when every record written before this call is with the operating system. */
+  /** Resolves when the operating system has every record written before this call. */
   flush(): Promise<void>;
   /**
-   * Flushes, reads the file and rejects with JSONL_CHANGED if it does not have what was written.
-   * Costs a reading of that.
+   * Flushes, reads the file back and rejects with JSONL_CHANGED if it differs from the written
+   * records.
    */
   verify(): Promise<void>;
   /** Flushes and closes; every call returns the same promise. */
@@ -63,7 +63,7 @@ export interface JsonlWriter extends AsyncDisposable {
 }
 
 /**
- * Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO.
+ * Opens a writer. Throws JsonlError: JSONL_NOT_FOUND (no such folder) or JSONL_IO.
  *
  * @param target a file; or a stream (of a process's standard output), which stays open when the
  * writer is closed
@@ -84,10 +84,10 @@ class LineWriter implements JsonlWriter {
   readonly #maxLineBytes: number;
   #queue: Buffer[] = [];
   #acceptedBytes = 0;
-  /** And looked at: they are where they should be. */
+  /** Written bytes that have been verified to be in place. */
   #writtenBytes = 0;
   #draining = false;
-  /** Settles, always by value, when the block that is being written is done. */
+  /** Settles, always by value, when the current block is written. */
   #block: Promise<void> = Promise.resolve();
   #failure: JsonlError | null = null;
   #closing: Promise<void> | null = null;

@@ -1,6 +1,7 @@
 /**
- * A Parquet file as its library wants it (any range of bytes, at any time) over one open handle, and failures of node:fs as ParquetErrors. The one place
- * here that touches the file system for reading.
+ * A Parquet file as its library needs it (any range of bytes, at any time) over one open handle,
+ * with failures of node:fs as ParquetErrors. Only this module touches the file system for reading
+ * Parquet.
  */
 import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
@@ -14,7 +15,10 @@ export interface ParquetFile {
   readonly close: () => Promise<void>;
 }
 
-/** Throws PARQUET_NOT_FOUND, PARQUET_IO, and PARQUET_MALFORMED for what is no plain file: its end is read first. */
+/**
+ * Throws PARQUET_NOT_FOUND, PARQUET_IO, and PARQUET_MALFORMED for a file that is not plain: its end
+ * is read first.
+ */
 export async function openParquet(path: string): Promise<ParquetFile> {
   const handle = await ofFile(path, open(path, "r"));
   try {
@@ -33,7 +37,7 @@ export async function openParquet(path: string): Promise<ParquetFile> {
   }
 }
 
-/** Throws PARQUET_MALFORMED that says what the file is, where its first bytes tell. */
+/** Throws a PARQUET_MALFORMED that names the kind of the file, if its first bytes reveal it. */
 async function refuseOther(handle: FileHandle, path: string, size: number): Promise<void> {
   if (size === 0) throw new ParquetError("PARQUET_MALFORMED", { path, reason: "it is empty" });
   const head = new Uint8Array(await readRange(handle, path, 0, Math.min(HEAD_BYTES, size)));

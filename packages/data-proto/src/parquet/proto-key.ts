@@ -1,7 +1,6 @@
 /**
- * Columns, fields and keys of maps that are called `__proto__`. The library sets them on plain
- * objects, where they would become a prototype, so that it gets another name in its place, which
- * nothing else has.
+ * Columns, fields and keys of maps that are called `__proto__`. The library would set them on plain
+ * objects as a prototype, so it gets a unique stand-in for the name.
  */
 import { randomUUID } from "node:crypto";
 import type { FileMetaData } from "hyparquet";
@@ -18,12 +17,12 @@ export function shown(name: string): string {
   return name === STAND_IN ? PROTO : name;
 }
 
-/** For the library: texts may be keys of maps. */
+/** Parsers for the library: texts may be keys of maps. */
 export const parsers: { readonly stringFromBytes: (bytes: Uint8Array | undefined) => string } = {
   stringFromBytes: (bytes) => hidden(decoder.decode(bytes)),
 };
 
-/** In place: the footer is ours. */
+/** Changes the footer in place; nobody else uses it. */
 export function hideNames(metadata: FileMetaData): FileMetaData {
   for (const element of metadata.schema) element.name = hidden(element.name);
   for (const group of metadata.row_groups) {
@@ -34,7 +33,7 @@ export function hideNames(metadata: FileMetaData): FileMetaData {
   return metadata;
 }
 
-/** Gives an object of the library the names that the file has. */
+/** Restores the file's names in an object of the library. */
 export function shownKeys(parts: Record<string, unknown>): Record<string, unknown> {
   if (!Object.hasOwn(parts, STAND_IN)) return parts;
   return Object.fromEntries(Object.entries(parts).map(([key, part]) => [shown(key), part]));

@@ -1,9 +1,11 @@
 /**
- * Reads Parquet as a stream of rows: one row group is in memory at a time, with only the columns that were asked for. Owns what a value becomes: what a line of
- * JSON would have held, nested lists and structs as arrays and objects.
+ * Reads Parquet as a stream of rows: one row group is in memory at a time, with only the requested
+ * columns. Owns the conversion of values: they become what a line of JSON would contain, with
+ * nested lists and structs as arrays and objects.
  *
- * Missing is null, also inside structs. An int64 is a number if one can hold it, else a bigint: nothing is rounded. Bytes are a Uint8Array, times a Date, maps
- * an object. Snappy, gzip, brotli, zstd and LZ4 are read. Must not know what the columns mean.
+ * A missing value is null, also inside structs. An int64 is a number if one can hold it, else a
+ * bigint: nothing is rounded. Bytes are a Uint8Array, times a Date, and maps an object. Snappy,
+ * gzip, brotli, zstd and LZ4 are supported. Must not know what the columns mean.
  */
 import { fileURLToPath } from "node:url";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -21,24 +23,24 @@ export interface ParquetRecord {
 
 export interface ParquetInfo {
   readonly rows: number;
-  /** At the top, in order. */
+  /** The top-level columns, in order. */
   readonly columns: readonly string[];
-  /** How many rows each row group has: what is in memory at once. */
+  /** The rows of each row group; one group is in memory at a time. */
   readonly rowGroups: readonly number[];
 }
 
 export interface ReadParquetOptions {
-  /** Those at the top that are read; default all. The others cost nothing. */
+  /** The top-level columns to read; default all. Other columns cost nothing. */
   readonly columns?: readonly string[];
   /** The first row, 0-based; default 0. */
   readonly rowStart?: number;
-  /** Behind the last row; default the end. */
+  /** The row behind the last one; default the end. */
   readonly rowEnd?: number;
   /** Checked between rows; the iterator rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
-/** What a file holds, by its footer alone. Rejects as readParquet. */
+/** Reads what a file contains, from its footer alone. Rejects as readParquet. */
 export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
   const file = await openParquet(textOf(path));
   try {
@@ -49,7 +51,8 @@ export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
 }
 
 /**
- * Throws ParquetError: PARQUET_NOT_FOUND, PARQUET_IO, PARQUET_MALFORMED, PARQUET_NO_COLUMN. Leaving the loop early closes the file.
+ * Throws ParquetError: PARQUET_NOT_FOUND, PARQUET_IO, PARQUET_MALFORMED, PARQUET_NO_COLUMN. Leaving
+ * the loop early closes the file.
  */
 export async function* readParquet(
   path: string | URL,
@@ -103,7 +106,7 @@ async function readRows(
       rowEnd,
       compressors: await compressorsFor(metadata),
       parsers,
-      // Bytes that are not said to be a text are none.
+      // Bytes count as a text only if the file says so.
       utf8: false,
       geoparquet: false,
       ...(columns === undefined ? {} : { columns: columns.map(hidden) }),
@@ -123,7 +126,7 @@ async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<Pa
   const { parquetSchema } = await import("hyparquet");
   const schema = await ofFormat(
     path,
-    // What it throws of a footer that makes no sense is of the file, too.
+    // The library's errors for a malformed footer concern the file, too.
     Promise.resolve().then(() => parquetSchema(metadata)),
   );
   return {
@@ -133,7 +136,7 @@ async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<Pa
   };
 }
 
-/** What the library throws, as an error that names the file. */
+/** Turns errors of the library into errors that name the file. */
 async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Value> {
   try {
     return await work;
@@ -144,14 +147,14 @@ async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Valu
   }
 }
 
-/** What Node brings itself; the library has snappy. */
+/** Codecs of Node; the library has snappy itself. */
 const compressors: Compressors = {
   GZIP: (input) => gunzipSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
   ZSTD: (input) => zlib.zstdDecompressSync(input),
 };
 
-/** LZ4, with and without Hadoop's frames, is loaded for files that need it. */
+/** LZ4, with and without Hadoop's frames, loads for files that need it. */
 async function compressorsFor(metadata: FileMetaData): Promise<Compressors> {
   const codecs = metadata.row_groups.flatMap(({ columns }) =>
     columns.map(({ meta_data: column }) => column?.codec),
@@ -161,7 +164,7 @@ async function compressorsFor(metadata: FileMetaData): Promise<Compressors> {
   return { ...compressors, LZ4: decompressLz4, LZ4_RAW: decompressLz4Raw };
 }
 
-/** In place where it can be: the rows are ours. */
+/** Converts in place when possible; nobody else uses the rows. */
 function plainOf(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value === "string") return shown(value);

@@ -1,8 +1,10 @@
 /**
- * Writes rows as Parquet, row group by row group: so many rows and their bytes are in memory, however many there are. The file is there when it is whole: until then it
- * has another name, and what stood under its own stays.
+ * Writes rows as Parquet, one row group after the other: only one group's rows and bytes are in
+ * memory. The file appears when it is complete: until then it has another name, and an existing
+ * file stays.
  *
- * The columns and their types are given, not guessed: a value that does not fit its column is an error that names both, never another value. Missing values are null.
+ * The columns and their types are given, not guessed: a value that does not fit its column is an
+ * error that names both, never another value. Missing values are null.
  */
 import { open, rename, rm } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
@@ -13,21 +15,24 @@ import { encodeRecord } from "../jsonl/record.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "../jsonl/reader.ts";
 import { ioError } from "./file.ts";
 
-/** `json`: any value that JSON can carry, as text that readers take for JSON. `timestamp`: a Date, to the millisecond. */
+/**
+ * The types of columns. `json`: any value that JSON can carry, as text that readers parse as JSON.
+ * `timestamp`: a Date, to the millisecond.
+ */
 export type ParquetColumn = "string" | "double" | "int32" | "boolean" | "timestamp" | "json";
 
 export interface WriteParquetOptions {
-  /** By name, in order. */
+  /** Types of the columns by name, in order. */
   readonly columns: Readonly<Record<string, ParquetColumn>>;
-  /** In one row group; default 10,000. */
+  /** The rows in one row group; default 10,000. */
   readonly rowsPerGroup?: number;
 }
 
 type Row = Readonly<Record<string, unknown>>;
 
 /**
- * Resolves to how many rows it wrote. Rejects with ParquetError (PARQUET_NOT_FOUND: no such folder, PARQUET_IO, PARQUET_BAD_VALUE) and with what `rows` throws;
- * then there is no new file.
+ * Resolves to the number of written rows. Rejects with ParquetError (PARQUET_NOT_FOUND: no such
+ * folder, PARQUET_IO, PARQUET_BAD_VALUE) and with the errors of `rows`; then there is no new file.
  */
 export async function writeParquet(
   path: string | URL,
@@ -70,7 +75,7 @@ const types: Readonly<Record<ParquetColumn, BasicType>> = {
   json: "JSON",
 };
 
-/** The library's buffer; what is in it goes to the file after each row group. */
+/** The library's buffer; its content goes to the file after each row group. */
 function intoFile(buffer: Writer & { index: number }, handle: FileHandle, path: string): Writer {
   const flush = async (): Promise<void> => {
     const bytes = new Uint8Array(buffer.buffer, 0, buffer.index);
@@ -107,7 +112,9 @@ const fits: Readonly<Record<Exclude<ParquetColumn, "json">, (value: unknown) => 
   timestamp: (value) => value instanceof Date && !Number.isNaN(value.getTime()),
 };
 
-/** As a line of JSON would have it: what that refuses is refused here. */
+/**
+ * Returns the value as a line of JSON would contain it; a value that JSON cannot carry is refused.
+ */
 function jsonOf(
   value: unknown,
   place: { readonly path: string; readonly row: number; readonly column: string },

@@ -1,9 +1,9 @@
 /**
- * Records out of whatever file data come in: Parquet, JSON Lines, or one JSON array, the latter
- * two packed by gzip, too. Parquet is told by its name, an array by its first character. Owns the
- * place of each record, for people; must not know what records mean.
+ * Reads records from any supported data file: Parquet, JSON Lines, or one JSON array, the latter
+ * two also under gzip. A name tells Parquet, and the first character tells an array. Owns the place
+ * of each record, for people; must not know what records mean.
  *
- * A stream like its parts, but for an array, which is in memory as a whole.
+ * It streams, except for an array, which is in memory as a whole.
  */
 import { fileURLToPath } from "node:url";
 import { JsonlError } from "../errors.ts";
@@ -21,7 +21,9 @@ export interface PlacedRecord {
 export interface ReadRecordsOptions {
   /** Ends a wait for the file at once; the iterator rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** NaN, Infinity and -Infinity are read, which Python's json module writes; default false. */
+  /**
+   * Whether NaN, Infinity and -Infinity are read, which Python's json module writes. Default false.
+   */
   readonly allowNan?: boolean | undefined;
 }
 

@@ -1,8 +1,8 @@
 /**
- * The kind of a file by its first bytes, for errors that say what it is instead.
+ * The kind of a file by its first bytes, for errors that name it.
  */
 
-/** Enough for all that is known here. */
+/** The number of bytes that all known kinds need. */
 export const HEAD_BYTES = 4;
 
 const kinds: readonly (readonly [string, readonly number[]])[] = [
@@ -18,7 +18,7 @@ const kinds: readonly (readonly [string, readonly number[]])[] = [
   ["text in UTF-16", [0xfe, 0xff]],
 ];
 
-/** As "it is ..." goes on; undefined for what may be text in UTF-8. */
+/** Returns the end of a sentence "it is ..."; undefined for a possible text in UTF-8. */
 export function fileKind(head: Uint8Array): string | undefined {
   const [kind] = kinds.find(([, magic]) => magic.every((byte, at) => head[at] === byte)) ?? [];
   if (kind !== undefined || head.length < 2) return kind;

@@ -1,6 +1,6 @@
 /**
  * Row indices with Python's meaning: negative counts from the end, slices clamp, a boolean mask
- * picks where it is true. Pure arithmetic on row numbers; must not know columns. What comes out is
+ * picks where it is true. Pure arithmetic on row numbers; must not know columns. The result is
  * checked: every index lies in 0 .. rows - 1.
  */
 import { DataProtoError, describe, requireInteger } from "../errors.ts";
@@ -15,8 +15,8 @@ export interface RowSlice {
 }
 
 /**
- * Integers (repeats and any order allowed) or one boolean per row. A bare Uint8Array is integers; a
- * mask of bytes is a tensor of dtype bool.
+ * Integers (repeats and any order allowed) or one boolean per row. A bare Uint8Array has integers;
+ * a mask of bytes is a tensor of dtype bool.
  */
 export type RowIdxs =
   | readonly number[]
@@ -82,7 +82,7 @@ export function isRowSlice(value: unknown): value is RowSlice {
   return Object.keys(value).every((key) => key === "start" || key === "stop" || key === "step");
 }
 
-/** Row numbers by rule: `rowOf(i)` for each i below length. */
+/** Returns row numbers by rule: `rowOf(i)` for each i below length. */
 export function rowsBy(length: number, rowOf: (i: number) => number): Int32Array {
   return Int32Array.from({ length }, (_, i) => rowOf(i));
 }

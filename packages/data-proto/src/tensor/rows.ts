@@ -17,14 +17,17 @@ export function rowCount(source: Tensor): number {
   return rows;
 }
 
-/** One row without its batch dimension, as a view. Negative counts from the end. */
+/** Returns one row without its batch dimension, as a view. Negative counts from the end. */
 export function rowAt<D extends Dtype>(source: Tensor<D>, index: number): Tensor<D> {
   const row = resolveRow(index, rowCount(source));
   const { data } = sliceRows(source, row, row + 1);
   return { dtype: source.dtype, shape: source.shape.slice(1), data };
 }
 
-/** Rows start .. stop - 1 as a view. Bounds are exact here: Python's clamping is row-index's. */
+/**
+ * Returns rows start .. stop - 1 as a view. Bounds are exact here; row-index implements Python's
+ * clamping.
+ */
 export function sliceRows<D extends Dtype>(
   source: Tensor<D>,
   start: number,
@@ -45,7 +48,10 @@ export function sliceRows<D extends Dtype>(
   };
 }
 
-/** A copy of the rows named, in that order; repeats allowed, negative counts from the end. */
+/**
+ * Returns a copy of the named rows, in that order; repeats are allowed, and negative counts from
+ * the end.
+ */
 export function gatherRows<D extends Dtype>(
   source: Tensor<D>,
   indices: ArrayLike<number>,
@@ -56,7 +62,7 @@ export function gatherRows<D extends Dtype>(
   for (let i = 0; i < indices.length;) {
     const first = resolveRow(indices[i], rows);
     let run = 1;
-    // Neighbours are copied in one go: repeats and orders of groups are mostly runs.
+    // Neighbours are copied together: repeats and orders of groups are mostly runs.
     while (first + run < rows && indices[i + run] === first + run) run++;
     data.set(view(source, first * size, (first + run) * size), i * size);
     i += run;
@@ -65,8 +71,8 @@ export function gatherRows<D extends Dtype>(
 }
 
 /**
- * Rows of all tensors, one after the other. dtypes and the shapes of a row must agree; at least one
- * tensor.
+ * Returns the rows of all tensors, one after the other. dtypes and the shapes of a row must agree;
+ * at least one tensor is necessary.
  */
 export function concatRows(list: readonly Tensor[]): Tensor {
   const [first] = list;

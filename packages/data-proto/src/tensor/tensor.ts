@@ -1,11 +1,11 @@
 /**
  * Tensor: plain readonly data, a typed array with a dtype and a shape, rows contiguous in C order.
  * Owns the dtypes, the constructors, shapes and bitwise equality. Must not know batches, keys or
- * files; arithmetic is the business of whoever owns a formula.
+ * files; the owner of a formula does its own arithmetic.
  *
- * Invariants: data.length is the product of shape; bool data holds 0 and 1 only. Data may be a view
- * of a larger or of a shared buffer, so nothing in this package ever writes into the data of a
- * tensor it was given.
+ * Invariants: data.length is the product of shape; bool data contains only 0 and 1. Data may be a
+ * view of a larger or of a shared buffer, so this package never writes into the data of a tensor
+ * that it was given.
  *
  * There is no int64. verl's int64 columns are token ids, masks, positions and lengths, all far
  * below 2^31: as int32 they take half the bytes, and every tensor's elements stay `number` (a
@@ -44,7 +44,7 @@ const constructors = {
 } as const;
 
 /**
- * Copies nested arrays. The dtype is said, not guessed: 1 and 1.0 are one value here. Throws
+ * Copies nested arrays. The dtype is given, not guessed: 1 and 1.0 are one value here. Throws
  * BAD_SHAPE (ragged), BAD_VALUE (out of range).
  */
 export function tensor<D extends Dtype>(values: Nested, dtype: D): Tensor<D> {
@@ -104,7 +104,7 @@ export function toNested(source: Tensor): Nested {
   return read(0, 0, data.length);
 }
 
-/** The same data under another shape of as many elements. */
+/** Returns the data under another shape with as many elements. */
 export function reshape<D extends Dtype>(source: Tensor<D>, shape: readonly number[]): Tensor<D> {
   if (elementCount(shape) !== source.data.length) {
     const message = `cannot see a tensor of shape [${source.shape.join(", ")}] as [${shape.join(", ")}]`;
@@ -113,7 +113,9 @@ export function reshape<D extends Dtype>(source: Tensor<D>, shape: readonly numb
   return { dtype: source.dtype, shape: [...shape], data: source.data };
 }
 
-/** Same dtype, same shape, same bits: NaN equals the same NaN, 0 and -0 differ. */
+/**
+ * Whether dtype, shape and bits are equal: NaN equals a NaN with equal bits, and 0 differs from -0.
+ */
 export function tensorEquals(a: Tensor, b: Tensor): boolean {
   if (a.dtype !== b.dtype || a.shape.length !== b.shape.length) return false;
   return a.shape.every((size, i) => size === b.shape[i]) && bytesOf(a.data).equals(bytesOf(b.data));
@@ -124,8 +126,8 @@ export function isTensor(value: unknown): value is Tensor {
 }
 
 /**
- * Why a value is not a tensor, or null if it is one. The elements of a bool tensor are not looked
- * at: that would cost a pass over the data.
+ * Returns the reason why a value is not a tensor, or null if it is one. The elements of a bool
+ * tensor are not checked: that would cost a pass over the data.
  */
 export function tensorProblem(value: unknown): string | null {
   if (
@@ -151,7 +153,7 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** Zeroed memory. */
+/** Returns zeroed memory. */
 export function allocate<D extends Dtype>(dtype: D, length: number): TensorData<D> {
   return new constructors[dtype](length) as TensorData<D>;
 }
@@ -184,7 +186,7 @@ function storable(value: unknown, dtype: Dtype): number {
   });
 }
 
-/** float32 takes every number and rounds it. */
+/** float32 accepts every number and rounds it. */
 function fits(value: number, dtype: Dtype): boolean {
   if (dtype === "int32") return value === (value | 0);
   if (dtype === "uint8") return value === (value & 255);
