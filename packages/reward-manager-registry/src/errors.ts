@@ -1,17 +1,18 @@
 /**
- * Every error of this package: one class per thing that a caller would handle differently, told apart by `code`.
- * Fields are plain data, so an error says the same after a trip between threads or machines.
- * Not here: what a user's score function throws. That passes through the package unchanged.
+ * Every error of this package: one class per thing that a caller would handle differently,
+ * identified by `code`. Fields are plain data, so an error keeps them on the way between threads or
+ * machines. Errors of a user's score function are not here: they pass through the package
+ * unchanged.
  */
 
-/** A score function returned something that is no score. A failed score is never a zero. */
+/** A score function returned a value that is no score. A failed score is never a zero. */
 export class InvalidScoreError extends Error {
   override readonly name = "InvalidScoreError";
   readonly code = "INVALID_SCORE";
   readonly dataSource: string;
-  /** What was returned, in words. */
+  /** A description of the returned value. */
   readonly received: string;
-  /** What it said besides the score: what its call used is known all the same. */
+  /** The extra info beside the score, which may still report costs of the call. */
   readonly extraInfo: Readonly<Record<string, unknown>>;
 
   constructor(
@@ -29,12 +30,15 @@ export class InvalidScoreError extends Error {
   }
 }
 
-/** A score function cannot tell what this sample is worth: it returned null, or a record whose score is null. Not a zero either; in a cascade the next function is asked. */
+/**
+ * A score function cannot score this sample: it returned null, or a record whose score is null.
+ * This is no zero; a cascade asks the next function.
+ */
 export class CannotTellError extends Error {
   override readonly name = "CannotTellError";
   readonly code = "CANNOT_TELL";
   readonly dataSource: string;
-  /** What it said besides the score. */
+  /** The extra info beside the score. */
   readonly extraInfo: Readonly<Record<string, unknown>>;
 
   constructor(dataSource: string, extraInfo: Readonly<Record<string, unknown>>) {
@@ -44,12 +48,15 @@ export class CannotTellError extends Error {
   }
 }
 
-/** It cannot be seen how a score function wants to be called: whatever it got might be read as something else, and a score be made of nothing. */
+/**
+ * The parameters of a score function are unclear: it might read its arguments as something else and
+ * make a score of nothing.
+ */
 export class RewardFunctionSignatureError extends Error {
   override readonly name = "RewardFunctionSignatureError";
   readonly code = "REWARD_FUNCTION_SIGNATURE";
   readonly functionName: string;
-  /** As it declares them; undefined where its source cannot be seen. */
+  /** The declared parameters; undefined when the source is not visible. */
   readonly parameters: string | undefined;
   readonly problem: string;
 
@@ -64,12 +71,15 @@ export class RewardFunctionSignatureError extends Error {
   }
 }
 
-/** A score function read an argument that it was not given: what it made of that is no score, even if it caught this. */
+/**
+ * A score function read an argument that it was not given: its result is no score, even if it
+ * caught this error.
+ */
 export class UnknownScoreArgumentError extends Error {
   override readonly name = "UnknownScoreArgumentError";
   readonly code = "UNKNOWN_SCORE_ARGUMENT";
   readonly argument: string;
-  /** That somebody may have meant. */
+  /** The argument that the name may mean. */
   readonly nearest: string | undefined;
   readonly known: readonly string[];
 
@@ -85,7 +95,7 @@ export class UnknownScoreArgumentError extends Error {
   }
 }
 
-/** A sample lacks a field that scoring needs, or holds something else there. */
+/** A sample lacks a field that scoring needs, or has a wrong value in it. */
 export class InvalidSampleError extends Error {
   override readonly name = "InvalidSampleError";
   readonly code = "INVALID_SAMPLE";
@@ -99,7 +109,7 @@ export class InvalidSampleError extends Error {
   }
 }
 
-/** A reward manager's own settings. */
+/** A reward manager's own settings are wrong. */
 export class InvalidManagerOptionError extends Error {
   override readonly name = "InvalidManagerOptionError";
   readonly code = "INVALID_MANAGER_OPTION";
@@ -117,7 +127,7 @@ export class InvalidManagerOptionError extends Error {
   }
 }
 
-/** The response came as token ids and nobody gave a tokenizer. */
+/** The response consists of token ids, and there is no tokenizer. */
 export class MissingTokenizerError extends Error {
   override readonly name = "MissingTokenizerError";
   readonly code = "MISSING_TOKENIZER";
@@ -131,7 +141,7 @@ export class MissingTokenizerError extends Error {
   }
 }
 
-/** Another class holds this name already; it stays. */
+/** Another class already has this name and keeps it. */
 export class RewardManagerConflictError extends Error {
   override readonly name = "RewardManagerConflictError";
   readonly code = "REWARD_MANAGER_CONFLICT";
@@ -164,7 +174,7 @@ export class UnknownRewardManagerError extends Error {
   }
 }
 
-/** A class was used as a reward manager whose instances have no `runSingle`. */
+/** A class without a `runSingle` method was used as a reward manager. */
 export class InvalidRewardManagerError extends Error {
   override readonly name = "InvalidRewardManagerError";
   readonly code = "INVALID_REWARD_MANAGER";
@@ -176,7 +186,7 @@ export class InvalidRewardManagerError extends Error {
   }
 }
 
-/** The data source is in no row of verl's routing table. */
+/** No row of verl's routing table has the data source. */
 export class UnknownDataSourceError extends Error {
   override readonly name = "UnknownDataSourceError";
   readonly code = "UNKNOWN_DATA_SOURCE";
@@ -190,7 +200,7 @@ export class UnknownDataSourceError extends Error {
   }
 }
 
-/** Programs of this language cannot be run on this machine. */
+/** This machine cannot run programs of this language. */
 export class SandboxUnavailableError extends Error {
   override readonly name = "SandboxUnavailableError";
   readonly code = "SANDBOX_UNAVAILABLE";
@@ -205,13 +215,13 @@ export class SandboxUnavailableError extends Error {
   }
 }
 
-/** A sandbox service did not do what it is there for. It says nothing about the program that was to be run. */
+/** A sandbox service failed. The error says nothing about the program. */
 export class SandboxServiceError extends Error {
   override readonly name = "SandboxServiceError";
   readonly code = "SANDBOX_SERVICE";
-  /** Of HTTP, where that is what went wrong. */
+  /** The HTTP status, if that was the failure. */
   readonly status: number | undefined;
-  /** Of the answer: they may say how long to wait. */
+  /** The headers of the answer, which may say how long to wait. */
   readonly headers: Headers | undefined;
 
   constructor(
@@ -237,7 +247,7 @@ export class InvalidScorerOptionError extends Error {
   }
 }
 
-/** The text or path that names a module and an export cannot be read. */
+/** The text or path of a module and an export is malformed. */
 export class InvalidRewardSpecError extends Error {
   override readonly name = "InvalidRewardSpecError";
   readonly code = "INVALID_REWARD_SPEC";
@@ -255,7 +265,7 @@ export class RewardModuleNotFoundError extends Error {
   override readonly name = "RewardModuleNotFoundError";
   readonly code = "REWARD_MODULE_NOT_FOUND";
   readonly path: string;
-  /** The file that was looked for, or for a package the directory from which it was resolved. */
+  /** The file that was tried, or, for a package, the directory from which it was resolved. */
   readonly tried: string;
 
   constructor(path: string, tried: string, advice: string, options?: ErrorOptions) {
@@ -265,7 +275,7 @@ export class RewardModuleNotFoundError extends Error {
   }
 }
 
-/** The path names a module of Python, whose functions cannot be called here. */
+/** The path names a Python module, whose functions cannot be called here. */
 export class RewardModuleLanguageError extends Error {
   override readonly name = "RewardModuleLanguageError";
   readonly code = "REWARD_MODULE_LANGUAGE";
@@ -280,7 +290,7 @@ export class RewardModuleLanguageError extends Error {
   }
 }
 
-/** The module exists and failed while it loaded; `cause` is what it threw. */
+/** The module exists and failed to load; `cause` is its error. */
 export class RewardModuleImportError extends Error {
   override readonly name = "RewardModuleImportError";
   readonly code = "REWARD_MODULE_IMPORT";
@@ -314,7 +324,7 @@ export class RewardExportNotFoundError extends Error {
   }
 }
 
-/** The export is there and is not what was asked for. */
+/** The export exists and is of the wrong kind. */
 export class RewardExportTypeError extends Error {
   override readonly name = "RewardExportTypeError";
   readonly code = "REWARD_EXPORT_TYPE";
@@ -334,7 +344,7 @@ export class RewardExportTypeError extends Error {
   }
 }
 
-/** A class has a method that is written almost as one that would be called: it never would be. */
+/** A class has a method whose name almost matches a hook: it would never be called. */
 export class RewardHookNameError extends Error {
   override readonly name = "RewardHookNameError";
   readonly code = "REWARD_HOOK_NAME";

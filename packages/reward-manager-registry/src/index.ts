@@ -1,4 +1,6 @@
-/** Public names of @rayling/reward-manager-registry. Nothing happens on import. */
+/**
+ * The public names of @rayling/reward-manager-registry. The import has no side effects.
+ */
 
 export { copyData } from "./scoring/data-copy.ts";
 export { scoreSample } from "./scoring/score-sample.ts";

@@ -1,7 +1,8 @@
 /**
- * Names to reward manager classes, and their construction. A registry is a value that somebody makes and passes on:
- * nothing is registered by importing a module, and two registries in one process know nothing of each other.
- * Invariants: a name never changes its class; initClass of a class succeeds at most once per registry.
+ * Names of reward manager classes, and their construction. A registry is a value that its maker
+ * passes on: the import of a module registers nothing, and two registries in one process are
+ * independent. Invariants: a name never changes its class; initClass of a class succeeds at most
+ * once per registry.
  */
 
 import {
@@ -19,21 +20,27 @@ import type {
 } from "./managers/reward-manager.ts";
 
 export interface RewardManagerRegistry {
-  /** Returns the class. The same class again is fine; another one throws RewardManagerConflictError and the first stays. */
+  /**
+   * Registers and returns the class. A repeated registration is allowed; another class under the
+   * name throws RewardManagerConflictError, and the first one stays.
+   */
   register<Class extends RewardManagerClass>(name: string, managerClass: Class): Class;
   /** Throws UnknownRewardManagerError, which lists the known names. Case sensitive. */
   get(name: string): RewardManagerClass;
   has(name: string): boolean;
-  /** In order of registration. */
+  /** Returns the names in order of registration. */
   names(): string[];
-  /** An instance by name, or of a class that need not be registered; runs the class's initClass first, once. */
+  /**
+   * Creates an instance by name, or of a class that need not be registered; runs the class's
+   * initClass first, once.
+   */
   create(
     nameOrClass: string | RewardManagerClass,
     args?: RewardManagerArguments,
   ): Promise<RewardManager>;
 }
 
-/** An empty registry. */
+/** Makes an empty registry. */
 export function createRegistry(): RewardManagerRegistry {
   const classes = new Map<string, RewardManagerClass>();
   const initialised = new Map<RewardManagerClass, Promise<void>>();
@@ -81,7 +88,7 @@ export function createRegistry(): RewardManagerRegistry {
   };
 }
 
-/** A registry with every manager of this package: naive, dapo, gdpo. */
+/** Makes a registry with every manager of this package: naive, dapo, gdpo. */
 export function createDefaultRegistry(): RewardManagerRegistry {
   const registry = createRegistry();
   registry.register("naive", NaiveRewardManager);

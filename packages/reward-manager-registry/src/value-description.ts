@@ -1,6 +1,6 @@
 /**
- * A few words for any value, for error messages: what a user function returned, what stood in a field.
- * Never throws, never prints a whole object and never more than 60 characters of a string.
+ * Describes any value in a few words, for error messages: a result of a user function, a value of a
+ * field. Never throws, never prints a whole object and never more than 60 characters of a string.
  */
 
 const LONGEST_TEXT = 60;
@@ -15,7 +15,10 @@ export function describeValue(value: unknown): string {
   return String(value);
 }
 
-/** A `class` (or a built-in constructor): the only callables whose `prototype` cannot be assigned. */
+/**
+ * Whether it is a `class` (or a built-in constructor): the only callables whose `prototype` cannot
+ * be assigned.
+ */
 export function isClass(value: unknown): boolean {
   return (
     typeof value === "function" &&

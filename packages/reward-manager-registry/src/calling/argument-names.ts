@@ -1,15 +1,19 @@
 /**
- * The arguments of a score function and the names that they go by: ours in camelCase, verl's in snake_case, whatever a compiler puts behind them (`ground_truth_1`).
- * verl passes them by keyword, so that a name says more than a place.
+ * The names of a score function's arguments: camelCase here, verl's in snake_case, with any suffix
+ * of a compiler (`ground_truth_1`). verl passes them by keyword, so a name says more than a
+ * position.
  */
 
 import leven from "leven";
 
-/** In verl's order; those of its `batch` functions are lists of them. */
+/** In verl's order; arguments of its `batch` functions are lists of them. */
 export const orderedArguments = ["dataSource", "solutionStr", "groundTruth", "extraInfo"] as const;
 export const listArguments = ["dataSources", "solutionStrs", "groundTruths", "extraInfos"] as const;
 
-/** They are there in some runs, or of some samples: where they are not they are undefined, and nobody's mistake. */
+/**
+ * These arguments exist only in some runs, or for some samples: elsewhere they are undefined, which
+ * is no mistake.
+ */
 export const optionalArguments = [
   "rewardRouterAddress",
   "rewardRouterToken",
@@ -22,7 +26,7 @@ export const optionalArguments = [
   "group",
 ] as const;
 
-/** verl's spelling of each. */
+/** Returns verl's spelling of a name. */
 export function snakeOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
@@ -41,14 +45,17 @@ const bySnakeName: ReadonlyMap<string, string> = new Map(
   allArguments.map((one) => [snakeOf(one), one]),
 );
 
-/** The argument that a parameter is named after: `ground_truth`, `groundTruth` and `_groundTruth_1` are one. */
+/**
+ * Returns the argument that a parameter is named after: `ground_truth`, `groundTruth` and
+ * `_groundTruth_1` are one.
+ */
 export function argumentNamed(parameter: string): string | undefined {
   return (
     byPlainName.get(plain(parameter)) ?? byPlainName.get(plain(parameter.replace(/_?\d+$/, "")))
   );
 }
 
-/** Keywords by our names, where verl's are written. */
+/** Translates verl's names of keywords to the names here. */
 export function withOwnNames(
   keywords: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
@@ -58,7 +65,7 @@ export function withOwnNames(
   );
 }
 
-/** The argument, or the keyword, that somebody may have meant by a name that is none. */
+/** Returns the argument, or the keyword, that an unknown name may mean. */
 export function nearestArgument(name: string, keywords: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let least = 1 + Math.max(2, Math.floor(name.length / 3));
@@ -69,7 +76,7 @@ export function nearestArgument(name: string, keywords: readonly string[]): stri
   return nearest ?? orderedArguments.find((one) => rolesOf(name).has(one));
 }
 
-/** What people call them. A name of which nothing is known says nothing. */
+/** Words for the arguments in user code. A name that matches none says nothing. */
 const roles: Readonly<Record<(typeof orderedArguments)[number], RegExp>> = {
   dataSource: /source|dataset/,
   solutionStr: /solution|response|answer|completion|output|predict|generat|text/,
@@ -77,7 +84,7 @@ const roles: Readonly<Record<(typeof orderedArguments)[number], RegExp>> = {
   extraInfo: /info|extra|meta/,
 };
 
-/** Which of verl's four a name may be meant for. */
+/** Returns which of verl's four arguments a name may mean. */
 export function rolesOf(name: string): ReadonlySet<string> {
   const plainName = plain(name);
   return new Set(orderedArguments.filter((one) => roles[one].test(plainName)));

@@ -1,4 +1,6 @@
-/** A user's function as the one kind that everything else calls, whatever it takes. */
+/**
+ * Gives any user function, whatever its parameters, one calling convention.
+ */
 
 import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
@@ -11,26 +13,29 @@ import type { GivenArguments } from "./given-arguments.ts";
 import { describeParameters, parametersOf } from "./parameters.ts";
 
 export interface CallableOptions {
-  /** For errors: whose function it is. */
+  /** The function's name, for errors. */
   readonly name: string;
-  /** What its `this` is: it is a method. */
+  /** The `this` of a method. */
   readonly self?: unknown;
   /** Fixed arguments, which override those of the call (verl `reward_kwargs`). */
   readonly keywords?: Readonly<Record<string, unknown>> | undefined;
-  /** What `signal` gives, to whoever asks for it. Default: there is none. */
+  /** Returns the `signal` of a call that reads it. Default: there is none. */
   readonly signal?: (() => AbortSignal) | undefined;
-  /** Told of each call that reads where and when it is made, before its score is there. */
+  /**
+   * Called for each call that reads its context (where and when it is made), before its score is
+   * there.
+   */
   readonly onContext?: (() => void) | undefined;
 }
 
 export type UserFunction = (...args: never[]) => unknown;
 
-/** Of one sample, or of many where it takes verl's lists. */
+/** A function of one sample, or of many if it takes verl's lists. */
 export type CalledFunction =
   | { readonly takesLists: false; readonly call: ComputeScore }
   | { readonly takesLists: true; readonly call: ComputeScores };
 
-/** Rejects with RewardFunctionSignatureError where it cannot be seen what it takes. */
+/** Wraps a function. Rejects with RewardFunctionSignatureError when its parameters are unclear. */
 export async function calledFunction(
   callable: UserFunction,
   options: CallableOptions,
@@ -42,7 +47,7 @@ export async function calledFunction(
     : { takesLists: false, call: (input) => call(input) as ReturnType<ComputeScore> };
 }
 
-/** The same of one that takes all answers to a prompt: as a list of objects, or as verl's lists. */
+/** Wraps a function of all answers to a prompt, which takes a list of objects, or verl's lists. */
 export async function calledGroupFunction(
   callable: UserFunction,
   options: CallableOptions,
@@ -112,7 +117,7 @@ function caller(
   };
 }
 
-/** The same, when it is there and `verify` does not throw. */
+/** Returns the result when it is there and `verify` does not throw. */
 function verified(result: unknown, verify: () => void): unknown {
   if (!isThenable(result)) {
     verify();
@@ -129,7 +134,7 @@ function valueOf(slot: Slot, all: ScoreInput): unknown {
   return slot.kind === "all" ? all : all[slot.name];
 }
 
-/** verl's lists, and what all samples have in common as it is. */
+/** Returns verl's lists, and values that all samples share as they are. */
 function listsOf(inputs: readonly ScoreInput[]): Record<string, unknown> {
   const own = new Set<string>([...orderedArguments, "uid"]);
   const common = Object.entries(inputs[0] ?? {}).filter(([name]) => !own.has(name));

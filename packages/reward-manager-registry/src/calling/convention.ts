@@ -1,6 +1,7 @@
 /**
- * How a score function wants to be called: with one object, or with verl's arguments one behind the other, of one sample or as lists of many. Decided when it is loaded, by what it declares.
- * A function that would be given something else than it asks for is refused: its scores would be made of undefined values, and nobody would notice.
+ * The calling convention of a score function: one object, or verl's arguments by position, for one
+ * sample or as lists of many. It is decided at load time from the declared parameters. A function
+ * with unclear parameters is refused: its scores could silently be made of undefined values.
  */
 
 import { RewardFunctionSignatureError } from "../errors.ts";
@@ -9,30 +10,38 @@ import { describeParameters } from "./parameters.ts";
 import type { Parameter, Parameters } from "./parameters.ts";
 
 export type Convention = {
-  /** Of many samples: verl's `batch` functions (`data_sources`, `solution_strs`, …). */
+  /**
+   * Whether it takes many samples: verl's `batch` functions (`data_sources`, `solution_strs`, …).
+   */
   readonly takesLists: boolean;
 } & (
   | {
       readonly kind: "object";
-      /** Fields with a default of their own: they may be missing. */
+      /** Fields with a default of their own, which may be missing. */
       readonly optional: ReadonlySet<string>;
-      /** It may mean something else than an object: a score for which it has read nothing of that is none. */
+      /**
+       * Whether the parameter may not be such an object: a score whose function read nothing of it
+       * is refused.
+       */
       readonly isWatched: boolean;
     }
   | { readonly kind: "positional"; readonly slots: readonly Slot[] }
 );
 
-/** What stands at one place: an argument, a keyword of the user's, all of them as one object, or nothing. */
+/**
+ * The content of one position: an argument, a keyword of the user's, all of them as one object, or
+ * nothing.
+ */
 export type Slot =
   | { readonly kind: "argument"; readonly name: string }
   | { readonly kind: "all" }
   | { readonly kind: "nothing" };
 
 export interface Callable {
-  /** For errors: whose function it is. */
+  /** The function's name, for errors. */
   readonly name: string;
   readonly length: number;
-  /** Undefined where its source cannot be seen. */
+  /** Undefined when its source is not visible. */
   readonly parameters: Parameters | undefined;
   /** Names of its fixed arguments (`reward_kwargs`). */
   readonly keywords: readonly string[];
@@ -48,7 +57,7 @@ export function conventionOf(callable: Callable): Convention {
     refuse(callable, "it takes a list apart, and is given none");
   }
   const named = declared.filter(({ kind }) => kind !== "rest");
-  // Somebody may have said how many it takes where its own parameters do not.
+  // A wrapper may have set `length` where its own parameters do not show it.
   if (named.length <= 1 && length >= 2) return inOrder(length, keywords);
   const [first, ...others] = named;
   if (first === undefined) return withoutParameters(callable, parameters);
@@ -61,7 +70,7 @@ export function conventionOf(callable: Callable): Convention {
   return positional(callable, declared);
 }
 
-/** Whether all arguments are in the first parameter. */
+/** Whether the first parameter contains all arguments. */
 function isObject(first: Parameter, others: readonly Parameter[]): boolean {
   if (first.kind !== "name") return others.every((one) => argumentOf(one) === undefined);
   if (argumentNamed(first.name) !== undefined) return false;
@@ -69,13 +78,13 @@ function isObject(first: Parameter, others: readonly Parameter[]): boolean {
   return others.every((one) => mayBeMissing(one) && argumentOf(one) === undefined);
 }
 
-/** Whether a call without it is a whole one. */
+/** Whether a call without the parameter is complete. */
 export function mayBeMissing(parameter: Parameter): boolean {
   if (parameter.kind === "name") return parameter.hasDefault || isForAll(parameter.name);
   return parameter.kind === "fields" && parameter.fields.every(({ hasDefault }) => hasDefault);
 }
 
-/** @param takesMore than the one, or may */
+/** @param takesMore whether it takes, or may take, more than one parameter */
 function objectOf(callable: Callable, first: Parameter, takesMore: boolean): Convention {
   const reads = first.kind === "fields" ? first.fields : first.kind === "name" ? first.reads : [];
   const known = reads.map(({ name }) => argumentNamed(name)).filter((name) => name !== undefined);
@@ -93,7 +102,7 @@ function argumentOf(parameter: Parameter): string | undefined {
   return parameter.kind === "name" ? argumentNamed(parameter.name) : undefined;
 }
 
-/** By names, where they are names of arguments; else in verl's order. */
+/** Assigns positions by names, if they are names of arguments; else in verl's order. */
 function positional(callable: Callable, declared: readonly Parameter[]): Convention {
   const names = declared.map(argumentOf);
   const known = names.filter((name) => name !== undefined);
@@ -114,7 +123,7 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
     if (slot !== undefined || parameter.kind !== "name") return slot ?? { kind: "all" };
     const inPlace = placed(callable, parameter.name, at, isInOrder ? order[at] : undefined);
     if (inPlace !== undefined) return inPlace;
-    // Names that a bundler has shortened leave the order alone.
+    // Names that a bundler has shortened do not change the order.
     const keyword = known.length === 0 ? callable.keywords[at - order.length] : undefined;
     if (keyword !== undefined) return { kind: "argument", name: keyword };
     if (parameter.hasDefault) return { kind: "nothing" };
@@ -128,7 +137,10 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
   return { kind: "positional", takesLists, slots };
 }
 
-/** The argument whose turn it is, unless the name says that another one is meant, or one has that argument by its name. */
+/**
+ * Returns the next argument in order, unless the name means another one, or another parameter has
+ * that argument by name.
+ */
 function placed(
   callable: Callable,
   name: string,
@@ -144,7 +156,7 @@ function placed(
   return refuse(callable, `its parameter ${at + 1}, ${name}, would be ${argument}`);
 }
 
-/** What its own name, or its kind, says of a parameter. */
+/** Returns the slot that a parameter's own name, or its kind, determines. */
 function namedSlot(
   { keywords }: Callable,
   parameter: Parameter,
@@ -156,12 +168,15 @@ function namedSlot(
   return isForAll(parameter.name) ? { kind: "all" } : undefined;
 }
 
-/** Python's `**kwargs`. */
+/** Whether it is Python's `**kwargs`. */
 function isForAll(name: string): boolean {
   return /^_*(kwargs|reward_?kwargs|options|keywords)_*$/i.test(name);
 }
 
-/** A bound function, a proxy of one: its length alone is known, and a default hides all behind it. */
+/**
+ * Handles a bound function or a proxy: only its length is known, and a default hides all parameters
+ * behind it.
+ */
 function unseen(callable: Callable): Convention {
   if (callable.length >= 2) return inOrder(callable.length, callable.keywords);
   if (callable.length === 1) {
@@ -170,7 +185,10 @@ function unseen(callable: Callable): Convention {
   return refuse(callable, "how many arguments it takes cannot be seen");
 }
 
-/** Nothing is known but how many: behind verl's four stand the keywords, in their order. */
+/**
+ * Handles a function of which only the number of parameters is known: behind verl's four come the
+ * keywords, in order.
+ */
 function inOrder(length: number, keywords: readonly string[]): Convention {
   const inTheirOrder = [...orderedArguments, ...keywords];
   const slots = Array.from({ length }, (_, at): Slot => {

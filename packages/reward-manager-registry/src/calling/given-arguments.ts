@@ -1,8 +1,11 @@
 /**
- * The one object that a score function gets: its arguments under our names, and under verl's (`solution_str`) for whoever asks. What is not there is no `undefined` that a score could be made of:
- * reading it throws, and what is made of it in spite of that (a `catch` that returns 0) is no score either.
+ * The one object that a score function gets: its arguments under the names here, and under verl's
+ * (`solution_str`). A missing argument is no `undefined` that could become a score: reading it
+ * throws, and a score made in spite of that (a `catch` that returns 0) is refused, too.
  *
- * What is there costs nothing: the look-out stands behind all others, on the prototype. So does what says where and when it is called: a copy of the arguments has only those of the sample.
+ * Existing arguments cost nothing: the trap for missing ones is at the end of the prototype chain.
+ * The context of the call is on the prototype, too, so a copy of the arguments has only those of
+ * the sample.
  */
 
 import { RewardFunctionSignatureError, UnknownScoreArgumentError } from "../errors.ts";
@@ -10,23 +13,29 @@ import type { ScoreInput } from "../scoring/compute-score.ts";
 import { allArguments, nearestArgument, optionalArguments, snakeOf } from "./argument-names.ts";
 
 export interface GivenOptions {
-  /** For errors. */
+  /** The function's name, for errors. */
   readonly functionName: string;
-  /** Its fixed arguments: they override those of the call. */
+  /** Its fixed arguments, which override those of the call. */
   readonly keywords: Readonly<Record<string, unknown>>;
   /** Fields with a default of their own. */
   readonly optional: ReadonlySet<string>;
-  /** A score for which it has read nothing is none. */
+  /** Whether a score is refused when its function has read nothing. */
   readonly isWatched: boolean;
-  /** Of the call that asks: it is made when somebody does. */
+  /** Returns the signal of a call; made on first use. */
   readonly signal: (() => AbortSignal) | undefined;
-  /** Told, before its score is there, of a call that has read where and when it is made: another one of the same sample may have another score. */
+  /**
+   * Called, before the score is there, for each call that has read its context: another call with
+   * an equal sample may have another score.
+   */
   readonly onContext: (() => void) | undefined;
 }
 
 export interface GivenArguments {
   of(input: Readonly<Record<string, unknown>>): ScoreInput;
-  /** Throws UnknownScoreArgumentError where something was read of them that is not there, RewardFunctionSignatureError where nothing was read that had to be. */
+  /**
+   * Throws UnknownScoreArgumentError when the function read a missing argument, and
+   * RewardFunctionSignatureError when it read nothing and had to.
+   */
   verify(given: ScoreInput): void;
 }
 
@@ -52,7 +61,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       Object.assign(this, keywords);
     }
 
-    /** Where and when it is called: it is told who asks. */
+    /** Returns a value of the call's context and records that it was read. */
     static contextOf(given: unknown, name: string): unknown {
       if (!isGiven(given)) return undefined;
       given.#isRead = true;
@@ -60,7 +69,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       return given.#input[name];
     }
 
-    /** The first one stands for all. */
+    /** Records the first refusal, which stands for all. */
     static refuse(given: unknown, error: UnknownScoreArgumentError): void {
       if (isGiven(given)) given.#unknown ??= error;
     }
@@ -79,7 +88,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       return #unknown in value;
     }
 
-    /** A property as any other, for whoever copies or sends it. */
+    /** Defines an ordinary property, which can be copied and sent. */
     #watch(name: string, value: unknown): void {
       const get = (): unknown => {
         this.#isRead = true;
@@ -111,7 +120,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
 
 const ofContext: ReadonlySet<string> = new Set(["uid", "group", "step", "lane"]);
 
-/** Whoever writes it writes the other one. */
+/** Defines an alias; a write to it changes the other property. */
 function nameAlso(prototype: object, name: string, other: string): void {
   if (name === other) return;
   Object.defineProperty(prototype, other, {
@@ -125,7 +134,7 @@ function nameAlso(prototype: object, name: string, other: string): void {
   });
 }
 
-/** Made, or looked up, when somebody asks; whoever writes it has it as a property of their own. */
+/** Defines a property that is computed on use; a write makes it an own property. */
 function overridable(prototype: object, name: string, get: (this: unknown) => unknown): void {
   Object.defineProperty(prototype, name, {
     get,
@@ -141,7 +150,7 @@ function define(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, ...ordinary });
 }
 
-/** Asked for by whoever wants to know what kind of thing it is: a promise, what JSON takes it for, an element of a page. */
+/** Properties that probes of an object's kind read: a promise, JSON, an element of a page. */
 const probes: ReadonlySet<string> = new Set([
   "then",
   "toJSON",
@@ -150,7 +159,7 @@ const probes: ReadonlySet<string> = new Set([
   "asymmetricMatch",
 ]);
 
-/** Behind all that is there. */
+/** Returns the trap at the end of the prototype chain. */
 function lookOut(
   { optional, keywords }: GivenOptions,
   refuse: (given: unknown, error: UnknownScoreArgumentError) => void,

@@ -1,19 +1,22 @@
 /**
- * What a function declares of its parameters, read from its own source text: `length` says nothing of defaults, rest parameters and what stands behind them.
- * Functions whose source cannot be seen (bound ones, proxies, native code) have none.
+ * The declared parameters of a function, read from its source text: `length` says nothing of
+ * defaults, rest parameters and those behind them. Functions without visible source (bound ones,
+ * proxies, native code) have none.
  */
 
 import type { AnyNode, Function as FunctionNode, Pattern } from "acorn";
 
-/** One that is declared, from left to right. */
+/** A declared parameter. */
 export type Parameter =
   | {
       readonly kind: "name";
       readonly name: string;
       readonly hasDefault: boolean;
-      /** Properties that its body reads of it: `input.solutionStr`, `const { bonus = 0 } = input`. */
+      /**
+       * Properties of it that the body reads: `input.solutionStr`, `const { bonus = 0 } = input`.
+       */
       readonly reads: readonly Field[];
-      /** Whether its body names it at all. */
+      /** Whether the body uses it at all. */
       readonly isUsed: boolean;
     }
   /** `{ solutionStr, bonus = 0 }` */
@@ -29,16 +32,16 @@ export interface Field {
 
 export interface Parameters {
   readonly declared: readonly Parameter[];
-  /** Whether it reads `arguments`: then it may take more than it declares. */
+  /** Whether it reads `arguments`, so that it may take more than it declares. */
   readonly usesArguments: boolean;
   readonly isGenerator: boolean;
 }
 
-/** Undefined where its source cannot be seen. */
+/** Returns undefined when the source is not visible. */
 export async function parametersOf(
   callable: (...args: never) => unknown,
 ): Promise<Parameters | undefined> {
-  // Not its own toString, which says what its maker wants it to.
+  // Its own toString could return anything.
   const node = await parsed(Function.prototype.toString.call(callable));
   if (node === undefined) return undefined;
   const isArrow = node.type === "ArrowFunctionExpression";
@@ -49,7 +52,7 @@ export async function parametersOf(
   };
 }
 
-/** In words, for errors: `(dataSource, { bonus }, ...rest)`. */
+/** Returns a text for errors: `(dataSource, { bonus }, ...rest)`. */
 export function describeParameters({ declared }: Parameters): string {
   const words = declared.map((one) => {
     if (one.kind === "rest") return "...";
@@ -60,14 +63,16 @@ export function describeParameters({ declared }: Parameters): string {
   return `(${words.join(", ")})`;
 }
 
-/** A method is read without its class: its private fields are declared there, and its `super` is there. */
+/**
+ * A method is parsed without its class, which declares its private fields and provides its `super`.
+ */
 const options = {
   ecmaVersion: "latest",
   checkPrivateFields: false,
   allowSuperOutsideMethod: true,
 } as const;
 
-/** A method's text stands for itself only inside an object or a class. */
+/** A method's text is valid only inside an object or a class. */
 const places = [
   (text: string) => `(${text})`,
   (text: string) => `({${text}})`,
@@ -75,7 +80,7 @@ const places = [
   (text: string) => `(class extends Object {static ${text}})`,
 ] as const;
 
-/** Undefined for native code, and for what is no JavaScript that the parser knows. */
+/** Returns undefined for native code, and for syntax that the parser does not know. */
 async function parsed(text: string): Promise<FunctionNode | undefined> {
   const { parse } = await import("acorn");
   for (const place of places) {
@@ -84,13 +89,13 @@ async function parsed(text: string): Promise<FunctionNode | undefined> {
       const found = statement === undefined ? undefined : firstFunction(statement);
       if (found !== undefined) return found;
     } catch {
-      // It stands somewhere else, or nowhere.
+      // The text belongs to another place, or to none.
     }
   }
   return undefined;
 }
 
-/** The outermost one: a computed name may hold others, and stands before. */
+/** Returns the outermost function; a computed name, which comes first, may contain others. */
 function firstFunction(node: AnyNode): FunctionNode | undefined {
   switch (node.type) {
     case "ExpressionStatement":
@@ -138,7 +143,10 @@ function parameterOf(pattern: Pattern, body: AnyNode): Parameter {
   }
 }
 
-/** `input.a`, `input["a"]`, `const { a = 0 } = input`, `input.a ?? 0`. One of the same name inside counts, too: it is looked for names that say what a parameter is. */
+/**
+ * Finds `input.a`, `input["a"]`, `const { a = 0 } = input`, `input.a ?? 0`. A shadowing variable of
+ * that name counts, too: the search is for names that identify the parameter.
+ */
 function noteReads(node: unknown, of: string, reads: Field[]): void {
   if (isNode(node)) reads.push(...readsIn(node, of));
   for (const inside of insideOf(node)) noteReads(inside, of, reads);
@@ -155,7 +163,7 @@ function readsIn(node: AnyNode, of: string): Field[] {
   return asked === undefined ? [] : [{ name: asked, hasDefault: true }];
 }
 
-/** What may be missing where it stands: on the left of `??`, behind `typeof`. */
+/** Returns the operand that may be missing: on the left of `??`, behind `typeof`. */
 function lookedAt(node: AnyNode): AnyNode | undefined {
   if (node.type === "LogicalExpression" && node.operator === "??") return node.left;
   return node.type === "UnaryExpression" && node.operator === "typeof" ? node.argument : undefined;
@@ -184,7 +192,7 @@ function fieldOf(property: Extract<Pattern, { type: "ObjectPattern" }>["properti
   return name === undefined ? [] : [{ name, hasDefault: value.type === "AssignmentPattern" }];
 }
 
-/** Functions inside have their own, arrows have not. */
+/** Inner functions have `arguments` of their own; arrows do not. */
 function readsArguments(node: unknown): boolean {
   if (isNode(node) && /^Function(Expression|Declaration)$/.test(node.type)) return false;
   return isNode(node) && isNamed(node, "arguments") ? true : insideOf(node).some(readsArguments);

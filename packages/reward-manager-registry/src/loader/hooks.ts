@@ -1,5 +1,6 @@
 /**
- * Methods of a user's class or object by the names under which they are called: ours, or verl's. One that is written almost so would never be called, and nobody would notice: it is refused.
+ * Methods of a user's class or object under the names by which they are called: the names here, or
+ * verl's. A method with an almost matching name would silently never be called, so it is refused.
  */
 
 import leven from "leven";
@@ -7,7 +8,7 @@ import type { UserFunction } from "../calling/callable.ts";
 import { RewardExportTypeError, RewardHookNameError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 
-/** Each with verl's name, or the documents'. */
+/** Each hook with its names here, in verl, or in verl's documentation. */
 const scorerHooks = {
   computeScore: ["computeScore", "compute_score"],
   computeScores: ["computeScores", "compute_scores"],
@@ -16,14 +17,17 @@ const scorerHooks = {
 } as const;
 
 export interface Hook {
-  /** As it is written there. */
+  /** The name as it is written there. */
   readonly name: string;
   readonly method: UserFunction;
 }
 
 export type ScorerHooks = { readonly [Name in keyof typeof scorerHooks]: Hook | undefined };
 
-/** All that are there. Throws RewardHookNameError, and RewardExportTypeError where a hook is no function. */
+/**
+ * Returns all existing hooks. Throws RewardHookNameError, and RewardExportTypeError for a hook that
+ * is no function.
+ */
 export function hooksOf(scorer: unknown, path: string, exportName: string): ScorerHooks {
   const entries = Object.entries(scorerHooks).map(([key, names]) => {
     const name = names.find((one) => hasMember(scorer, one));
@@ -33,7 +37,7 @@ export function hooksOf(scorer: unknown, path: string, exportName: string): Scor
   const absent = Object.keys(scorerHooks).filter(
     (key) => hooks[key as keyof ScorerHooks] === undefined,
   );
-  // The two score functions are alike, and each stands for both.
+  // The names of the two score functions are alike, and either one suffices.
   const hasScore = hooks.computeScore !== undefined || hooks.computeScores !== undefined;
   const wanted = absent.filter((name) => !(hasScore && name.startsWith("computeScore")));
   const exact = new Set<string>(Object.values(scorerHooks).flat());
@@ -42,7 +46,11 @@ export function hooksOf(scorer: unknown, path: string, exportName: string): Scor
   return hooks;
 }
 
-/** Throws RewardHookNameError where one of these names is almost one that is not there. @param absent hooks that nothing is called as */
+/**
+ * Throws RewardHookNameError when a name almost matches a missing hook.
+ *
+ * @param absent hooks that do not exist
+ */
 export function refuseAlike(
   names: readonly string[],
   absent: readonly string[],
@@ -55,7 +63,10 @@ export function refuseAlike(
   }
 }
 
-/** Of it and of all that it inherits, but for what every object has; private ones (`_helper`) are its own business. */
+/**
+ * Returns the methods of an object and of all that it inherits, except Object's; private ones
+ * (`_helper`) do not count.
+ */
 export function methodNames(value: unknown): string[] {
   const names = new Set<string>();
   for (let object = value; isOwn(object); object = Object.getPrototypeOf(object)) {
@@ -72,7 +83,7 @@ function isOwn(value: unknown): value is object {
   return !isShared && value !== null && (typeof value === "object" || typeof value === "function");
 }
 
-/** Short names are alike too easily: of those the case alone may differ. */
+/** Short names are alike too easily: only their case may differ. */
 function isAlike(name: string, hook: string): boolean {
   const [one, other] = [plain(name), plain(hook)];
   return leven(one, other) <= (other.length < 8 ? 0 : 2);

@@ -1,7 +1,8 @@
 /**
- * Loads a user's score function or reward manager class from a module of theirs.
- * A module is imported once per thread and kept, as every ES module; verl executes a file anew on every load.
- * Every failure names the module and what to do; nothing is called or constructed here.
+ * Loads a user's score function or reward manager class from one of the user's modules. A module is
+ * imported once per thread and kept, like every ES module; verl executes a file anew on every load.
+ * Every failure names the module and what to do. Only classes of scorers are constructed here, and
+ * no score function is called.
  */
 
 import {
@@ -24,11 +25,14 @@ import { parseRewardSpec } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
 
 export interface LoadOptions {
-  /** Where relative paths and packages start. Default process.cwd(). */
+  /** The base of relative paths and packages. Default process.cwd(). */
   readonly baseDirectory?: string | undefined;
-  /** What the function's `signal` is, whenever it asks for it. Default: it has none. */
+  /** Returns the function's `signal` on each read. Default: it has none. */
   readonly signal?: (() => AbortSignal) | undefined;
-  /** Told of each call that reads where and when it is made (`step`, `lane`, `uid`, `group`), before its score is there. */
+  /**
+   * Called for each call that reads its context (`step`, `lane`, `uid`, `group`), before its score
+   * is there.
+   */
   readonly onContext?: (() => void) | undefined;
 }
 
@@ -47,10 +51,13 @@ const FUNCTION_NAMES: readonly string[] = [
 const GROUP_NAMES: readonly string[] = ["computeScores", "compute_scores"];
 
 /**
- * The score function that the spec (or its text PATH[:name]) names, with its rewardKwargs bound.
- * Without a name: `computeScore`, else `compute_score`, else `computeScores`, else `compute_scores`, else the default export.
- * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError, RewardExportNotFoundError, RewardExportTypeError,
- * and RewardFunctionSignatureError for one of which it cannot be seen what it takes.
+ * Loads the score function that the spec (or its text PATH[:name]) names, with its rewardKwargs
+ * bound. Without a name it takes `computeScore`, else `compute_score`, else `computeScores`, else
+ * `compute_scores`, else the default export.
+ *
+ * Rejects with InvalidRewardSpecError, RewardModuleNotFoundError, RewardModuleImportError,
+ * RewardExportNotFoundError, RewardExportTypeError, and RewardFunctionSignatureError for unclear
+ * parameters.
  */
 export async function loadComputeScore(
   spec: string | RewardSpec,
@@ -60,7 +67,10 @@ export async function loadComputeScore(
   return computeScore;
 }
 
-/** A function as it is, of whatever kind: one that makes a tokenizer. Rejects as loadComputeScore, but for what it takes. */
+/**
+ * Loads a function of any kind unchanged, such as one that makes a tokenizer. Rejects as
+ * loadComputeScore, but accepts any parameters.
+ */
 export async function loadFunction(
   spec: string | RewardSpec,
   options: LoadOptions = {},
@@ -76,8 +86,13 @@ export async function loadFunction(
 }
 
 /**
- * The same as loadComputeScore with what may come with it: the spec may also name an object or a class with a method computeScore, or computeScores for all answers to a prompt at once, and postProcessScores and log if it has them, or these under verl's names. A class is made
- * without arguments, once for each thread that loads it; what its constructor throws is thrown on. Rejects also with RewardHookNameError for a method that is written almost as one of these.
+ * Loads a score function with its hooks. The spec may also name an object or a class with a method
+ * computeScore, or computeScores for all answers to a prompt at once, and optionally
+ * postProcessScores and log, under these names or verl's. A class is constructed without arguments,
+ * once for each thread that loads it; errors of its constructor pass through.
+ *
+ * Rejects as loadComputeScore, and with RewardHookNameError for a method whose name almost matches
+ * one of these.
  */
 export async function loadScorer(
   spec: string | RewardSpec,
@@ -122,7 +137,11 @@ export async function loadScorer(
   };
 }
 
-/** What is called of it. @param isOfGroups by its name; by what it takes one may be, too */
+/**
+ * Wraps the called function.
+ *
+ * @param isOfGroups whether its name says that it takes groups; its parameters may say so, too
+ */
 async function scoring(
   callable: UserFunction,
   isOfGroups: boolean,
@@ -142,8 +161,9 @@ function isAsyncFunction(value: unknown): boolean {
 }
 
 /**
- * The reward manager class that the spec names. Without a name: the default export, else the only class among the exports.
- * Whether its instances have runSingle is checked when a registry creates one. Rejects as loadComputeScore does, and with RewardHookNameError.
+ * Loads the reward manager class that the spec names. Without a name it takes the default export,
+ * else the only class among the exports. A registry checks for runSingle when it creates an
+ * instance. Rejects as loadComputeScore does, and with RewardHookNameError.
  */
 export async function loadRewardManagerClass(
   spec: string | RewardSpec,

@@ -1,6 +1,6 @@
 /**
- * From the path in a reward spec to the URL of a module that exists.
- * Packages are resolved by Node's own algorithm, from the base directory and not from where this file lies.
+ * Resolves the path in a reward spec to the URL of an existing module. Packages are resolved by
+ * Node's own algorithm, from the base directory and not from this file.
  */
 
 import { statSync } from "node:fs";
@@ -25,7 +25,8 @@ export function resolveRewardModule(path: string, baseDirectory: string): string
 
 function filePath(path: string, baseDirectory: string): string {
   if (path.startsWith("file:///")) return fileURLToPath(path);
-  // verl cuts the scheme off and takes the rest as a path, so file://rewards/my.ts is relative there and here.
+  // verl cuts the scheme off and takes the rest as a path, so file://rewards/my.ts is relative in
+  // both.
   if (path.startsWith("file://")) return resolve(baseDirectory, path.slice("file://".length));
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]+):\/\//.exec(path)?.[1];
   if (scheme !== undefined)
@@ -59,7 +60,10 @@ function packageUrl(path: string, baseDirectory: string): string {
   return url;
 }
 
-/** import.meta.resolve ignores a second argument unless a flag is set; a hook that lives for this one call gives it the parent. */
+/**
+ * import.meta.resolve ignores a second argument unless a flag is set; a hook that lives for this
+ * one call sets the parent.
+ */
 function resolveFrom(name: string, baseDirectory: string): string {
   const parentURL = pathToFileURL(resolve(baseDirectory) + sep).href;
   const hooks = nodeModule.registerHooks({

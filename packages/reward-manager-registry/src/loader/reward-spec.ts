@@ -1,7 +1,7 @@
 /**
- * What names a user's reward function or manager class: a module path, an export and fixed arguments
- * (verl `custom_reward_function.{path,name,reward_kwargs}`), and its short form on a command line, PATH[:name].
- * Pure text; the file system is not asked.
+ * The spec of a user's reward function or manager class: a module path, an export and fixed
+ * arguments (verl `custom_reward_function.{path,name,reward_kwargs}`), and its short form on a
+ * command line, PATH[:name]. Pure text; it does not access the file system.
  */
 
 import { InvalidRewardSpecError } from "../errors.ts";
@@ -9,7 +9,7 @@ import { InvalidRewardSpecError } from "../errors.ts";
 export interface RewardSpec {
   /** ./reward.ts, /abs/reward.ts, file:///abs/reward.ts, pkg:name or pkg:name/sub. */
   readonly path: string;
-  /** Export to take; without it the loader's default names are tried. */
+  /** The export to take; without it the loader tries its default names. */
   readonly name?: string | undefined;
   /** Arguments that override those of each call. Functions only. */
   readonly rewardKwargs?: Readonly<Record<string, unknown>> | undefined;
@@ -20,8 +20,9 @@ const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
 const PATH_PREFIX = /^(?:pkg|file|[A-Za-z])$/;
 
 /**
- * Reads PATH[:name]. The text behind the last colon is a name if no slash is in it and the colon is not
- * the one of `pkg:`, `file:` or a drive letter. Throws InvalidRewardSpecError for an empty path or a name that is no identifier.
+ * Reads PATH[:name]. The text behind the last colon is a name if it contains no slash and the colon
+ * is not that of `pkg:`, `file:` or a drive letter. Throws InvalidRewardSpecError for an empty path
+ * or a name that is no identifier.
  */
 export function parseRewardSpec(text: string): RewardSpec {
   const colon = text.lastIndexOf(":");

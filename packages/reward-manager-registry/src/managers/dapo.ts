@@ -1,6 +1,8 @@
 /**
- * verl's dapo manager: the bare pipeline, minus a penalty for responses that come near the limit of their length (verl/experimental/reward_loop/reward_manager/dapo.py).
- * The penalty grows from 0, `len` tokens before `maxRespLen`, to `penaltyFactor` there, and further beyond. `score` and `acc` among the extra info stay as they were.
+ * verl's dapo manager: the bare pipeline, minus a penalty for responses near the limit of their
+ * length (verl/experimental/reward_loop/reward_manager/dapo.py). The penalty grows from 0, `len`
+ * tokens before `maxRespLen`, to `penaltyFactor` there, and further beyond. `score` and `acc` in
+ * the extra info stay unchanged.
  */
 
 import { InvalidManagerOptionError, InvalidSampleError } from "../errors.ts";
@@ -13,20 +15,23 @@ import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts"
 
 /** The manager's `options` (verl `reward.reward_kwargs`). */
 export interface DapoOptions {
-  /** verl `max_resp_len`: tokens that a response may have. Needed with the buffer. */
+  /** verl `max_resp_len`: the most tokens of a response. Required with the buffer. */
   readonly maxRespLen?: number;
   /** verl `overlong_buffer_cfg`. Default: no penalty. */
   readonly overlongBuffer?: OverlongBuffer;
 }
 
 export interface OverlongBuffer {
-  /** Default true. */
+  /** Whether the penalty applies. Default true. */
   readonly enable?: boolean;
-  /** Tokens before the limit in which the penalty grows. */
+  /** The number of tokens before the limit in which the penalty grows. */
   readonly len: number;
   /** The penalty at the limit. Default 1. */
   readonly penaltyFactor?: number;
-  /** Adds `overlong_reward` (the penalty, 0 or less) and `overlong` to the extra info. Default false. */
+  /**
+   * Whether to add `overlong_reward` (the penalty, 0 or less) and `overlong` to the extra info.
+   * Default false.
+   */
   readonly log?: boolean;
 }
 
@@ -47,7 +52,10 @@ export class DapoRewardManager implements RewardManager {
     this.#buffer = readBuffer(args.options ?? {});
   }
 
-  /** Rejects as scoreSample does, and with InvalidSampleError for a text of which nobody says how many tokens it has, where the penalty counts them. */
+  /**
+   * Rejects as scoreSample does, and with InvalidSampleError for a text of unknown token count when
+   * the penalty needs it.
+   */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore, ...rest } = this.#args;
     const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = rest;
@@ -66,9 +74,9 @@ export class DapoRewardManager implements RewardManager {
   }
 }
 
-/** 0 or less. */
+/** Returns 0 or less. */
 function penaltyOf(length: number, { expected, len, penaltyFactor }: Buffer): number {
-  // Not -0.
+  // The addition turns -0 into 0.
   return Math.min((-(length - expected) / len) * penaltyFactor, 0) + 0;
 }
 

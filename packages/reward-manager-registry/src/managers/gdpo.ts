@@ -1,6 +1,7 @@
 /**
- * verl's gdpo manager: the bare pipeline for score functions that return several components, which GDPO normalises one by one.
- * Mapping: extra_info["experiment_name"] -> extraInfo.experimentName (null if unknown).
+ * verl's gdpo manager: the bare pipeline for score functions with several components, which GDPO
+ * normalises one by one. Mapping: extra_info["experiment_name"] -> extraInfo.experimentName (null
+ * if unknown).
  */
 
 import { InvalidManagerOptionError } from "../errors.ts";

@@ -1,7 +1,8 @@
 /**
- * verl's naive manager: the bare pipeline, plus what the rollout knows about the sample in extraInfo.
- * Mapping: extra_info["num_turns"] -> extraInfo.numTurns (null if unknown), extra_info["rollout_reward_scores"] ->
- * extraInfo.rolloutRewardScores ({} if none), tool_extra_fields -> merged as they are, keys untouched.
+ * verl's naive manager: the bare pipeline, plus the rollout's facts about the sample in extraInfo.
+ * Mapping: extra_info["num_turns"] -> extraInfo.numTurns (null if unknown),
+ * extra_info["rollout_reward_scores"] -> extraInfo.rolloutRewardScores ({} if none),
+ * tool_extra_fields -> merged with unchanged keys.
  */
 
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";

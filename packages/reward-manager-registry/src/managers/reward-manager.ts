@@ -1,6 +1,7 @@
 /**
- * The contract of a reward manager: how ONE sample becomes a score, with whatever surrounds the score function
- * (extra fields, penalties, limits, another process). Batches, actors and threads are the business of reward-loop.
+ * The contract of a reward manager: it turns ONE sample into a score, with everything around the
+ * score function (extra fields, penalties, limits, another process). Batches, actors and threads
+ * belong to reward-loop.
  */
 
 import type { ComputeScore } from "../scoring/compute-score.ts";
@@ -11,7 +12,7 @@ export interface RewardManager {
   runSingle(sample: RewardSample): Promise<RewardResult>;
 }
 
-/** The few values that verl's managers read out of the whole config tree. */
+/** The values that verl's managers read from the whole config tree. */
 export interface RewardManagerArguments {
   /** Default: defaultComputeScore. */
   readonly computeScore?: ComputeScore | undefined;
@@ -19,32 +20,36 @@ export interface RewardManagerArguments {
   readonly rewardRouterAddress?: string | undefined;
   readonly rewardRouterToken?: string | undefined;
   readonly rewardModelTokenizer?: Tokenizer | undefined;
-  /** The manager's own settings (verl `reward.reward_kwargs` and the like). */
+  /** The manager's own settings (verl `reward.reward_kwargs` and similar). */
   readonly options?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface RewardManagerClass {
   new (args: RewardManagerArguments): RewardManager;
   readonly name: string;
-  /** Awaited once per class and registry, before its first instance (verl `init_class`); a failure is retried at the next one. */
+  /**
+   * Awaited once per class and registry, before its first instance (verl `init_class`); a failure
+   * is retried at the next one.
+   */
   initClass?(args: RewardManagerArguments): void | PromiseLike<void>;
   /**
-   * Where the scores of a batch stand (verl `assemble_rm_scores`): `width` finite numbers for each row, one row behind the other. What it gives for rows without a score is not used.
-   * Default: each score at the last valid token of its row, zeros elsewhere.
+   * Places the scores of a batch (verl `assemble_rm_scores`): it returns `width` finite numbers for
+   * each row, one row behind the other. Its numbers for rows without a score are ignored. Default:
+   * each score at the last valid token of its row, zeros elsewhere.
    */
   assembleRmScores?(batch: ScoredBatch): ArrayLike<number> | PromiseLike<ArrayLike<number>>;
 }
 
-/** A batch whose samples are scored. */
+/** A batch with scored samples. */
 export interface ScoredBatch {
-  /** Columns of a row: tokens that a response may have. */
+  /** Columns of a row: the most tokens of a response. */
   readonly width: number;
-  /** Valid tokens of each response. */
+  /** The valid tokens of each response. */
   readonly lengths: readonly number[];
-  /** null: it is invalid. */
+  /** Scores by row; null for an invalid one. */
   readonly scores: readonly (number | null)[];
-  /** What each score function said besides; null where the score is invalid. */
+  /** The extra info of each score; null where the score is invalid. */
   readonly rewardExtraInfos: readonly (Readonly<Record<string, unknown>> | null)[];
-  /** Token ids of each response, without padding; none where responses are texts. */
+  /** Token ids of each response, without padding; absent when responses are texts. */
   readonly responses?: readonly (readonly number[])[];
 }

@@ -1,9 +1,12 @@
 /**
- * A child process that is not trusted: in a process group of its own, under the limits of its shell, with nothing of our environment, and gone with all it started when it ends, when
- * its time is over, when it writes too much, when nobody waits any more, and when we end, however we end.
+ * An untrusted child process: it has a process group of its own, limits of its shell, and an
+ * environment without this process's variables. It ends with all of its child processes when it
+ * ends, when its time is over, when it writes too much, when the caller aborts, and when this
+ * process ends for any reason.
  *
- * What it may reach is the business of whoever makes its command (isolation/, runtimes.ts). The last step that is ours before the program's own code writes to file descriptor 5
- * "ready", and what else there is to say, and closes it: an end without that says nothing about the program.
+ * The maker of its command decides what it may reach (isolation/, runtimes.ts). The last trusted
+ * step before the program's own code writes "ready", and what else there is to report, to file
+ * descriptor 5, and closes it: an end without that says nothing about the program.
  */
 
 import { spawn } from "node:child_process";
@@ -16,21 +19,21 @@ export interface ChildRequest {
   readonly command: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** File that is its standard input: as a file it can be opened by name as well. */
+  /** The file that is its standard input: a file can also be opened by name. */
   readonly stdinPath: string;
-  /** Of the processor, in whole seconds. */
+  /** The limit of processor time, in whole seconds. */
   readonly cpuSeconds: number;
-  /** Of the clock. */
+  /** The limit of elapsed time, in ms. */
   readonly wallMs: number;
-  /** Of memory that it may write to. Held by Linux; elsewhere by nobody. */
+  /** The limit of writable memory. Only Linux enforces it. */
   readonly dataMb: number;
-  /** Of addresses, mappings that are shared included; undefined: no limit. */
+  /** The limit of address space, shared mappings included; undefined: no limit. */
   readonly addressMb: number | undefined;
-  /** Of its standard output. Its standard error is cut at 64 KiB. */
+  /** The limit of its standard output. Its standard error is cut at 64 KiB. */
   readonly maxOutputBytes: number;
-  /** File that it finds open as file descriptor 6. */
+  /** The file that it finds open as file descriptor 6. */
   readonly filterPath?: string | undefined;
-  /** What talks to it over file descriptor 3. Default: what it writes there is collected. */
+  /** Talks to it over file descriptor 3. Default: its output there is collected. */
   readonly talk?: ((channel: Duplex) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -41,22 +44,28 @@ export interface ChildEnd {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** How far it came: "" if the program's own code was not reached, else "ready", or "ready compile-error". */
+  /**
+   * The point that it reached: "" before the program's own code, else "ready", or "ready
+   * compile-error".
+   */
   readonly reached: string;
-  /** What it wrote to file descriptor 3, unless something talked to it there. */
+  /** Its output on file descriptor 3, unless `talk` was used. */
   readonly told: string;
   readonly durationMs: number;
 }
 
-/** A file that it writes may have so many blocks of 512 bytes: 16 MiB. */
+/** The limit of a written file in blocks of 512 bytes: 16 MiB. */
 const fileBlocks = 32_768;
 const maxErrorBytes = 65_536;
 const maxReachedBytes = 64;
-/** Its output may still be on the way when it has ended; what escaped its group may hold it open, and write on. */
+/**
+ * The time, in ms, in which output after its end is read; a process that left its group may keep
+ * the pipe open and write on.
+ */
 const lingerMs = 500;
 const mostLingers = 20;
 
-/** Who watches ends the whole group when our end of file descriptor 4 closes. */
+/** The watching process ends the whole group when this end of file descriptor 4 closes. */
 const limited = `
 ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -n 256; ulimit -d "$3" 2>/dev/null
 [ "$4" = 0 ] || ulimit -v "$4" 2>/dev/null
@@ -64,7 +73,9 @@ shift 4
 (cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- 5>&- 6<&- &
 exec "$@" 4<&-`;
 
-/** Rejects with the error of a shell that cannot be started, and with the signal's reason. */
+/**
+ * Runs a child. Rejects with the error of a shell that cannot start, and with the signal's reason.
+ */
 export function runConfined(request: ChildRequest): Promise<ChildEnd> {
   const { command, cwd, env, cpuSeconds, dataMb, addressMb = 0, filterPath, signal } = request;
   signal?.throwIfAborted();
@@ -90,7 +101,8 @@ export function runConfined(request: ChildRequest): Promise<ChildEnd> {
 }
 
 /**
- * For file descriptors from 7 on: /dev/null in the place of those that this process inherited, and that any child would inherit from it. Node marks its own as not to be inherited.
+ * Covers file descriptors from 7 on: /dev/null replaces those that this process inherited, which
+ * any child would inherit. Node marks its own as not inheritable.
  *
  * @param files gets the descriptor of /dev/null
  */
@@ -103,7 +115,7 @@ function coverInherited(files: number[]): ("ignore" | number)[] {
   return Array.from({ length }, (_, at) => (inherited.includes(at + 7) ? nothing : "ignore"));
 }
 
-/** O_CLOEXEC, octal 02000000, as /proc says it. Elsewhere than on Linux nothing is known. */
+/** Reads O_CLOEXEC, octal 02000000, from /proc. Other systems than Linux do not show it. */
 function inheritedDescriptors(): number[] {
   if (!existsSync("/proc/self/fdinfo")) return [];
   return readdirSync("/proc/self/fdinfo").flatMap((name) => {
@@ -112,7 +124,7 @@ function inheritedDescriptors(): number[] {
       const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? "0", 8);
       return (flags & 0o2000000) === 0 ? [Number(name)] : [];
     } catch {
-      // Closed meanwhile.
+      // The file was closed meanwhile.
       return [];
     }
   });
@@ -126,7 +138,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       if (reason === "ended") reason = why;
       killGroup(child.pid);
     };
-    // What has happened while something held this thread is heard before it counts as late.
+    // Events that happened while this thread was busy are handled before the child counts as late.
     const timer = setTimeout(() => setImmediate(() => exit ?? end("timeout")), wallMs);
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
@@ -158,7 +170,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       const output = { stdout: stdout.text, stderr: stderr.text, told: told?.text ?? "" };
       resolve({ reason, ...exit, reached: reached.text, ...output });
     };
-    /** As long as something comes. */
+    /** Waits as long as output comes. */
     const linger = (lingers: number, before: number): void => {
       const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
       if (bytes === before || lingers === mostLingers) return settle();
@@ -171,7 +183,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     child.once("exit", (exitCode, signalName) => {
       exit = { exitCode, signal: signalName, durationMs: performance.now() - startedAt };
       clearTimeout(timer);
-      // What it started and left behind.
+      // The group contains processes that it started and left behind.
       killGroup(child.pid);
       linger(0, Number.NaN);
       void Promise.all(all.map(({ ended }) => ended)).then(settle);
@@ -179,10 +191,10 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
   });
 }
 
-/** What came of a stream so far; what comes above the limit is dropped. */
+/** The output of a stream so far; output above the limit is dropped. */
 class Collected {
   readonly #chunks: Buffer[] = [];
-  /** With what was dropped. */
+  /** The number of bytes, including dropped ones. */
   bytes = 0;
   readonly ended: Promise<void>;
 
@@ -210,15 +222,20 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    // Nobody is left in it, or (EPERM, where the kernel still has their names) nobody who runs.
+    // The group is empty, or (EPERM, while the kernel still has their names) none of its processes
+    // runs.
     const { code = "" } = error as NodeJS.ErrnoException;
     if (!["ESRCH", "EPERM"].includes(code)) throw error;
   }
 }
 
-/** Removes a folder that a program has written to: whatever rights it took away, however deep it went, and following no link. Rejects where something stays. */
+/**
+ * Removes a folder that a program has written to, whatever permissions it removed and however deep
+ * it is, without following links. Rejects when something stays.
+ */
 export async function removeWritten(folder: string): Promise<void> {
-  // Folders alone: a file may be one of the user's by another name. Each is opened before it is gone into.
+  // Only folders change: a file may be another name of a user's file. Each folder is opened before
+  // it is entered.
   const command =
     'find "$1" -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>/dev/null; exec rm -rf -- "$1"';
   const child = spawn("sh", ["-c", command, "sh", folder], { stdio: "ignore" });

@@ -1,6 +1,7 @@
 /**
- * Lines of a test in a process of their own, the judge. What they call of the program runs in the program's process; what comes back is compared in the judge's. Each has walls of its own, and
- * this process carries what they say to each other: neither finds the other's memory, files or descriptors.
+ * Runs lines of a test in a process of their own, the judge. Calls of the program run in the
+ * program's process, and the judge compares the results. Each process has walls of its own, and
+ * this process carries their messages: neither reaches the other's memory, files or descriptors.
  */
 
 import type { Duplex } from "node:stream";
@@ -13,7 +14,7 @@ export interface JudgedEnd {
   readonly judge: ChildEnd;
 }
 
-/** Rejects as runProgram does; what is left of the two is ended then. */
+/** Rejects as runProgram does; the other one of the two is ended then. */
 export async function runJudged(
   request: Omit<RunRequest, "part" | "talk">,
   test: string,
@@ -40,7 +41,7 @@ export async function runJudged(
   return { program: program.value, judge: judge.value };
 }
 
-/** Carries bytes both ways once both are there, and as many as a program may write. */
+/** Carries bytes both ways once both are there, up to a program's output limit. */
 class Meeting {
   readonly #maxBytes: number;
   readonly #program = Promise.withResolvers<Duplex>();
@@ -75,7 +76,7 @@ class Meeting {
   }
 }
 
-/** An end that is gone is heard of by the process that had it. */
+/** The process that owned a closed end reports it. */
 function heldOpen(channel: Duplex): Duplex {
   return channel.on("error", () => undefined);
 }

@@ -1,23 +1,27 @@
 /**
- * Processes that a program left behind where no namespace ends with it and no filter keeps it from starting any: they are found by a variable of their environment, wherever they went.
- * Linux says what is in environments; elsewhere nobody does. A process that changes its own environment is not found.
+ * Ends processes that a program left behind when no namespace ends them and no filter prevents
+ * them: a variable in their environment identifies them, wherever they moved. Only Linux shows
+ * environments. A process that changes its own environment is not found.
  */
 
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 
 const name = "RAYLING_PROGRAM";
-/** Each round ends what the one before has not seen. What starts processes faster than it is ended stays. */
+/**
+ * Each round ends the processes that the one before did not see. A program that starts processes
+ * faster than they are ended stays.
+ */
 const mostRounds = 50;
 
-/** A variable for the environment of one run. */
+/** Makes a variable for the environment of one run. */
 export type Mark = Readonly<Record<string, string>>;
 
 export function newMark(): Mark {
   return { [name]: randomUUID() };
 }
 
-/** Ends every process that has the mark. Resolves to how many rounds that took beyond the first look. */
+/** Ends every process with the mark. Resolves to the number of rounds beyond the first look. */
 export async function endMarked(mark: Mark): Promise<number> {
   const wanted = `${name}=${mark[name] ?? ""}`;
   for (let round = 0; round < mostRounds; round++) {
@@ -35,7 +39,7 @@ async function processesWith(variable: string): Promise<number[]> {
     names
       .filter((one) => /^\d+$/.test(one))
       .map(async (one) => {
-        // Of others, or gone meanwhile.
+        // The process belongs to another user, or is gone meanwhile.
         const environment = await readFile(`/proc/${one}/environ`, "utf8").catch(() => "");
         return environment.split("\0").includes(variable) ? [Number(one)] : [];
       }),

@@ -1,8 +1,10 @@
 /**
- * Programs that nobody has looked at, run on this machine, a few at a time: each in a child process with a folder, limits and a deadline of its own (program-run.ts), behind the strongest
- * walls that the machine has (isolation/). What a run means is said here: how it ended, and what it returned or wrote. What it is worth is decided by who has the tests.
+ * Runs untrusted programs on this machine, a few at a time: each in a child process with a folder,
+ * limits and a deadline of its own (program-run.ts), behind the strongest isolation of the machine
+ * (isolation/). This module reports how a run ended, and what it returned or wrote; the owner of
+ * the tests decides its score.
  *
- * SECURITY.md says what each isolation holds, and what it does not.
+ * SECURITY.md says what each isolation prevents, and what it does not.
  */
 
 import { availableParallelism, constants } from "node:os";
@@ -21,17 +23,20 @@ import type { ProgramLanguage } from "./runtimes.ts";
 import { Turns } from "./turns.ts";
 
 export interface LocalSandboxOptions {
-  /** Programs at once; others wait. Default: one per CPU. */
+  /** The most programs at once; others wait. Default: one per CPU. */
   readonly maxConcurrent?: number;
-  /** Time of the processor that a program may take; of the clock it may take twice as much. Default 10,000 (verl). */
+  /**
+   * The processor time of a program; its elapsed time may be twice as long. Default 10,000 (verl).
+   */
   readonly timeoutMs?: number;
-  /** Default 1,024 (verl). */
+  /** The memory of a program. Default 1,024 (verl). */
   readonly memoryLimitMb?: number;
-  /** What it may write to its standard output. Default 8 MiB. */
+  /** The limit of its standard output. Default 8 MiB. */
   readonly maxOutputBytes?: number;
   /**
-   * Ways to keep programs apart that will do; the strongest of them that this machine has is used, and where it has none nothing is run. Default: all four. For programs that may mean
-   * harm: `["bubblewrap", "namespaces"]`.
+   * Permitted isolations; the strongest one that works on this machine is used, and without one no
+   * program runs. Default: all four. For possibly malicious programs:
+   * `["bubblewrap", "namespaces"]`.
    */
   readonly isolation?: readonly SandboxIsolation[];
 }
@@ -39,33 +44,38 @@ export interface LocalSandboxOptions {
 export interface Program {
   readonly language: ProgramLanguage;
   readonly code: string;
-  /** Default: nothing. */
+  /** The standard input. Default: empty. */
   readonly stdin?: string;
   /**
-   * Calls this function of the program's (or the method of a class Solution) with the arguments that stand in `stdin` as JSON, one per line. Default: the program runs as a whole. An
-   * identifier, or InvalidScorerOptionError.
+   * A function of the program (or a method of a class Solution) to call with arguments from `stdin`
+   * as JSON, one per line. It must be an identifier, else InvalidScorerOptionError. Default: the
+   * program runs as a whole.
    */
   readonly functionName?: string | undefined;
   /**
-   * Lines of a test of Python's, run behind the program and in a process of their own: names of the program stand for what its process has, and what comes from there is compared where
-   * the program cannot reach. Not together with `functionName`.
+   * Lines of a Python test, which run behind the program and in a process of their own: names of
+   * the program stand for objects in its process, and the comparisons are out of the program's
+   * reach. Not together with `functionName`.
    */
   readonly test?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a run ended. */
+/** The end of a run. */
 export interface ProgramEnd {
   readonly status: "finished" | "compile-error" | "timeout" | "output-limit";
-  /** null: a signal ended it. */
+  /** The exit code; null if a signal ended it. */
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
-  /** At most 64 KiB of it. */
+  /** At most 64 KiB of its standard error. */
   readonly stderr: string;
-  /** JSON of what the function returned, as the program's process says it; undefined where none was called, or it did not return. */
+  /**
+   * JSON of the function's result, as the program's process reports it; undefined if none was
+   * called, or it did not return.
+   */
   readonly value: string | undefined;
-  /** Whether the lines of the test ran to their end; undefined where there were none. */
+  /** Whether the lines of the test ran to their end; undefined if there were none. */
   readonly isTestPassed?: boolean;
   readonly durationMs: number;
 }
@@ -90,17 +100,23 @@ export class LocalSandbox {
     };
   }
 
-  /** What keeps programs apart here. Rejects with SandboxUnavailableError where this machine has nothing that will do. */
+  /**
+   * Returns the isolation. Rejects with SandboxUnavailableError when no permitted one works on this
+   * machine.
+   */
   async isolation(): Promise<SandboxIsolation> {
     return (await this.#isolation("any language")).name;
   }
 
-  /** What keeps programs apart here, and why nothing stronger does. */
+  /** Returns the isolation, and why no stronger one is used. */
   async inspect(): Promise<SandboxReport> {
     return (await this.#chosen()).report;
   }
 
-  /** Rejects with SandboxUnavailableError, and with the signal's reason. What the program does wrong is in its end. */
+  /**
+   * Runs a program. Rejects with SandboxUnavailableError, and with the signal's reason. The
+   * program's own failures are in its end.
+   */
   async run(program: Program): Promise<ProgramEnd> {
     const { language, functionName, test, signal } = program;
     if (functionName !== undefined && !/^[A-Za-z_$][\w$]*$/.test(functionName)) {
@@ -142,7 +158,7 @@ export class LocalSandbox {
   async #isolation(language: string): Promise<Isolation> {
     const { isolation, report } = await this.#chosen();
     if (isolation !== undefined) return isolation;
-    // It may be there next time.
+    // A later attempt may succeed.
     this.#choice = undefined;
     const problems = report.missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
     throw new SandboxUnavailableError(language, `no isolation that will do is there (${problems})`);
@@ -153,7 +169,7 @@ export class LocalSandbox {
     return this.#choice;
   }
 
-  /** Python where it is there: it asks more of the kernel than JavaScript does. */
+  /** Tries Python if it is there: it needs more of the kernel than JavaScript does. */
   async #attempt(isolation: Isolation): Promise<void> {
     const hasPython = await this.#runtimes.hasPython();
     const language = hasPython ? "python" : "javascript";
@@ -172,7 +188,7 @@ function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIs
   throw new InvalidScorerOptionError("isolation", expected, describeValue(given));
 }
 
-/** What went wrong with the program comes before what the judge says about it. */
+/** Merges the two ends; a failure of the program precedes the judge's report. */
 function judgedEnd(own: ProgramEnd, judge: ProgramEnd): ProgramEnd {
   const isOwnFault = own.status !== "finished" || own.exitCode !== 0;
   const isPassed = !isOwnFault && judge.status === "finished" && judge.exitCode === 0;
@@ -193,7 +209,7 @@ function judgedEnd(own: ProgramEnd, judge: ProgramEnd): ProgramEnd {
 function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
   const { reason, stdout, stderr, reached, durationMs } = end;
   const { exitCode, signal } = withSignal(end);
-  // The kernel ends it so at the limit of its processor time.
+  // The kernel ends it in this way at the limit of its processor time.
   const isOutOfTime =
     ["SIGKILL", "SIGXCPU"].includes(signal ?? "") && durationMs > 900 * cpuSeconds;
   const finished = reached.endsWith("compile-error") ? "compile-error" : "finished";
@@ -201,7 +217,7 @@ function programEnd(end: ChildEnd, cpuSeconds: number): ProgramEnd {
   return { status, exitCode, signal, stdout, stderr, value: undefined, durationMs };
 }
 
-/** A shell that stood between says 128 and the signal's number. */
+/** A shell in between reports 128 plus the signal's number. */
 function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode" | "signal"> {
   const [name] = Object.entries(constants.signals).find(([, n]) => n + 128 === exitCode) ?? [];
   return name === undefined
@@ -209,7 +225,7 @@ function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode"
     : { exitCode: null, signal: name as NodeJS.Signals };
 }
 
-/** Numbers of any size, so not parsed here. */
+/** Numbers may have any size, so the text is not parsed here. */
 function valueIn(told: string): string | undefined {
   return /^\{"value": ?([\s\S]*)\}$/.exec(told)?.[1];
 }

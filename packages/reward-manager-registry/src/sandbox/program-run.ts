@@ -1,5 +1,6 @@
 /**
- * One run of one process: its folder, its files, its walls, its end. What its end means is for local-sandbox.ts to say.
+ * One run of one process: its folder, its files, its walls, its end. local-sandbox.ts interprets
+ * the end.
  */
 
 import { mkdirSync, symlinkSync } from "node:fs";
@@ -33,7 +34,10 @@ export interface RunRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rejects with SandboxUnavailableError where the program itself was not reached, and with the signal's reason. */
+/**
+ * Rejects with SandboxUnavailableError when the program itself was not reached, and with the
+ * signal's reason.
+ */
 export async function runProgram(request: RunRequest): Promise<ChildEnd> {
   const { language, part, code, isolation, runtimes, limits, signal } = request;
   const folder = await realpath(await mkdtemp(join(tmpdir(), "rayling-program-")));
@@ -70,7 +74,7 @@ async function runPrepared(
   const hasFilter = isFiltered || wrapping.filter !== undefined;
   const at = (name: string): string => join(folder, name);
   for (const name of ["code", "scratch", "root", ...(wrapping.folders ?? [])]) {
-    // Outer ones first; each is a system call.
+    // Outer folders come first; each needs a system call.
     mkdirSync(at(name), { recursive: true });
   }
   for (const [name, target] of Object.entries(wrapping.links ?? {})) symlinkSync(target, at(name));
@@ -88,7 +92,8 @@ async function runPrepared(
     cpuSeconds: cpuSecondsOf(limits),
     wallMs: 2 * timeoutMs,
     dataMb: memoryLimitMb + ownMb,
-    // The filter refuses what this is for, and addresses are more than memory: libraries have gigabytes of them.
+    // The filter refuses what this limit prevents, and address space exceeds memory: libraries take
+    // gigabytes of it.
     addressMb: mappedMb === undefined || hasFilter ? undefined : memoryLimitMb + ownMb + mappedMb,
     maxOutputBytes,
     filterPath: wrapping.filter === undefined ? undefined : at(wrapping.filter),
@@ -101,16 +106,16 @@ export function cpuSecondsOf({ timeoutMs }: RunLimits): number {
   return Math.ceil(timeoutMs / 1000);
 }
 
-/** Nothing of ours: keys of services stand in environments. */
+/** The program gets no variable of this process: environments contain keys of services. */
 function environment(scratch: string): Readonly<Record<string, string>> {
   return {
     PATH: process.env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
     HOME: scratch,
     TMPDIR: scratch,
     LANG: "C.UTF-8",
-    // Each arena of the C library is 64 MB of addresses, which are limited.
+    // Each arena of the C library takes 64 MB of the limited address space.
     MALLOC_ARENA_MAX: "2",
-    // Node refuses to start where it must not read its configuration.
+    // Node does not start if it may not read its configuration.
     OPENSSL_CONF: "/dev/null",
     // Numpy's libraries start a thread per CPU, each with memory of its own.
     OMP_NUM_THREADS: "1",
@@ -125,14 +130,14 @@ function problemOf({ exitCode, signal, stderr }: ChildEnd, { name }: Isolation):
   return `isolation by ${name} ended with ${how} before the program began: ${said}`;
 }
 
-/** What stays is no fault of the sample's. */
+/** Removes a run's folder; a folder that stays is no fault of the sample. */
 async function remove(folder: string): Promise<void> {
   const written = await readdir(join(folder, "scratch")).catch(() => []);
   try {
     if (written.length > 0) await removeWritten(folder);
     else await rm(folder, { recursive: true, force: true });
   } catch (error) {
-    // Not the error's own message: the program chose the names of what it left.
+    // The error's own message could contain names that the program chose.
     const { code = "unknown" } = error as NodeJS.ErrnoException;
     process.emitWarning(`the folder ${folder} of a program stays: ${code}`, "RaylingWarning");
   }

@@ -1,5 +1,6 @@
 /**
- * How a program of each language is run on this machine: its files, its command, what it needs to read. Found out once: where Python is, and what belongs to it.
+ * The way to run a program of each language on this machine: its files, its command, the files that
+ * it reads. The location of Python, and of its files, is looked up once.
  */
 
 import { execFile } from "node:child_process";
@@ -16,22 +17,23 @@ import { pythonJudge, pythonRunner, pythonServer } from "./language/python-runne
 export type ProgramLanguage = "python" | "javascript";
 
 /**
- * What a process does with the code: run it as a whole, or one function of it; run it and answer the judge; or judge, where the code is lines of a test.
+ * A process's use of the code: run it as a whole, or one function of it; run it and serve the
+ * judge; or judge, when the code is lines of a test.
  */
 export type ProgramPart =
   | { readonly kind: "script" | "server" | "judge" }
   | { readonly kind: "function"; readonly name: string };
 
-/** What a run needs in its folder of code, and how it is started. */
+/** The files of a run's code folder, and the command that starts it. */
 export interface Preparation {
   readonly files: Readonly<Record<string, string>>;
   readonly command: readonly [string, ...string[]];
   readonly view: readonly ViewEntry[];
-  /** Whether the process sets the filter of system calls for itself. */
+  /** Whether the process sets the filter of system calls itself. */
   readonly isFiltered: boolean;
-  /** Memory that the language itself takes of what the limit counts. */
+  /** The memory that the language itself takes within the limit. */
   readonly ownMb: number;
-  /** Addresses that it takes beyond that; undefined: they cannot be limited. */
+  /** The address space that it takes beyond that; undefined: it cannot be limited. */
   readonly mappedMb: number | undefined;
 }
 
@@ -51,10 +53,13 @@ interface Python {
 
 const run = promisify(execFile);
 
-/** `-B`: its own modules stay as they are. */
+/** `-B`: Python writes no bytecode, so its own modules stay unchanged. */
 const pythonFlags = ["-I", "-B", "-X", "utf8"] as const;
 
-/** Itself, not what stands for it on the path: that may be a script that takes its time. And where its modules are. */
+/**
+ * Python's own executable, because the one on the path may be a slow script; and the places of its
+ * modules.
+ */
 const aboutPython = `
 import json, os, sys
 print(json.dumps([sys.executable, os.path.realpath(sys.executable), sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]))
@@ -113,7 +118,7 @@ export class Runtimes {
     if (python === undefined && landlock !== undefined) {
       throw new SandboxUnavailableError("javascript", "Landlock needs a python3 that sets it up");
     }
-    // The launcher is confined before it starts Node: it may read what both need.
+    // The launcher is confined before it starts Node, so it may read the files of both.
     const view = await this.#view([process.execPath, ...(python?.readable ?? [])]);
     const inCode = (name: string): string => join(places.code, name);
     const launching = ["-S", ...pythonFlags, inCode("launcher.py"), inCode("confinement.json")];
@@ -160,7 +165,7 @@ export class Runtimes {
 
   #findPython(): Promise<Python> {
     this.#python ??= findPython().catch((error: unknown) => {
-      // It may be there next time.
+      // A later attempt may succeed.
       this.#python = undefined;
       throw error;
     });

@@ -1,4 +1,6 @@
-/** So many at once, the others in the order in which they came. */
+/**
+ * Limits concurrency; waiting callers get their turns in order.
+ */
 
 export class Turns {
   #free: number;
@@ -8,7 +10,7 @@ export class Turns {
     this.#free = atOnce;
   }
 
-  /** Resolves when it is one's turn, to what gives it back. Rejects with the signal's reason. */
+  /** Resolves at the caller's turn to a function that ends it. Rejects with the signal's reason. */
   async take(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     if (this.#free >= 1) this.#free -= 1;

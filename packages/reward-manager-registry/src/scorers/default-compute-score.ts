@@ -1,5 +1,6 @@
 /**
- * verl's default_compute_score: the score function of a user who gave none, chosen by data source.
+ * verl's default_compute_score: the score function of users without their own, chosen by data
+ * source.
  */
 
 import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
@@ -18,21 +19,29 @@ import { routeDataSource } from "./routes.ts";
 import type { ScorerName } from "./routes.ts";
 import { scoreSearchR1 } from "./search-r1.ts";
 
-/** How programs are tested (verl's data sources codecontests, apps, codeforces and taco), and answers of mathematics. */
+/**
+ * Options for tests of programs (verl's data sources codecontests, apps, codeforces and taco), and
+ * for answers of mathematics.
+ */
 export interface DefaultScoreOptions {
-  /** Of prime_math and geo3k: more ways of writing the right answer than verl takes for it (PrimeMathOptions). Default false. */
+  /**
+   * Whether prime_math and geo3k accept more spellings of the right answer than verl does
+   * (PrimeMathOptions). Default false.
+   */
   readonly lenient?: boolean | undefined;
-  /** verl `sandbox_fusion.url`: programs are run by this service. Default: on this machine. */
+  /** verl `sandbox_fusion.url`: this service runs programs. Default: this machine does. */
   readonly sandboxFusionUrl?: string | undefined;
   /** verl `sandbox_fusion.memory_limit_mb`. Default 1,024. */
   readonly memoryLimitMb?: number | undefined;
-  /** Programs at once on this machine. Default: one per CPU. */
+  /** The most programs at once on this machine. Default: one per CPU. */
   readonly maxConcurrent?: number | undefined;
-  /** What may keep programs apart on this machine (LocalSandbox): without any of them nothing is run. Default: whatever there is. */
+  /**
+   * Permitted isolations on this machine (LocalSandbox): without one no program runs. Default: all.
+   */
   readonly isolation?: readonly SandboxIsolation[] | undefined;
 }
 
-/** The same function with settings of its own. Throws InvalidScorerOptionError. */
+/** Makes a default score function with other settings. Throws InvalidScorerOptionError. */
 export function createDefaultComputeScore(options: DefaultScoreOptions = {}): ComputeScore {
   const { sandboxFusionUrl, memoryLimitMb, maxConcurrent, isolation, lenient = false } = options;
   if (typeof lenient !== "boolean") {
@@ -61,12 +70,12 @@ export function createDefaultComputeScore(options: DefaultScoreOptions = {}): Co
 }
 
 /**
- * A number, or a promise of one where programs are tested. Throws UnknownDataSourceError, InvalidSampleError for a ground truth that is not what the scorer compares with, and what
- * scorePrimeCode does.
+ * Returns a number, or a promise of one for tested programs. Throws UnknownDataSourceError,
+ * InvalidSampleError for a ground truth of the wrong kind, and the errors of scorePrimeCode.
  */
 export const defaultComputeScore: ComputeScore = createDefaultComputeScore();
 
-/** verl keeps the score alone, too. */
+/** verl also keeps only the score. */
 async function scoreOf(tested: ReturnType<typeof scorePrimeCode>): Promise<number> {
   const { score } = await tested;
   return score;
@@ -94,7 +103,7 @@ function scoreByRule(
   }
 }
 
-/** verl compares text with whatever this is, so a number as ground truth would score 0 for ever. */
+/** verl compares text with any ground truth, so a number would score 0 for ever. */
 function textOf({ dataSource, groundTruth }: ScoreInput): string {
   if (typeof groundTruth === "string") return groundTruth;
   throw new InvalidSampleError(

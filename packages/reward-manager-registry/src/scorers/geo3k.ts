@@ -1,6 +1,7 @@
 /**
- * verl's scorer of Geometry3K (verl/utils/reward_score/geo3k.py, 0.10.0.dev, over mathruler 0.1.0): nine tenths for the answer in the last box, one for the form.
- * What differs is what differs of prime-math.ts.
+ * verl's scorer of Geometry3K (verl/utils/reward_score/geo3k.py, 0.10.0.dev, over mathruler 0.1.0):
+ * nine tenths for the answer in the last box, one for the form. The differences to verl are those
+ * of prime-math.ts.
  */
 
 import { lastBoxed } from "./math/boxed.ts";
@@ -9,7 +10,7 @@ import type { GraderOptions } from "./math/grade-answer.ts";
 import { strip } from "./python-text.ts";
 
 export interface Geo3kOptions extends GraderOptions {
-  /** The answer is what the last box holds, else the whole text. Default true. */
+  /** Whether the answer is the content of the last box, instead of the whole text. Default true. */
   readonly useBoxed?: boolean;
   /** The share of the form. Default 0.1. */
   readonly formatScore?: number;
@@ -20,14 +21,14 @@ export function scoreGeo3k(
   groundTruth: string,
   { useBoxed = true, formatScore = 0.1, lenient }: Geo3kOptions = {},
 ): number {
-  // As mathruler: who has no box has said "None".
+  // As in mathruler, a text without a box has the answer "None".
   const boxed = lastBoxed(solutionStr);
   const answer = useBoxed ? (boxed === null ? "None" : strip(boxed)) : solutionStr;
   const accuracy = gradeAnswer(answer, groundTruth, mathRulerGrader, { lenient }) ? 1 : 0;
   return (1 - formatScore) * accuracy + formatScore * (hasForm(solutionStr) ? 1 : 0);
 }
 
-/** `<think>…</think>…\boxed{…}…` */
+/** Whether a text has the form `<think>…</think>…\boxed{…}…`. */
 function hasForm(text: string): boolean {
   if (!text.startsWith("<think>")) return false;
   const thought = text.indexOf("</think>", "<think>".length);

@@ -1,7 +1,8 @@
 /**
- * verl's gsm8k scorer (verl/utils/reward_score/gsm8k.py, 0.10.0.dev): the number behind the last "#### ", compared as text.
- * Equal to Python to the character, with its traps: strict keeps a trailing ".", flexible keeps commas,
- * "#### $42" is no match, "1.50" is not "1.5". A score that compares values is examples/gsm8k-reward.ts.
+ * verl's gsm8k scorer (verl/utils/reward_score/gsm8k.py, 0.10.0.dev): the number behind the last
+ * "#### ", compared as text. It equals Python to the character, with its traps: strict keeps a
+ * trailing ".", flexible keeps commas, "#### $42" is no match, "1.50" is not "1.5".
+ * examples/gsm8k-reward.ts is a score that compares values.
  */
 
 import { InvalidScorerOptionError } from "../errors.ts";
@@ -13,18 +14,19 @@ export type Gsm8kMethod = "strict" | "flexible";
 export interface Gsm8kOptions {
   /** strict: the last "#### number"; flexible: the last number. Default strict. */
   readonly method?: Gsm8kMethod;
-  /** For an answer that is there but wrong. Default 0. */
+  /** The score of a wrong answer. Default 0. */
   readonly formatScore?: number;
-  /** For the right answer. Default 1. */
+  /** The score of the right answer. Default 1. */
   readonly score?: number;
 }
 
-// verl _SOLUTION_CLIP_CHARS: the answer stands at the end, and regular expressions over long texts are slow.
+// verl _SOLUTION_CLIP_CHARS: the answer is at the end, and regular expressions over long texts are
+// slow.
 const CLIP_CODE_POINTS = 300;
 const STRICT = /#### (-?[0-9.,]+)/g;
 const FLEXIBLE = /-?[0-9.,]+/g;
 
-/** 0 without an answer, `score` for the right one, `formatScore` for another. */
+/** Returns 0 without an answer, `score` for the right one, `formatScore` for another. */
 export function scoreGsm8k(
   solutionStr: string,
   groundTruth: string,
@@ -36,7 +38,7 @@ export function scoreGsm8k(
   return answer === groundTruth ? score : formatScore;
 }
 
-/** The answer as text, or null. Throws InvalidScorerOptionError for another method. */
+/** Returns the answer as text, or null. Throws InvalidScorerOptionError for an unknown method. */
 export function extractGsm8kSolution(
   solutionStr: string,
   method: Gsm8kMethod = "strict",
@@ -49,7 +51,7 @@ export function extractGsm8kSolution(
     }
     case "flexible": {
       const answers = tail.match(FLEXIBLE) ?? [];
-      // As in verl's loop: where every match is ".", the first one is left over.
+      // As in verl's loop: where every match is ".", the first one remains.
       return answers.findLast((answer) => answer !== ".") ?? answers[0] ?? null;
     }
     default:

@@ -1,8 +1,10 @@
 /**
- * verl's scorer of DAPO and AIME (verl/utils/reward_score/math_dapo.py, 0.10.0.dev): what follows the last "Answer:", or else the last box, against the ground truth.
+ * verl's scorer of DAPO and AIME (verl/utils/reward_score/math_dapo.py, 0.10.0.dev): it compares
+ * the text behind the last "Answer:", or else the last box, with the ground truth.
  *
- * Equal to Python to the character, with its traps: "a " is dropped before spaces are, so "a b" loses a letter of "a ba b". Where Python's expressions try again
- * and again on hostile texts, these are linear in their length.
+ * It equals Python to the character, with its traps: "a " is dropped before spaces are, so "a b"
+ * loses a letter of "a ba b". Python's expressions backtrack on hostile texts; these are linear in
+ * their length.
  */
 
 import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
@@ -12,9 +14,12 @@ import { lastBoxed } from "./math/boxed.ts";
 import { isDigits, lastCodePoints, strip, whiteSpace } from "./python-text.ts";
 
 export interface MathDapoOptions {
-  /** Only the box counts, compared as it is. Default false. */
+  /** Whether only the box counts, compared as it is. Default false. */
   readonly strictBoxVerify?: boolean;
-  /** verl's four indices of pause tokens: the box is looked for from 100 characters before the last one on. Only with `strictBoxVerify`. */
+  /**
+   * verl's four indices of pause tokens: the search for the box begins 100 characters before the
+   * last one. Only with `strictBoxVerify`.
+   */
   readonly pauseTokensIndex?: readonly number[];
 }
 
@@ -22,7 +27,7 @@ export interface MathDapoScore extends ScoreRecord {
   /** 1 or -1. */
   readonly score: number;
   readonly acc: boolean;
-  /** The answer that was found; "[INVALID]", or null where only the box counts: none. */
+  /** The answer that was found; for none "[INVALID]", or null when only the box counts. */
   readonly pred: string | null;
 }
 
@@ -32,7 +37,7 @@ const BOX_CODE_POINTS = 100;
 const NO_ANSWER = "[INVALID]";
 const ANSWER = new RegExp(`Answer[${whiteSpace}]*:[${whiteSpace}]*([^\\n]+)`, "giu");
 
-/** Throws InvalidScorerOptionError for pause tokens that are not four. */
+/** Throws InvalidScorerOptionError unless there are four pause tokens. */
 export function scoreMathDapo(
   solutionStr: string,
   groundTruth: string,
@@ -69,13 +74,20 @@ function placeOfBox(solution: string, pauseTokensIndex: readonly number[] | unde
 }
 
 export interface MinervaOptions {
-  /** The ground truth is a text with its answer in a box. Default false. */
+  /** Whether the ground truth is a text with its answer in a box. Default false. */
   readonly groundTruthNeedsExtraction?: boolean;
-  /** Global; its first group is the answer. Default: what follows "Answer:", in whatever case, to the end of the line. */
+  /**
+   * A global expression whose first group is the answer. Default: the text behind "Answer:", in any
+   * case, to the end of the line.
+   */
   readonly answerPattern?: RegExp;
 }
 
-/** Whether the last answer of the solution is the ground truth, both normalised; `pred` "[INVALID]": there is none. Throws InvalidSampleError for a ground truth without a box that is to have one. */
+/**
+ * Whether the last answer of the solution equals the ground truth, both normalised; `pred` is
+ * "[INVALID]" if there is no answer. Throws InvalidSampleError for a ground truth without the
+ * required box.
+ */
 export function isCorrectMinerva(
   solutionStr: string,
   groundTruth: string,
@@ -94,7 +106,7 @@ export function isCorrectMinerva(
   return { correct: pred === normalizeFinalAnswer(truth), pred };
 }
 
-/** An answer without units, words and ways of writing. Linear in its length. */
+/** Normalises an answer: it drops units, words and variants of spelling. Linear in its length. */
 export function normalizeFinalAnswer(finalAnswer: string): string {
   let answer = finalAnswer.slice(finalAnswer.lastIndexOf("=") + 1);
   for (const [written, meant] of SUBSTITUTIONS) answer = answer.replaceAll(written, meant);
@@ -112,7 +124,7 @@ export function normalizeFinalAnswer(finalAnswer: string): string {
   return strip(isDigits(digits) ? digits : answer);
 }
 
-/** In this order. */
+/** Substitutions, in order. */
 const SUBSTITUTIONS: readonly (readonly [string, string])[] = [
   ["an ", ""],
   ["a ", ""],
@@ -126,7 +138,7 @@ const SUBSTITUTIONS: readonly (readonly [string, string])[] = [
   [String.raw`\text{m}`, String.raw`\text{}`],
 ];
 
-/** In this order. */
+/** Removed words, in order. */
 const REMOVED: readonly string[] = [
   ..."square ways integers dollars mph inches hours km units \\ldots sue points feet minutes digits cents".split(
     " ",
@@ -149,19 +161,19 @@ const REMOVED: readonly string[] = [
   String.raw`\dots`,
 ];
 
-/** An expression of Python's in which "." ends at a line break. */
+/** Applies a Python expression in which "." ends at a line break. */
 function byLine(text: string, change: (line: string) => string): string {
   return text.split("\n").map(change).join("\n");
 }
 
-/** What stands between the first two dollar signs is the answer. */
+/** Returns the answer between the first two dollar signs. */
 function insideDollars(line: string): string {
   const start = line.indexOf("$");
   const end = start < 0 ? -1 : line.indexOf("$", start + 1);
   return end < 0 ? line : line.slice(start, end + 1);
 }
 
-/** Without the first `\boxed{` and the last brace behind it. */
+/** Drops the first `\boxed{` and the last brace behind it. */
 function insideBox(line: string): string {
   const command = String.raw`\boxed{`;
   const start = line.indexOf(command);
@@ -171,7 +183,7 @@ function insideBox(line: string): string {
   return line.slice(0, start) + line.slice(inside, end) + line.slice(end + 1);
 }
 
-/** Without the command and the next brace on its line, wherever it stands. */
+/** Drops the command and the next brace on its line, wherever that is. */
 function unwrapped(text: string, command: string): string {
   let all = "";
   let done = 0;
@@ -179,7 +191,7 @@ function unwrapped(text: string, command: string): string {
   let newline = -1;
   for (let at = text.indexOf(command); at >= 0; at = text.indexOf(command, at)) {
     const inside = at + command.length;
-    // Looked for again only when they were passed: each character is looked at once.
+    // The searches repeat only behind the last finds: each character is visited once.
     if (close < inside) close = indexOrEnd(text, "}", inside);
     if (newline < inside) newline = indexOrEnd(text, "\n", inside);
     if (close < newline) {

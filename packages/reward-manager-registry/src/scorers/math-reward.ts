@@ -1,14 +1,16 @@
 /**
- * verl's scorer of the MATH data sets (verl/utils/reward_score/math_reward.py, 0.10.0.dev): the last box against the ground truth, both stripped of what
- * LaTeX lets people write in several ways. Texts are compared, never values: "2/4" is not "1/2".
+ * verl's scorer of the MATH data sets (verl/utils/reward_score/math_reward.py, 0.10.0.dev): the
+ * last box against the ground truth, both stripped of LaTeX's spelling variants. It compares texts,
+ * never values: "2/4" is not "1/2".
  *
- * As in Python, what the stripping cannot deal with (`\frac` at the very end, two units) is compared as it is.
+ * As in Python, a text that cannot be stripped (`\frac` at the very end, two units) is compared as
+ * it is.
  */
 
 import { lastBalanced } from "./math/boxed.ts";
 import { stripMathString } from "./math/strip-math-string.ts";
 
-/** 1 if the last `\boxed` holds the ground truth, else 0. */
+/** Returns 1 if the last `\boxed` contains the ground truth, else 0. */
 export function scoreMathReward(solutionStr: string, groundTruth: string): number {
   const boxed = lastBoxedOnlyString(solutionStr);
   const answer = boxed === null ? undefined : unboxed(boxed);
@@ -16,8 +18,9 @@ export function scoreMathReward(solutionStr: string, groundTruth: string): numbe
 }
 
 /**
- * The last box with its command, or null. "\boxed 5", wherever it stands, wins over braces and ends at the next dollar sign; an \fbox is found where there is no
- * \boxed, and then holds no answer.
+ * Returns the last box with its command, or null. "\boxed 5" anywhere has precedence over braces
+ * and ends at the next dollar sign. An \fbox counts if there is no \boxed, and then contains no
+ * answer.
  */
 export function lastBoxedOnlyString(text: string): string | null {
   const bare = text.lastIndexOf(spacedBox);
@@ -32,7 +35,7 @@ export function lastBoxedOnlyString(text: string): string | null {
 const box = String.raw`\boxed`;
 const spacedBox = `${box} `;
 
-/** Undefined for what is no box: "\fbox{3}", "\boxed3{}". */
+/** Returns undefined for a text that is no box: "\fbox{3}", "\boxed3{}". */
 function unboxed(text: string): string | undefined {
   if (text.includes(spacedBox)) {
     return text.startsWith(spacedBox) ? text.slice(spacedBox.length) : undefined;
@@ -40,7 +43,7 @@ function unboxed(text: string): string | undefined {
   return text.startsWith(`${box}{`) ? text.slice(box.length + 1, -1) : undefined;
 }
 
-/** Whether two answers are the same but for how they are written. Two that are missing are. */
+/** Whether two answers are equal except for their spelling. Two missing answers are. */
 export function isEquivalentMath(first: string | null, second: string | null): boolean {
   if (first === null || second === null) return first === second;
   try {

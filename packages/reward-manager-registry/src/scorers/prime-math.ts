@@ -1,9 +1,10 @@
 /**
- * verl's scorer of PRIME's math questions (verl/utils/reward_score/prime_math, 0.10.0.dev): the answer is looked for in several ways, and compared as text, as
- * expressions and as numbers.
+ * verl's scorer of PRIME's math questions (verl/utils/reward_score/prime_math, 0.10.0.dev): it
+ * searches for the answer in several ways, and compares it as text, as expressions and as numbers.
  *
- * Expressions are compared by value instead of by sympy (math/expression/equality.ts); the README says where the two differ. In verl itself answers that only sympy's
- * LaTeX parser could read are never equal.
+ * Expressions are compared by value instead of by sympy (math/expression/equality.ts); the README
+ * lists the differences. In verl itself, answers that only sympy's LaTeX parser could read are
+ * never equal.
  */
 
 import { hasDigit, strip, toFloat } from "./python-text.ts";
@@ -14,7 +15,7 @@ import type { GraderOptions } from "./math/grade-answer.ts";
 
 export interface PrimeMathScore {
   readonly correct: boolean;
-  /** As verl says: also true for whatever is right by its text. */
+  /** As in verl, also true for an answer whose text is right. */
   readonly formatCorrect: boolean;
   /** The answer that was compared. */
   readonly extracted: string;
@@ -76,7 +77,7 @@ function behind(text: string, marker: string): string {
   return at < 0 ? text : strip(text.slice(at + marker.length));
 }
 
-/** What is in the last box; undefined when it is empty, too. */
+/** Returns the content of the last box; undefined also for an empty one. */
 function lastBox(text: string): string | undefined {
   const command = text.includes(String.raw`\boxed`) ? String.raw`\boxed` : String.raw`\fbox`;
   const range = lastBalanced(text, command);
@@ -85,10 +86,10 @@ function lastBox(text: string): string | undefined {
   return strip(box.slice(box.indexOf("{") + 1, -1)) || undefined;
 }
 
-/** A number, or a text that is none. */
+/** A number, or a text that spells none. */
 type Value = number | string;
 
-/** Texts, numbers within 1e-4 (percent and share alike), tuples part by part. */
+/** Compares texts, numbers within 1e-4 (percent and share alike), and tuples part by part. */
 function isMathEqual(prediction: string, reference: string, pi: number): boolean {
   let given: Value;
   let wanted: Value;
@@ -137,7 +138,7 @@ function areEqualTexts(given: string, wanted: string): boolean {
   return isPoint && areEqualLists(given.slice(given.indexOf("(") + 1, -1), wanted.slice(1, -1));
 }
 
-/** With pi as it is, as in verl. */
+/** Pi stays as it is, as in verl. */
 function areEqualLists(given: string, wanted: string): boolean {
   const parts = given.split(",");
   const others = wanted.split(",");
@@ -147,7 +148,7 @@ function areEqualLists(given: string, wanted: string): boolean {
   );
 }
 
-/** @throws RangeError for a number in a base that is none */
+/** @throws RangeError for a number in an invalid base */
 function valueOf(text: string, pi: number): Value {
   if (/^\$\p{Nd}+(?:\.\p{Nd}+)?/u.test(text)) return text.slice(1);
   if (/^\p{Nd}+(?:\.\p{Nd}+)?\\?%\n?$/u.test(text)) return text.replaceAll(/\\?%/g, "");
@@ -157,10 +158,10 @@ function valueOf(text: string, pi: number): Value {
   return Math.trunc(digits);
 }
 
-/** Arithmetic with pi is worked out; what is more than that stays a text. */
+/** Evaluates arithmetic with pi; any other text stays a text. */
 function withPi(text: string, pi: number): Value {
   if (!text.includes(PI)) return text;
-  // Not one text that is looked into while it grows: that copies it each time.
+  // The last part is kept apart: a search in the growing text would copy it each time.
   const [first = "", ...others] = text.split(PI);
   let before = first;
   const all = [first];
@@ -172,7 +173,10 @@ function withPi(text: string, pi: number): Value {
   return evaluateArithmetic(arithmetic) ?? evaluateSequence(arithmetic) ?? arithmetic;
 }
 
-/** A tuple, list or set of arithmetic, as Python's `eval` works it out, written as Python writes it: a set without repetitions and in an order of its own. */
+/**
+ * Evaluates a tuple, list or set of arithmetic as Python's `eval` does, and writes it as Python
+ * does: a set without repetitions and in an order of its own.
+ */
 function evaluateSequence(text: string): string | undefined {
   const whole = strip(text);
   const [first = "", last = ""] = [whole.at(0), whole.at(-1)];
@@ -194,14 +198,14 @@ function numberOf(value: Value): number | undefined {
   return toFloat(value.replaceAll(value.includes("{,}") ? "{,}" : ",", ""));
 }
 
-/** Python's `isclose` with a relative tolerance of 1e-4. */
+/** Compares like Python's `isclose` with a relative tolerance of 1e-4. */
 function isClose(left: number, right: number): boolean {
   if (left === right) return true;
   if (!Number.isFinite(left) || !Number.isFinite(right)) return false;
   return Math.abs(left - right) <= 1e-4 * Math.max(Math.abs(left), Math.abs(right));
 }
 
-/** As sympy writes intervals. */
+/** Reads intervals as sympy writes them. */
 function asInterval(text: string): string {
   const [, kind = "", inside] =
     /^Interval(\.Ropen|\.Lopen|\.open)?\(([^\n]*)\)\n?$/.exec(text) ?? [];

@@ -1,11 +1,17 @@
-/** Texts as Python sees them: characters are code points, and its notions of white space, digits and words are its own. Scorers that must agree with verl's use these. */
+/**
+ * Texts as Python sees them: characters are code points, and white space, digits and words are
+ * Python's. Scorers that must agree with verl's use these functions.
+ */
 
-/** The inside of a character class: what `str.isspace` and `\s` take for white space. */
+/** The inside of a character class: white space of `str.isspace` and `\s`. */
 export const whiteSpace: string = String.raw`\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000`;
 
 const gaps = new RegExp(`[${whiteSpace}]+`, "g");
 
-/** Digits to `str.isdigit` that are no decimal digits: superscripts, numbers in circles and the like (Unicode 14). */
+/**
+ * Digits of `str.isdigit` that are no decimal digits: superscripts, circled numbers and similar
+ * ones (Unicode 14).
+ */
 const otherDigits = String.raw`\xb2\xb3\xb9\u1369-\u1371\u19da\u2070\u2074-\u2079\u2080-\u2089\u2460-\u2468\u2474-\u247c\u2488-\u2490\u24ea\u24f5-\u24fd\u24ff\u2776-\u277e\u2780-\u2788\u278a-\u2792\u{10a40}-\u{10a43}\u{10e60}-\u{10e68}\u{11052}-\u{1105a}\u{1f100}-\u{1f10a}`;
 const digits = new RegExp(String.raw`^[\p{Nd}${otherDigits}]+$`, "u");
 const digit = new RegExp(String.raw`[\p{Nd}${otherDigits}]`, "u");
@@ -23,7 +29,7 @@ export function lastCodePoints(text: string, count: number): string {
 
 /** `text.strip()` */
 export function strip(text: string): string {
-  // By hand: an expression that ends in `$` tries every gap, which is quadratic.
+  // A loop is linear: an expression that ends in `$` tries every gap, which is quadratic.
   let start = 0;
   let end = text.length;
   while (start < end && isSpace(text.charCodeAt(start))) start += 1;
@@ -62,7 +68,7 @@ export function hasDigit(text: string): boolean {
   return digit.test(text);
 }
 
-/** `float(text)`: undefined where that is an error. */
+/** `float(text)`: undefined where Python raises an error. */
 export function toFloat(text: string): number | undefined {
   const plain = withAsciiDigits(strip(text));
   if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(plain)) return Number(plain);
@@ -71,14 +77,14 @@ export function toFloat(text: string): number | undefined {
   return /^[+-]?nan$/i.test(plain) ? Number.NaN : undefined;
 }
 
-/** Without underscores between digits. */
+/** Converts digits to ASCII and drops underscores between them. */
 function withAsciiDigits(text: string): string {
   const whole = text.includes("_") ? text.replaceAll(/(?<=\p{Nd})_(?=\p{Nd})/gu, "") : text;
-  // Most texts have no other digits, and looking for those takes longer than all the rest.
+  // Most texts have only ASCII digits, and the search for others takes longer than all the rest.
   return /[^\0-\x7f]/.test(whole) ? whole.replaceAll(/\p{Nd}/gu, asciiDigit) : whole;
 }
 
-/** Decimal digits stand in runs of ten, zero first. */
+/** Decimal digits come in runs of ten, zero first. */
 function asciiDigit(character: string): string {
   let value = 0;
   const code = character.codePointAt(0) as number;

@@ -1,5 +1,6 @@
 /**
- * verl's routing table: which scorer a data source belongs to (verl/utils/reward_score/__init__.py, 0.10.0.dev).
+ * verl's routing table: the scorer of each data source (verl/utils/reward_score/__init__.py,
+ * 0.10.0.dev).
  */
 
 import { UnknownDataSourceError } from "../errors.ts";
@@ -16,12 +17,12 @@ export type ScorerName =
 
 export interface ScorerRoute {
   readonly scorer: ScorerName;
-  /** What verl passes to this scorer beside solution and ground truth. */
+  /** The arguments that verl passes to this scorer beside solution and ground truth. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 export interface RouteSettings {
-  /** With a url programs are run by a sandbox service instead of on this machine. */
+  /** A URL makes a sandbox service run programs, instead of this machine. */
   readonly sandboxFusionUrl?: string | undefined;
 }
 

@@ -1,23 +1,30 @@
 /**
- * verl's scorer of Search-R1's question sets (verl/utils/reward_score/search_r1_like_qa_em.py, 0.10.0.dev): the last `<answer>` against any of the golden answers,
- * without case, punctuation, articles and white space.
+ * verl's scorer of Search-R1's question sets (verl/utils/reward_score/search_r1_like_qa_em.py,
+ * 0.10.0.dev): the last `<answer>` against any of the golden answers, ignoring case, punctuation,
+ * articles and white space.
  */
 
 import { joinWords, strip } from "./python-text.ts";
 
 export interface SearchR1Options {
-  /** For an answer that is there but wrong. Default 0. */
+  /** The score of a wrong answer. Default 0. */
   readonly formatScore?: number;
-  /** For the right answer. Default 1. */
+  /** The score of the right answer. Default 1. */
   readonly score?: number;
-  /** A golden answer that is part of the answer will do (verl `compute_score_subem`). Default false. */
+  /**
+   * Whether a golden answer that is part of the answer suffices (verl `compute_score_subem`).
+   * Default false.
+   */
   readonly substring?: boolean;
 }
 
-/** More tags than this are there to be paid for. */
+/** More tags than this suggest reward hacking. */
 const MOST_TAGS = 10;
 
-/** 0 without an answer; a quarter of `score` for the right one among more than 10 opening or closing tags, unless a part will do. */
+/**
+ * Returns 0 without an answer; the right answer among more than 10 opening or closing tags gets a
+ * quarter of `score`, unless a part suffices.
+ */
 export function scoreSearchR1(
   solutionStr: string,
   goldenAnswers: string | readonly string[],
@@ -40,7 +47,10 @@ export function scoreSearchR1(
 const OPEN = "<answer>";
 const CLOSE = "</answer>";
 
-/** What the last pair of tags holds, or null. A pair is an opening tag and the next closing one. */
+/**
+ * Returns the content of the last pair of tags, or null. A pair is an opening tag and the next
+ * closing one.
+ */
 export function extractAnswer(text: string): string | null {
   let answer: string | null = null;
   for (let at = text.indexOf(OPEN); at >= 0;) {

@@ -1,8 +1,9 @@
 /**
- * A deep copy of plain data, so that a score function may write into what it gets.
- * In verl the rows that repeat one prompt share one extra_info object and race on it; a shallow copy would leave that in its inner objects.
- * Copied: plain objects, arrays, maps, sets, dates, buffers and views of them; cycles and shared parts keep their shape.
- * By reference: functions and class instances, which only their owner can copy.
+ * Copies plain data deeply, so that a score function may change its arguments. In verl the rows of
+ * one prompt share one extra_info object and race on it; a shallow copy would leave that in its
+ * inner objects. Copied: plain objects, arrays, maps, sets, dates, buffers and views of them;
+ * cycles and shared parts keep their shape. By reference: functions and class instances, which only
+ * their owner can copy.
  */
 
 export function copyData<Data>(data: Data): Data {
@@ -46,7 +47,7 @@ function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
   copies.set(value, copy);
   for (const key of Object.keys(value)) {
     const item = copyValue((value as Readonly<Record<string, unknown>>)[key], copies);
-    // Not by assignment: a key "__proto__" from parsed JSON is data like any other.
+    // An assignment would not do: a key "__proto__" from parsed JSON is ordinary data.
     if (key === "__proto__") Object.defineProperty(copy, key, { value: item, ...ordinary });
     else copy[key] = item;
   }

@@ -1,6 +1,8 @@
 /**
- * A function that scores all answers to one prompt at once, under managers that know one sample each: every sample of a group goes through its manager, waits at the score function for the
- * others, and the function is called once, with all of them. One that does not come so far (a sample that cannot be read) is not waited for, and is not among them.
+ * Scores all answers to one prompt at once, under managers of single samples: every sample of a
+ * group goes through its manager and waits at the score function for the others, and the function
+ * is called once, with all of them. A sample that does not get there (because it cannot be read) is
+ * not awaited, and is left out.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -24,7 +26,7 @@ export class GroupScorer {
     this.#computeScores = computeScores;
   }
 
-  /** What the manager is made with. Who comes alone is a group of one. */
+  /** The score function for the manager. A call outside of a group is a group of one. */
   readonly computeScore: ComputeScore = (input) => {
     const seat = this.#seats.getStore();
     if (seat !== undefined) return seat.call.join(seat.place, input);
@@ -33,9 +35,10 @@ export class GroupScorer {
   };
 
   /**
-   * By row: what became of it. Rejects with what the function throws, and with InvalidScoreError where it does not give one score for each.
+   * Returns the outcomes by row. Rejects with the function's error, and with InvalidScoreError
+   * unless it returns one score for each.
    *
-   * @param runSingle of the manager that was made with `computeScore`
+   * @param runSingle that of the manager that was made with `computeScore`
    */
   async run(
     samples: readonly RewardSample[],
@@ -53,7 +56,7 @@ export class GroupScorer {
         }),
       ),
     );
-    // A manager may make something of it.
+    // A manager may turn the failure into a result.
     if (results.every(({ status }) => status === "rejected")) call.throwIfFailed();
     return results;
   }
@@ -65,10 +68,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** One call of the function: it begins when all that may come have come. */
+/** One call of the function: it begins when every sample has come or left. */
 class GroupCall {
   readonly #computeScores: ComputeScores;
-  /** Those that are neither here nor gone. */
+  /** Samples that have neither come nor left. */
   readonly #expected: Set<number>;
   readonly #waiting = new Map<number, Waiting>();
   #failure: { readonly error: unknown } | undefined;
@@ -92,7 +95,7 @@ class GroupCall {
     });
   }
 
-  /** It does not come any more. */
+  /** Records that a sample will not come. */
   leave(place: number): void {
     if (this.#expected.delete(place)) this.#beginIfWhole();
   }

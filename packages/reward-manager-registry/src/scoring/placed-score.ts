@@ -1,21 +1,24 @@
 /**
- * Scores that stand at several places of a response: a list of [position, value], or one value for each turn of the policy. Their sum is the score, for whoever needs one number; where they
- * stand is kept among the extra info, so that it travels, is cached and logged as everything else that was said.
+ * Scores with places in a response: a list of [position, value], or one value for each turn of the
+ * policy. Their sum is the score, for callers that need one number. The places are in the extra
+ * info, so that they travel, are cached and are logged with it.
  */
 
-/** Of a token of the response, from 0. */
+/** A token's position in the response, from 0, and its value. */
 export type TokenScore = readonly [position: number, value: number];
 
-/** One for each turn of the policy, in their order. */
+/** One score for each turn of the policy, in order. */
 export interface TurnScores {
   readonly turns: readonly number[];
 }
 
-/** Names under which extra info has them. */
+/** Their names in the extra info. */
 export const byToken = "score_by_token";
 export const byTurn = "score_by_turn";
 
-/** Undefined for what is no list of [position, value]; nobody's score is an empty one. */
+/**
+ * Returns undefined for a value that is no list of [position, value]; an empty list is no score.
+ */
 export function tokenScoresIn(value: unknown): readonly TokenScore[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   return Array.from(value as unknown[]).every(isTokenScore)
@@ -29,7 +32,7 @@ function isTokenScore(value: unknown): value is TokenScore {
   return Number.isSafeInteger(position) && Number(position) >= 0 && Number.isFinite(score);
 }
 
-/** Undefined for what is no `{ turns }`. */
+/** Returns undefined for a value that is no `{ turns }`. */
 export function turnScoresIn(value: unknown): readonly number[] | undefined {
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, "turns"))
     return undefined;
@@ -38,22 +41,24 @@ export function turnScoresIn(value: unknown): readonly number[] | undefined {
   return Array.from(turns as unknown[]).every(Number.isFinite) ? (turns as number[]) : undefined;
 }
 
-/** Of a RewardResult, or a valid outcome. */
+/** A RewardResult, or a valid outcome. */
 export interface PlacedScore {
   readonly rewardScore: number;
   readonly rewardExtraInfo: Readonly<Record<string, unknown>>;
 }
 
 export interface ScoredRow {
-  /** Valid tokens of the response. */
+  /** The valid tokens of the response. */
   readonly length: number;
-  /** Columns of its row. */
+  /** The columns of its row. */
   readonly width: number;
 }
 
 /**
- * Which columns of a row have which part of its score: all of it together is `rewardScore`. What a manager or a group's hook has added stands at the last token; so does the whole where
- * the function named no places. A response without a token has its score in the last column, as in verl (index -1).
+ * Returns the parts of a score by column of its row; they add up to `rewardScore`. The part that a
+ * manager or a group's hook has added is at the last token; so is the whole score if the function
+ * named no places. A response without a token has its score in the last column, as in verl (index
+ * -1).
  */
 export function placesOf(
   { rewardScore, rewardExtraInfo }: PlacedScore,

@@ -1,7 +1,7 @@
 /**
- * From whatever a score function returned to one finite number and its extra info.
- * Invariant: rewardScore is finite, and where extra info repeats the score (`score`, `acc`) it is that same number.
- * Everything else is an InvalidScoreError, never a zero; null is a CannotTellError.
+ * Converts the result of a score function to one finite number and its extra info. Invariant:
+ * rewardScore is finite, and where extra info repeats the score (`score`, `acc`) it is that number.
+ * Every other result is an InvalidScoreError, never a zero; null is a CannotTellError.
  */
 
 import { CannotTellError, InvalidScoreError } from "../errors.ts";
@@ -15,13 +15,17 @@ export interface RewardResult {
 }
 
 /**
+ * Converts a result:
+ *
  * - scalar `s` -> extra `{ acc: s }`
  * - `{ score, ...extras }` -> all keys, `score` included
- * - `[score, query, response]`, of which the last two are texts or null -> as its score alone, plus the keys `query` and `response` (a record's own keys of that name win)
+ * - `[score, query, response]`, the last two texts or null -> its score, plus the keys `query` and
+ *   `response` (a record's own keys of that name have precedence)
+ * - a list of [position, value] in place of a score -> their sum, plus the key `score_by_token`
+ * - `{ score: { turns: [...] } }` -> their sum, plus `score_by_turn`
  *
- * - a list of [position, value] in place of a score -> their sum, plus the key `score_by_token`; `{ score: { turns: [...] } }` -> their sum, plus `score_by_turn`
- *
- * Booleans count 1 and 0. Throws CannotTellError where the score is null, InvalidScoreError for everything else.
+ * Booleans count 1 and 0. Throws CannotTellError for a score of null, InvalidScoreError for every
+ * other result.
  */
 export function toRewardResult(output: unknown, dataSource: string): RewardResult {
   if (!Array.isArray(output) || tokenScoresIn(output) !== undefined)
@@ -30,7 +34,7 @@ export function toRewardResult(output: unknown, dataSource: string): RewardResul
   if (tuple.length !== 3) throw new InvalidScoreError(dataSource, describeValue(output));
   const [, query, response] = tuple;
   for (const [name, said] of Object.entries({ query, response })) {
-    // Three numbers, three scores of something: whoever returns them means no query.
+    // An array of three numbers is no score with a query and a response.
     if (said !== undefined && said !== null && typeof said !== "string") {
       const received = `an array of length 3 whose ${name} is ${describeValue(said)}`;
       throw new InvalidScoreError(dataSource, received);
@@ -70,7 +74,7 @@ function scalarOrRecord(output: unknown, dataSource: string, where: string): Rew
 
 interface Found {
   readonly score: number;
-  /** What extra info has of where it stands. */
+  /** The places of the score, for the extra info. */
   readonly places?: Readonly<Record<string, unknown>>;
 }
 

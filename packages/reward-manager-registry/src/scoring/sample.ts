@@ -1,22 +1,34 @@
 /**
- * What one sample is, as plain data, and how its response becomes text.
- * Knows no batches and no padding: whoever cuts a batch into samples keeps the valid token ids only.
+ * One sample as plain data, and the text of its response. Knows no batches and no padding: the code
+ * that cuts a batch into samples keeps only valid token ids.
  */
 
 import { InvalidSampleError, MissingTokenizerError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 
-/** One finished rollout. Field by field verl's row of a DataProto; null counts as a value, undefined as absent. */
+/**
+ * One finished rollout. Field by field verl's row of a DataProto; null counts as a value, undefined
+ * as absent.
+ */
 export interface RewardSample {
-  /** verl `data_source`: which data set the prompt is from; chooses the default scorer. */
+  /** verl `data_source`: the data set of the prompt; it selects the default scorer. */
   readonly dataSource: string;
-  /** The data does not say it, and whoever read it gave it a name (of its file): it is no part of which sample it is. */
+  /**
+   * Whether the reader of the data assumed the source (the name of its file), because the data
+   * lacks one: such a source is no part of the sample's identity.
+   */
   readonly isSourceAssumed?: boolean | undefined;
   /** The response text, or its valid token ids without padding. */
   readonly response: string | ArrayLike<number>;
-  /** verl `valid_response_length`: how many tokens the response has, with the one that ends it; for a manager that counts them, where `response` is a text. */
+  /**
+   * verl `valid_response_length`: the number of tokens of the response, including the final one;
+   * for a manager that counts them when `response` is a text.
+   */
   readonly responseLength?: number | undefined;
-  /** Where each turn of the policy ends: the position of its last token in the response, from 0; for scores by turn. */
+  /**
+   * The position of the last token of each turn of the policy in the response, from 0; for scores
+   * by turn.
+   */
   readonly turnEnds?: readonly number[] | undefined;
   /** verl `raw_prompt`: the conversation that was answered. Reward models read it. */
   readonly rawPrompt?: readonly { readonly role: string; readonly content: unknown }[] | undefined;
@@ -24,36 +36,45 @@ export interface RewardSample {
   readonly groundTruth: unknown;
   /** verl `extra_info`. The score function gets a copy. */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
-  /** verl `tool_extra_fields`: what tools and the agent loop noted about this rollout. */
+  /** verl `tool_extra_fields`: facts that tools and the agent loop recorded about this rollout. */
   readonly toolExtraFields?: Readonly<Record<string, unknown>> | undefined;
   /** verl `__num_turns__`. */
   readonly numTurns?: number | undefined;
   readonly context?: SampleContext | undefined;
-  /** verl `reward_scores`: scores that the rollout itself (an interaction, a tool) gave. */
+  /** verl `reward_scores`: scores by the rollout itself (an interaction, a tool). */
   readonly rolloutRewardScores?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Where and when a sample is scored: no part of which sample it is. What nobody knows is not there. */
+/** The context in which a sample is scored: no part of its identity. Unknown fields are absent. */
 export interface SampleContext {
-  /** Its own name: no other sample of its run has it. */
+  /** The sample's own name, unique in its run. */
   readonly uid?: string | undefined;
-  /** verl `uid`: that of all answers to its prompt. */
+  /** verl `uid`: the name that all answers to a prompt share. */
   readonly group?: string | undefined;
-  /** verl `global_steps`: the step in which it was generated, from 1; in a validation so many steps are done. */
+  /**
+   * verl `global_steps`: the step of its generation, from 1; in a validation the number of finished
+   * steps.
+   */
   readonly step?: number | undefined;
-  /** "training", "validation", or another one that it was given to. */
+  /** "training", "validation", or another given name. */
   readonly lane?: string | undefined;
 }
 
 export interface Tokenizer {
-  /** Text of the ids; with `skipSpecialTokens` without end-of-sequence and the like. */
+  /**
+   * Returns the text of the ids; with `skipSpecialTokens` without end-of-sequence and similar
+   * tokens.
+   */
   decode(
     ids: ArrayLike<number>,
     options: { readonly skipSpecialTokens: boolean },
   ): string | PromiseLike<string>;
 }
 
-/** Throws InvalidSampleError where a field that every score needs is missing, or one is not what it should be. */
+/**
+ * Throws InvalidSampleError for a missing field that every score needs, or a field of the wrong
+ * kind.
+ */
 export function checkSample(sample: RewardSample): void {
   const { dataSource, response, responseLength, groundTruth } = sample;
   if (typeof dataSource !== "string")
@@ -78,7 +99,10 @@ export function checkSample(sample: RewardSample): void {
   }
 }
 
-/** The response as text, special tokens skipped. Throws MissingTokenizerError for token ids without a tokenizer. */
+/**
+ * Returns the response as text, without special tokens. Throws MissingTokenizerError for token ids
+ * without a tokenizer.
+ */
 export async function decodeResponse(
   sample: RewardSample,
   tokenizer: Tokenizer | undefined,

@@ -1,7 +1,7 @@
 /**
- * The one pipeline from a sample to its reward: decode, copy, call, normalise.
- * Every reward manager goes through here and adds only what is its own, by options.
- * Knows no limits, no retries, no threads; what the score function throws passes through unchanged.
+ * The one pipeline from a sample to its reward: decode, copy, call, normalise. Every reward manager
+ * calls it and adds its own part by options. Knows no limits, no retries, no threads; errors of the
+ * score function pass through unchanged.
  */
 
 import { InvalidScoreError } from "../errors.ts";
@@ -14,19 +14,25 @@ import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
 
 export interface ScoreSampleOptions {
-  /** Needed where responses come as token ids. */
+  /** Required for responses of token ids. */
   readonly tokenizer?: Tokenizer | undefined;
-  /** What the manager adds to the copy of extraInfo; wins over keys of the sample. Copied as well. */
+  /**
+   * Fields that the manager adds to the copy of extraInfo; they override keys of the sample. They
+   * are copied as well.
+   */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
-  /** host:port. As in verl the score function gets this and the next two only if there is an address. */
+  /**
+   * host:port. As in verl the score function gets this and the next two only if there is an
+   * address.
+   */
   readonly rewardRouterAddress?: string | undefined;
   readonly rewardRouterToken?: string | undefined;
   readonly rewardModelTokenizer?: Tokenizer | undefined;
 }
 
 /**
- * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError, InvalidScoreError, CannotTellError,
- * or with whatever `computeScore` or the tokenizer threw.
+ * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError,
+ * InvalidScoreError, CannotTellError, or with the error of `computeScore` or the tokenizer.
  */
 export async function scoreSample(
   sample: RewardSample,
@@ -35,7 +41,7 @@ export async function scoreSample(
 ): Promise<RewardResult> {
   checkSample(sample);
   const { response } = sample;
-  // A text waits for nobody.
+  // A text is not awaited.
   const solutionStr =
     typeof response === "string" ? response : await decodeResponse(sample, options.tokenizer);
   const output = await computeScore({
@@ -50,7 +56,10 @@ export async function scoreSample(
   return placed(toRewardResult(output, sample.dataSource), sample);
 }
 
-/** With tokens in place of turns, where it is known where these end. Throws InvalidScoreError for places that the response has not. */
+/**
+ * Replaces turns by tokens, if the ends of turns are known. Throws InvalidScoreError for places
+ * outside of the response.
+ */
 function placed(result: RewardResult, sample: RewardSample): RewardResult {
   const { dataSource, turnEnds } = sample;
   const { [byTurn]: turns, [byToken]: tokens } = result.rewardExtraInfo;
@@ -71,12 +80,12 @@ function placed(result: RewardResult, sample: RewardSample): RewardResult {
   return { ...result, rewardExtraInfo: { ...result.rewardExtraInfo, [byToken]: byEnd } };
 }
 
-/** Undefined where nobody says how many tokens it has. */
+/** Returns undefined when the number of tokens is unknown. */
 function lengthOf({ response, responseLength }: RewardSample): number | undefined {
   return typeof response === "string" ? responseLength : response.length;
 }
 
-/** What is known of it. */
+/** Returns the known fields of the context. */
 function contextOf({ context }: RewardSample): Pick<ScoreInput, keyof SampleContext> {
   if (context === undefined) return {};
   const { uid, group, step, lane } = context;

@@ -1,41 +1,45 @@
 /**
- * The user's score function with what may come with it: an object of these, or a class that is made without arguments (verl's async_reward_agent recipe).
- * A bare function is a Scorer with computeScore alone, or, where it takes all answers to a prompt at once, with computeScores.
+ * The user's score function with its hooks: an object of these, or a class that is constructed
+ * without arguments (verl's async_reward_agent recipe). A bare function is a Scorer with only
+ * computeScore, or, if it takes all answers to a prompt at once, with computeScores.
  */
 
 import type { ComputeScore, ScoreInput, ScoreOutput } from "./compute-score.ts";
 
-/** All answers to one prompt at once: as many scores, in their order. */
+/** Scores all answers to one prompt at once: as many scores, in order. */
 export type ComputeScores = (
   group: readonly ScoreInput[],
 ) => readonly ScoreOutput[] | PromiseLike<readonly ScoreOutput[]>;
 
 export interface Scorer {
-  /** Of one sample. Of a scorer of groups that is a group of one. */
+  /** Scores one sample; a scorer of groups gets a group of one. */
   readonly computeScore: ComputeScore;
-  /** Of all answers to one prompt: then this is what is asked. */
+  /** Scores all answers to one prompt; if present, it is used. */
   readonly computeScores?: ComputeScores;
   /**
-   * The scores of one group (the rollouts of one prompt), by their order in the batch; null in the place of one that has none. Returns as many: a number gives a score to one that had none,
-   * null takes it from one that had; NaN leaves it where there was none (a mean of nothing).
+   * Processes the scores of one group (the rollouts of one prompt), in the order of the batch; null
+   * for a missing one. Returns as many: a number replaces a missing score, null removes a score,
+   * and NaN leaves a missing one missing (a mean of nothing).
    */
   readonly postProcessScores?: (scores: readonly (number | null)[]) => ProcessedScores;
-  /** Told once for each request to an AsyncRewardAgent, when all of its samples have an outcome. */
+  /**
+   * Called once for each request to an AsyncRewardAgent, when all of its samples have an outcome.
+   */
   readonly log?: (entry: ScoreLogEntry) => void | PromiseLike<void>;
 }
 
 export type ProcessedScores = readonly (number | null)[] | PromiseLike<readonly (number | null)[]>;
 
-/** Lists of equal length, in the order in which the samples were done. */
+/** Lists of equal length, in the order in which the samples finished. */
 export interface ScoreLogEntry {
-  /** ISO 8601, when each was done. */
+  /** ISO 8601, the time when each finished. */
   readonly timestamps: readonly string[];
-  /** What the score function said of them: the parts of [score, query, response]; null where it said nothing. */
+  /** Queries of [score, query, response]; null where the score function gave none. */
   readonly queries: readonly unknown[];
   readonly responses: readonly unknown[];
-  /** null: invalid. */
+  /** Scores; null for an invalid one. */
   readonly results: readonly (number | null)[];
-  /** From the request to the outcome, with all waiting. */
+  /** The time from the request to the outcome, including waits. */
   readonly latenciesMs: readonly number[];
   readonly groupUids: readonly string[];
 }

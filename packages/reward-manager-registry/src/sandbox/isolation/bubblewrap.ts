@@ -1,7 +1,9 @@
 /**
- * bubblewrap (Debian, Fedora, Arch: package `bubblewrap`), the tool that Flatpak keeps programs apart with. It needs user namespaces, or its own setuid bit, or root.
+ * Isolation by bubblewrap (Debian, Fedora, Arch: package `bubblewrap`), the tool with which Flatpak
+ * isolates programs. It needs user namespaces, or its own setuid bit, or root.
  *
- * `@anthropic-ai/sandbox-runtime` was looked at: it runs the same bwrap for agents that may read the machine and ask the network by a proxy, neither of which is wanted here.
+ * `@anthropic-ai/sandbox-runtime` was considered: it runs bwrap for agents that may read the
+ * machine and use the network through a proxy, neither of which is wanted here.
  */
 
 import type { ViewEntry } from "./file-view.ts";
@@ -18,7 +20,10 @@ const walls = words(
    --die-with-parent --new-session --cap-drop ALL --hostname sandbox`,
 );
 
-/** Where root runs it, its user is the owner of the switches in /proc/sys: they can only be read. /dev/zero is memory that no limit counts. */
+/**
+ * If root runs it, its user owns the switches in /proc/sys, so they are mounted read-only.
+ * /dev/zero gives memory that no limit counts, so /dev/null covers it.
+ */
 const system = words(
   `--proc /proc --remount-ro /proc --dev /dev --dev-bind /dev/null /dev/zero --remount-ro /dev`,
 );
@@ -39,7 +44,7 @@ export const bubblewrap: Isolation = {
         `${folder}/code`,
         code,
         ...words(`--size ${scratchBytes} --tmpfs ${scratch}`),
-        // Behind all that was put up in it.
+        // The root becomes read-only after all mounts in it.
         ...words(`--remount-ro / --chdir ${scratch}`),
         ...(filter === undefined ? [] : ["--seccomp", "6"]),
         "--",

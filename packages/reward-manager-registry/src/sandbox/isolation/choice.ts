@@ -1,5 +1,6 @@
 /**
- * Which way of isolation is used: the strongest of those that are permitted and that this machine has. A way is there if a program runs in it; what that says is kept for one sandbox.
+ * Chooses the isolation: the strongest permitted one that works on this machine. An isolation works
+ * if a program runs in it; a sandbox remembers the result.
  */
 
 import { bubblewrap } from "./bubblewrap.ts";
@@ -8,16 +9,17 @@ import type { Isolation, SandboxIsolation } from "./isolation.ts";
 import { namespaces } from "./namespaces.ts";
 import { filteredProcess, landlock, plainProcess } from "./unboxed.ts";
 
-/** What a sandbox uses on this machine, and why nothing stronger. */
+/** The isolation of a sandbox on this machine, and why no stronger one is used. */
 export interface SandboxReport {
-  /** Undefined: none of those that are permitted; nothing is run. */
+  /** Undefined: no permitted isolation works, and no program runs. */
   readonly isolation: SandboxIsolation | undefined;
   /**
-   * Whether the kernel refuses system calls that programs do without: new processes, sockets, memory that no limit counts. Programs of JavaScript have that by bubblewrap, or where there
-   * is a python3.
+   * Whether the kernel refuses system calls that programs do not need: new processes, sockets,
+   * memory that no limit counts. JavaScript programs have this under bubblewrap, or if there is a
+   * python3.
    */
   readonly filtersSystemCalls: boolean;
-  /** Stronger ways that are permitted, and what came of trying them. */
+  /** Stronger permitted isolations, and the problem with each. */
   readonly missing: readonly { readonly isolation: SandboxIsolation; readonly problem: string }[];
 }
 
@@ -34,9 +36,9 @@ export interface Choice {
 }
 
 /**
- * Tries one after the other.
+ * Tries one isolation after the other.
  *
- * @param attempt runs a program in it; rejects with what is wrong
+ * @param attempt runs a program in it; rejects with the problem
  */
 export async function chooseIsolation(
   permitted: readonly SandboxIsolation[],
@@ -46,7 +48,7 @@ export async function chooseIsolation(
   for (const one of isolations
     .filter((name) => permitted.includes(name))
     .flatMap((name) => ways[name])) {
-    // What nothing has to be there for is not tried.
+    // An isolation without requirements is not tried.
     // oxlint-disable-next-line no-await-in-loop -- the first that is there ends it
     const problem = one === plainProcess ? undefined : await problemOf(attempt(one));
     if (problem === undefined) {

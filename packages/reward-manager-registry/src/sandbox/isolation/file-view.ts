@@ -1,6 +1,7 @@
 /**
- * Which files of the machine a program sees where it has a root of its own: what programs of any kind need, and what its language needs. All of it can only be read. Nothing of
- * `/etc`, `/home`, `/root`, `/run`, `/tmp` or `/var` is there but what stands here by name.
+ * The files of the machine that a program with a root of its own sees: those that any program
+ * needs, and those of its language. All of them are read-only. Nothing of `/etc`, `/home`, `/root`,
+ * `/run`, `/tmp` or `/var` is visible unless it is named here.
  */
 
 import { lstat, readlink, realpath, stat } from "node:fs/promises";
@@ -10,11 +11,14 @@ export type ViewEntry =
   | { readonly kind: "folder" | "file"; readonly path: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string };
 
-/** Programs, libraries, what finds and configures libraries, time zones; packages of Nix and Guix. */
+/**
+ * Programs, libraries, the loader's and libraries' configuration, time zones; packages of Nix and
+ * Guix.
+ */
 const ofEveryProgram = `/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /gnu/store
   /etc/ld.so.cache /etc/alternatives /etc/localtime /sys/devices/system/cpu`.split(/\s+/);
 
-/** In the order in which they can be put up. Paths that are not there are left out. */
+/** Returns the entries in the order in which they can be mounted. Missing paths are left out. */
 export async function fileView(ofLanguage: readonly string[]): Promise<readonly ViewEntry[]> {
   const entries: ViewEntry[] = [];
   const real = await Promise.all(ofLanguage.map((path) => realpath(path).catch(() => path)));
@@ -28,7 +32,7 @@ export async function fileView(ofLanguage: readonly string[]): Promise<readonly 
   return entries;
 }
 
-/** Folders that `entries` stand in, outermost first. */
+/** Returns the folders that contain `entries`, outermost first. */
 export function foldersAround(entries: readonly ViewEntry[]): readonly string[] {
   const folders = new Set<string>();
   for (const { path } of entries) {
@@ -39,7 +43,7 @@ export function foldersAround(entries: readonly ViewEntry[]): readonly string[] 
 
 async function entryOf(path: string): Promise<ViewEntry | undefined> {
   try {
-    // Links of the root as they are (/bin -> usr/bin); any other stands for what it leads to.
+    // Links of the root stay links (/bin -> usr/bin); any other link becomes its target.
     if (dirname(path) === "/" && (await lstat(path)).isSymbolicLink()) {
       return { kind: "link", path, target: await readlink(path) };
     }

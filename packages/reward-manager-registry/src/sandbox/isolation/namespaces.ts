@@ -1,7 +1,9 @@
 /**
- * Namespaces by util-linux, where there is no bubblewrap: a shell in new namespaces puts up a root of its own, moves into it, gives up what it may, and starts the program.
+ * Namespaces through util-linux, for machines without bubblewrap: a shell in new namespaces mounts
+ * a root of its own, moves into it, drops its privileges, and starts the program.
  *
- * In a user namespace that root made, its user is still the owner of files of root, /proc/sys among them, whatever rights it gave up: so /proc is mounted to be read only.
+ * In a user namespace that root made, its user still owns root's files, including /proc/sys,
+ * whatever privileges it dropped: so /proc is mounted read-only.
  */
 
 import type { KernelConfinement } from "../language/python-confinement.ts";
@@ -42,8 +44,9 @@ export const namespaces: Isolation = {
 };
 
 /**
- * One mount(8) does all that stands in fstab, the root first. The shell stays the first process of its namespace: signals, and how they are reported, are different for that one.
- * An ordinary user's path lacks where pivot_root may be.
+ * One mount(8) mounts the whole fstab, the root first. The shell stays the first process of its
+ * namespace, because signals behave differently for that one. An ordinary user's path may lack
+ * pivot_root.
  */
 const entering = `set -e
 PATH="$PATH:/usr/sbin:/sbin"
@@ -94,7 +97,7 @@ function linksIn(view: readonly ViewEntry[]): Record<string, string> {
 const inRoot = (path: string): string => `root${path}`;
 const pathOf = ({ path }: ViewEntry): string => path;
 
-/** fstab(5): spaces, tabs, ends of lines and backslashes as octal numbers. */
+/** Escapes spaces, tabs, line ends and backslashes as octal numbers, as in fstab(5). */
 function escaped(field: string): string {
   return field.replaceAll(
     /[\s\\#]/g,

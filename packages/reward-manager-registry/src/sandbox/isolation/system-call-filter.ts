@@ -1,22 +1,24 @@
 /**
- * The system calls that a program does without, as a filter of seccomp (classic BPF, one per architecture): new processes, sockets, memory that no limit counts, other processes, mounts,
- * namespaces, and parts of the kernel that programs have no use for. The kernel holds it, whatever the language of the program lets through.
+ * A seccomp filter (classic BPF, one per architecture) of system calls that a program does not
+ * need: new processes, sockets, memory that no limit counts, other processes, mounts, namespaces,
+ * and unused parts of the kernel. The kernel enforces it, whatever the language lets through.
  *
- * It refuses by name and permits the rest: it makes the kernel smaller for a program, and does not make it safe. bubblewrap takes the bytes by `--seccomp`; elsewhere the program's own
+ * It refuses calls by name and permits the rest: it reduces the kernel's attack surface and does
+ * not make a program safe. bubblewrap takes the bytes by `--seccomp`; elsewhere the program's own
  * process sets them before the program runs (language/python-confinement.ts).
  */
 
 export interface SystemCallFilter {
   /** `struct sock_filter[]`, little-endian. */
   readonly bytes: Buffer;
-  /** Where the 32 bits stand that are to become the id of the process; undefined: nowhere. */
+  /** The place of the 32 bits that become the id of the process; undefined: there is none. */
   readonly processIdAt: number | undefined;
 }
 
 interface Architecture {
   /** AUDIT_ARCH_* of linux/audit.h. */
   readonly audit: number;
-  /** Which number of `refused`. */
+  /** The column of `refused`. */
   readonly column: 1 | 2;
   readonly clone: number;
   readonly ioctl: number;
@@ -25,7 +27,7 @@ interface Architecture {
   readonly tgkill: number;
 }
 
-/** Name, number in asm/unistd.h of x64, number of arm64; -: there is no such call. */
+/** Name, number in asm/unistd.h of x64, number of arm64; - means that there is no such call. */
 const refused = {
   always: [
     "ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, process_madvise 440 440, kcmp 312 272, pidfd_open 434 434",
@@ -39,7 +41,7 @@ const refused = {
     "init_module 175 105, finit_module 313 273, delete_module 176 106, clock_settime 227 112, clock_adjtime 305 266, adjtimex 159 171",
     "settimeofday 164 170, sethostname 170 161, setdomainname 171 162, personality 135 92, iopl 172 -, ioperm 173 -, modify_ldt 154 -",
   ],
-  /** Where other processes and the files of the user are in sight. */
+  /** Refused in addition where other processes and the user's files are visible. */
   shared: [
     "kill 62 129, tkill 200 130, rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240, chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452",
     "chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88",
@@ -48,7 +50,7 @@ const refused = {
 } as const;
 
 const clone3 = 435;
-/** Of Linux 6.17. What is newer is not there for programs. */
+/** The newest call of Linux 6.17. Programs do not see newer ones. */
 const newestKnown = 469;
 
 const architectures: Partial<Record<NodeJS.Architecture, Architecture>> = {
@@ -86,7 +88,10 @@ const [numberAt, architectureAt] = [0, 4];
 const argumentAt = (index: number): number => 16 + 8 * index;
 
 const cloneThread = 0x00010000;
-/** MAP_SHARED | MAP_ANONYMOUS, and MAP_GROWSDOWN: no limit of a process counts such memory. Nor what is shared of /dev/zero, which no isolation lets a program open. */
+/**
+ * MAP_SHARED | MAP_ANONYMOUS, and MAP_GROWSDOWN: no limit of a process counts such memory. Shared
+ * mappings of /dev/zero are uncounted, too, but no isolation lets a program open it.
+ */
 const [sharedAnonymous, growsDown] = [0x21, 0x100];
 /** TIOCSTI and TIOCLINUX type into a terminal as its user would. */
 const typing = [0x5412, 0x541c] as const;
@@ -94,9 +99,9 @@ const typing = [0x5412, 0x541c] as const;
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 /**
- * Undefined for an architecture whose numbers are not known here.
+ * Returns undefined for an architecture whose numbers are unknown here.
  *
- * @param sees whether the program is among the processes and files of its user
+ * @param sees whether the program sees the processes and files of its user
  */
 export function systemCallFilter(
   architecture: NodeJS.Architecture,
@@ -115,15 +120,15 @@ export function systemCallFilter(
     [jumpEqual, 1, 0, audit],
     [giveBack, 0, 0, killProcess],
     [loadWord, 0, 0, numberAt],
-    // Calls of 32 bits under other numbers.
+    // 32-bit calls have other numbers.
     ...(architecture === "x64" ? when([jumpAtLeast, 0, 1, 0x40000000], killProcess) : []),
     ...when([jumpAbove, 0, 1, newestKnown], noSuchCall),
-    // The C library starts threads by clone then, whose flags can be read here.
+    // The C library then starts threads by clone, whose flags the filter can read.
     ...when([jumpEqual, 0, 1, clone3], noSuchCall),
     ...withoutThem.flatMap((number) => when([jumpEqual, 0, 1, number], notPermitted)),
     ...ofArgument(clone, 0, [[jumpSet, 1, 0, cloneThread]]),
     ...typing.flatMap((request) => ofArgument(ioctl, 1, [[jumpEqual, 0, 1, request]])),
-    // Of its own process (0) it may ask for limits, and lower them.
+    // A process may read and lower limits of its own (0).
     ...ofArgument(prlimit, 0, [[jumpEqual, 1, 0, 0]]),
     ...ofArgument(mmap, 3, [[jumpSet, 0, 1, growsDown]]),
     ...ofArgument(mmap, 3, [
@@ -139,7 +144,7 @@ export function systemCallFilter(
   ];
   return {
     bytes: Buffer.concat(program.map(bytesOf)),
-    // The value of an instruction stands in its last four bytes.
+    // The value of an instruction is in its last four bytes.
     processIdAt: isShared ? 8 * (beforeSignal.length + untilId.length) - 4 : undefined,
   };
 }
@@ -151,7 +156,7 @@ function numbersOf(lines: readonly string[], column: 1 | 2): number[] {
     .filter((number) => !Number.isNaN(number));
 }
 
-/** abort() and raise() signal a thread of their own process; the id is filled in there. */
+/** abort() and raise() signal a thread of their own process; its id is filled in there. */
 function signalOfItself(tgkill: number): readonly [Instruction[], Instruction[]] {
   return [
     [
@@ -170,7 +175,10 @@ function when(test: Instruction, result: number): Instruction[] {
   return [test, [giveBack, 0, 0, result]];
 }
 
-/** Refuses the call where the last of `tests` goes on with the next instruction, and goes on with the number otherwise. */
+/**
+ * Refuses the call if the last of `tests` falls through to the next instruction; otherwise the
+ * filter goes on with the number.
+ */
 function ofArgument(number: number, index: number, tests: readonly Instruction[]): Instruction[] {
   const body: readonly Instruction[] = [
     [loadWord, 0, 0, argumentAt(index)],

@@ -1,6 +1,7 @@
 /**
- * The two ways without namespaces: a program lives among the processes of its user, in a folder on the disk. `landlock` has the kernel refuse what is not its own, `process` leaves that to
- * the languages, but for the filter of system calls where Python is there to set it.
+ * The two isolations without namespaces: a program runs among the processes of its user, in a
+ * folder on the disk. With `landlock` the kernel refuses access to anything else; `process` leaves
+ * that to the languages, except for the filter of system calls if Python is there to set it.
  */
 
 import type { KernelConfinement } from "../language/python-confinement.ts";
@@ -16,7 +17,7 @@ const filterOfProcess: KernelConfinement =
         ...(filter.processIdAt === undefined ? {} : { processIdAt: filter.processIdAt }),
       };
 
-/** What the languages themselves read: about their own process, the processor and memory. */
+/** Files that the languages themselves read: about their own process, the processor and memory. */
 const ofProcesses = ["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat"] as const;
 const read = ["/dev/random", "/dev/urandom", "/dev/full"] as const;
 
@@ -47,7 +48,7 @@ export const filteredProcess: Isolation = {
   wrap: ({ command }) => ({ command, files: {} }),
 };
 
-/** Where seccomp cannot be had. */
+/** Works without seccomp. */
 export const plainProcess: Isolation = {
   name: "process",
   endsProcesses: false,

@@ -1,9 +1,14 @@
 /**
- * What Node runs before and around a program: the permission model denies files outside of its folder, other processes, threads, add-ons and WASI; what it does not deny in this version
- * of Node, the network, a module that is loaded first hides. A program that is made to find it can; the wall of the kernel around it is `isolation/`.
+ * Node's settings and code around a program: the permission model denies files outside of its
+ * folder, other processes, threads, add-ons and WASI. The network, which this version of Node does
+ * not deny, is hidden by a module that loads first. A malicious program can find it; the kernel's
+ * wall is in `isolation/`.
  */
 
-/** Loaded before the program. Says that it is ready (confined-child.ts), and closes what only a function's value goes to where none is called. */
+/**
+ * Loads before the program. It reports "ready" (confined-child.ts), and closes the channel of a
+ * function's value if none is called.
+ */
 export const javascriptGuard: string = `"use strict";
 {
   const { closeSync, writeSync } = require("node:fs");
@@ -32,8 +37,8 @@ for (const name of ["fetch", "WebSocket", "EventSource"]) hide(globalThis, name,
 `;
 
 /**
- * Calls the function that the program's end (\`callable\`) names, with the arguments that stand on standard input as JSON, one per line, and writes { "value": what it returned } to
- * file descriptor 3.
+ * Calls the function that the program's end (`callable`) names, with arguments from standard input
+ * as JSON, one per line, and writes { "value": its result } to file descriptor 3.
  */
 export const javascriptCaller: string = `import { readFileSync, writeFileSync } from "node:fs";
 const lines = readFileSync(0, "utf8").split("\\n").filter((line) => line.trim() !== "");
@@ -42,7 +47,9 @@ const value = await globalThis[Symbol.for("rayling.callable")](...lines.map((lin
 writeFileSync(3, JSON.stringify({ value: value ?? null }));
 `;
 
-/** Put behind a program: the method of that name of a class Solution, or the function of that name. */
+/**
+ * Returns code to append to a program: it names the method of a class Solution, or the function.
+ */
 export function callable(name: string): string {
   return `\n;globalThis[Symbol.for("rayling.callable")] = typeof Solution === "function" && "${name}" in Solution.prototype ? (...args) => new Solution().${name}(...args) : ${name};\n`;
 }

@@ -1,19 +1,22 @@
 /**
- * What Python makes the kernel hold of its own process before a program runs in it, by ctypes: no capabilities, no new privileges, Landlock (which files there are to open, no TCP, no
- * signals to others), and the filter of system calls. None of it can be taken back, and what the process executes inherits it, so that the launcher below serves other languages.
+ * Restrictions that Python requests from the kernel for its own process before a program runs in
+ * it, through ctypes: no capabilities, no new privileges, Landlock (which files can be opened, no
+ * TCP, no signals to others), and the filter of system calls. They cannot be undone, and executed
+ * programs inherit them, so the launcher below serves other languages.
  *
- * The texts hold functions that runner.py and the launcher share. What fails here ends the process before it has said that it is ready (confined-child.ts): nothing runs by half.
+ * The texts contain functions that runner.py and the launcher share. A failure here ends the
+ * process before it has reported "ready" (confined-child.ts): no program runs half confined.
  */
 
-/** What the kernel is asked for. Written as JSON beside the program. */
+/** The requests to the kernel, written as JSON beside the program. */
 export interface KernelConfinement {
-  /** Processes and threads of the user at once; undefined: whatever the machine permits. */
+  /** The most processes and threads of the user; undefined: the machine's limit. */
   readonly processes?: number;
-  /** Files that may be opened, by what lies at or below these paths. What is not there is left out. */
+  /** Paths at or below which files may be opened. Missing paths are left out. */
   readonly landlock?: { readonly read: readonly string[]; readonly write: readonly string[] };
-  /** Bytes in hexadecimal digits. */
+  /** The filter's bytes in hexadecimal digits. */
   readonly filter?: string;
-  /** Where in the filter the id of the process belongs. */
+  /** The place of the process id in the filter. */
   readonly processIdAt?: number;
 }
 
@@ -80,7 +83,10 @@ def restrict_files(call, paths):
     os.close(ruleset)
 `;
 
-/** Started as `launcher.py FILE COMMAND...`: confines itself as the file says, and becomes the command, which says itself that it is ready. */
+/**
+ * The launcher, started as `launcher.py FILE COMMAND...`: it confines itself as the file says, and
+ * becomes the command, which reports "ready" itself.
+ */
 export const pythonLauncher: string = `
 import json, os, sys
 ${pythonConfinement}

@@ -1,11 +1,15 @@
 /**
- * How the process of a program and the process that judges it talk: lines of JSON over file descriptor 3, one request at a time, and requests back while one is answered. Both sides run
- * this text; `answers` is what a side does when it is asked, and the judge does very little.
+ * The protocol between the process of a program and its judge: lines of JSON over file descriptor
+ * 3, one request at a time, with requests back while one is answered. Both sides run this text;
+ * `answers` has a side's operations, and the judge has very few.
  */
 
 import { pythonValues } from "./python-values.ts";
 
-/** `Peer(answers)`: `ask(op, *values)`, and `serve()` until the other side is gone. `Remote`: what stands for an object of the other side. */
+/**
+ * `Peer(answers)`: `ask(op, *values)`, and `serve()` until the other side is gone. `Remote`: a
+ * proxy of an object of the other side.
+ */
 export const pythonPeer: string = `
 import builtins, json, operator, os, sys, traceback
 ${pythonValues}

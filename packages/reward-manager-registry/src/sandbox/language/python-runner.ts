@@ -1,19 +1,28 @@
 /**
- * What Python runs in place of a program: it denies what a solution of a programming task has no business with, and then runs the program, or one function of it.
+ * The Python code around a program: it denies operations that no solution of a programming task
+ * needs, and then runs the program, or one function of it.
  *
- * Two walls. The kernel's (python-confinement.ts) is the one that counts. Before it stand audit hooks, which Python does not let anybody take away and which say in plain words what is
- * denied: the network, other processes, signals, foreign functions by ctypes, files outside of the scratch folder (to be read: all but those of Python itself), and sqlite3, which opens
- * files by itself. What no hook hears of is replaced. A program that is made to get around the hooks can.
+ * There are two walls. The kernel's (python-confinement.ts) is the one that counts. Before it stand
+ * audit hooks, which Python code cannot remove and which report in plain words what is denied: the
+ * network, other processes, signals, foreign functions by ctypes, files outside of the scratch
+ * folder (reads may also reach Python's own files), and sqlite3, which opens files by itself.
+ * Functions without audit events are replaced. A malicious program can get around the hooks.
  *
- * Started as `runner.py [name]` in the scratch folder, beside `program.py` and `confinement.json`. Without a name the program runs as a whole, as a script. With one the function of
- * that name (or the method of that name of a class Solution) is called with the arguments that stand on standard input as JSON, one per line. To file descriptor 3 goes
- * { "value": what it returned }: the program's word, as it shares the process. To file descriptor 5, which is closed before the program runs, goes "ready", and " compile-error".
+ * It starts as `runner.py [name]` in the scratch folder, beside `program.py` and
+ * `confinement.json`. Without a name the program runs as a script. With a name the function (or the
+ * method of a class Solution) is called with arguments from standard input as JSON, one per line.
+ * File descriptor 3 gets { "value": its result }, which the program may forge, because it shares
+ * the process. File descriptor 5, which closes before the program runs, gets "ready", and "
+ * compile-error".
  */
 
 import { pythonConfinement } from "./python-confinement.ts";
 import { pythonPeer } from "./python-peer.ts";
 
-/** Names that solutions use without importing them (those that verl puts before programs), and where a function of a program is found. */
+/**
+ * Names that solutions use without importing them (verl puts them before programs), and the lookup
+ * of a program's function.
+ */
 export const pythonPrelude: string = `
 def known_names(names):
     import importlib
@@ -33,7 +42,7 @@ def function_of(names, name):
     return names[name]
 `;
 
-/** See above. */
+/** The shared beginning of the runner and the server. */
 const base = `
 import builtins, json, os, signal, sys, types
 
@@ -138,7 +147,7 @@ def main_module(source):
     return main
 `;
 
-/** See above. */
+/** Runs the program, or one function of it, as the header of this file says. */
 export const pythonRunner: string = `${base}
 
 def tell(what):
@@ -171,7 +180,7 @@ begun()
 run(name)
 `;
 
-/** Runs the program, and then does for the judge what it asks for, until the judge is gone. */
+/** Runs the program, and then serves the judge's requests until the judge is gone. */
 export const pythonServer: string = `${base}
 ${pythonPeer}
 
@@ -219,7 +228,7 @@ begun()
 run()
 `;
 
-/** Runs lines of a test. Names of the program in them stand for what its process has under these names. */
+/** Runs lines of a test. Names of the program in them stand for objects in its process. */
 export const pythonJudge: string = `${base}
 ${pythonPeer}
 import ast

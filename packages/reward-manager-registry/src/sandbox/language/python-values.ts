@@ -1,7 +1,9 @@
 /**
- * Values between the process of a program and the process that judges it, as JSON: Python's own plain values as copies, everything else as the number under which it is kept where it is.
+ * Values between the process of a program and its judge, as JSON: Python's own plain values are
+ * copies, and any other object is a number under which its process keeps it.
  *
- * Who reads makes each value anew, of Python's own classes and no others. So no method of a program's object runs where it is judged.
+ * The reader makes each value anew, of Python's own classes only. So no method of a program's
+ * object runs in the judge.
  */
 
 /** `encode(peer, value)`, `decode(peer, value)`, `restore(own, now)`, `is_changeable(value)`. */

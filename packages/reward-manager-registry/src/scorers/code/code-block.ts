@@ -1,4 +1,6 @@
-/** The program in a response: what stands in its last block of code. */
+/**
+ * Finds the program in a response: its last block of code.
+ */
 
 import type { ProgramLanguage } from "../../sandbox/runtimes.ts";
 
@@ -8,8 +10,10 @@ export interface CodeBlock {
 }
 
 /**
- * As verl: behind the last "\`\`\`python", up to the next fence. Where there is none: the first block of another kind, without the line that names its language; a block of JavaScript is
- * run as such. Undefined where there is no block at all.
+ * As in verl, the program is the text behind the last
+ * "```python", up to the next fence. Without one it is the first block of another kind, without the
+ * line that names its language; a block of JavaScript runs as JavaScript. Returns undefined without
+ * any block.
  */
 export function lastCodeBlock(response: string): CodeBlock | undefined {
   const python = response.lastIndexOf("```python");

@@ -1,18 +1,19 @@
 /**
- * The tests of a programming task, as verl's data sets have them in the ground truth: JSON (or an object) of `inputs` and `outputs`, one of each per test, with `fn_name` where a function
- * is called, or with `assert_case`, lines of code that must run behind the program.
+ * The tests of a programming task, as verl's data sets have them in the ground truth: JSON (or an
+ * object) of `inputs` and `outputs`, one of each per test, with `fn_name` if a function is called,
+ * or with `assert_case`, lines of code that must run behind the program.
  */
 
 import { InvalidSampleError } from "../../errors.ts";
 import { describeValue } from "../../value-description.ts";
 
-/** verl looks at no more where a score is continuous. */
+/** verl runs no more tests for a continuous score. */
 export const mostTests = 10;
 
 export interface CodeTest {
-  /** Standard input; where a function is called, its arguments as JSON, one per line. */
+  /** Standard input; for a call, the function's arguments as JSON, one per line. */
   readonly stdin: string;
-  /** Standard output, or JSON of what the function returns; undefined: that it runs is enough. */
+  /** Standard output, or JSON of the function's result; undefined: a successful run suffices. */
   readonly expected: string | undefined;
   /** Lines that must run behind the program. */
   readonly assertion: string | undefined;
@@ -23,10 +24,10 @@ export interface CodeTests {
   readonly functionName: string | undefined;
 }
 
-/** What became of one test. */
+/** The result of one test. */
 export interface CodeTestResult {
   readonly test: number;
-  /** `skipped`: the program does not compile, as the test before it showed. */
+  /** `skipped`: an earlier test showed that the program does not compile. */
   readonly status:
     | "success"
     | "wrong_answer"
@@ -41,14 +42,14 @@ export interface CodeTestResult {
   readonly durationMs: number | null;
 }
 
-/** verl: a tuple (score, metadata). */
+/** In verl, a tuple (score, metadata). */
 export interface CodeScore {
-  /** The share of the tests that passed. */
+  /** The share of passed tests. */
   readonly score: number;
   readonly metadata: readonly CodeTestResult[];
 }
 
-/** Throws InvalidSampleError: tests that cannot be read say nothing about a response. */
+/** Throws InvalidSampleError: malformed tests say nothing about a response. */
 export function readCodeTests(groundTruth: unknown): CodeTests {
   const given = typeof groundTruth === "string" ? parsed(groundTruth) : groundTruth;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
@@ -100,7 +101,7 @@ function assertion(line: unknown, inputs: unknown, outputs: unknown, index: numb
   };
 }
 
-/** A text, or lines as a list; the arguments of a function may be a list of values. */
+/** Returns a text; lines may be a list, and the arguments of a function may be a list of values. */
 function lines(what: string, value: unknown, name: string | undefined): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) {

@@ -1,5 +1,6 @@
 /**
- * verl's prime_code: the program of a response against the tests of its task, on this machine. Every test is a run of its own in a local sandbox; what is expected never gets there, so a
+ * verl's prime_code: the program of a response against the tests of its task, on this machine.
+ * Every test is a run of its own in a local sandbox. The expected answer never gets there, so a
  * program cannot look it up.
  */
 
@@ -12,14 +13,17 @@ import { sameOutput, sameValue } from "./same-answer.ts";
 
 export interface PrimeCodeOptions {
   readonly sandbox: LocalSandbox;
-  /** The share of the first ten tests that pass; false: 1 if all tests pass, else 0. Default true. */
+  /**
+   * The share of the first ten tests that pass; false: 1 if all tests pass, else 0. Default true.
+   */
   readonly continuous?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The tests run one after the other. Without a block of code the whole response is a program of Python's. Rejects with InvalidSampleError for tests that cannot be read,
- * SandboxUnavailableError, and the signal's reason.
+ * Runs the tests one after the other. Without a block of code the whole response is a Python
+ * program. Rejects with InvalidSampleError for malformed tests, SandboxUnavailableError, and the
+ * signal's reason.
  */
 export async function scorePrimeCode(
   response: string,
@@ -87,7 +91,7 @@ function statusOf(
   return isSame ? "success" : "wrong_answer";
 }
 
-/** Those that were not run, as nothing could come of it. */
+/** Returns results of tests that did not run, because they could not succeed. */
 export function skipped(from: number, to: number): CodeTestResult[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, index) => ({
     ...unrun,

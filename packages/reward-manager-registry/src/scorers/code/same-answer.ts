@@ -1,10 +1,13 @@
-/** Whether what a program wrote, or what a function returned, is the answer. */
+/**
+ * Compares a program's output, or a function's result, with the expected answer.
+ */
 
 import { isDigits, strip, toFloat } from "../python-text.ts";
 
 /**
- * As verl's prime_code compares standard output: as text without the space around it and around its lines; or line by line, without those that are empty; or as numbers that are close, one
- * to a line, unless all of them are whole.
+ * Compares standard output as verl's prime_code does: as text without the space around it and
+ * around its lines; or line by line, without empty ones; or as close numbers, one to a line, unless
+ * all of them are whole.
  */
 export function sameOutput(output: string, expected: string): boolean {
   const [text, wanted] = [strip(output), strip(expected)];
@@ -20,7 +23,8 @@ export function sameOutput(output: string, expected: string): boolean {
 }
 
 /**
- * As verl's prime_code compares what a function returned: equal as Python's values are (1 is 1.0 is True), or equal to the first of a list of answers. False for texts that are no JSON.
+ * Compares a function's result as verl's prime_code does: equal as Python's values are (1 is 1.0 is
+ * True), or equal to the first of a list of answers. Returns false for texts that are no JSON.
  *
  * @param value JSON
  * @param expected JSON
@@ -32,7 +36,7 @@ export function sameValue(value: string, expected: string): boolean {
   return Array.isArray(its.value) && its.value.length > 0 && equal(own.value, its.value[0]);
 }
 
-/** What ends a line for Python's splitlines. */
+/** The line ends of Python's splitlines. */
 const lineEnd = new RegExp(String.raw`\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]`);
 
 function linesOf(text: string): string[] {
@@ -44,7 +48,7 @@ function sameLines(own: readonly string[], its: readonly string[]): boolean {
   return own.every((line, index) => line === its[index]);
 }
 
-/** numpy.allclose, whose tolerances these are. */
+/** Compares like numpy.allclose, with its tolerances. */
 function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
   if (own.every((line, index) => isDigits(line) && isDigits(its[index] ?? ""))) return false;
   return own.every((line, index) => {
@@ -54,7 +58,10 @@ function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
   });
 }
 
-/** Whole numbers that a double does not hold are kept as bigint. Undefined: no JSON. */
+/**
+ * Keeps whole numbers that a double cannot hold as bigint. Returns undefined for a text that is no
+ * JSON.
+ */
 function parseExactly(text: string): { readonly value: unknown } | undefined {
   const exact = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
     typeof value === "number" && !Number.isSafeInteger(value) && isWhole(context?.source)

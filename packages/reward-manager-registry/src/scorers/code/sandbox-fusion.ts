@@ -1,8 +1,9 @@
 /**
- * verl's sandbox_fusion: the program of a response against the tests of its task, in a sandbox service that speaks SandboxFusion's `run_code`. One request per test, one after the other,
- * so that a limit on samples at once is one on requests at once.
+ * verl's sandbox_fusion: the program of a response against the tests of its task, in a sandbox
+ * service that speaks SandboxFusion's `run_code`. Each test is one request, one after the other, so
+ * that a limit on samples is also a limit on requests.
  *
- * What the service could not do is an error, and no test that failed: verl counts both as 0.
+ * A failure of the service is an error, and no failed test: verl counts both as 0.
  */
 
 import { randomUUID } from "node:crypto";
@@ -17,26 +18,33 @@ import { sameValue } from "./same-answer.ts";
 import { callingProgram } from "./service-caller.ts";
 
 export interface SandboxFusionOptions {
-  /** Of its `run_code`. */
+  /** The URL of its `run_code`. */
   readonly url: string;
-  /** Default 1,024. */
+  /** The memory of a program. Default 1,024. */
   readonly memoryLimitMb?: number;
-  /** The share of the first ten tests that pass, and less than 1 where a later answer is wrong; false: the share of all. Default true. */
+  /**
+   * The share of the first ten tests that pass, and less than 1 if a later answer is wrong; false:
+   * the share of all. Default true.
+   */
   readonly continuous?: boolean;
-  /** Of a test's compilation, and of its run. Default 10,000. */
+  /** The time for a test's compilation, and for its run. Default 10,000. */
   readonly timeoutMs?: number;
-  /** Between the three tries of a request that the service's gateway gave up (504); twice that the second time. Default 1,000. */
+  /**
+   * The pause between the three attempts of a request that the service's gateway gave up (504);
+   * twice as long the second time. Default 1,000.
+   */
   readonly retryDelayMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 const tries = 3;
-/** What a request may take beside what its program may. */
+/** The time of a request beyond that of its program. */
 const spareMs = 10_000;
 
 /**
- * A response without a block of code scores 0. Rejects with InvalidSampleError for tests that cannot be read, with SandboxServiceError, with what fetch does when the service cannot be
- * reached or is late, and with the signal's reason.
+ * Scores a response; without a block of code it is 0. Rejects with InvalidSampleError for malformed
+ * tests, with SandboxServiceError, with fetch's errors when the service is unreachable or late, and
+ * with the signal's reason.
  */
 export async function scoreSandboxFusion(
   response: string,
@@ -50,7 +58,8 @@ export async function scoreSandboxFusion(
   const counted = continuous ? Math.min(mostTests, tests.length) : tests.length;
   const metadata: CodeTestResult[] = [];
   for (const [index, test] of tests.entries()) {
-    // Behind the first ten only a program that has passed them is looked at, and only until it is wrong.
+    // Tests behind the first ten run only for a program that has passed those, and only until one
+    // is wrong.
     if (index === counted && passedOf(metadata) < counted) break;
     const mark = test.assertion === undefined ? undefined : `rayling-${randomUUID()}`;
     const answer = await runCode(block, { ...test, mark }, functionName, options);
@@ -72,11 +81,14 @@ function passedOf(results: readonly CodeTestResult[]): number {
 
 /** A test as it is sent. */
 interface SentTest extends CodeTest {
-  /** What is written behind the lines of a test: an end without it came before them. A program that reads its own text finds it there. */
+  /**
+   * Text that is written behind the lines of a test: an end without it came earlier. A program that
+   * reads its own source finds it.
+   */
   readonly mark: string | undefined;
 }
 
-/** Of the service, as far as it matters. */
+/** The used part of the service's answer. */
 interface RunCodeAnswer {
   readonly status?: "Success" | "Failed" | "SandboxError";
   readonly message?: string;
@@ -152,7 +164,7 @@ async function read(answer: Response): Promise<RunCodeAnswer> {
   return value;
 }
 
-/** Throws SandboxServiceError where the answer says nothing about the program. */
+/** Throws SandboxServiceError when the answer says nothing about the program. */
 function resultOf(
   test: number,
   { expected, mark }: SentTest,
@@ -187,7 +199,10 @@ function resultOf(
   throw new SandboxServiceError(`it answered ${String(status)} ${message}`.trimEnd());
 }
 
-/** verl compares texts without the ends of their last lines; what functions return may be written otherwise and be the same. */
+/**
+ * verl compares texts without their final line ends; equal results of functions may be written
+ * differently.
+ */
 function isAnswer(stdout: string, expected: string | undefined, isValue: boolean): boolean {
   if (expected === undefined) return true;
   const [own, its] = [stdout, expected].map((text) => text.replace(/\n+$/, "")) as [string, string];

@@ -1,4 +1,7 @@
-/** A program that calls one function of another program: all that a sandbox service takes is programs. What the function returns goes to standard output, as verl's wrapper writes it. */
+/**
+ * Makes a program that calls one function of another program, because a sandbox service accepts
+ * only programs. The function's result goes to standard output, as verl's wrapper writes it.
+ */
 
 import type { ProgramLanguage } from "../../sandbox/runtimes.ts";
 import { pythonPrelude } from "../../sandbox/language/python-runner.ts";
@@ -9,7 +12,10 @@ export function callingProgram(language: ProgramLanguage, program: string, name:
   return language === "python" ? python(program, name) : javascript(program, name);
 }
 
-/** The program as a text in it, so that what it imports from the future stands first there. Arguments are JSON, one per line. */
+/**
+ * The program is a text inside it, so that its imports from the future come first there. Arguments
+ * are JSON, one per line.
+ */
 function python(program: string, name: string): string {
   return `import json, sys
 ${pythonPrelude}

@@ -1,6 +1,11 @@
-/** Where an answer stands that a solution puts in a LaTeX box. Linear in the length of the text. */
+/**
+ * Finds the answer that a solution puts in a LaTeX box. Linear in the length of the text.
+ */
 
-/** The last `command{…}` with its braces balanced, as `[start, end)`; undefined when there is none, or it is not closed. */
+/**
+ * Returns the last `command{…}` with balanced braces, as `[start, end)`; undefined when there is
+ * none, or it is not closed.
+ */
 export function lastBalanced(text: string, command: string): [number, number] | undefined {
   const start = text.lastIndexOf(command);
   if (start < 0) return undefined;
@@ -14,7 +19,7 @@ export function lastBalanced(text: string, command: string): [number, number] | 
   return undefined;
 }
 
-/** What is in the last `\boxed{…}`, or null. */
+/** Returns the content of the last `\boxed{…}`, or null. */
 export function lastBoxed(text: string): string | null {
   const range = lastBalanced(text, String.raw`\boxed{`);
   return range === undefined

@@ -1,7 +1,9 @@
 /**
- * The grader of prm800k as verl's scorers carry it: an answer is right if it is the ground truth in another way of writing, or part by part the same expression.
+ * The grader of prm800k as verl's scorers carry it: an answer is right if it is another spelling of
+ * the ground truth, or equal to it as an expression, part by part.
  *
- * prime_math and geo3k have it in two versions. What sympy simplifies there is compared by value here (expression/equality.ts).
+ * prime_math and geo3k have it in two versions. Expressions that sympy simplifies there are
+ * compared by value here (expression/equality.ts).
  */
 
 import { strip, toFloat } from "../python-text.ts";
@@ -11,9 +13,9 @@ import { stripMathString } from "./strip-math-string.ts";
 
 export interface GraderVersion {
   readonly units: readonly string[];
-  /** Spaces and braces that are left are dropped. */
+  /** Whether remaining spaces and braces are dropped. */
   readonly dropsBraces: boolean;
-  /** A percent sign counts for nothing where texts are compared, too. */
+  /** Whether a percent sign is ignored where texts are compared, too. */
   readonly dropsPercent: boolean;
 }
 
@@ -31,8 +33,9 @@ export const mathRulerGrader: GraderVersion = { units, dropsBraces: true, dropsP
 
 export interface GraderOptions {
   /**
-   * Also right: numbers with a point that are equal up to rounding, as 0.333333333333333 and 1/3, and commands that verl's reader of LaTeX does not know, as `\ne` and
-   * `\texttt{…}`. Default false.
+   * Whether to accept numbers with a point that are equal up to rounding, such as 0.333333333333333
+   * and 1/3, and commands that verl's LaTeX reader does not know, such as `\ne` and `\texttt{…}`.
+   * Default false.
    */
   readonly lenient?: boolean | undefined;
 }
@@ -43,7 +46,7 @@ export function gradeAnswer(
   version: GraderVersion,
   { lenient = false }: GraderOptions = {},
 ): boolean {
-  // What verl takes for right is right anyway.
+  // An answer that verl accepts is right in any case.
   return (
     isRight(given, groundTruth, version, false) ||
     (lenient && isRight(given, groundTruth, version, true))
@@ -64,7 +67,7 @@ function isRight(
   const wanted = partsOf(truth);
   const parts = partsOf(answer);
   if (wanted.length !== parts.length) return false;
-  // An interval is open or closed as the truth is.
+  // An interval must be open or closed as the truth is.
   if (wanted.length > 1 && edges(truth) !== edges(answer)) return false;
   return wanted.every((part, index) => areSameParts(part, parts[index] as string, lenient));
 }
@@ -77,7 +80,7 @@ function edges(text: string): string {
   return `${text.at(0) ?? ""}${text.at(-1) ?? ""}`;
 }
 
-/** Texts as the MATH data set compares them. */
+/** Normalises texts for comparison, as the MATH data set does. */
 function spelled(text: string, version: GraderVersion): string {
   const whole = strip(text);
   const answer = textIn(whole) === undefined ? whole : strip(textIn(whole) ?? "");
@@ -89,7 +92,7 @@ function spelled(text: string, version: GraderVersion): string {
   }
 }
 
-/** What `\text{…}` holds, if that is all there is. */
+/** Returns the content of `\text{…}`, if that is the whole text. */
 function textIn(text: string): string | undefined {
   return /^\\text\{([^\n]+?)\}\n?$/.exec(text)?.[1];
 }
@@ -110,7 +113,7 @@ function normalized(text: string, version: GraderVersion, lenient: boolean): str
   let answer = textIn(text) ?? text;
   for (const [written, meant] of words) answer = answer.replaceAll(written, meant);
   for (const unit of version.units) {
-    // Most answers have none, and looking for a word is faster than an expression of it.
+    // Most answers have no unit, and a search for a word is faster than a regular expression.
     if (answer.includes(unit)) answer = answer.replaceAll(unitPatterns.get(unit) as RegExp, "");
   }
   answer = answer.replaceAll(/\^ *\\circ/g, "");
@@ -127,7 +130,7 @@ function normalized(text: string, version: GraderVersion, lenient: boolean): str
   return whole === undefined ? answer : BigInt(Math.trunc(whole)).toString();
 }
 
-/** As sympy reads it. */
+/** Converts LaTeX to the text that sympy reads. */
 function asText(latex: string, lenient: boolean): string | undefined {
   const text = latexToText(
     (lenient ? latex.replaceAll("\\cfrac", "\\frac") : latex)
@@ -157,7 +160,7 @@ function isWholeText(text: string): boolean {
   return value !== undefined && isWhole(value);
 }
 
-/** "1,000,000", and not the commas of a tuple. */
+/** Drops the commas of "1,000,000", and not those of a tuple. */
 function withoutThousands(text: string): string {
   if (!text.includes(",")) return text;
   for (let before = text; ;) {
@@ -167,7 +170,7 @@ function withoutThousands(text: string): string {
   }
 }
 
-/** Of a tuple or an interval; anything else is one. */
+/** Returns the parts of a tuple or an interval; any other text is one part. */
 function partsOf(text: string): readonly string[] {
   const plain = withoutThousands(text);
   if (plain === "") return [];
@@ -177,7 +180,7 @@ function partsOf(text: string): readonly string[] {
 }
 
 function areSameParts(wanted: string, given: string, lenient: boolean): boolean {
-  // Fractions are to be reduced, and a whole number is to be given as one.
+  // Fractions must be reduced, and a whole number must be written as one.
   if (isFraction(wanted) && isFraction(given)) return wanted === given;
   if (isWholeText(wanted) !== isWholeText(given)) return false;
   return isSimple(`(${wanted})-(${given})`) && areEqualExpressions(wanted, given, { lenient });
@@ -187,7 +190,7 @@ function isFraction(text: string): boolean {
   return /^-?[0-9]+[^\n]?\/0*[1-9][0-9]*[^\n]?\n?$/.test(text);
 }
 
-/** Few enough letters, and no powers that take for ever. */
+/** Whether it has few enough letters, and no expensive powers. */
 function isSimple(expression: string): boolean {
   const letters = new Set(
     expression.replaceAll("sqrt", "").replaceAll("frac", "").match(/\p{L}/gu) ?? [],

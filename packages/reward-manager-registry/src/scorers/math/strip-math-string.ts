@@ -1,11 +1,18 @@
-/** An answer of the MATH data set in one way of writing, as its authors compare them: LaTeX lets people write the same in several ways. */
+/**
+ * Normalises an answer of the MATH data set as its authors do, because LaTeX has several spellings
+ * of one thing.
+ */
 
 export interface StripOptions {
-  /** A bare "%" goes, too, as in mathruler. Default false. */
+  /** Whether a bare "%" is dropped, too, as in mathruler. Default false. */
   readonly dropsPercent?: boolean;
 }
 
-/** The answer in one way of writing. @throws RangeError for `\frac` or `\sqrt` at the very end, and for two units */
+/**
+ * Returns the normalised answer.
+ *
+ * @throws RangeError for `\frac` or `\sqrt` at the very end, and for two units
+ */
 export function stripMathString(text: string, { dropsPercent = false }: StripOptions = {}): string {
   let answer = text;
   for (const [written, meant] of spellings) answer = answer.replaceAll(written, meant);
@@ -17,14 +24,14 @@ export function stripMathString(text: string, { dropsPercent = false }: StripOpt
   if (answer === "") return answer;
   if (answer.startsWith(".")) answer = `0${answer}`;
   const [name = "", value, ...more] = answer.split("=");
-  // "x = 5": so short a name says nothing.
+  // In "x = 5" the short name is dropped.
   if (value !== undefined && more.length === 0 && Array.from(name).length <= 2) answer = value;
   answer = withBraces(answer).replaceAll(" ", "");
   answer = withFractions(answer);
   return asFraction(answer === "0.5" ? half : answer);
 }
 
-/** In this order. */
+/** Substitutions, in order. */
 const spellings: readonly (readonly [string, string])[] = [
   ["\n", ""],
   [String.raw`\!`, ""],
@@ -48,14 +55,14 @@ const points: readonly (readonly [string, string])[] = [
 
 const half = String.raw`\frac{1}{2}`;
 
-/** `5\text{ cm}` */
+/** Drops a unit: `5\text{ cm}`. */
 function withoutUnit(text: string): string {
   const [value = "", ...units] = text.split(String.raw`\text{ `);
   if (units.length > 1) throw new RangeError("more than one unit");
   return value;
 }
 
-/** `\sqrt3` is `\sqrt{3}`: the first character alone. */
+/** Adds braces: `\sqrt3` is `\sqrt{3}`, with only the first character. */
 function withBraces(text: string): string {
   const [before = "", ...roots] = text.split(String.raw`\sqrt`);
   return roots.reduce((all, root) => {
@@ -65,7 +72,10 @@ function withBraces(text: string): string {
   }, before);
 }
 
-/** `\frac12`, `\frac1{72}` and `\frac{1}2`, of which the last stays as it is; nothing is changed where one has no denominator. */
+/**
+ * Adds braces to `\frac12` and `\frac1{72}`; `\frac{1}2` stays as it is. The text is unchanged if
+ * one lacks a denominator.
+ */
 function withFractions(text: string): string {
   const [before = "", ...fractions] = text.split(String.raw`\frac`);
   let all = before;
@@ -82,7 +92,7 @@ function withFractions(text: string): string {
   return all;
 }
 
-/** `3/4`, of whole numbers as Python writes them. */
+/** Converts `3/4`, with whole numbers as Python writes them. */
 function asFraction(text: string): string {
   const [, above, below] = /^(0|-?[1-9]\d*)\/(0|-?[1-9]\d*)$/.exec(text) ?? [];
   return above === undefined || below === undefined ? text : `\\frac{${above}}{${below}}`;

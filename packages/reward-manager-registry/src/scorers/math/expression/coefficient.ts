@@ -1,20 +1,23 @@
 /**
- * Numbers as sympy has them: whole numbers and fractions are exact, numbers that were written with a point are rounded to 53 bits at each step, and what
- * meets one of those is rounded, too.
+ * Numbers as sympy has them: whole numbers and fractions are exact, numbers that were written with
+ * a point are rounded to 53 bits at each step, and so is the result of an operation with one.
  */
 
 export interface Fraction {
   readonly above: bigint;
   /** Positive, and without a common factor. */
   readonly below: bigint;
-  /** Of a number with a point and more digits than a rounded one keeps: sympy keeps them, so that a rounded number is exact beside it. */
+  /**
+   * Whether it is a number with a point and more digits than a rounded one keeps: sympy keeps them,
+   * so that a rounded number is exact beside it.
+   */
   readonly isLong?: boolean;
 }
 
 /** A number of JavaScript is a rounded one. */
 export type Coefficient = Fraction | number;
 
-/** Longer than any answer; reducing such fractions takes no time yet. */
+/** Longer than any answer; fractions of this size still reduce in no time. */
 const largest = 2n ** 2000n;
 const maxDigits = 600;
 
@@ -38,7 +41,11 @@ export function whole(value: bigint): Fraction {
   return { above: value, below: 1n };
 }
 
-/** More digits than a rounded number has: sympy rounds it later, here it is exact. @throws RangeError */
+/**
+ * A number with more digits than a rounded one has: sympy rounds it later, and here it is exact.
+ *
+ * @throws RangeError
+ */
 export function coefficientOf(digits: string, isFloat: boolean): Coefficient {
   if (digits.length > maxDigits) throw new RangeError("a number of too many digits");
   if (!isFloat) return fraction(BigInt(digits === "" ? "0" : digits), 1n);
@@ -98,7 +105,11 @@ function exact(value: number): Fraction {
   return fraction(BigInt(above), below);
 }
 
-/** A fraction by a rounded number is a product with its inverse, as in sympy. @throws RangeError for zero */
+/**
+ * Divides. A fraction by a rounded number is a product with its inverse, as in sympy.
+ *
+ * @throws RangeError for zero
+ */
 export function divided(a: Coefficient, b: Coefficient): Coefficient {
   if (isZero(b)) throw new RangeError("a denominator of zero");
   if (typeof a === "number") return a / rounded(b);
@@ -106,13 +117,13 @@ export function divided(a: Coefficient, b: Coefficient): Coefficient {
   return fraction(a.above * b.below, a.below * b.above);
 }
 
-/** To the nearest number, as if worked out exactly first. */
+/** Rounds to the nearest number, as if from the exact value. */
 export function rounded(value: Coefficient): number {
   if (typeof value === "number") return value;
   const { above, below } = value;
   const size = above < 0n ? -above : above;
   if (size < 2n ** 53n && below < 2n ** 53n) return Number(above) / Number(below);
-  // 64 bits and whether any follow: `Number` rounds that as it would round all of them.
+  // These are 64 bits and whether any follow: `Number` rounds them like the whole value.
   const shift = BigInt(Math.max(0, 64 - (bitsOf(size) - bitsOf(below))));
   const quotient = (size << shift) / below;
   const hasRest = quotient * below !== size << shift;

@@ -1,6 +1,7 @@
 /**
- * Complex numbers, as far as expressions need them. What has no value is not a number; what a number divided by zero is (sympy's `zoo`) is `infinite`: one object, told
- * by its identity, for numbers that are too large for their digits are not that.
+ * Complex numbers, as far as expressions need them. An undefined value is not a number. A number
+ * divided by zero (sympy's `zoo`) is `infinite`: one object, compared by identity, because
+ * overflowing numbers are not that.
  */
 
 export interface Complex {
@@ -41,7 +42,7 @@ function isZero({ re, im }: Complex): boolean {
   return re === 0 && im === 0;
 }
 
-/** The principal value. */
+/** Returns the principal value. */
 export function power(base: Complex, exponent: Complex): Complex {
   if (exponent === infinite) return notANumber;
   if (base === infinite) {
@@ -74,11 +75,11 @@ export function exponential({ re, im }: Complex): Complex {
   return { re: scale * Math.cos(im), im: scale * Math.sin(im) };
 }
 
-/** The principal value. */
+/** Returns the principal value. */
 export function logarithm(value: Complex): Complex {
   if (value === infinite || isZero(value)) return infinite;
   const { re, im } = value;
-  // A zero below the axis is on it.
+  // A negative zero counts as positive.
   return { re: Math.log(Math.hypot(re, im)), im: Math.atan2(im === 0 ? 0 : im, re) };
 }
 
@@ -86,11 +87,11 @@ export function sine({ re, im }: Complex): Complex {
   return { re: Math.sin(re) * Math.cosh(im), im: Math.cos(re) * Math.sinh(im) };
 }
 
-/** Of whole numbers as a product, else by the gamma function. */
+/** Returns a product for whole numbers, else a value of the gamma function. */
 export function factorial(value: Complex): Complex {
   if (value === infinite) return infinite;
   const { im } = value;
-  // What was rounded on its way, as the square of a root.
+  // Undoes rounding, as of the square of a root.
   const re = Math.abs(value.re - Math.round(value.re)) < 1e-12 ? Math.round(value.re) : value.re;
   if (im !== 0 || !Number.isInteger(re)) return gamma(plus(value, { re: 1, im: 0 }));
   if (re < 0) return infinite;
@@ -100,7 +101,7 @@ export function factorial(value: Complex): Complex {
   return { re: product, im: 0 };
 }
 
-/** Every other number down to 1 or 2; of whole numbers only. */
+/** Multiplies every other number down to 1 or 2; whole numbers only. */
 export function doubleFactorial({ re, im }: Complex): Complex {
   if (im !== 0 || !Number.isInteger(re) || re < 0 || re > 300) return notANumber;
   let product = 1;

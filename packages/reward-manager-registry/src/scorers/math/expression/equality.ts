@@ -1,8 +1,10 @@
 /**
- * Whether two expressions are the same for all values of their letters, as sympy finds when it simplifies their difference.
+ * Decides whether two expressions are equal for all values of their letters, as sympy does when it
+ * simplifies their difference.
  *
- * They are evaluated at points of the complex plane first, which tells most of them apart. What is equal there is multiplied out (terms.ts), which says whether it is equal
- * exactly: numbers with a point are rounded as sympy rounds them.
+ * They are first evaluated at points of the complex plane, which separates most unequal ones.
+ * Expressions that are equal there are expanded (terms.ts), which decides exact equality: numbers
+ * with a point are rounded as sympy rounds them.
  */
 
 import { evaluate, isNear } from "./evaluate.ts";
@@ -14,14 +16,17 @@ import type { Expression } from "./parser.ts";
 import { compareTerms } from "./terms.ts";
 
 export interface EqualityOptions {
-  /** Numbers with a point count as they are written, up to rounding: 0.1 + 0.2 is 0.3, 0.333333333333333 a third. Default false, as in sympy. */
+  /**
+   * Whether numbers with a point are equal up to rounding: 0.1 + 0.2 is 0.3, 0.333333333333333 a
+   * third. Default false, as in sympy.
+   */
   readonly lenient?: boolean;
 }
 
-/** As far as rounding goes, of the larger one. */
+/** The largest rounding error, relative to the larger value. */
 const tolerance = { numbers: 4e-15, letters: 1e-10 };
 
-/** In all quadrants, so that sqrt(x^2) is not x; none of them special. */
+/** Points in all quadrants, so that sqrt(x^2) is not x; none of them is special. */
 const points: readonly Complex[] = [
   { re: 0.7548, im: 0.5698 },
   { re: -1.3247, im: 0.4655 },
@@ -46,7 +51,7 @@ export function areEqualExpressions(
   const isNearby = atPoints === "near";
   if (isNearby && lenient) return true;
   if (hasFloats) return areEqualWhenRounded(first, second, names.size > 0);
-  // Small numbers cannot differ by so little.
+  // Different expressions with small numbers differ by more than that.
   if (isNearby && normOf(first) + normOf(second) < clearNorm) return true;
   const exactly = compareTerms(first, second);
   return exactly === "same" || (isNearby && exactly !== "unequal");
@@ -55,12 +60,12 @@ export function areEqualExpressions(
 function areEqualWhenRounded(left: Expression, right: Expression, hasLetters: boolean): boolean {
   const exactly = compareTerms(left, right);
   if (exactly === "same") return true;
-  // With letters sympy may round all numbers before it multiplies out, and that is good enough for it.
+  // With letters sympy may round all numbers before it expands, and accepts equality then.
   if (hasLetters) return compareTerms(left, right, { roundsFirst: true }) === "same";
   return exactly === "unknown" && isNear(evaluate(left, noValues), evaluate(right, noValues), 0);
 }
 
-/** "unclear": both are so near zero that rounding may be all there is of them, or too large. */
+/** "unclear": both are so near zero that the rest may be rounding, or too large. */
 type Nearness = "near" | "unclear" | "far";
 
 function compareAtPoints(left: Expression, right: Expression, names: readonly string[]): Nearness {
@@ -89,10 +94,10 @@ function nearness(left: Complex, right: Complex, share: number): Nearness {
 
 const tiny = 1e-9;
 
-/** Two polynomials with smaller numbers than this differ by more than the tolerance, if they differ. */
+/** Two different polynomials with smaller numbers than this differ by more than the tolerance. */
 const clearNorm = 1e4;
 
-/** How large its numbers can become when it is multiplied out. */
+/** Bounds the size of its numbers after expansion. */
 function normOf(expression: Expression): number {
   switch (expression.kind) {
     case "number":
@@ -125,7 +130,10 @@ function sizeOf({ re, im }: Complex): number {
   return Math.hypot(re, im);
 }
 
-/** Arithmetic as Python's `eval` does it, without letters, products without a sign, or powers written with "^"; undefined for what is none, and for what has no value. */
+/**
+ * Evaluates arithmetic as Python's `eval` does, without letters, implied products, or powers
+ * written with "^". Returns undefined for other texts, and for expressions without a value.
+ */
 export function evaluateArithmetic(text: string): number | undefined {
   if (!/^[-+*/().\d\se]*$/.test(text)) return undefined;
   const expression = parseArithmetic(text);
@@ -136,7 +144,11 @@ export function evaluateArithmetic(text: string): number | undefined {
 
 const noValues: Values = new Map();
 
-/** Whether a number has a point. @param names where its letters are added */
+/**
+ * Returns whether a number has a point.
+ *
+ * @param names gets the letters of the expression
+ */
 function lookInto(expression: Expression, names: Set<string>): boolean {
   let hasFloats = false;
   const left: Expression[] = [expression];

@@ -1,4 +1,6 @@
-/** The value of an expression at one point, with a complex number for each letter. */
+/**
+ * The value of an expression at one point, with a complex number for each letter.
+ */
 
 import {
   doubleFactorial,
@@ -18,7 +20,9 @@ import type { Expression, Step } from "./parser.ts";
 
 export type Values = ReadonlyMap<string, Complex>;
 
-/** Not a number for what has no value here: infinities, functions of other kinds. */
+/**
+ * Returns not-a-number for expressions without a value here: infinities, functions of other kinds.
+ */
 export function evaluate(expression: Expression, values: Values): Complex {
   switch (expression.kind) {
     case "number":
@@ -50,7 +54,7 @@ export function evaluate(expression: Expression, values: Values): Complex {
 
 type Operation = (left: Complex, right: Complex) => Complex;
 
-/** From left to right, in a loop: sums may be long. */
+/** Evaluates from left to right, in a loop, because sums may be long. */
 function inTurn(
   { first, rest }: { readonly first: Expression; readonly rest: readonly Step[] },
   values: Values,
@@ -86,7 +90,7 @@ function called(name: string, value: Complex): Complex {
   }
 }
 
-/** Within a share of the larger one; what is not a number is near nothing. */
+/** Whether two values differ by at most a share of the larger one; not-a-number is near nothing. */
 export function isNear(left: Complex, right: Complex, share: number): boolean {
   const distance = Math.hypot(left.re - right.re, left.im - right.im);
   const size = Math.max(Math.hypot(left.re, left.im), Math.hypot(right.re, right.im));

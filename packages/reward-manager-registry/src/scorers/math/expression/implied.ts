@@ -1,8 +1,10 @@
 /**
- * What an expression leaves out, put in where sympy puts it (`implicit_multiplication_application`): signs of multiplication, parentheses around what a function is
- * applied to, and the place of an exponent that stands before it.
+ * Inserts omitted parts of an expression where sympy does (`implicit_multiplication_application`):
+ * multiplication signs, parentheses around a function's argument, and the place of an exponent
+ * before it.
  *
- * A power binds to the letter before it: "ab^2" is a·b², for names are split first and multiplied then.
+ * A power binds to the letter before it: "ab^2" is a·b², because names are split before the
+ * multiplication.
  */
 
 import { isOperator, splitName } from "./tokens.ts";
@@ -12,7 +14,7 @@ const times: Token = { kind: "operator", text: "*" };
 const open: Token = { kind: "operator", text: "(" };
 const close: Token = { kind: "operator", text: ")" };
 
-/** Undefined for what cannot be read. */
+/** Returns undefined for an unreadable expression. */
 export function withImplied(tokens: readonly Token[]): Token[] | undefined {
   const split: Token[] = [];
   for (const token of tokens) {
@@ -49,7 +51,10 @@ function isProduct(left: Token, right: Token): boolean {
   return left.kind !== "function" && left.kind !== "line";
 }
 
-/** "ln 2x" is ln(2x): up to the next sign that is no product and no power. */
+/**
+ * Reads "ln 2x" as ln(2x): the argument ends at the next sign that is neither a product nor a
+ * power.
+ */
 function withApplications(tokens: readonly Token[]): Token[] {
   const result: Token[] = [];
   let missing = 0;
@@ -93,7 +98,7 @@ function withApplications(tokens: readonly Token[]): Token[] {
   return result;
 }
 
-/** "ln**2(x)" is ln(x)**2. */
+/** Reads "ln**2(x)" as ln(x)**2. */
 function withExponentsBehind(tokens: readonly Token[]): Token[] {
   const result: Token[] = [];
   let exponent: Token[] = [];

@@ -1,6 +1,7 @@
 /**
- * Expressions with Python's precedence: "1/2*x" is half of x, powers go to the right, -x**2 is -(x**2). Sums and products of any length are lists:
- * only what stands in parentheses, signs and exponents goes deeper, and that not far.
+ * Parses expressions with Python's precedence: "1/2*x" is half of x, powers associate to the right,
+ * -x**2 is -(x**2). Sums and products of any length are lists: only parentheses, signs and
+ * exponents nest, up to a limit.
  */
 
 import { withImplied } from "./implied.ts";
@@ -16,7 +17,7 @@ export type Expression =
   | { readonly kind: "negative"; readonly of: Expression }
   | { readonly kind: "power"; readonly base: Expression; readonly exponent: Expression }
   | { readonly kind: "call"; readonly name: string; readonly of: Expression }
-  /** Whether both sides are the same: to Python a number, 1 or 0. */
+  /** Whether both sides are equal: to Python a number, 1 or 0. */
   | {
       readonly kind: "comparison";
       readonly left: Expression;
@@ -24,7 +25,7 @@ export type Expression =
       readonly isEqual: boolean;
     };
 
-/** Another term or factor, and whether it is subtracted, or divided by. */
+/** Another term or factor, and whether it is subtracted or divided by. */
 export interface Step {
   readonly isInverse: boolean;
   readonly of: Expression;
@@ -33,14 +34,14 @@ export interface Step {
 /** Deeper than any answer. */
 const maxDepth = 200;
 
-/** As sympy reads it; undefined for what it does not read. */
+/** Parses an expression as sympy does; undefined if sympy cannot read it. */
 export function parseExpression(text: string): Expression | undefined {
   const tokens = tokensOf(text.replaceAll("^", "**"));
   const all = tokens === undefined ? undefined : withImplied(tokens);
   return all === undefined ? undefined : parsed(all);
 }
 
-/** As Python reads it: nothing is implied. */
+/** Parses an expression as Python does: nothing is implied. */
 export function parseArithmetic(text: string): Expression | undefined {
   const tokens = tokensOf(text);
   return tokens === undefined ? undefined : parsed(tokens);
@@ -61,7 +62,7 @@ class Parser {
   #depth: number;
 
   constructor(tokens: readonly Token[], depth: number) {
-    // Python takes no notice of lines in parentheses, where all of it stands.
+    // Python ignores line ends in parentheses, and the whole text stands in some.
     this.#tokens = tokens.filter((token) => token.kind !== "line");
     this.#depth = depth;
   }

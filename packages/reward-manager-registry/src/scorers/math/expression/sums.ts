@@ -1,9 +1,12 @@
-/** Sums of products of letters with numbers before them, and ratios of two such sums. Data alone: terms.ts multiplies. */
+/**
+ * Sums of products of letters with coefficients, and ratios of two such sums. This module has the
+ * data; terms.ts multiplies.
+ */
 
 import { added, isZero, multiplied, rounded, whole } from "./coefficient.ts";
 import type { Coefficient } from "./coefficient.ts";
 
-/** How often each factor is there, none of them zero times. */
+/** The exponent of each factor; none is zero. */
 export type Factors = ReadonlyMap<string, number>;
 
 export interface Term {
@@ -11,7 +14,7 @@ export interface Term {
   readonly factors: Factors;
 }
 
-/** By their factors, as text. */
+/** Terms by their factors, as text. */
 export type Sum = ReadonlyMap<string, Term>;
 
 export interface Ratio {
@@ -43,7 +46,7 @@ function keyOf(factors: Factors): string {
     .join(" ");
 }
 
-/** Terms of the same factors as one, from left to right. */
+/** Adds sums from left to right; terms with equal factors become one. */
 export function sumOf(sums: readonly Sum[]): Sum {
   if (sums.length === 1) return sums[0] as Sum;
   const all = new Map<string, Term>();
@@ -66,7 +69,7 @@ export function times(sum: Sum, by: Coefficient): Sum {
   );
 }
 
-/** Its fractions; whole numbers stay what they are. */
+/** Rounds its fractions; whole numbers stay exact. */
 export function roundedSum(sum: Sum): Sum {
   return new Map(
     [...sum].map(([key, term]) => {
@@ -77,7 +80,7 @@ export function roundedSum(sum: Sum): Sum {
   );
 }
 
-/** The number that it is, if it is one. */
+/** Returns the number that a ratio is, if it is one. */
 export function numberIn({ above, below }: Ratio): Coefficient | undefined {
   if (!isOne(below) || above.size > 1) return undefined;
   const [only] = above.values();

@@ -1,8 +1,9 @@
 /**
- * Expressions multiplied out: a sum of products of letters and roots, over another such sum. Two of them are the same exactly if their difference has no terms, with the
- * numbers that sympy has (coefficient.ts): 0.1 + 0.2 is not 0.3, 0.5x is x/2.
+ * Expands expressions: a sum of products of letters and roots, over another such sum. Two
+ * expressions are exactly equal if their difference has no terms, with sympy's numbers
+ * (coefficient.ts): 0.1 + 0.2 is not 0.3, 0.5x is x/2.
  *
- * What it does not look into is a letter of its own: powers with letters in them, logarithms, roots of sums.
+ * Opaque parts count as letters: powers with letters in them, logarithms, roots of sums.
  */
 
 import { coefficientOf, divided, multiplied, negated, rounded, whole } from "./coefficient.ts";
@@ -24,7 +25,10 @@ import {
 } from "./sums.ts";
 import type { Ratio, Sum, Term } from "./sums.ts";
 
-/** Products of two terms in all: far more than an answer has, and no more than some hundredths of a second. */
+/**
+ * The most products of two terms: far more than an answer has, and at most some hundredths of a
+ * second.
+ */
 const maxProducts = 30_000;
 const maxExponent = 64;
 const maxFactorial = 200;
@@ -35,15 +39,15 @@ const functions: ReadonlySet<string> = new Set(
 
 export type Comparison =
   | "same"
-  /** Different as they stand: roots, or numbers that were rounded, may yet be equal. */
+  /** Different in this form: roots, or rounded numbers, may yet be equal. */
   | "different"
-  /** Different for some values of the letters, without a doubt. */
+  /** Certainly different for some values of the letters. */
   | "unequal"
-  /** Too long to be worked out, or of no value. */
+  /** Too long to expand, or without a value. */
   | "unknown";
 
 export interface TermsOptions {
-  /** Fractions beside letters are rounded before they are multiplied. Default false. */
+  /** Whether fractions beside letters are rounded before they are multiplied. Default false. */
   readonly roundsFirst?: boolean;
 }
 
@@ -69,7 +73,7 @@ export function compareTerms(
 }
 
 class Terms {
-  /** What the square of a factor is. */
+  /** The square of each factor. */
   readonly #squares = new Map<string, Sum>([["I", constant(whole(-1n))]]);
   readonly #roundsFirst: boolean;
   #left = maxProducts;
@@ -83,7 +87,7 @@ class Terms {
     return !this.#hasOthers;
   }
 
-  /** @throws RangeError for what is too long, or has no value */
+  /** @throws RangeError for an expression that is too long, or has no value */
   ratio(expression: Expression): Ratio {
     switch (expression.kind) {
       case "number":
@@ -171,7 +175,7 @@ class Terms {
     }
     const number = numberIn(left);
     const isNumber = number !== undefined && numberIn(right) !== undefined;
-    // As sympy does it: a number by a number, but anything else times the inverse of it.
+    // As in sympy, numbers divide, and anything else is multiplied by the inverse.
     const above = isNumber
       ? constant(divided(number, only.coefficient))
       : times(left.above, divided(whole(1n), only.coefficient));
@@ -208,7 +212,7 @@ class Terms {
     return power;
   }
 
-  /** 2^0.5 is a number, x^0.5 no root of x. */
+  /** 2^0.5 is a number, but x^0.5 is no root of x. */
   #roundedPower(base: Ratio, exponent: number): Ratio {
     const number = numberIn(base);
     if (number === undefined) return over1(this.#other(`${print(base)}^${exponent}.`));
@@ -222,7 +226,7 @@ class Terms {
     if (number !== undefined) return this.#rootOfNumber(number);
     const [only, ...others] = of.above.values();
     if (only === undefined || others.length > 0 || !isOne(of.below)) return this.#rootOf(of);
-    // A positive number is taken out, and nothing else: the root of x² is not x.
+    // Only a positive number is taken out: the root of x² is not x.
     const { coefficient, factors } = only;
     const isNegative = rounded(coefficient) < 0;
     const outside = this.#rootOfNumber(isNegative ? negated(coefficient) : coefficient);
@@ -245,11 +249,11 @@ class Terms {
     return over1(this.product(root, letter("I")));
   }
 
-  /** √12 is 2√3. */
+  /** Simplifies a root: √12 is 2√3. */
   #surd({ above, below }: Fraction): Sum {
     let outside = 1n;
     let inside = above * below;
-    // Larger squares stay inside: then the comparison by value decides.
+    // Larger squares stay inside; the comparison by value then decides.
     for (let factor = 2n; factor <= 1000n && factor * factor <= inside; factor++) {
       while (inside % (factor * factor) === 0n) {
         inside /= factor * factor;
@@ -301,7 +305,7 @@ class Terms {
   }
 }
 
-/** Of whole numbers up to a limit, and of numbers with a point. */
+/** Returns the factorial of whole numbers up to a limit, and of numbers with a point. */
 function factorialOf(of: Coefficient): Coefficient | undefined {
   const isRounded = typeof of === "number";
   if (isRounded && !Number.isInteger(of)) return factorial({ re: of, im: 0 }).re;

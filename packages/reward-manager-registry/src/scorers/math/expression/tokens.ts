@@ -1,37 +1,41 @@
 /**
- * An expression as tokens, as Python's tokenizer and sympy's parser see them (`parse_expr` with `standard_transformations`): names are letters that are multiplied, or
- * sympy's own; digits in a name are numbers; `!` wraps what stands before it.
+ * Tokens of an expression, as Python's tokenizer and sympy's parser see them (`parse_expr` with
+ * `standard_transformations`): names are multiplied letters, or sympy's own; digits in a name are
+ * numbers; `!` wraps its operand.
  */
 
-/** A number as it is written, for numbers with a point are rounded and others are not. */
+/** A number as it is written, because numbers with a point are rounded and others are not. */
 export interface NumberToken {
   readonly kind: "number";
   readonly digits: string;
   readonly value: number;
-  /** With a point or an exponent. */
+  /** Whether it has a point or an exponent. */
   readonly isFloat: boolean;
-  /** "3j" */
+  /** Whether it is imaginary: "3j". */
   readonly isImaginary: boolean;
 }
 
 export type Token =
   | NumberToken
-  /** A letter, or a name that is one: with an index, or of a Greek letter. */
+  /** A letter, or a name that counts as one: with an index, or of a Greek letter. */
   | { readonly kind: "symbol"; readonly name: string }
   | { readonly kind: "constant"; readonly name: string }
   | { readonly kind: "function"; readonly name: string }
-  /** A function with what it is applied to. */
+  /** A function with its argument. */
   | { readonly kind: "applied"; readonly name: string; readonly inside: readonly Token[] }
   | { readonly kind: "operator"; readonly text: string }
-  /** What Python ends a line with; nothing is multiplied across it. */
+  /** A line end of Python; nothing is multiplied across it. */
   | { readonly kind: "line" };
 
-/** Names of sympy and Python with so few different letters that a grader asks sympy about them at all. */
+/**
+ * Names of sympy and Python with at most two different letters, because a grader asks sympy only
+ * about those.
+ */
 const constants: ReadonlySet<string> = new Set(["pi", "oo", "nan", "zoo"]);
 const functions: ReadonlySet<string> = new Set(
   "sqrt ln re im csc frac li ff rf gff jn yn hn1 hn2 fft ntt fu eye all id".split(" "),
 );
-/** Python's own words with as few letters, which are no names. */
+/** Python's keywords with as few letters, which are no names. */
 const keywords: ReadonlySet<string> = new Set(["as", "if", "in", "is", "or"]);
 const greek: ReadonlySet<string> = new Set(
   (
@@ -42,14 +46,15 @@ const greek: ReadonlySet<string> = new Set(
 
 const tokenPattern = new RegExp(
   String.raw`[ \t\f]*(?:` +
-    // An imaginary number, one with a point or an exponent, one of another base or a whole one: a zero before other digits stands alone.
+    // An imaginary number, one with a point or an exponent, one of another base, or a whole one: a
+    // zero before other digits is a number of its own.
     String.raw`(\d(?:_?\d)*[jJ]|(?:(?:\d(?:_?\d)*\.(?:\d(?:_?\d)*)?|\.\d(?:_?\d)*)(?:[eE][-+]?\d(?:_?\d)*)?|\d(?:_?\d)*[eE][-+]?\d(?:_?\d)*)[jJ]?` +
     String.raw`|0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0(?:_?0)*|[1-9](?:_?\d)*)` +
     String.raw`|([\p{L}\p{N}_]+)|(\*\*|\/\/|[!=]=|[-+*/()!])|(\r?\n)|$)`,
   "uy",
 );
 
-/** Undefined for what has other signs in it, or Python's own words. */
+/** Returns undefined for other characters, or Python's keywords. */
 export function tokensOf(text: string): Token[] | undefined {
   const tokens: Token[] = [];
   tokenPattern.lastIndex = 0;
@@ -63,7 +68,7 @@ export function tokensOf(text: string): Token[] | undefined {
       if (keywords.has(name)) return undefined;
       tokens.push(namedToken(name));
     } else if (operator !== undefined) {
-      // A space before it is a sign of its own to Python.
+      // A space before it makes it a token of its own in Python.
       if (operator === "!" && whole !== operator) return undefined;
       tokens.push({ kind: "operator", text: operator });
     } else if (line !== undefined) {
@@ -86,7 +91,7 @@ function namedToken(name: string): Token {
   return { kind: "symbol", name };
 }
 
-/** Each run of `!` around what stands before it; undefined where nothing does, or three of them follow. */
+/** Wraps each run of `!` around its operand; undefined without an operand, or for three of them. */
 function withFactorials(tokens: readonly Token[]): Token[] | undefined {
   if (!tokens.some((token) => isOperator(token, "!"))) return [...tokens];
   const result: Token[] = [];
@@ -107,7 +112,7 @@ function withFactorials(tokens: readonly Token[]): Token[] | undefined {
   return result;
 }
 
-/** Where the last value begins: its parenthesis, and the name of a function before that. */
+/** Finds the start of the last value: its parenthesis, and the name of a function before that. */
 function operandStart(tokens: readonly Token[]): number | undefined {
   if (tokens.length === 0 || isOperator(tokens.at(-1), "(")) return undefined;
   let depth = 0;
@@ -125,7 +130,10 @@ export function isOperator(token: Token | undefined, text: string): boolean {
   return token?.kind === "operator" && token.text === text;
 }
 
-/** The letters and numbers of a name: "ab2" is a, b and 2. Undefined for digits that Python cannot count with. */
+/**
+ * Splits a name into its letters and numbers: "ab2" is a, b and 2. Returns undefined for digits
+ * without a value in Python.
+ */
 export function splitName(name: string): Token[] | undefined {
   if (name.includes("_") || Array.from(name).length === 1 || greek.has(name)) {
     return [{ kind: "symbol", name }];

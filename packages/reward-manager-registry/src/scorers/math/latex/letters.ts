@@ -1,4 +1,6 @@
-/** Letters with accents, and in the alphabets of mathematics. */
+/**
+ * Letters with accents, and letters of mathematical alphabets.
+ */
 
 const accents: Readonly<Record<string, string>> = {
   "'": "\u0301",
@@ -33,7 +35,7 @@ export function isAccent(command: string): boolean {
   return Object.hasOwn(accents, command);
 }
 
-/** The accent on each character. */
+/** Puts the accent on each character. */
 export function accented(text: string, command: string): string {
   const accent = accents[command] ?? "";
   return Array.from(text, (one) => ((dotless[one] ?? one) + accent).normalize("NFC")).join("");
@@ -41,7 +43,10 @@ export function accented(text: string, command: string): string {
 
 const dotless: Readonly<Record<string, string>> = { ı: "i", ȷ: "j" };
 
-/** Where the alphabets of `\mathbf` and the like begin; letters of theirs that stand elsewhere. */
+/**
+ * The first code points of the alphabets of `\mathbf` and similar commands; some of their letters
+ * are elsewhere.
+ */
 const alphabets: Readonly<Record<string, { readonly upper: number; readonly lower: number }>> = {
   mathbf: { upper: 0x1d400, lower: 0x1d41a },
   mathit: { upper: 0x1d434, lower: 0x1d44e },
@@ -64,7 +69,7 @@ export function isAlphabet(command: string): boolean {
   return Object.hasOwn(alphabets, command);
 }
 
-/** Letters of ASCII in that alphabet; other characters stay. */
+/** Replaces ASCII letters by those of an alphabet; other characters stay. */
 export function inAlphabet(name: string, text: string): string {
   const { upper, lower } = alphabets[name] ?? { upper: 0, lower: 0 };
   const others = elsewhere[name] ?? "";

@@ -1,10 +1,13 @@
 /**
- * LaTeX as a tree, read as pylatexenc 2.10 reads it (`LatexWalker`, tolerant of errors): the graders take that for what an answer says.
+ * Reads LaTeX as a tree, as pylatexenc 2.10 does (`LatexWalker`, tolerant of errors), because the
+ * graders use that result.
  *
- * A brace too many is passed over, one too few is closed at the end. A command that lacks arguments has none. Which arguments
- * a command takes is data (commands.ts). A command that is itself an argument takes none: `\sqrt\sqrt2`.
+ * An extra closing brace is skipped, and an open one is closed at the end. A command that lacks
+ * arguments has none. The arguments of commands are data (commands.ts). A command that is itself an
+ * argument takes none: `\sqrt\sqrt2`.
  *
- * The number of tokens is bounded: where an optional argument is not closed the rest is read again, which may double at each command.
+ * The number of tokens is bounded: after an unclosed optional argument the rest is read again,
+ * which may double the work at each command.
  */
 
 import { argumentsOf } from "./commands.ts";
@@ -14,12 +17,15 @@ import type { Read, Token } from "./tokens.ts";
 export type LatexNode =
   | { readonly kind: "characters"; readonly text: string }
   | { readonly kind: "group"; readonly nodes: readonly LatexNode[] }
-  /** `args` has null for what is optional and missing; it is undefined where arguments are missing. */
+  /**
+   * `args` has null for a missing optional argument; it is undefined when required ones are
+   * missing.
+   */
   | {
       readonly kind: "command";
       readonly name: string;
       readonly args: readonly (LatexNode | null)[] | undefined;
-      /** White space behind its name. */
+      /** The white space behind its name. */
       readonly gap: string;
     }
   | {
@@ -30,18 +36,18 @@ export type LatexNode =
   | { readonly kind: "special"; readonly text: string }
   | { readonly kind: "math"; readonly isDisplay: boolean; readonly nodes: readonly LatexNode[] };
 
-/** Groups in groups, far beyond any answer; Python's own limit is about twice that. */
+/** The depth of nested groups, far beyond any answer; Python's own limit is about twice that. */
 const maxDepth = 100;
 
-/** Tokens per character: none is read more than a few times in any answer. */
+/** Tokens per character: in any answer each is read only a few times. */
 const maxReadings = 20;
 
-/** @throws SyntaxError for what is nested too deeply, or is read too often */
+/** @throws SyntaxError for LaTeX that is nested too deeply, or read too often */
 export function readLatex(latex: string): readonly LatexNode[] {
   return new Reader(latex).nodes({});
 }
 
-/** What ends a list of nodes beside the end of the text. */
+/** The ends of a list of nodes other than the end of the text. */
 interface End {
   readonly brace?: "}" | "]";
   readonly environment?: string;
@@ -90,7 +96,7 @@ class Reader {
     return nodes;
   }
 
-  /** Undefined for what stands where it cannot. */
+  /** Returns undefined for a token in the wrong place. */
   #node(token: Exclude<Token, { kind: "character" }>, end: End): LatexNode | undefined {
     switch (token.kind) {
       case "open":
@@ -110,7 +116,7 @@ class Reader {
       case "special":
         return token;
       default:
-        // A brace or an environment that ends and was not begun.
+        // A closing brace or \end without its beginning.
         return void end;
     }
   }
@@ -140,11 +146,11 @@ class Reader {
     return { kind: "command", name, args, gap };
   }
 
-  /** What stands between two of the next character. */
+  /** Reads the text between two of the next character. */
   #verb(): readonly LatexNode[] | undefined {
     this.#skipSpaces();
     const mark = this.#latex[this.#at];
-    // So pylatexenc, which looks behind the end.
+    // pylatexenc fails in this case, because it reads behind the end.
     if (mark === undefined) throw new SyntaxError("the text ends");
     const end = this.#latex.indexOf(mark, this.#at + 1);
     if (end < 0) return undefined;
@@ -153,7 +159,11 @@ class Reader {
     return [{ kind: "characters", text }];
   }
 
-  /** Undefined where the text ends before an argument. @param isTight whether an optional argument follows at once */
+  /**
+   * Returns undefined when the text ends before an argument.
+   *
+   * @param isTight whether an optional argument must follow at once
+   */
   #arguments(wanted: string, isTight = false): readonly (LatexNode | null)[] | undefined {
     const args: (LatexNode | null)[] = [];
     for (const one of wanted) {
@@ -167,7 +177,7 @@ class Reader {
   #optional(kind: string, isTight: boolean): LatexNode | null | undefined {
     if (kind === "[" && isTight && isSpace(this.#latex[this.#at] ?? "")) return null;
     const read = this.#token(this.#at, kind === "[");
-    // The end of the text is where no star can be, and no bracket has to be.
+    // At the end of the text a star is impossible, and a bracket is not required.
     if (typeof read === "string") return kind === "*" ? undefined : null;
     const { token, end } = read;
     if (kind === "*" && token.kind === "character" && token.text === "*") {
@@ -179,7 +189,7 @@ class Reader {
     return { kind: "group", nodes: this.nodes({ brace: "]" }) };
   }
 
-  /** The next group, character or command; undefined at the end of the text. */
+  /** Returns the next group, character or command; undefined at the end of the text. */
   #expression(): LatexNode | undefined {
     const read = this.#token(this.#at, false, false);
     if (typeof read === "string") return undefined;
@@ -192,7 +202,7 @@ class Reader {
         this.#at = end;
         return { kind: "group", nodes: this.nodes({ brace: "}" }) };
       case "close":
-        // Left to the group that it ends.
+        // The enclosing group reads it.
         this.#at = end - 1;
         return { kind: "characters", text: "" };
       case "command":
@@ -219,7 +229,7 @@ class Reader {
     }
   }
 
-  /** The next token, or the white space that the text ends with. */
+  /** Returns the next token, or the final white space of the text. */
   #token(from: number, hasBrackets: boolean, hasEnvironments = true): Read | string {
     this.#left -= 1;
     if (this.#left < 0) throw new SyntaxError("read too often");

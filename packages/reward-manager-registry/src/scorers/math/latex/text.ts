@@ -1,6 +1,7 @@
 /**
- * LaTeX as the plain text that pylatexenc 2.10 makes of it (`LatexNodes2Text().latex_to_text`), which the graders of prm800k read: `\frac{1}{2}` is "1/2",
- * `\sqrt{3}` "√(3)". Of a command that is not known nothing is left; what stands in braces behind it is no argument of it, and stays.
+ * Converts LaTeX to the plain text of pylatexenc 2.10 (`LatexNodes2Text().latex_to_text`), which
+ * the graders of prm800k read: `\frac{1}{2}` is "1/2", `\sqrt{3}` "√(3)". An unknown command
+ * disappears; the braces behind it are no argument of it, and their content stays.
  */
 
 import { symbols } from "./commands.ts";
@@ -9,11 +10,14 @@ import { readLatex } from "./reader.ts";
 import type { LatexNode } from "./reader.ts";
 
 export interface LatexTextOptions {
-  /** Commands that pylatexenc does not know, and that everybody else does, are read as well. Default false. */
+  /** Whether to read common commands that pylatexenc does not know. Default false. */
   readonly lenient?: boolean;
 }
 
-/** The text; undefined where pylatexenc ends in an error: arguments that its texts need are missing, or it is nested too deeply. */
+/**
+ * Returns the text; undefined if pylatexenc fails: required arguments are missing, or the nesting
+ * is too deep.
+ */
 export function latexToText(
   latex: string,
   { lenient = false }: LatexTextOptions = {},
@@ -30,7 +34,7 @@ type Command = Extract<LatexNode, { kind: "command" }>;
 type Environment = Extract<LatexNode, { kind: "environment" }>;
 
 interface Context {
-  /** Where spaces between commands do not count, and those behind the name of one do. */
+  /** Whether spaces between commands are dropped, and those behind a command's name are kept. */
   readonly isEquation: boolean;
   readonly lenient: boolean;
 }
@@ -108,7 +112,11 @@ function environmentText({ name, nodes }: Environment, context: Context): string
   return paragraphs.has(name) ? `\n${text}\n` : text;
 }
 
-/** `[ 1 2; 3 4 ]`, in columns of one width. @throws SyntaxError for an empty one */
+/**
+ * Writes `[ 1 2; 3 4 ]`, in columns of one width.
+ *
+ * @throws SyntaxError for an empty matrix
+ */
 function matrix(nodes: readonly LatexNode[], context: Context): string {
   const rows: string[][] = [[]];
   let cell: LatexNode[] = [];
@@ -169,14 +177,14 @@ const unknownSymbols: Readonly<Record<string, string>> = {
   implies: "⟹",
   iff: "⟺",
 };
-/** Commands whose argument it reads, and drops. */
+/** Commands whose argument pylatexenc reads and drops. */
 const unknownTexts: ReadonlySet<string> = new Set(["mbox", "texttt", "textsf", "textup", "textmd"]);
 
 function contents(arg: LatexNode, context: Context): string {
   return arg.kind === "group" ? textOf(arg.nodes, context) : nodeText(arg, context);
 }
 
-/** One text of all arguments in turn, or the number of the argument that stays, if there is one. */
+/** A text with all arguments in turn, or the number of the one argument that stays. */
 type Format = string | { readonly argument: number };
 
 const formats: ReadonlyMap<string, Format> = new Map<string, Format>([
@@ -201,21 +209,25 @@ const formats: ReadonlyMap<string, Format> = new Map<string, Format>([
   ["fcolorbox", { argument: 4 }],
 ]);
 
-/** The format itself where there are not as many arguments: so Python's `%` fails there. */
+/** Returns the format itself if the number of arguments differs, as Python's `%` fails there. */
 function filled(format: string, texts: readonly string[]): string {
   const parts = format.split("%s");
   if (texts.length !== parts.length - 1) return format;
   return parts.map((part, index) => part + (texts[index] ?? "")).join("");
 }
 
-/** @throws SyntaxError for an argument that is missing, with which Python's `%` fails in another way */
+/**
+ * Returns an argument by its number.
+ *
+ * @throws SyntaxError for a missing argument, with which Python's `%` fails in another way
+ */
 function named(index: number, texts: readonly string[]): string {
   const text = texts[index];
   if (text === undefined) throw new SyntaxError("an argument is missing");
   return text;
 }
 
-/** Commands of texts more than of answers. */
+/** Commands of articles more than of answers. */
 function articleText({ name, args }: Command, argument: (index: number) => string): string {
   switch (name) {
     case "sqrt":
@@ -266,7 +278,7 @@ function articleText({ name, args }: Command, argument: (index: number) => strin
       if (args === undefined) throw new SyntaxError("an argument is missing");
       return name === "texorpdfstring" ? argument(1) : "";
     case "href":
-      // Its arguments are not read, and then looked for.
+      // pylatexenc does not read its arguments, and then needs them.
       throw new SyntaxError("no argument");
     default:
       return "";

@@ -1,4 +1,7 @@
-/** LaTeX as tokens, as pylatexenc 2.10 sees them: commands with the white space behind their names, braces, signs that stand for others. */
+/**
+ * Tokens of LaTeX, as pylatexenc 2.10 sees them: commands with the white space behind their names,
+ * braces, special character sequences.
+ */
 
 export type Token =
   | { readonly kind: "character"; readonly text: string }
@@ -9,18 +12,18 @@ export type Token =
   | { readonly kind: "comment"; readonly gap: string }
   | { readonly kind: "special"; readonly text: string };
 
-/** A token with where it ends, and the white space before it. */
+/** A token with its end, and the white space before it. */
 export interface Read {
   readonly token: Token;
   readonly space: string;
   readonly end: number;
 }
 
-/** What is a token of its own. */
+/** The optional kinds of tokens. */
 export interface TokenKinds {
-  /** Brackets are braces. */
+  /** Whether brackets count as braces. */
   readonly hasBrackets: boolean;
-  /** `\begin` and `\end` are more than commands. */
+  /** Whether `\begin` and `\end` are tokens of their own. */
   readonly hasEnvironments: boolean;
 }
 
@@ -28,7 +31,7 @@ const commandName = /\p{L}+/uy;
 const environmentName = /\s*\{([\p{L}\p{N}_* .-]+)\}/uy;
 const specials = ["---", "--", "``", "''", "!`", "?`", "&", "~"];
 
-/** The next token, or the white space that the text ends with. */
+/** Returns the next token, or the final white space of the text. */
 export function readToken(
   latex: string,
   from: number,
@@ -66,7 +69,7 @@ export function readToken(
   return read({ kind: "character", text }, text.length);
 }
 
-/** What begins with the backslash at `at`, which is not the last character. */
+/** Reads the token that begins with the backslash at `at`, which is not the last character. */
 function escaped(latex: string, at: number, hasEnvironments: boolean): Omit<Read, "space"> {
   const next = String.fromCodePoint(latex.codePointAt(at + 1) as number);
   commandName.lastIndex = at + 1;
@@ -77,7 +80,7 @@ function escaped(latex: string, at: number, hasEnvironments: boolean): Omit<Read
   if (hasEnvironments && (name === "begin" || name === "end")) {
     environmentName.lastIndex = end;
     const match = environmentName.exec(latex);
-    // Its name alone is text then.
+    // Only its name is text then.
     if (match === null) return { token: { kind: "character", text: `\\${name}` }, end };
     return { token: { kind: name, name: match[1] as string }, end: environmentName.lastIndex };
   }
@@ -94,7 +97,10 @@ function escaped(latex: string, at: number, hasEnvironments: boolean): Omit<Read
   return { token: { kind: "command", name, gap: latex.slice(start, end) }, end };
 }
 
-/** To the end of the line and the spaces that follow, unless that is an empty line. */
+/**
+ * Reads a comment: to the end of the line and the following spaces, unless they contain an empty
+ * line.
+ */
 function comment(latex: string, at: number): Omit<Read, "space"> {
   const newline = latex.indexOf("\n", at);
   if (newline < 0) return { token: { kind: "comment", gap: "" }, end: latex.length };
