@@ -11,6 +11,7 @@ import { checkOptions, flag, text } from "../shared/options.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
+/** Options of `kill`. */
 export interface KillOptions {
   /** Whether the actor stays dead; false lets the restart policy apply. Default true. */
   readonly noRestart?: boolean;

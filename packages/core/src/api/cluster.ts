@@ -33,6 +33,7 @@ export async function availableResources(): Promise<Amounts> {
   return (await asked((directory) => directory.resources())).available;
 }
 
+/** Options of `drainNode`. */
 export interface DrainOptions {
   /** The time to leave the node, in ms; the rest ends with the node. Default 600,000. */
   readonly timeoutMs?: number;
@@ -67,13 +68,17 @@ export async function drainNode(
   );
 }
 
+/** Options of `Cluster.addNode`. */
 export interface NodeOptions {
   /** CPUs of the node. Default 1. */
   readonly numCpus?: number;
+  /** GPUs of the node, which the scheduler only counts. Default: none. */
   readonly numGpus?: number;
   /** Bytes of memory. Default: that of `init`. */
   readonly memory?: number;
+  /** Amounts of custom resources: `{ license: 2 }`. Default: none. */
   readonly resources?: Readonly<Record<string, number>>;
+  /** Labels of the node: `{ zone: "a" }`. Default: none. */
   readonly labels?: Readonly<Record<string, string>>;
   /** A name for people. Default: the node's id. */
   readonly nodeName?: string;

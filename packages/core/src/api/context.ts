@@ -10,26 +10,33 @@ import type { ActorHandle } from "./types.ts";
 
 /** Facts about the running code. Getters of a task or actor return null in a driver. */
 export interface RuntimeContext {
+  /** The namespace of the actor, or of the session. */
   readonly namespace: string;
   /** Aborted when the running call is cancelled; in a driver never. */
   readonly signal: AbortSignal;
   /** Returns the id of the worker: the host that runs this code. */
   getWorkerId(): string;
+  /** Returns the id of the node that runs this code. */
   getNodeId(): string;
   /** Returns the node's labels: its own and `ray.io/node-id`. */
   getNodeLabels(): Readonly<Record<string, string>>;
   /** Returns the id of the job: all work between an `init` and its `shutdown`. */
   getJobId(): string;
+  /** Returns the id of the running call or task. */
   getTaskId(): string | null;
   /** Returns the call's own name, or `Class.method`. */
   getTaskName(): string | null;
+  /** Returns `Class.method`, or the name of the task's function. */
   getTaskFunctionName(): string | null;
+  /** Returns the id of the actor. */
   getActorId(): string | null;
   /** Returns the actor's name; "" for an actor without a name. */
   getActorName(): string | null;
   /** Returns the held resources: `{}` for an actor that requested none, and in a driver. */
   getAssignedResources(): Amounts;
+  /** Returns the id of the placement group in which this code runs; null outside of groups. */
   getPlacementGroupId(): string | null;
+  /** Whether that group also gets the actors and tasks that this code starts without a strategy. */
   shouldCaptureChildTasksInPlacementGroup(): boolean;
   /**
    * Returns a handle of the actor itself, which does not keep it alive.

@@ -11,7 +11,9 @@ import { type Check, checkOptions, type Checks, text as isText } from "../shared
 import { show } from "../shared/text/show.ts";
 import { asked, isDriverCode, never } from "./session.ts";
 
+/** Options of a metric. */
 export interface MetricOptions {
+  /** The help text of the metric. Default: its name. */
   readonly description?: string;
   /**
    * Names of the tags. Each record gives all of them, unless they have a default. Default: none.
@@ -19,11 +21,13 @@ export interface MetricOptions {
   readonly tagKeys?: readonly string[];
 }
 
+/** Options of a histogram. */
 export interface HistogramOptions extends MetricOptions {
   /** Upper bounds of the buckets: positive, in rising order. */
   readonly boundaries: readonly number[];
 }
 
+/** Values of tags by name. */
 export type Tags = Readonly<Record<string, string>>;
 
 /** A metric that only rises. */

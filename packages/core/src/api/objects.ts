@@ -13,6 +13,7 @@ import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./types.ts";
 
+/** Options of `get`. */
 export interface GetOptions {
   /**
    * The time in ms after which `get` rejects with GetTimeoutError; the work goes on. Default: no
@@ -28,6 +29,7 @@ export interface GetOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of `wait`. */
 export interface WaitOptions {
   /** The number of refs that must be ready. Default 1. */
   readonly numReturns?: number;
@@ -39,9 +41,11 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** The result of `wait`. */
 export interface WaitResult<Ref> {
   /** At most `numReturns` refs, the first ready ones in input order; failed ones count as ready. */
   readonly ready: Ref[];
+  /** The other refs, in input order. */
   readonly pending: Ref[];
 }
 

@@ -68,9 +68,11 @@ import { withWholePath } from "./working-dir.ts";
 /** Options of a method for all of its calls; the options of a call override them. */
 export type CallOptionsOfMethod = Omit<CallOptions, "name">;
 
+/** Options of an actor class. */
 export interface ActorOptions extends SchedulingOptions {
   /** The name by which `getActor` finds it; unique in its namespace. Default: none. */
   readonly name?: string;
+  /** The namespace of its name. Default: the namespace of the session. */
   readonly namespace?: string;
   /** Whether to return the existing actor of that name, if there is one. Default false. */
   readonly getIfExists?: boolean;
@@ -88,6 +90,10 @@ export interface ActorOptions extends SchedulingOptions {
   readonly lifetime?: "detached" | "non_detached";
   /** How often a call is retried after such a loss; -1 without limit. Default 0: at most once. */
   readonly maxTaskRetries?: number;
+  /**
+   * Whether a call is retried when its method throws: always, or for these error classes (or names
+   * of them). Default false.
+   */
   readonly retryExceptions?: CallOptions["retryExceptions"];
   /**
    * The most calls outside of groups that run at a time. Default: 1000 if the class has an async
@@ -114,6 +120,7 @@ export interface ActorOptions extends SchedulingOptions {
    * mostly wait. Default: the `isolation` of `init`.
    */
   readonly isolation?: Isolation;
+  /** Settings of its thread or process. Default: those of `init`. */
   readonly runtimeEnv?: RuntimeEnv;
 }
 
@@ -126,9 +133,11 @@ export interface ActorOptions extends SchedulingOptions {
 export interface RemoteName {
   /** The module: its `import.meta.url`, or its path. */
   readonly module?: string | URL;
+  /** The name of the export. */
   readonly exportName?: string;
 }
 
+/** Options of a task. */
 export interface TaskOptions extends SchedulingOptions {
   /** A name for messages to people. Default: the function's name. */
   readonly name?: string;
@@ -138,16 +147,23 @@ export interface TaskOptions extends SchedulingOptions {
   readonly runtimeEnv?: RuntimeEnv;
   /** How often it is retried when its worker dies. Default 3. */
   readonly maxRetries?: number;
+  /**
+   * Whether it is retried when its function throws: always, or for these error classes (or names of
+   * them). Default false.
+   */
   readonly retryExceptions?: CallOptions["retryExceptions"];
   /** The number of values that the function returns, or "streaming", as for a method. */
   readonly numReturns?: CallOptions["numReturns"];
+  /** A generator pauses while this many of its items are not taken. Default: no limit. */
   readonly generatorBackpressureNumObjects?: number;
+  /** Whether a generator runs to its end when nobody takes its items any more. Default false. */
   readonly detached?: CallOptions["detached"];
 }
 
 /** The `methods` of a class's options. */
 type MethodsOf<Options> = Options extends { readonly methods: infer Methods } ? Methods : unknown;
 
+/** A class whose instances are actors. */
 export interface ActorClass<Class extends Constructor, Methods = unknown> {
   /**
    * Creates an actor and returns at once; an error in its constructor rejects its calls with
@@ -167,6 +183,7 @@ export interface ActorClass<Class extends Constructor, Methods = unknown> {
   options(options: Omit<ActorOptions, "concurrencyGroups" | "methods">): ActorClass<Class, Methods>;
 }
 
+/** A function whose calls are tasks. */
 export interface RemoteFunction<
   Task extends (...args: never[]) => unknown,
   Own = unknown,
@@ -177,6 +194,10 @@ export interface RemoteFunction<
    * @throws NotEncodableError when an argument cannot travel, naming its path
    */
   remote(...args: RemoteArguments<Parameters<Task>>): ShapedResult<Task, Own>;
+  /**
+   * Returns the task with other options; these override the current ones. @throws
+   * InvalidOptionError
+   */
   options<const More extends TaskOptions>(
     options: More,
   ): RemoteFunction<Task, "numReturns" extends keyof More ? More : Own>;

@@ -59,6 +59,7 @@ const mostPrewarmed = 1024;
 
 /** The facts about a session. */
 export interface SessionInfo {
+  /** The namespace of actor names. */
   readonly namespace: string;
   /** The port of the metrics, if they are served. */
   readonly metricsPort?: number;

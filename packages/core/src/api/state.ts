@@ -70,14 +70,20 @@ export function listObjects(options?: ListOptions): Promise<StateList<ObjectRow>
   return list("objects", "listObjects", options);
 }
 
+/** Lists the workers, including dead ones that are remembered. Rejects with InvalidOptionError. */
 export function listWorkers(options?: ListOptions): Promise<StateList<WorkerRow>> {
   return list("workers", "listWorkers", options);
 }
 
+/** Lists the nodes, including dead ones that are remembered. Rejects with InvalidOptionError. */
 export function listNodes(options?: ListOptions): Promise<StateList<NodeRow>> {
   return list("nodes", "listNodes", options);
 }
 
+/**
+ * Lists the placement groups, including removed ones that are remembered. Rejects with
+ * InvalidOptionError.
+ */
 export function listPlacementGroups(options?: ListOptions): Promise<StateList<PlacementGroupRow>> {
   return list("placementGroups", "listPlacementGroups", options);
 }
@@ -87,10 +93,12 @@ export function getActor(actorId: string, options?: TimeoutOption): Promise<Acto
   return one("actors", "actorId", actorId, options);
 }
 
+/** Returns one call or task with all columns; undefined when there is none of that id. */
 export function getTask(taskId: string, options?: TimeoutOption): Promise<TaskRow | undefined> {
   return one("tasks", "taskId", taskId, options);
 }
 
+/** Returns one object with all columns; undefined when there is none of that id. */
 export function getObject(
   objectId: string,
   options?: TimeoutOption,
@@ -98,6 +106,7 @@ export function getObject(
   return one("objects", "objectId", objectId, options);
 }
 
+/** Returns one worker with all columns; undefined when there is none of that id. */
 export function getWorker(
   workerId: string,
   options?: TimeoutOption,
@@ -105,10 +114,12 @@ export function getWorker(
   return one("workers", "workerId", workerId, options);
 }
 
+/** Returns one node with all columns; undefined when there is none of that id. */
 export function getNode(nodeId: string, options?: TimeoutOption): Promise<NodeRow | undefined> {
   return one("nodes", "nodeId", nodeId, options);
 }
 
+/** Returns one placement group with all columns; undefined when there is none of that id. */
 export function getPlacementGroup(
   placementGroupId: string,
   options?: TimeoutOption,
@@ -131,6 +142,7 @@ export function summarizeObjects(options?: TimeoutOption): Promise<Summary> {
   return summarize("objects", options);
 }
 
+/** Options of a query for one row, or for a summary. */
 export interface TimeoutOption {
   /** The time that hosts have to answer, in ms. Default 30,000. */
   readonly timeoutMs?: number;

@@ -8,6 +8,7 @@ import { show } from "../shared/text/show.ts";
 import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { useCaller } from "./session.ts";
 
+/** Options of `cancel`. */
 export interface CancelOptions {
   /** Whether to end the worker of a running task. Not for calls to actors. Default false. */
   readonly force?: boolean;

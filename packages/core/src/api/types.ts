@@ -52,6 +52,7 @@ type RefsOf<Values> = Values extends readonly unknown[]
   ? { -readonly [Index in keyof Values]: ObjectRef<Values[Index]> }
   : ObjectRef<ItemOf<Values>>[];
 
+/** A method of an actor, as its callers see it. */
 export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
   /**
    * Calls the method and returns at once.

@@ -10,6 +10,7 @@ import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import { get, wait } from "../objects.ts";
 import { cancel } from "../tasks.ts";
 
+/** Options of `map` and `mapUnordered`. */
 export interface MapOptions {
   /**
    * The most calls that are under way, or done and not taken. Default: twice the processors of this

@@ -34,6 +34,7 @@ export type PoolValue<Call extends PoolCall> = Call extends ObjectRef
     ? RefValues<Call>
     : never;
 
+/** Options of an ActorPool. */
 export interface PoolOptions {
   /**
    * The most calls of the pool that an actor has at a time. More than one hides the latency of
@@ -42,6 +43,7 @@ export interface PoolOptions {
   readonly maxInFlightPerActor?: number;
 }
 
+/** Options of `getNext` and `getNextUnordered`. */
 export interface PoolGetOptions {
   /** The time in ms after which the call rejects with GetTimeoutError. Default: no limit. */
   readonly timeoutMs?: number;
@@ -66,6 +68,10 @@ interface Submission<Actor> {
   freed: Promise<void> | undefined;
 }
 
+/**
+ * Distributes calls over a fixed set of actors. Errors are those of its methods; the pool starts no
+ * actor itself.
+ */
 export class ActorPool<Actor extends ActorHandle<object>> {
   readonly #maxInFlight: number;
   /** An actor appears here once for each further call that it may have. */

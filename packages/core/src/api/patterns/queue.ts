@@ -17,6 +17,7 @@ import { type ActorClass, type ActorOptions, remote } from "../remote.ts";
 import { letGo } from "../session.ts";
 import type { ActorHandle } from "../types.ts";
 
+/** Options of a Queue. */
 export interface QueueOptions {
   /** The most items that it holds; further puts wait. Default 0: no limit. */
   readonly maxsize?: number;
@@ -27,6 +28,7 @@ export interface QueueOptions {
   readonly actorOptions?: Omit<ActorOptions, "maxConcurrency">;
 }
 
+/** Options of `put` and `get` of a Queue. */
 export interface QueueWaitOptions {
   /** Whether to wait; false fails at once. Default true. */
   readonly block?: boolean;
@@ -34,6 +36,7 @@ export interface QueueWaitOptions {
   readonly timeoutMs?: number;
 }
 
+/** Options of `shutdown` of a Queue. */
 export interface QueueShutdownOptions {
   /** Whether to end without waiting for calls that are under way. Default false. */
   readonly force?: boolean;
@@ -241,6 +244,7 @@ export class Queue<T = unknown> {
     return get(actorOf(this).size.remote());
   }
 
+  /** Whether the queue has no items. */
   async empty(): Promise<boolean> {
     return (await this.size()) === 0;
   }

@@ -18,6 +18,7 @@ import { labelSelector, type LabelSelector, toConditions } from "./labels.ts";
 import { get, wait } from "../objects.ts";
 import { asked, isDriverCode, letGo, never, useCaller } from "../session.ts";
 
+/** Options of `placementGroup`. */
 export interface PlacementGroupOptions {
   /**
    * The placement of the bundles. Default `"PACK"`.
@@ -47,7 +48,9 @@ const homes: WeakMap<PlacementGroup, Caller> = new WeakMap();
 
 /** A handle of a placement group; it may be passed to actors and tasks and returned from them. */
 export class PlacementGroup {
+  /** Unique in the cluster. */
   readonly id: string;
+  /** The requested amounts of each bundle. */
   readonly bundleSpecs: readonly Amounts[];
 
   /** @internal `placementGroup` and `getPlacementGroup` make them. */
@@ -58,6 +61,7 @@ export class PlacementGroup {
     if (caller !== undefined) homes.set(this, caller);
   }
 
+  /** The number of bundles. */
   get bundleCount(): number {
     return this.bundleSpecs.length;
   }

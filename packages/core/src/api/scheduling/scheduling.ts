@@ -46,9 +46,11 @@ export type SchedulingStrategy =
 
 /** Alternatives to `labelSelector` when no node meets it, in order of preference. */
 export interface FallbackStrategy {
+  /** Conditions on the labels of the node. */
   readonly labelSelector: LabelSelector;
 }
 
+/** The resources and the placement of an actor or task. */
 export interface SchedulingOptions {
   /**
    * CPUs that it holds while it lives. Default for a task: 1. Default for an actor: it holds none
@@ -66,12 +68,14 @@ export interface SchedulingOptions {
    * Default: none.
    */
   readonly resources?: Readonly<Record<string, number>>;
+  /** The placement. Default "DEFAULT". */
   readonly schedulingStrategy?: SchedulingStrategy;
   /**
    * Restricts the nodes to those with these labels: `{ zone: "a", disk: "!hdd", tier: "in(1,2)" }`.
    * Default: any node.
    */
   readonly labelSelector?: LabelSelector;
+  /** Alternatives to `labelSelector`, in order of preference. Default: none. */
   readonly fallbackStrategy?: readonly FallbackStrategy[];
 }
 

@@ -24,8 +24,11 @@ export type Survey = "tree" | "plain" | "special" | "refused";
 
 /** The way a class travels: `write` gives encodable data, and `read` makes the instance again. */
 export interface Serializer<T = unknown> {
+  /** Names the class on every side; unique. */
   readonly id: string;
+  /** Returns encodable data for an instance. */
   readonly write: (value: T) => unknown;
+  /** Makes an instance from that data. */
   readonly read: (data: unknown) => T;
 }
 

@@ -3,6 +3,7 @@
  * and `code` separates them from each other.
  */
 export class RayError extends Error {
+  /** Identifies the kind of error. */
   readonly code: string;
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(message, options);
