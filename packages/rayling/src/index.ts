@@ -1,4 +1,7 @@
-/** `import * as ray from "rayling"`: core by name, and nothing else, so that a host which imports a user's module starts fast. */
+/**
+ * `import * as ray from "rayling"`: the names of core and nothing else, so that a host which
+ * imports a user's module starts fast.
+ */
 import { provideNodes } from "@rayling/core/cluster";
 
 provideNodes(async () => (await import("@rayling/cluster")).nodeJoiner());

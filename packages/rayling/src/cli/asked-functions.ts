@@ -1,4 +1,7 @@
-/** Which reward functions a run asks, by its flags: one, a rule and a judge behind it, several out of a file, or none where a log is replayed. */
+/**
+ * The reward functions of a run, by its flags: one, a rule with a judge behind it, several from a
+ * file, or none when a log is replayed.
+ */
 
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
@@ -12,13 +15,19 @@ import type { SimulatedJudge } from "./simulated-judge.ts";
 
 export interface AskedFunctions {
   readonly options: RewardLoopOptions;
-  /** What scores hang on: `options` without a simulated judge, which takes its time and changes none. */
+  /**
+   * The options that determine scores: `options` without a simulated judge, which takes time and
+   * changes no score.
+   */
   readonly meant: RewardLoopOptions;
-  /** The only one, as the user named it, and as it is asked (behind a simulated judge): what is scored one at a time to compare with. Undefined where there are others. */
+  /**
+   * The only function, as the user named it, and as it is called (behind a simulated judge): the
+   * baseline scores with it. Undefined when there are several.
+   */
   readonly single: { readonly named: RewardSpec; readonly asked: RewardSpec } | undefined;
-  /** What is told with errors of theirs. */
+  /** The flag to name in errors of the functions. */
   readonly flag: string;
-  /** Files by flags: none of them is to be written over. */
+  /** Files by flags: the run must overwrite none of them. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +39,7 @@ type Flags = Pick<
 /** Rejects with CliError 2. */
 export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
   const { reward, rewards, policy, replay } = flags;
-  // Not at the folder of the file of --rewards, as what stands in it.
+  // The path is relative to the current directory, unlike paths in the file of --rewards.
   const replayed = replay === undefined ? {} : { replay: resolve(replay) };
   if (rewards !== undefined) {
     const several = await readRewards(rewards);
@@ -54,7 +63,7 @@ export async function askedFunctions(flags: Flags): Promise<AskedFunctions> {
   return { options, meant, single, flag, files };
 }
 
-/** Limits and prices are of the judge: a rule has none. */
+/** Limits and prices belong to the judge: a rule has none. */
 function ruleFirst(
   { reward, rewardKwargs, policy }: Flags,
   rule: RewardSpec,
@@ -81,7 +90,7 @@ function judged(reward: RewardSpec, { latencyMs = [0, 0], seed }: Flags): Reward
 
 const names: ReadonlySet<string> = new Set(["rewards", "combine", "cascade"]);
 
-/** Paths in the file start at its folder. What is in it the loop checks. */
+/** Reads the file; its paths are relative to its folder. The loop checks its content. */
 async function readRewards(path: string): Promise<RewardLoopOptions> {
   const wrong = (reason: string): CliError => new CliError(2, `--rewards ${path}: ${reason}`);
   const { parse } = await import("yaml");

@@ -1,7 +1,7 @@
 /**
- * The baseline: samples scored one at a time, each waited for before the next begins, in one thread and without the reward loop.
- * An actor of its own, so that the user's code does not run in the thread of the command; before that it tells whether the reward
- * function can be loaded.
+ * The baseline: it scores samples one at a time, each after the previous one, in one thread and
+ * without the reward loop. It is an actor, so that the user's code does not run in the command's
+ * thread. Before the run it checks that the reward function loads.
  */
 
 import * as ray from "@rayling/core";
@@ -15,12 +15,15 @@ export interface BaselineResult {
 }
 
 export class Baseline {
-  /** Rejects with why the function cannot be loaded. */
+  /** Rejects with the reason why the function does not load. */
   async load(spec: RewardSpec): Promise<void> {
     await loadComputeScore(spec);
   }
 
-  /** @param inner what the function of `spec` asks itself: loaded before the clock starts, as everything */
+  /**
+   * @param inner the function that `spec` calls itself; it loads before the clock starts, like
+   * everything else
+   */
   async run(
     spec: RewardSpec,
     inner: RewardSpec,

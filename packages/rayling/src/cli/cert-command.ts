@@ -1,4 +1,6 @@
-/** `rayling cert`: makes what machines show each other. */
+/**
+ * `rayling cert`: makes the TLS certificates of machines.
+ */
 import { hostname, networkInterfaces } from "node:os";
 import { CertificateError, makeCertificate } from "@rayling/cluster";
 import { CliError } from "./cli-error.ts";

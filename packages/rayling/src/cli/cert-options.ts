@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { count } from "./flag-values.ts";
 import type { CertOptions } from "./cert-command.ts";
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addCertCommand(
   program: Command,
   run: (options: CertOptions) => Promise<void>,

@@ -1,4 +1,6 @@
-/** An end of the command that is told in one line. `exitCode` is one of exit-codes.ts. */
+/**
+ * An end of the command with a one-line message. `exitCode` is one of exit-codes.ts.
+ */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly code = "CLI";
@@ -10,15 +12,18 @@ export class CliError extends Error {
   }
 }
 
-/** Scores of before that `--resume` would go on with mean something else than those to come: another function gave them, or the same with other settings. */
+/**
+ * Earlier scores that `--resume` would continue differ in meaning from new ones: another function
+ * made them, or the same one with other settings.
+ */
 export class StaleRewardsError extends Error {
   override readonly name = "StaleRewardsError";
   readonly code = "STALE_REWARDS";
-  /** Of the log. */
+  /** The path of the log. */
   readonly path: string;
-  /** How many of its scores. */
+  /** The number of stale scores. */
   readonly stale: number;
-  /** What is another now, by its name; empty where the log does not say what it was. */
+  /** The names of the changed parts; empty if the log does not say what they were. */
   readonly changed: readonly string[];
 
   constructor(path: string, stale: number, scores: number, changed: readonly string[]) {

@@ -1,6 +1,6 @@
 /**
- * The command line as a function: reads arguments, runs one command, and turns the end of it into one line and an exit code.
- * main.ts runs it as a process, tests run it in their own.
+ * The command line as a function: it reads arguments, runs one command, and turns its end into one
+ * line and an exit code. main.ts runs it as a process, and tests run it in their own.
  */
 
 import { Command, CommanderError } from "commander";
@@ -18,7 +18,7 @@ import { addScoreCommand } from "./score-options.ts";
 import { addServeCommand } from "./serve-options.ts";
 import { addTrainCommand } from "./train-options.ts";
 
-/** The manifest of the package, seen from src and from dist. */
+/** The manifest of the package, relative to src and to dist. */
 const manifest = new URL("../../package.json", import.meta.url);
 
 /**
@@ -26,8 +26,8 @@ const manifest = new URL("../../package.json", import.meta.url);
  *
  * @param args the arguments behind `rayling`
  * @param tell receives each error as one line
- * @returns the exit code (exit-codes.ts).
- *   `rayling run` ends as its script does, which process.exitCode says.
+ * @returns the exit code (exit-codes.ts); `rayling run` ends as its script does, with
+ * process.exitCode
  */
 export async function runCommandLine(
   args: readonly string[],

@@ -1,9 +1,11 @@
-/** The flags of `rayling data`: their texts. The work is loaded only when it is asked for. */
+/**
+ * The texts of the flags of `rayling data`. The work loads on demand.
+ */
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
 import { plain, say } from "./output.ts";
 
-/** Data sets as verl trains on them. */
+/** Adds commands for data sets in verl's form. */
 export function addDataCommand(program: Command): void {
   const data = program.command("data").summary("prepare data sets to train on");
   data

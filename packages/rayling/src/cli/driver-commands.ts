@@ -1,4 +1,6 @@
-/** The commands that speak to a running driver: their flags and texts. Each is loaded only when it runs. */
+/**
+ * The commands for a running driver: their flags and texts. Each command loads when it runs.
+ */
 import { Argument, type Command, Option } from "commander";
 import type { Listed, Summarized } from "@rayling/core/control";
 import { count } from "./flag-values.ts";
@@ -9,7 +11,7 @@ import { type AnswerFlags, answerCommand, driverCommand, filter } from "./sessio
 import type { StopFlags } from "./stop-command.ts";
 import type { TimelineFlags } from "./timeline-command.ts";
 
-/** Ray's names of them. */
+/** Ray's names of the lists. */
 const listed: Readonly<Record<string, Listed>> = {
   actors: "actors",
   tasks: "tasks",
@@ -19,7 +21,7 @@ const listed: Readonly<Record<string, Listed>> = {
   "placement-groups": "placementGroups",
 };
 
-/** The most that Ray's servers give, and ours. */
+/** The most rows; Ray's servers have this limit, too. */
 const maxRows = 10_000;
 
 export function addDriverCommands(program: Command): void {

@@ -1,4 +1,6 @@
-/** Which driver a command speaks to, and for how long: the one that runs, or the one that was chosen. */
+/**
+ * Selects the driver of a command, the running or the chosen one, and holds the connection to it.
+ */
 import { basename, dirname, resolve } from "node:path";
 import {
   controlDirectory,
@@ -21,16 +23,17 @@ export interface DriverChoice {
 type Running = Exclude<FoundDriver, { readonly state: "gone" }>;
 
 /**
- * Rejects with CliError 1 when there is none or it does not answer, 2 when there are several and none was chosen.
+ * Rejects with CliError 1 when there is no driver or it does not answer, and with CliError 2 when
+ * there are several and none was chosen.
  *
- * @param useSilent in place of rejecting for one that does not answer
+ * @param useSilent handles a driver that does not answer, in place of a rejection
  */
 export async function withDriver<T>(
   choice: DriverChoice,
   use: (driver: DriverClient) => Promise<T>,
   useSilent?: (about: DriverAbout) => Promise<T>,
 ): Promise<T> {
-  // A connection holds no process; this does, until the answer is there.
+  // The connection holds no process; this timer does, until the answer is there.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
     const found = await findDrivers(directoryOf(choice), (about) => fits(about, choice));
@@ -47,7 +50,7 @@ export async function withDriver<T>(
   }
 }
 
-/** Whether somebody listens on its socket; the files of one that is gone are removed. */
+/** Whether a driver listens on its socket; the files of a dead one are removed. */
 export async function isRunning({ jobId }: DriverAbout, choice: DriverChoice): Promise<boolean> {
   const found = await findDrivers(directoryOf(choice), (about) => about.jobId === jobId);
   for (const one of found) if (one.state === "answers") one.client.close();

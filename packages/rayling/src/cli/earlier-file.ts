@@ -1,4 +1,6 @@
-/** A file that stands where a command is to write is never written over in silence. */
+/**
+ * Keeps existing files: a command never silently overwrites a file.
+ */
 
 import { randomUUID } from "node:crypto";
 import { access, readFile, realpath, rename, rm, stat } from "node:fs/promises";
@@ -7,14 +9,13 @@ import { CliError } from "./cli-error.ts";
 import { plain, tell } from "./output.ts";
 
 /**
- * Moves it beside itself, under the time when it was written last, and tells so:
- * `rewards.2026-01-31T09-30-00Z.jsonl`. Nothing happens where there is nothing, an empty file, or
- * no file.
+ * Renames an existing file to its last write time, and reports that:
+ * `rewards.2026-01-31T09-30-00Z.jsonl`. It does nothing if the path is missing, empty, or no file.
  *
- * @param what it is, in words
+ * @param what describes the file
  */
 export async function moveAside(path: string, what: string): Promise<void> {
-  // A link stays, and the file that it leads to is moved.
+  // A link stays, and its target moves.
   const file = await realpath(path).catch(() => path);
   const stats = await stat(file).catch(() => undefined);
   if (stats === undefined || !stats.isFile() || stats.size === 0) return;
@@ -24,9 +25,9 @@ export async function moveAside(path: string, what: string): Promise<void> {
 }
 
 /**
- * Makes a file by `write`, which gets another name first, so that a failure costs nothing. What
- * stands there and says something else is moved aside; the same is left as it is. Resolves to
- * what `write` does, and rejects as it. Throws CliError 2 for a device or a folder.
+ * Makes a file through `write`, under another name first, so that a failure costs nothing. A
+ * different existing file is moved aside, and an equal one stays. Resolves to the result of
+ * `write`, and rejects as it does. Throws CliError 2 for a device or a folder.
  */
 export async function replaceFile<Result>(
   path: string,
@@ -45,7 +46,7 @@ export async function replaceFile<Result>(
     await rename(made, file);
     return result;
   } catch (error) {
-    // The user knows it by its own name.
+    // The user knows the file by its own name.
     if (error instanceof Error) error.message = error.message.replaceAll(made, file);
     throw error;
   } finally {

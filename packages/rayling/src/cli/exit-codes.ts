@@ -1,29 +1,31 @@
-/** How commands end: one table for all of them, and which errors say that the input was wrong. */
+/**
+ * The exit codes of all commands, and the errors that mean wrong input.
+ */
 
 import { CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
 
 export const exitCodes = {
   done: 0,
-  /** The run failed, or there was nothing to speak to. */
+  /** The run failed, or there was no driver. */
   failed: 1,
-  /** A flag, a configuration, a module or data that cannot be used. */
+  /** A flag, a configuration, a module or data cannot be used. */
   wrongInput: 2,
   /**
-   * All samples were looked at, and none of them has a score, or more lack one than may
-   * (`--fail-above`). What there is is written.
+   * All samples were processed, and none has a score, or too many lack one (`--fail-above`). The
+   * results are written.
    */
   withoutScores: 3,
-  /** By Ctrl-C: 128 and the signal's number, as shells count. */
+  /** Ended by Ctrl-C: 128 and the signal's number, as shells count. */
   interrupted: 130,
-  /** By SIGTERM, likewise. */
+  /** Ended by SIGTERM: 128 and the signal's number. */
   terminated: 143,
 } as const;
 
-/** For the help of a command. */
+/** The text for the help of a command. */
 export const exitHelp: string = `Exit codes: ${exitCodes.done} done, ${exitCodes.failed} it failed, ${exitCodes.wrongInput} wrong input, ${exitCodes.withoutScores} too few samples have a score, ${exitCodes.interrupted} stopped by Ctrl-C, ${exitCodes.terminated} by SIGTERM.`;
 
-/** Codes of errors that say what is wrong with what was given, whichever command it was given to. */
+/** Codes of errors that mean wrong input to any command. */
 const inputCodes: ReadonlySet<unknown> = new Set([
   "CONFIG",
   "TRAINER_CONFIG",
@@ -50,7 +52,7 @@ const inputCodes: ReadonlySet<unknown> = new Set([
 ]);
 
 export function exitCodeOf(error: unknown): number {
-  // Commander has said what was wrong by then; asking for help is not wrong.
+  // Commander has already reported the problem; a request for help is no problem.
   if (error instanceof CommanderError) {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.wrongInput;
   }

@@ -1,6 +1,5 @@
 /**
- * Advice: what a user may do about samples that have no score, by what was at fault: a flag where
- * there is one.
+ * Advice on samples without a score, by the cause: it names a flag if there is one.
  */
 
 import type { FailureClass } from "@rayling/reward-loop";
@@ -16,11 +15,11 @@ export interface FailureCount {
 type Asked = Pick<ScoreOptions, "policy" | "timeoutMs">;
 
 /**
- * One line for each class (of "data": for each code), the most frequent first: "3 x rate-limit:
- * --retries 5 asks again".
+ * Returns one line for each class (for "data": for each code), the most frequent first: "3 x
+ * rate-limit: --retries 5 asks again".
  */
 export function adviceOn(failures: readonly FailureCount[], asked: Asked): string[] {
-  // A class says what to do, whatever the code is; only for data the code does.
+  // The class determines the advice; only for data the code does.
   const kinds = Map.groupBy(failures, (one) => (one.class === "data" ? one.code : one.class));
   return [...kinds]
     .map(([kind, own]) => ({ kind, own, count: own.reduce((sum, { count }) => sum + count, 0) }))
@@ -62,7 +61,7 @@ function timeoutAdvice(asked: Asked): string {
   return [longer, again].filter((one) => one !== undefined).join(", ");
 }
 
-/** For samples that no further call helps. */
+/** Advice for samples that no further call helps. */
 const dataAdvice: Readonly<Record<string, string>> = {
   CANNOT_TELL: "--judge asks a judge what the function cannot tell",
   SPEND_CAP: "--resume with a larger --budget scores these",

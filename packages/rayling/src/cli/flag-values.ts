@@ -1,7 +1,9 @@
-/** Values of flags that several commands have, and what is said of wrong ones. */
+/**
+ * Parsers of flag values that several commands have, with their error messages.
+ */
 import { InvalidArgumentError } from "commander";
 
-/** Bytes: `1000000`, `500MiB`, `10GiB`. */
+/** Parses bytes: `1000000`, `500MiB`, `10GiB`. */
 export function byteCount(text: string): number {
   const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?)(KiB|MiB|GiB|TiB)?$/.exec(text) ?? [];
   const bytes = Number(amount) * (units[unit] ?? 1);
@@ -20,13 +22,13 @@ const units: Readonly<Record<string, number>> = {
 
 export function count(least: number): (text: string) => number {
   return (text) => {
-    // setTimeout's longest and a 32-bit seed alike.
+    // The limit of setTimeout and of a 32-bit seed.
     if (/^\d+$/.test(text) && Number(text) >= least && Number(text) < 2 ** 31) return Number(text);
     throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
   };
 }
 
-/** `key=value`, several of them into one object; a value that is JSON is what it says, else a text. */
+/** Collects `key=value` flags in one object; a value is parsed as JSON, else it is a text. */
 export function settings(
   text: string,
   before: Readonly<Record<string, unknown>>,
@@ -44,7 +46,7 @@ function jsonOr(text: string): unknown {
   }
 }
 
-/** `host:port`; an IPv6 host in brackets, which it comes without. */
+/** Parses `host:port`; the brackets of an IPv6 host are removed. */
 export function hostAndPort(text: string): readonly [string, number] {
   const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
   if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");

@@ -1,4 +1,6 @@
-/** How an answer is printed: a table for people, JSON or YAML for programs. */
+/**
+ * Prints an answer: a table for people, JSON or YAML for programs.
+ */
 import { hasObeyed, terminalJson } from "@rayling/core/terminal";
 import { jsonText, plain, sayData, sayStyled, tell } from "./output.ts";
 import { styled } from "./table.ts";
@@ -7,7 +9,7 @@ export const formats = ["table", "json", "yaml"] as const;
 
 export type Format = (typeof formats)[number];
 
-/** @param lines make the table */
+/** @param lines makes the table */
 export async function print(
   value: object,
   format: Format,
@@ -17,7 +19,10 @@ export async function print(
   else await sayData(format === "json" ? `${jsonText(value, 2)}\n` : await yamlText(value));
 }
 
-/** Leaves out the same as JSON. Text that a terminal would obey stands between double quotes, where it can be escaped. */
+/**
+ * Leaves out the same members as JSON. Text that a terminal would obey is double-quoted, so that it
+ * can be escaped.
+ */
 async function yamlText(value: object): Promise<string> {
   const { Document, visit } = await import("yaml");
   const document = new Document(JSON.parse(JSON.stringify(value)));
@@ -29,7 +34,7 @@ async function yamlText(value: object): Promise<string> {
   return terminalJson(document.toString());
 }
 
-/** Tells on stderr which hosts an answer is without. */
+/** Reports on stderr the hosts whose answers are missing. */
 export function tellMissing(missing: readonly string[]): void {
   if (missing.length === 0) return;
   tell(

@@ -1,4 +1,6 @@
-/** `rayling list` and `rayling summary`: rows of the state of a driver, and their counts. */
+/**
+ * `rayling list` and `rayling summary`: rows of a driver's state, and their counts.
+ */
 import {
   checkedQuery,
   type Filter,

@@ -1,4 +1,6 @@
-/** `rayling logs`: the lines that hosts of a driver wrote, and those to come. */
+/**
+ * `rayling logs`: the output of a driver's hosts, kept and future lines.
+ */
 import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 import { plain, sayStyled, tell } from "./output.ts";
@@ -15,7 +17,7 @@ const answerMs = 10_000;
 
 export async function showLogs(flags: LogsFlags): Promise<void> {
   await withDriver(flags, async (driver) => {
-    // Where a reader like `head` has gone away there is nobody to read for.
+    // A reader like `head` may leave; nobody reads the rest.
     let isRead = true;
     process.stdout.once("error", () => {
       isRead = false;
@@ -24,7 +26,7 @@ export async function showLogs(flags: LogsFlags): Promise<void> {
     try {
       await show(driver, flags);
     } catch (error) {
-      // A driver that ends without a shutdown has no last word.
+      // A driver that ends without a shutdown sends no end.
       const isGone = (error as { readonly code?: unknown }).code === "DRIVER_GONE";
       if (isRead && !(isGone && flags.follow === true)) throw error;
     }
@@ -43,7 +45,7 @@ async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
   }
 }
 
-/** Those that were written until now. Resolves with the number of the first that is not among them. */
+/** Shows the kept lines. Resolves with the number of the next line. */
 async function showKept(
   driver: DriverClient,
   isWanted: (line: LogLine) => boolean,
@@ -66,7 +68,7 @@ function write(lines: readonly LogLine[]): void {
   sayStyled(lines.map((line) => `(${plain(writer(line))}) ${line.text}\n`).join(""));
 }
 
-/** As the driver itself shows it. */
+/** Names the writer as the driver itself does. */
 function writer({ owner, hostId }: LogLine): string {
   return owner === "" ? shortId(hostId) : `${owner} ${shortId(hostId)}`;
 }
@@ -87,14 +89,14 @@ async function wantedBy(
     (host === undefined || hostId.startsWith(host));
 }
 
-/** Lines are marked by class and the beginning of an id. */
+/** Lines have the class and the beginning of an id. */
 function isOfActor(owner: string, actor: string, ids: readonly string[]): boolean {
   const [className, id] = owner.split(" ");
   if (id === undefined) return false;
   return className === actor || actor.startsWith(id) || ids.includes(id);
 }
 
-/** Of actors that have that name. */
+/** Returns the ids of actors with that name. */
 async function idsOf(driver: DriverClient, name: string): Promise<readonly string[]> {
   const { rows } = await driver.ask(
     "list",
@@ -104,7 +106,7 @@ async function idsOf(driver: DriverClient, name: string): Promise<readonly strin
   return (rows as readonly ActorRow[]).map(({ actorId }) => shortId(actorId));
 }
 
-/** As lines have them. */
+/** Shortens an id as lines do. */
 function shortId(id: string): string {
   const [kind, rest = ""] = id.split("-");
   return `${kind}-${rest.slice(0, 6)}`;

@@ -1,4 +1,7 @@
-/** Flags that stand for options of the reward loop: what they mean, may be and are by default, its tables say. The commands say how they are called, and what is different there. */
+/**
+ * Flags for options of the reward loop: the loop's tables have their meaning, values and defaults.
+ * The commands give their names and differences.
+ */
 
 import { InvalidArgumentError, Option as Flag } from "commander";
 import type { Command } from "commander";
@@ -15,13 +18,13 @@ import type { Form } from "@rayling/reward-loop/options";
 export interface LoopFlag {
   /** "--rpm <count>" */
   readonly flags: string;
-  /** Which option: "limits.requestsPerMinute". */
+  /** The option: "limits.requestsPerMinute". */
   readonly option: string;
-  /** What the command has where nothing is said, in place of the loop's default. */
+  /** The command's default, in place of the loop's. */
   readonly value?: number;
-  /** 0 stands for none. */
+  /** Whether 0 stands for none. */
   readonly orNone?: boolean;
-  /** What it means here besides, after "; ". */
+  /** More help for this command, behind "; ". */
   readonly here?: string;
 }
 
@@ -30,7 +33,11 @@ export function addLoopFlags(command: Command, flags: readonly LoopFlag[]): Comm
   return command;
 }
 
-/** The options that were set, as those of a loop. @param given of the command line */
+/**
+ * Returns the set flags as options of a loop.
+ *
+ * @param given the flags of the command line
+ */
 export function loopOptionsOf(flags: readonly LoopFlag[], given: object): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const { flags: text, option, orNone } of flags) {
@@ -80,7 +87,7 @@ function valueOf(given: Form, text: string, orNone: boolean): unknown {
   );
 }
 
-/** A word in place of a number is of groups, and here samples come one by one. */
+/** A word in place of a number is for groups, and here samples come one by one. */
 function numberOf(kind: Form): Form {
   if (kind.is !== "number") return kind;
   const { word: _word, ...number } = kind;

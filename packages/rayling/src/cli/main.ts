@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** What the command `rayling` starts: says so on a Node that is too old for the rest, which is loaded after that. process.ts is the rest. */
+/**
+ * The entry point of the command `rayling`: it refuses a Node that is too old, and then loads the
+ * rest, process.ts.
+ */
 
 try {
   await import("@rayling/core/floor");

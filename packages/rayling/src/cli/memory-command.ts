@@ -1,4 +1,6 @@
-/** `rayling memory`: big values, by who keeps them, and objects by size. */
+/**
+ * `rayling memory`: big values by their stores, and objects by size.
+ */
 import type { MemoryStatus, StoreUse } from "@rayling/core/control";
 import { withDriver } from "./drivers.ts";
 import { heading, print, tellMissing } from "./formats.ts";

@@ -1,4 +1,6 @@
-/** `rayling node`: makes this machine a node for drivers that have its token, until it is stopped. */
+/**
+ * `rayling node`: makes this machine a node for drivers with its token, until it is stopped.
+ */
 import {
   type Agent,
   agentAddress,
@@ -36,12 +38,12 @@ export interface NodeOptions {
 }
 
 export interface DrainOptions extends NodeOptions {
-  /** The agent; "": the one that these options would start. */
+  /** The agent's address; "" is the agent that these options would start. */
   readonly address: string;
   readonly timeoutMs: number;
 }
 
-/** `rayling node --drain`: lets what runs on a machine go elsewhere, and ends its agent. */
+/** `rayling node --drain`: lets actors and tasks move away from a machine, and ends its agent. */
 export async function runDrain({
   address,
   timeoutMs,
@@ -103,7 +105,8 @@ export async function runNode({
   say(
     `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
   );
-  // The agent's connections hold no process; this does, until a signal comes, or the agent was drained.
+  // The agent's connections hold no process; this timer does, until a signal comes or the agent is
+  // drained.
   const forever = setInterval(() => undefined, 2 ** 30);
   try {
     await stop.race(agent.closed);
@@ -115,7 +118,7 @@ export async function runNode({
   }
 }
 
-/** @throws CliError when only some are named */
+/** @throws CliError when only some of the files are named */
 function credentialFiles(
   folder: string | undefined,
   ca: string | undefined,

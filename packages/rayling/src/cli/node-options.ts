@@ -1,4 +1,7 @@
-/** The flags of `rayling node`: their texts, defaults and checks. The command itself is loaded only when it runs. */
+/**
+ * The flags of `rayling node`: their texts, defaults and checks. The command itself loads when it
+ * runs.
+ */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { byteCount, count, hostAndPort } from "./flag-values.ts";
 import type { DrainOptions, NodeOptions } from "./node-command.ts";
@@ -11,7 +14,7 @@ type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeByte
   readonly drainTimeout: number;
 };
 
-/** @param run does the work, and so does `drain`; they are loaded when the command is given */
+/** @param run does the work, like `drain`; both load when the command runs */
 export function addNodeCommand(
   program: Command,
   run: (options: NodeOptions) => Promise<void>,

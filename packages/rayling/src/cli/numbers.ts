@@ -1,4 +1,6 @@
-/** Numbers as people read them, and the quantiles of many. */
+/**
+ * Numbers as people read them, and quantiles.
+ */
 
 export function grouped(value: number, digits = 0): string {
   return value.toLocaleString("en-US", {
@@ -12,7 +14,7 @@ export function duration(ms: number): string {
   return ms < 1000 ? `${ms.toFixed(0)} ms` : `${grouped(ms / 1000, 2)} s`;
 }
 
-/** A time to wait, no more exact than anybody wants to know: 4 s, 3:20 min, 2:05 h. */
+/** Formats a waiting time in coarse units: 4 s, 3:20 min, 2:05 h. */
 export function span(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
@@ -23,7 +25,7 @@ export function span(ms: number): string {
   return `${grouped(high)}:${String(low).padStart(2, "0")} ${unit}`;
 }
 
-/** By powers of 1,000, as disks and networks are counted. */
+/** Formats bytes in powers of 1,000, as for disks and networks. */
 export function bytes(value: number): string {
   const power = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3));
   const unit = ["B", "kB", "MB", "GB", "TB"][power] ?? "";
@@ -36,7 +38,10 @@ export function mean(values: readonly number[]): number | undefined {
     : values.reduce((sum, one) => sum + one, 0) / values.length;
 }
 
-/** Nearest rank: the smallest value that at least this share of the values does not exceed. */
+/**
+ * Returns the nearest rank: the smallest value that at least this share of the values does not
+ * exceed.
+ */
 export function quantile(values: readonly number[], share: number): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];

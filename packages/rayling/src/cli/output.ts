@@ -1,21 +1,25 @@
 /**
- * The one place that writes to stdout and stderr. A terminal finds nothing to obey in text of others: names and messages in a line go through `plain`, and all
- * text goes through here.
+ * The one place that writes to stdout and stderr. Output contains nothing from others that a
+ * terminal obeys: names and messages in a line go through `plain`, and all text goes through this
+ * module.
  */
 import { Writable } from "node:stream";
 import { takesColours, terminalJson, terminalLine, terminalText } from "@rayling/core/terminal";
 
-/** To stdout, without colours. */
+/** Writes to stdout, without colours. */
 export function say(text: string): void {
   process.stdout.write(terminalText(text));
 }
 
-/** To stdout, with the colours that the command gave it. */
+/** Writes to stdout, with the command's colours. */
 export function sayStyled(text: string): void {
   process.stdout.write(terminalText(text, { colours: takesColours(process.stdout) }));
 }
 
-/** To stdout, for programs to read: on the way to one it stays as it is. Resolves when it is written. */
+/**
+ * Writes data to stdout for programs: unchanged, unless stdout is a terminal. Resolves when it is
+ * written.
+ */
 export function sayData(text: string): Promise<void> {
   const shown = process.stdout.isTTY ? terminalText(text) : text;
   return new Promise((resolve) => process.stdout.write(shown, () => resolve()));
@@ -23,17 +27,17 @@ export function sayData(text: string): Promise<void> {
 
 export interface DataOutput {
   /**
-   * To stdout, as it is; a terminal gets nothing to obey. Its writes fail where nobody reads any
+   * Writes data to stdout unchanged, or safely to a terminal. Writes fail when nobody reads any
    * more.
    */
   readonly stream: Writable;
-  /** Nothing else is kept from stdout any more. */
+  /** Gives stdout back to other writers. */
   close(): void;
 }
 
 /**
- * Stdout for data alone: whatever else writes there meanwhile (this command, a reward function)
- * goes to stderr.
+ * Reserves stdout for data: other output (of this command, of a reward function) goes to stderr
+ * meanwhile.
  */
 export function dataOutput(): DataOutput {
   const { stdout, stderr } = process;
@@ -50,24 +54,24 @@ export function dataOutput(): DataOutput {
   return {
     stream: Object.assign(stream, { fd: 1 }),
     close: () => {
-      // Mostly it is its class's.
+      // The method usually belongs to the class.
       if (own === undefined) Reflect.deleteProperty(stdout, "write");
       else Object.defineProperty(stdout, "write", own);
     },
   };
 }
 
-/** To stderr, without colours. */
+/** Writes to stderr, without colours. */
 export function tell(text: string): void {
   process.stderr.write(terminalText(text));
 }
 
-/** The value, in which a terminal finds nothing to obey, whoever reads it. */
+/** Returns JSON that contains nothing that a terminal obeys. */
 export function jsonText(value: unknown, indent?: number): string {
   return terminalJson(JSON.stringify(value, null, indent));
 }
 
-/** In one line, with nothing that a terminal would obey. */
+/** Returns one line without anything that a terminal obeys. */
 export function plain(text: string): string {
   return terminalLine(text);
 }

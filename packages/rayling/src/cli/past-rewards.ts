@@ -1,7 +1,9 @@
 /**
- * What a run before left in rewards.jsonl, for one that goes on with it: what counts of each sample, and whether the scores mean the same as those to come.
+ * The results of an earlier run in rewards.jsonl, for a run that continues it: the valid record of
+ * each sample, and whether the scores have the meaning of new ones.
  *
- * They do if the same functions with the same settings gave them. The first line that a run writes says what its version hangs on (`versionParts`), so that it can be told what has changed.
+ * They do if the same functions with the same settings made them. The first line of a run has the
+ * parts of its version (`versionParts`), so that the changed ones can be named.
  */
 
 import { stat } from "node:fs/promises";
@@ -13,15 +15,21 @@ import { plain, tell } from "./output.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 export interface PastRewards {
-  /** By index. */
+  /** Records by index. */
   readonly known: ReadonlyMap<number, RewardRecord>;
-  /** Whether its score stays, and the sample is not scored again. */
+  /** Whether a score stays, so that its sample is not scored again. */
   readonly isKept: (record: RewardRecord) => boolean;
-  /** Of the functions that are asked now; undefined where they cannot be read, which whoever loads them tells. */
+  /**
+   * The current versions of the functions; undefined if they cannot be read, which their loader
+   * reports.
+   */
   readonly now: RewardVersions | undefined;
 }
 
-/** With a run that begins there is none. Throws CliError 2 where what is there is no log, or its scores mean something else and nobody has said what is to become of them. */
+/**
+ * Returns no results for a new run. Throws CliError 2 for a file that is no log, or for stale
+ * scores without a flag for them.
+ */
 export async function readPast(
   options: Pick<
     ScoreOptions,
@@ -57,16 +65,16 @@ export async function readPast(
 }
 
 /**
- * Refuses a file of something else: only rewards of before are ours to move aside, when the file
- * is opened. Throws CliError 2.
+ * Refuses a file of another kind: only earlier rewards may be moved aside when the file is opened.
+ * Throws CliError 2.
  */
 async function refuseOther(out: string): Promise<void> {
-  // Standard output.
+  // This is standard output.
   if (out === "-") return;
   const stats = await stat(out).catch(() => undefined);
   if (stats === undefined || !stats.isFile()) return;
   try {
-    // Its first line says what it is.
+    // The first line shows the kind of the file.
     for await (const _ of readRewardLog(out)) return;
   } catch (error) {
     if (!(error instanceof RewardLogError) && !(error instanceof JsonlError)) throw error;
@@ -76,7 +84,7 @@ async function refuseOther(out: string): Promise<void> {
   }
 }
 
-/** A fallback is what a sample got that has none. */
+/** A fallback belongs to a sample without a score. */
 function isScore({ valid, extra }: RewardRecord): boolean {
   return valid && !(extra["fallback"] === true && typeof extra["error"] === "string");
 }
@@ -84,7 +92,7 @@ function isScore({ valid, extra }: RewardRecord): boolean {
 async function versionsOf(meant: RewardLoopOptions): Promise<RewardVersions | undefined> {
   const { reward, rewards, cascade, replay } = meant;
   const isAsked = [reward, rewards, cascade].some((one) => one !== undefined);
-  // A log alone is asked, whose outcomes have versions of their own.
+  // Only a log is replayed, and its outcomes have versions of their own.
   if (replay !== undefined && !isAsked) return { versions: ["replay"], parts: {} };
   try {
     return await rewardVersionsOf(meant);
@@ -93,7 +101,7 @@ async function versionsOf(meant: RewardLoopOptions): Promise<RewardVersions | un
   }
 }
 
-/** Outcomes that are replayed keep theirs. */
+/** Replayed outcomes keep their versions. */
 async function versionsIn(log: string | undefined): Promise<ReadonlySet<string>> {
   const versions = new Set<string>();
   if (log === undefined) return versions;
@@ -101,7 +109,7 @@ async function versionsIn(log: string | undefined): Promise<ReadonlySet<string>>
   return versions;
 }
 
-/** By what the runs said that wrote these lines. */
+/** Compares with the parts that the earlier runs recorded. */
 async function changedSince(
   path: string,
   stale: readonly RewardRecord[],
@@ -131,7 +139,7 @@ async function recordsIn(path: string, mustExist: boolean): Promise<Map<number, 
     return await outcomesIn(path);
   } catch (error) {
     const isMissing = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
-    // Nothing to go on with: the run begins.
+    // There is nothing to continue: the run is new.
     if (isMissing && !mustExist) return new Map();
     const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
     if (!isOfFile) throw error;

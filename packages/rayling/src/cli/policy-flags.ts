@@ -1,4 +1,6 @@
-/** Flags about limits, failures and slow answers, and the options of the reward loop that they stand for. */
+/**
+ * Flags for limits, failures and slow answers, and the reward loop options that they set.
+ */
 
 import { resolve } from "node:path";
 import { InvalidArgumentError } from "commander";
@@ -10,7 +12,7 @@ import { addLoopFlags, loopOptionsOf } from "./loop-flags.ts";
 import type { LoopFlag } from "./loop-flags.ts";
 import { readSpecFromHere } from "./reward-spec.ts";
 
-/** Besides those that are options of the loop as they are. */
+/** Flags beyond those that set options of the loop directly. */
 export interface PolicyFlags {
   readonly retries: number;
   readonly price?: Prices;
@@ -18,7 +20,7 @@ export interface PolicyFlags {
   readonly cheaperPrice?: Prices;
 }
 
-/** What the flags stand for. */
+/** The options that the flags set. */
 export type Policy = Pick<
   RewardLoopOptions,
   "limits" | "retry" | "hedge" | "onFailure" | "cache" | "joinSame" | "spend" | "totalTimeoutMs"
@@ -73,7 +75,11 @@ export function addPolicyFlags(command: Command): Command {
     );
 }
 
-/** Paths start at the current directory. Throws CliError 2. @param rewardKwargs of all functions */
+/**
+ * Paths are relative to the current directory. Throws CliError 2.
+ *
+ * @param rewardKwargs those of all functions
+ */
 export function policyOf(
   flags: PolicyFlags,
   rewardKwargs: Readonly<Record<string, unknown>>,
@@ -84,7 +90,7 @@ export function policyOf(
   }
   return {
     ...options,
-    // As many again as there are samples: an endpoint that is down is not called on for ever.
+    // The budget equals the number of samples: an endpoint that is down is not called for ever.
     ...(flags.retries === 0
       ? {}
       : { retry: { ...(retry as object), attempts: flags.retries + 1, budget: 1 } }),

@@ -1,4 +1,7 @@
-/** Shows how far a run is, on stderr: a bar that is redrawn on a terminal, plain lines elsewhere. Stdout is left to the result. */
+/**
+ * Shows the progress of a run on stderr: a redrawn bar on a terminal, plain lines elsewhere. Stdout
+ * stays free for the result.
+ */
 
 import type { WriteStream } from "node:tty";
 import type { EndpointState, RewardProgress } from "@rayling/reward-loop";
@@ -32,7 +35,7 @@ export class ProgressView {
     this.#isOpen = true;
   }
 
-  /** Leaves the last state standing. */
+  /** Leaves the last state on the screen. */
   close(): void {
     if (this.#isOpen) this.#stream.write("\n");
     this.#isOpen = false;
@@ -42,7 +45,7 @@ export class ProgressView {
 function progressText(progress: RewardProgress): string {
   const { done, total, inFlight, ratePerSecond, leftMs, oldestMs } = progress;
   const { spent, spending, endpoints } = progress;
-  // A cap of all says it with the cap.
+  // The cap of all functions shows it, too.
   const isSaid = spent === 0 || spending.some(({ name }) => name === "");
   const parts = [
     `${grouped(done)}${total === undefined ? "" : ` / ${grouped(total)}`}`,
@@ -64,7 +67,7 @@ function invalidText({ invalid, failures }: RewardProgress): string[] {
   return [`${grouped(invalid)} invalid (${kinds.join(", ")})`];
 }
 
-/** What is used of what is limited. */
+/** Describes the used part of limits. */
 function endpointText(state: EndpointState, isNamed: boolean): string[] {
   const { endpoint, inFlight, limit, requests, tokens, refused, breaker } = state;
   const parts = [

@@ -1,4 +1,6 @@
-/** `rayling quickstart`: trains, shows how far it is, and ends in one table. */
+/**
+ * `rayling quickstart`: trains, shows its progress, and ends with one table.
+ */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
@@ -21,7 +23,7 @@ export interface QuickstartFlags {
   readonly schedule?: readonly string[];
   readonly latency?: number;
   readonly warmSteps: number;
-  /** Undefined: a folder of its own. */
+  /** Undefined: a new folder. */
   readonly out?: string;
 }
 
@@ -33,7 +35,7 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   const startMs = performance.now();
   say("A tiny transformer learns to add: 37+85 is 122. First by heart, until it knows a third.");
   try {
-    // The judge, his reward loop and the policy are threads that wait for most of the time.
+    // The judge, its reward loop and the policy are threads that mostly wait.
     await ray.init({ numCpus: 8 });
     const result = await stop.race(
       quickstart({
@@ -63,7 +65,7 @@ async function newFolder(): Promise<string> {
   return await runFolder(join("runs", "quickstart"));
 }
 
-/** Or one that is still to be made. What is in it would be written into. Throws CliError 2. */
+/** Returns an empty or new folder, because files would be written into it. Throws CliError 2. */
 async function emptyFolder(folder: string): Promise<string> {
   const names = await readdir(folder).catch(() => []);
   if (names.length === 0) return folder;

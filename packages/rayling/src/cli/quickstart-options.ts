@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { count } from "./flag-values.ts";
 import type { QuickstartFlags } from "./quickstart-command.ts";
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addQuickstartCommand(
   program: Command,
   run: (flags: QuickstartFlags) => Promise<void>,

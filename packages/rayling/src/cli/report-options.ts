@@ -1,4 +1,6 @@
-/** The flags of `rayling report`: their texts. The work is loaded only when it is asked for. */
+/**
+ * The texts of the flags of `rayling report`. The work loads on demand.
+ */
 import type { Command } from "commander";
 import { CliError } from "./cli-error.ts";
 import { plain, say } from "./output.ts";

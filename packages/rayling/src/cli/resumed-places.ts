@@ -1,7 +1,7 @@
 /**
- * Which place of the log each sample of an input has that a run goes on with: by what samples
- * say, also where the input is not what it was. Known samples keep their places, wherever they
- * stand now; new ones take their own, or that of one which is gone, or one behind all others.
+ * The place in the log of each input sample, for a run that continues: samples match by content,
+ * even if the input has changed. Known samples keep their places wherever they are now; new ones
+ * take their own place, that of a removed sample, or one behind all others.
  */
 
 import { RecordedPlaces } from "@rayling/reward-loop";
@@ -14,17 +14,25 @@ import type { ScoreOptions } from "./score-options.ts";
 import type { Solutions } from "./solutions.ts";
 
 export interface ResumedPlaces {
-  /** In the log. @param place of a sample in its input */
+  /**
+   * Returns the index in the log.
+   *
+   * @param place the place of a sample in its input
+   */
   indexOf(place: number): number;
-  /** The record that counts for it in the log. @param place of a sample in its input */
+  /**
+   * Returns the sample's valid record in the log.
+   *
+   * @param place the place of a sample in its input
+   */
   recordOf(place: number): RewardRecord | undefined;
-  /** How many samples of the input the log knows. */
+  /** The number of input samples that the log has. */
   readonly known: number;
-  /** How many of these have such a record. */
+  /** Counts these samples by their records. */
   count(is: (record: RewardRecord) => boolean): number;
 }
 
-/** A run that begins has the places of its input. */
+/** A new run uses the places of its input. */
 const allNew: ResumedPlaces = {
   indexOf: (place) => place,
   recordOf: () => undefined,
@@ -33,8 +41,8 @@ const allNew: ResumedPlaces = {
 };
 
 /**
- * Reads the input once. Tells which samples are new, gone and kept. Throws CliError 2 where the
- * log knows none of them.
+ * Reads the input once. Reports new, removed and kept samples. Throws CliError 2 when the log has
+ * none of the samples.
  */
 export async function resumedPlaces(
   { known: records }: Pick<PastRewards, "known">,
@@ -60,7 +68,7 @@ export async function resumedPlaces(
     );
   }
   const isSame = gone.length === 0 && [...known].every(([place, { index }]) => place === index);
-  // Samples that are only not scored yet are no change.
+  // Samples without a score yet are no change.
   if (!isSame) tellChange(out, known.size, fresh, gone);
   const own = ownPlaces(fresh, records, new Set(gone), total);
   return {
@@ -71,7 +79,7 @@ export async function resumedPlaces(
   };
 }
 
-/** Places for new samples where another one keeps theirs. */
+/** Finds places for new samples whose own place is taken. */
 function ownPlaces(
   fresh: readonly number[],
   records: ReadonlyMap<number, RewardRecord>,
@@ -95,7 +103,7 @@ function tellChange(
   );
 }
 
-/** How many, and which the first ones are. */
+/** Returns the count and the first places. */
 function some(places: readonly number[]): string {
   if (places.length === 0) return "none";
   const shown = places.slice(0, 5).join(", ");

@@ -1,4 +1,6 @@
-/** PATH[:name] of flags: which module of the user's is meant, and which export of it. */
+/**
+ * PATH[:name] in flags: the user's module, and its export.
+ */
 
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
@@ -9,7 +11,10 @@ export function readSpec(flag: string, text: string): RewardSpec {
   return translated(flag, () => parseRewardSpec(text));
 }
 
-/** The same, found from the current directory: beside a file of --rewards relative paths of a loop start at its folder, and those of flags do not. Throws CliError 2. */
+/**
+ * Reads a spec relative to the current directory: with --rewards, relative paths of a loop start at
+ * the folder of its file, but paths in flags do not. Throws CliError 2.
+ */
 export function readSpecFromHere(flag: string, text: string): RewardSpec {
   return translated(flag, () => {
     const spec = parseRewardSpec(text);

@@ -1,4 +1,6 @@
-/** `rayling rewards report`: what a reward log says, as a table, as data and as a page with plots. */
+/**
+ * `rayling rewards report`: a reward log as a table, as data and as a page with plots.
+ */
 
 import { writeFile } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";

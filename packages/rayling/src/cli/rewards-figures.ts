@@ -1,9 +1,14 @@
-/** The figures of a reward log as people read them: the same in the table and on the page. */
+/**
+ * The figures of a reward log for people: equal in the table and on the page.
+ */
 
 import type { RewardReport } from "@rayling/reward-loop";
 import { duration, grouped } from "./numbers.ts";
 
-/** Of several rewards, and of the stages of a cascade, by the names of their columns. */
+/**
+ * Returns figures of several rewards, and of the stages of a cascade, by the names of their
+ * columns.
+ */
 export function partsOf(report: RewardReport): readonly Readonly<Record<string, string>>[] {
   return report.components.map((part) => ({
     reward: part.name,
@@ -24,7 +29,7 @@ export const partColumns = [
   "cost",
 ] as const;
 
-/** Names and values. */
+/** Returns names and values. */
 export function figuresOf(report: RewardReport): readonly (readonly [string, string])[] {
   const { latencyMs, waitedMs, tokens } = report;
   const ms = (value: number | null): string => (value === null ? "-" : duration(value));

@@ -1,4 +1,7 @@
-/** rewards.jsonl: the reward log of a run, with the names that its input has for each sample; and what a run before it left there. */
+/**
+ * rewards.jsonl: the reward log of a run with the input's names of each sample, and the records of
+ * an earlier run.
+ */
 
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -13,15 +16,15 @@ import type { ResumedPlaces } from "./resumed-places.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import type { SolutionSample } from "./solutions.ts";
 
-/** Where rewards go, beside `--out`. */
+/** The target of rewards, beside `--out`. */
 export interface RewardsTarget {
-  /** That nobody else writes the file. */
+  /** The mark that keeps other runs from writing the file. */
   readonly mark?: WriterMark | undefined;
-  /** In place of a file. */
+  /** The target in place of a file. */
   readonly stream?: Writable | undefined;
 }
 
-/** The results that a run goes on with. */
+/** The results that a run continues. */
 export interface EarlierRun {
   readonly past: PastRewards;
   readonly places: ResumedPlaces;
@@ -29,7 +32,7 @@ export interface EarlierRun {
 
 interface RunFacts {
   readonly version: string;
-  /** The version of the functions that are meant, behind a simulated judge. */
+  /** The version of the functions behind a simulated judge. */
   readonly meant: string | undefined;
   readonly input: string | undefined;
   readonly isStream: boolean;
@@ -39,15 +42,15 @@ export class RewardsFile {
   readonly #log: RewardLog;
   readonly #past: PastRewards;
   readonly #places: ResumedPlaces;
-  /** Of the functions that are meant, where a simulated judge in front of them is asked. */
+  /** The version of the functions behind a simulated judge, if there is one. */
   readonly #meant: string | undefined;
   readonly #version: string;
-  /** Where the samples are; undefined: nowhere that is there later (a pipe). */
+  /** The path of the samples; undefined if it does not last (a pipe). */
   readonly #input: string | undefined;
   readonly #isStream: boolean;
-  /** So many samples that an earlier run has are not scored again. */
+  /** The number of samples that an earlier run has and that are not scored again. */
   readonly #kept: number;
-  /** The run has said what its version hangs on, and where its samples are. */
+  /** Whether the run has recorded its version parts and the path of its samples. */
   #hasSaid = false;
 
   private constructor(
@@ -66,10 +69,10 @@ export class RewardsFile {
   }
 
   /**
-   * Starts an empty file, beside what an earlier run has written there, or goes on with what is
-   * there. Throws CliError 2 if it cannot be written.
+   * Starts an empty file, beside an earlier one, or continues the existing one. Throws CliError 2
+   * if it cannot be written.
    *
-   * @param version of the loop
+   * @param version the version of the loop
    */
   static async open(
     earlier: EarlierRun,
@@ -99,22 +102,22 @@ export class RewardsFile {
     return this.#log.path;
   }
 
-  /** With those of before. */
+  /** The number of records, including earlier ones. */
   get records(): number {
     return this.#kept + this.#log.records;
   }
 
-  /** Samples that an earlier run has, with those that are scored again. */
+  /** The number of samples that an earlier run has, including those that are scored again. */
   get known(): number {
     return this.#places.known;
   }
 
-  /** Of an earlier run. */
+  /** The number of kept records of an earlier run. */
   get kept(): number {
     return this.#kept;
   }
 
-  /** Whether an earlier run has it, and the record that stays. */
+  /** Returns whether an earlier run has the sample, and the record that stays. */
   stateOf({ place }: SolutionSample): {
     readonly isKnown: boolean;
     readonly kept: RewardRecord | undefined;
@@ -133,15 +136,12 @@ export class RewardsFile {
     await this.#log.write(sample, { ...outcome, ...meant }, place, about);
   }
 
-  /** Rejects with JsonlError where the file does not have what was written. */
+  /** Rejects with JsonlError when the file differs from the written records. */
   async close(): Promise<void> {
     await this.#log.close();
   }
 
-  /**
-   * For a run that has failed: how many samples have a record in the file as it is now, whatever
-   * was written.
-   */
+  /** Counts, after a failed run, the samples that have a record in the file as it is now. */
   async count(): Promise<number> {
     await this.close().catch(() => undefined);
     if (this.#isStream) return this.records;
@@ -151,12 +151,12 @@ export class RewardsFile {
     try {
       return (await outcomesIn(this.path)).size;
     } catch {
-      // Somebody has put something else there.
+      // Another program replaced the file.
       return 0;
     }
   }
 
-  /** In the first line that the run writes. */
+  /** Returns facts for the first line that the run writes. */
   #aboutRun(): Readonly<Record<string, unknown>> {
     if (this.#hasSaid) return {};
     this.#hasSaid = true;

@@ -11,7 +11,7 @@ import type { ScoreFlags, ScoreOptions } from "./score-options.ts";
 export interface RewardsReportOptions {
   readonly log: string;
   readonly format: Format;
-  /** Where the page goes; undefined: there is none. */
+  /** The path of the page; undefined: there is none. */
   readonly html: string | undefined;
 }
 
@@ -19,15 +19,15 @@ export interface RewardsExportOptions {
   readonly log: string;
   /** Undefined: beside the log. */
   readonly out: string | undefined;
-  /** Undefined: what `out` ends with. */
+  /** Undefined: the ending of `out`. */
   readonly format: ExportFormat | undefined;
-  /** Every line, or what counts. */
+  /** Whether every line is exported, or only valid ones. */
   readonly isAll: boolean;
 }
 
 export interface RewardsShowOptions {
   readonly log: string;
-  /** Where the texts are; undefined: where the log says, if it has none itself. */
+  /** The path of the texts; undefined: the log's input, if the log has none itself. */
   readonly input: string | undefined;
   readonly failed: boolean;
   readonly score: number | undefined;
@@ -39,7 +39,7 @@ export interface RewardsShowOptions {
 
 const tableFormats = ["parquet", "csv", "jsonl"] as const satisfies readonly ExportFormat[];
 
-/** What does the work; each is loaded when its command is given. */
+/** The functions that do the work; each loads when its command runs. */
 export interface RewardsCommands {
   readonly report: (options: RewardsReportOptions) => Promise<void>;
   readonly show: (options: RewardsShowOptions) => Promise<void>;
@@ -142,7 +142,7 @@ function number(text: string): number {
   throw new InvalidArgumentError("It must be a number.");
 }
 
-/** As `rayling score --resume`, but for what the log does not know: that stays unscored. */
+/** Works like `rayling score --resume`, except that samples outside of the log stay unscored. */
 function addRescoreCommand(
   rewards: Command,
   rescore: (options: ScoreOptions) => Promise<void>,
@@ -172,7 +172,7 @@ function addRescoreCommand(
         out: log,
         onlyRecorded: true,
         rescoreStale: flags.only === "stale",
-        // Of samples that are scored again nothing is to be compared.
+        // Rescored samples need no comparison.
         baseline: 0,
       });
     });

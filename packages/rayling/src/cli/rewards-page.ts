@@ -1,4 +1,6 @@
-/** A reward log as one page that needs nothing else: its figures, and what happened over time. */
+/**
+ * A reward log as one self-contained page: its figures, and its course over time.
+ */
 
 import type { RewardReport } from "@rayling/reward-loop";
 import { figuresTable, htmlPage, linePlot, section, table } from "@rayling/reward-loop/page";

@@ -1,6 +1,6 @@
 /**
- * `rayling rewards show`: samples of a reward log with what was asked, answered and scored, out
- * of the log, or out of its input where it keeps no texts.
+ * `rayling rewards show`: samples of a reward log with prompt, answer and score, from the log, or
+ * from its input if it keeps no texts.
  */
 
 import { JsonlError } from "@rayling/data-proto";
@@ -19,7 +19,7 @@ import { plain, say, tell } from "./output.ts";
 import type { RewardsShowOptions } from "./rewards-options.ts";
 import { openSolutions } from "./solutions.ts";
 
-/** A text in the table is cut off behind about a page. */
+/** The table cuts a text off after about a page. */
 const SHOWN_CHARACTERS = 2000;
 
 type Shown = RewardRecord & Partial<Record<"question" | "solution" | "input", unknown>>;
@@ -64,8 +64,8 @@ function isWanted(
 }
 
 /**
- * Out of the input, for those that the log has no texts of. Rejects with CliError 2 where the
- * input cannot be read.
+ * Adds texts from the input for records without texts. Rejects with CliError 2 when the input
+ * cannot be read.
  */
 async function withTexts(records: readonly Shown[], input: unknown): Promise<Shown[]> {
   const missing = new Set(

@@ -1,4 +1,7 @@
-/** `rayling run`: a script with the same Node, and with nodes for its `init`. Exit code and signals are passed on. */
+/**
+ * `rayling run`: runs a script under the current Node, with nodes for its `init`. It passes exit
+ * code and signals on.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
@@ -13,11 +16,13 @@ export interface RunOptions {
   readonly nodes: readonly string[];
   /** A folder with certificates. */
   readonly tls?: string;
-  /** The code that goes to them: a folder, or true for what the script's modules reach. */
+  /** The code for the nodes: a folder, or true for the files that the script's modules reach. */
   readonly workingDir?: string | true;
 }
 
-/** Those of a terminal go to all processes in front of it, this one and the script alike. */
+/**
+ * A terminal sends these signals to all processes in its foreground, this one and the script alike.
+ */
 const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
 
@@ -43,7 +48,7 @@ export async function runScript(options: RunOptions): Promise<void> {
   });
   try {
     const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
-    // As a shell counts, where this process cannot end in the same way.
+    // A shell's exit code, if this process cannot end by the signal.
     process.exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
     if (signal === null) return;
     for (const [name, pass] of listeners) process.off(name, pass);
@@ -61,7 +66,7 @@ function placeOf(workingDir: string | true): string {
   return workingDir === true ? "true" : resolve(workingDir);
 }
 
-/** The script would say so, too, but with a stack. */
+/** The script would report it, too, but with a stack. */
 function checkAddress(address: string): void {
   try {
     parseAddress(address);

@@ -1,9 +1,11 @@
-/** The flags of `rayling run`: their texts and checks. The command itself is loaded only when it runs. */
+/**
+ * The flags of `rayling run`: their texts and checks. The command itself loads when it runs.
+ */
 import { existsSync, statSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { RunOptions } from "./run-command.ts";
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addRunCommand(program: Command, run: (options: RunOptions) => Promise<void>): void {
   program
     .command("run")

@@ -1,4 +1,7 @@
-/** Counts a run as its outcomes come in; report.ts prints it. Memory: two numbers a sample. */
+/**
+ * Counts the outcomes of a run as they arrive; report.ts prints the counts. It keeps two numbers
+ * per sample in memory.
+ */
 
 import { failureClassOf } from "@rayling/reward-loop";
 import type { FailureClass, ScoredSample, ScoreFailure } from "@rayling/reward-loop";
@@ -6,20 +9,20 @@ import type { SolutionSample } from "./solutions.ts";
 
 export class RunSummary {
   readonly scores: number[] = [];
-  /** Of the calls: what was known, or never called, took no time. */
+  /** Latencies of calls; cached samples, and samples without a call, took no time. */
   readonly latenciesMs: number[] = [];
   /** Invalid samples by code, with one message as an example. */
   readonly invalid: Map<string, { count: number; readonly example: string }> = new Map();
-  /** Invalid samples by class and code, for what is to be done about them. */
+  /** Invalid samples by class and code, for advice. */
   readonly failures: { count: number; readonly class: FailureClass; readonly code: string }[] = [];
   readonly agreement: { compared: number; equal: number } = { compared: 0, equal: 0 };
-  /** How many each of several functions answered. */
+  /** The number of answers of each of several functions. */
   readonly answeredBy: Map<string, number> = new Map();
   done = 0;
-  /** Of those, what an earlier run had scored. */
+  /** The number of samples that an earlier run had scored. */
   kept = 0;
 
-  /** What an earlier run has scored. */
+  /** Adds a sample that an earlier run has scored. */
   keep(one: ScoredSample<SolutionSample>): void {
     this.kept += 1;
     this.add(one);
@@ -41,7 +44,7 @@ export class RunSummary {
     if (outcome.valid && outcome.rewardScore >= 0.5 === sample.isCorrect) this.agreement.equal += 1;
   }
 
-  /** By this run. */
+  /** The number of samples that this run scored. */
   get scored(): number {
     return this.done - this.kept;
   }

@@ -1,9 +1,14 @@
-/** Whether two paths are of one file, which a command that reads the one and writes the other would destroy. */
+/**
+ * Whether two paths name one file: a command that reads one and writes the other would destroy it.
+ */
 
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 
-/** By whatever name, where both are there; else by their paths. Something that is no file (a terminal, a pipe) is read and written alike. */
+/**
+ * Compares existing files by identity, else the paths. Special files (a terminal, a pipe) are read
+ * and written alike.
+ */
 export async function isSameFile(first: string, second: string): Promise<boolean> {
   const [one, other] = await Promise.all(
     [first, second].map((path) => stat(path).catch(() => undefined)),

@@ -1,8 +1,9 @@
 /**
- * `rayling score`: checks the input, scores everything with the reward loop, then a part of it one at a time where that is asked for, and reports.
+ * `rayling score`: checks the input, scores everything with the reward loop, then a part of it one
+ * at a time on request, and reports.
  *
- * The baseline runs last and on samples that the loop could score: a reward function that hangs or exits then cannot take it along.
- * Whatever ends the run, every thread is ended and what was written stays.
+ * The baseline runs last and on samples that the loop could score: a reward function that hangs or
+ * exits cannot spoil it. Whatever ends the run, every thread is ended and the written results stay.
  */
 
 import * as ray from "@rayling/core";
@@ -39,7 +40,7 @@ const STDOUT = "-";
 
 export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
-  // Before anything is said: what is on stdout then is rewards alone.
+  // This precedes all other output, because stdout then carries only rewards.
   const data = options.out === STDOUT ? dataOutput() : undefined;
   let mark: WriterMark | undefined;
   try {
@@ -76,7 +77,9 @@ export async function runScore(options: ScoreOptions): Promise<void> {
   }
 }
 
-/** Before what is there is read or emptied. Rejects with CliError 2 while another run writes it. */
+/**
+ * Marks the file before it is read or emptied. Rejects with CliError 2 while another run writes it.
+ */
 async function markOf({ out }: ScoreOptions): Promise<WriterMark> {
   try {
     return await WriterMark.put(out);
@@ -155,12 +158,16 @@ async function scoreAll(
   } finally {
     signal.removeEventListener("abort", onStop);
     view.close();
-    // What it could not write has been told by then: closing it again fails with the same.
+    // A failed write was already reported: closing again fails with that error.
     await file.close().catch(() => undefined);
   }
 }
 
-/** Those that have no score yet; the others are told. @param onlyRecorded whether those that the file has no line of are passed over */
+/**
+ * Yields the samples without a score, and reports the others.
+ *
+ * @param onlyRecorded whether samples without a line in the file are skipped
+ */
 async function* withoutScored(
   samples: AsyncIterable<SolutionSample> | Iterable<SolutionSample>,
   file: RewardsFile,
@@ -174,7 +181,10 @@ async function* withoutScored(
   }
 }
 
-/** Multiples of the golden ratio: evenly over the file, and never in step with the number of solutions of a question. */
+/**
+ * Returns multiples of the golden ratio: evenly over the file, and never in step with the number of
+ * solutions per question.
+ */
 function spreadOver(total: number, count: number): ReadonlySet<number> {
   if (count >= total) return new Set(Array(total).keys());
   const golden = (Math.sqrt(5) - 1) / 2;
@@ -189,7 +199,7 @@ async function runBaseline(
   if (samples.length === 0 || single === undefined) return undefined;
   tell(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
   const baseline = baselineOf(options);
-  // They were scored once; a function that now hangs must not hold the report back.
+  // They were scored once; a function that now hangs must not delay the report.
   const limit =
     options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
   try {

@@ -1,4 +1,6 @@
-/** Opens the reward loop of a run, and says in the user's words why it cannot be. */
+/**
+ * Opens the reward loop of a run, and explains failures in the user's words.
+ */
 
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +16,7 @@ import { readSpecFromHere } from "./reward-spec.ts";
 import { isSameFile } from "./same-file.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
-/** How long a reward module may take to load. */
+/** The time that a reward module has to load. */
 export const LOAD_TIMEOUT_MS = 60_000;
 
 /** Rejects with CliError 2. */
@@ -36,10 +38,10 @@ export async function openLoop(
         startTimeoutMs: LOAD_TIMEOUT_MS,
         ...managerOf(options),
         ...asked,
-        // Scoring again what is in the log is a run of its own.
+        // A rescore of the log is a run of its own.
         ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
       }),
-      // Also when what it is given cannot be sent: that is thrown at once.
+      // The function also catches arguments that cannot be sent, which throw at once.
       (async () => {
         if (checking === undefined || single === undefined) return;
         await ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS });
@@ -67,14 +69,17 @@ function isOfFile(error: unknown, path: string): error is JsonlError | RewardLog
   return isOfLog && error.path === path;
 }
 
-/** What is to crash in a process only must not do so in this one. */
+/** Code that may crash only a process must not crash this one. */
 export function baselineOf({
   manager,
 }: Pick<ScoreOptions, "manager">): ReturnType<typeof BaselineActor.remote> {
   return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
 }
 
-/** Rewards written over the solutions, a reward function or a cache would destroy them. Throws CliError 2. */
+/**
+ * Refuses an output that would overwrite the solutions, a reward function or a cache. Throws
+ * CliError 2.
+ */
 export async function refuseInput(
   { out, solutions, replay, policy }: Pick<ScoreOptions, "out" | "solutions" | "replay" | "policy">,
   { files, options }: AskedFunctions,
@@ -98,7 +103,7 @@ export async function refuseInput(
   }
 }
 
-/** Of several rewards, wherever they stand. */
+/** Returns the caches of several rewards, at any depth. */
 function cachesIn(part: unknown): string[] {
   if (typeof part !== "object" || part === null) return [];
   return Object.entries(part).flatMap(([key, value]) =>
@@ -107,9 +112,9 @@ function cachesIn(part: unknown): string[] {
 }
 
 /**
- * Why a loop of these functions cannot be, by the flag that says so.
+ * Returns the reason why these functions cannot make a loop, with the flag to blame.
  *
- * @param flag of the functions
+ * @param flag the flag of the functions
  */
 export function refusedFunction(error: unknown, manager: string, flag: string): CliError {
   const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
@@ -133,7 +138,7 @@ function loadFailure(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What the scores of a run hang on, and all that they do. */
+/** Returns the options that determine the scores of a run. */
 export function meantBy(
   options: Pick<ScoreOptions, "manager" | "managerOptions">,
   { meant }: AskedFunctions,
@@ -141,7 +146,7 @@ export function meantBy(
   return { ...managerOf(options), ...meant };
 }
 
-/** A name of the registry, or a path as a reward's. */
+/** Accepts a name of the registry, or a path like that of a reward. */
 export function managerOf({
   manager,
   managerOptions,

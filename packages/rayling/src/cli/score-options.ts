@@ -1,4 +1,7 @@
-/** The flags of `rayling score`: their texts, defaults and checks. The command itself is loaded only when it runs. */
+/**
+ * The flags of `rayling score`: their texts, defaults and checks. The command itself loads when it
+ * runs.
+ */
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -16,7 +19,7 @@ import { addPolicyFlags, policyOf } from "./policy-flags.ts";
 import type { Policy, PolicyFlags } from "./policy-flags.ts";
 import type { InputOptions } from "./solutions.ts";
 
-/** How many threads, and how long each sample may take. */
+/** The number of threads, and the time for each sample. */
 export interface Threads {
   readonly workers: number;
   readonly concurrency: number;
@@ -26,39 +29,39 @@ export interface Threads {
 
 export interface ScoreOptions extends Threads {
   readonly solutions: string;
-  /** Undefined with `rewards`, and where a log alone is replayed. */
+  /** Undefined with `rewards`, and when only a log is replayed. */
   readonly reward: string | undefined;
-  /** Asked for what `reward` cannot tell. */
+  /** The judge for samples that `reward` cannot score. */
   readonly judge: string | undefined;
-  /** File of several rewards, or of a cascade. */
+  /** The file of several rewards, or of a cascade. */
   readonly rewards: string | undefined;
-  /** Reward log of an earlier run, in place of the functions. */
+  /** The reward log of an earlier run, in place of the functions. */
   readonly replay: string | undefined;
   readonly rewardKwargs: Readonly<Record<string, unknown>>;
   /** A manager's name, or the path of its class. */
   readonly manager: string;
   readonly managerOptions: Readonly<Record<string, unknown>>;
   readonly policy: Policy;
-  /** Go on with what is in `out`. */
+  /** Whether to continue the results in `out`. */
   readonly resume: boolean;
-  /** Of that, score again what another version of the reward function scored. */
+  /** Whether to rescore samples that another version of the reward function scored. */
   readonly rescoreStale: boolean;
-  /** Of that, keep what another version scored, beside what is scored now. */
+  /** Whether to keep scores of another version, beside new ones. */
   readonly keepStale: boolean;
-  /** Score nothing that `out` has no line of. */
+  /** Whether to skip samples without a line in `out`. */
   readonly onlyRecorded: boolean;
-  /** Of the simulated judge; undefined for none. */
+  /** The bounds of the simulated judge's latency; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly out: string;
   /** Whether `out` keeps prompts and responses. */
   readonly texts: boolean;
   readonly seed: number;
   readonly baseline: number;
-  /** How the solutions are read. */
+  /** The format of the solutions. */
   readonly input: InputOptions;
 }
 
-/** As they were given; those of a command that lacks one have its default. */
+/** The flags as they were given; a command without one of them uses its default. */
 export interface ScoreFlags
   extends
     PolicyFlags,
@@ -83,10 +86,10 @@ const loopFlags: readonly LoopFlag[] = [
   { flags: "--timeout <ms>", option: "timeoutMs", value: 30_000, orNone: true },
 ];
 
-/** The recipe's judge takes 1 to 40 s; at 1:1000. */
+/** The recipe's judge takes 1 to 40 s; here at 1:1000. */
 const DEMO_LATENCY_MS: readonly [number, number] = [1, 40];
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addScoreCommand(
   program: Command,
   run: (options: ScoreOptions) => Promise<void>,
@@ -139,7 +142,7 @@ export function addScoreCommand(
     });
 }
 
-/** What is scored, by which functions and how: of every command that scores. */
+/** Adds the flags of every command that scores: the samples, the functions and the settings. */
 export function addFunctionFlags(command: Command): Command {
   command.option(
     "--solutions <path>",
@@ -160,7 +163,9 @@ export function addFunctionFlags(command: Command): Command {
     );
 }
 
-/** The reward functions and the loop that runs them: of every command that has one. */
+/**
+ * Adds the flags of every command with a reward loop: the functions, and the loop that runs them.
+ */
 export function addRewardFlags(command: Command): Command {
   command
     .option(
@@ -209,7 +214,7 @@ Examples:
   rayling score rollouts.parquet --reward ./rule.ts --judge ./judge.ts --price 0.5,1.5 --budget 20 --at-budget ./small-judge.ts
   rayling score --demo --latency 5,80 --baseline 128`;
 
-/** Samples of the demo that are scored one at a time, too. */
+/** The number of demo samples that the baseline scores, too. */
 const DEMO_BASELINE = 64;
 
 type OfScoreAlone = "out" | "rescoreStale" | "keepStale" | "texts";
@@ -259,7 +264,7 @@ export function threadsOf(flags: object): Threads {
   return loopOptionsOf(loopFlags, flags) as unknown as Threads;
 }
 
-/** Throws CliError 2 for flags that do not go together. */
+/** Throws CliError 2 for incompatible flags. */
 export function functionsOf(
   flags: Pick<ScoreFlags, "demo" | "rewardKwarg"> &
     Partial<Pick<ScoreFlags, "reward" | "rewards" | "judge" | "replay" | "latency">>,
@@ -287,7 +292,7 @@ export function functionsOf(
   };
 }
 
-/** The examples lie in the workspace; the npm package comes without them. */
+/** The examples are in the workspace; the npm package has none. */
 function example(flag: string, demo: boolean, name: string): string {
   if (!demo)
     throw new CliError(

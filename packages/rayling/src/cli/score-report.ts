@@ -1,4 +1,7 @@
-/** The table at the end of a run: the reward loop beside the baseline, then what was invalid and where the records are. */
+/**
+ * The table at the end of a run: the reward loop beside the baseline, then invalid samples and the
+ * path of the records.
+ */
 
 import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
@@ -9,20 +12,20 @@ import type { RunSummary } from "./run-summary.ts";
 export interface Report {
   readonly summary: RunSummary;
   readonly wallMs: number;
-  /** What the reward loop was made of, in words. */
+  /** A description of the reward loop. */
   readonly loop: string;
   readonly baseline: BaselineResult | undefined;
-  /** What the scores cost, and how far the caps are; undefined where nobody counts. */
+  /** The cost of the scores, and the state of the caps; undefined when nobody counts. */
   readonly money:
     | {
         readonly spent: number;
-        /** Of that, in the run that was gone on with. */
+        /** The part of it in the run that was continued. */
         readonly spentBefore: number;
         readonly spending: readonly SpendState[];
       }
     | undefined;
   readonly out: string;
-  /** Lines on what may be done about samples without a score. */
+  /** Lines of advice on samples without a score. */
   readonly advice: readonly string[];
 }
 
@@ -56,7 +59,7 @@ function moneyLines({ spent, spentBefore, spending }: NonNullable<Report["money"
   return [`spent: ${spent.toFixed(4)}${before}`, ...spending.map(capText)];
 }
 
-/** How far a cap is: of all, or of one of several rewards. */
+/** Describes the state of a cap: of all rewards, or of one of several. */
 export function capText({ name, spent, cap = 0, state }: SpendState): string {
   const whose = name === "" ? "" : `${plain(name)}: `;
   const words = { free: "", near: ", near the cap", reached: ", the cap is reached" }[state];
@@ -98,7 +101,7 @@ function comparedRows(report: Report, baseline: BaselineResult): string[][] {
   return [...rows.slice(0, 4), speedUp, ...rows.slice(4)];
 }
 
-/** The baseline scored everything: there is nothing to extrapolate. */
+/** Whether the baseline scored everything, so that nothing is extrapolated. */
 function isWhole({ summary, baseline }: Report): boolean {
   return baseline?.scores.length === summary.scored;
 }
@@ -118,7 +121,7 @@ function scoreText(scores: readonly number[]): string {
   return mean(scores)?.toFixed(4) ?? "-";
 }
 
-/** A mean is of what has a score; what it leaves out is said beside it. */
+/** A mean covers samples with a score; the text counts the others. */
 function validText({ scores, done, invalidCount }: RunSummary): string {
   if (invalidCount === 0 || scores.length === 0) return "";
   return `, mean of ${grouped(scores.length)} valid of ${grouped(done)}`;
@@ -128,7 +131,7 @@ function rate(count: number, wallMs: number): string {
   return `${grouped(count / (wallMs / 1000), 1)}/s`;
 }
 
-/** Names to the left, values to the right. */
+/** Aligns names to the left and values to the right. */
 function aligned(rows: readonly (readonly string[])[]): string[] {
   const columns = rows[0]?.length ?? 0;
   const widths = Array.from({ length: columns }, (_, column) =>

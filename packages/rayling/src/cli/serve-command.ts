@@ -1,6 +1,6 @@
 /**
- * `rayling serve`: opens the reward loop, serves it until a signal comes, and ends in order: what
- * is under way is answered, and what was recorded stays.
+ * `rayling serve`: opens the reward loop, serves it until a signal comes, and ends in order:
+ * pending requests are answered, and records stay.
  */
 
 import { readFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { LOAD_TIMEOUT_MS, managerOf, refusedFunction } from "./score-loop.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { stopSignal } from "./stop-signal.ts";
 
-/** @param version of the package */
+/** @param version the version of the package */
 export async function runServe(options: ServeOptions, version: string): Promise<void> {
   const token = await tokenOf(options);
   const stop = stopSignal();
@@ -128,10 +128,10 @@ const addressCodes: ReadonlySet<unknown> = new Set([
   "EAI_AGAIN",
 ]);
 
-/** The least length of a token that nobody guesses. */
+/** The least length of a token, so that nobody can guess it. */
 const leastToken = 16;
 
-/** Rejects with CliError 2 where one is needed and none is there, or it cannot be one. */
+/** Rejects with CliError 2 when a required token is missing or malformed. */
 async function tokenOf({ host, tokenFile }: ServeOptions): Promise<string | undefined> {
   const [where, token] =
     tokenFile === undefined

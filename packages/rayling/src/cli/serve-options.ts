@@ -1,6 +1,6 @@
 /**
- * The flags of `rayling serve`: their texts, defaults and checks. The command itself is loaded only
- * when it runs.
+ * The flags of `rayling serve`: their texts, defaults and checks. The command itself loads when it
+ * runs.
  */
 
 import { InvalidArgumentError } from "commander";
@@ -24,7 +24,7 @@ export interface ServeOptions
   readonly port: number;
   readonly tokenFile: string | undefined;
   readonly allowedHosts: readonly string[];
-  /** Path of the reward log. */
+  /** The path of the reward log. */
   readonly record: string | undefined;
   readonly onInvalid: OnInvalid;
   readonly maxBodyBytes: number;
@@ -33,7 +33,7 @@ export interface ServeOptions
   readonly maxConnections: number;
   readonly idleTimeoutMs: number;
   readonly drainTimeoutMs: number;
-  /** Whether each request for scores is a line on stderr. */
+  /** Whether each request for scores logs a line on stderr. */
   readonly logsRequests: boolean;
 }
 
@@ -52,7 +52,7 @@ type Flags = Omit<ScoreFlags, "demo" | "solutions" | "replay" | "latency" | "res
   readonly requestLog: boolean;
 };
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addServeCommand(
   program: Command,
   run: (options: ServeOptions) => Promise<void>,
@@ -119,7 +119,7 @@ function addLimitFlags(command: Command): Command {
     );
 }
 
-/** A server has no run that could fail, and its default would say nothing. */
+/** A server has no run that could fail, so the flag has no meaning there. */
 const ofRuns =
   "--fail-above is for runs that end: a server answers each sample by itself, as --on-invalid says.";
 

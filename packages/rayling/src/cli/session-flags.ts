@@ -1,4 +1,6 @@
-/** Flags that the commands which speak to a driver have in common. */
+/**
+ * Flags that all commands for a driver share.
+ */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { DriverChoice } from "./drivers.ts";
 import { exitHelp } from "./exit-codes.ts";
@@ -13,7 +15,7 @@ export interface AnswerFlags extends DriverChoice {
   readonly format?: Format;
 }
 
-/** A command that speaks to a driver. */
+/** Adds a command for a driver. */
 export function driverCommand(program: Command, name: string): Command {
   return program
     .command(name)
@@ -28,7 +30,7 @@ export function driverCommand(program: Command, name: string): Command {
     .addHelpText("after", choiceHelp);
 }
 
-/** One that prints what it is answered. */
+/** Adds a command that prints an answer. */
 export function answerCommand(program: Command, name: string): Command {
   return driverCommand(program, name)
     .addOption(new Option("--format <format>", "how to print it (default: table)").choices(formats))
@@ -42,7 +44,7 @@ export function answerCommand(program: Command, name: string): Command {
 
 type FilterFlag = readonly [key: string, predicate: "=" | "!=", value: string];
 
-/** As Ray writes columns, too: class_name. */
+/** Accepts column names as Ray writes them, too: class_name. */
 export function filter(text: string, others: readonly FilterFlag[]): readonly FilterFlag[] {
   const [, key, predicate, value] = /^(\w+)(!?=)(.*)$/s.exec(text) ?? [];
   if (key === undefined || value === undefined) {
@@ -56,7 +58,7 @@ const choiceHelp = `
 Without --address and --pid it is the one driver of this user that runs; where several do, they are listed.
 ${exitHelp} No driver is 1, several are 2.`;
 
-/** How long a driver may take whose hosts have so long. */
+/** Returns the time that a driver has whose hosts have `timeoutMs`. */
 export function answerLimitMs(timeoutMs: number): number {
   return Math.min(timeoutMs + standardTimeoutMs, 2 ** 31 - 1);
 }

@@ -1,6 +1,7 @@
 /**
- * A reward module that waits like a remote judge and then asks another reward function. The wait is uniform between two bounds and
- * hangs only on the seed and on what the sample says, so the baseline and the loop wait equally long for the same sample.
+ * A reward module that waits like a remote judge and then calls another reward function. The wait
+ * is uniform between two bounds and depends only on the seed and the sample, so the baseline and
+ * the loop wait equally long for a sample.
  */
 
 import { createHash } from "node:crypto";
@@ -21,7 +22,7 @@ export interface SimulatedJudge {
   readonly baseDirectory: string;
 }
 
-/** How a loader finds this module, from source and installed. */
+/** The URL by which a loader finds this module, from source and installed. */
 export const simulatedJudgeUrl: string = new URL(
   `./simulated-judge${import.meta.url.slice(-3)}`,
   import.meta.url,
@@ -31,7 +32,7 @@ let reward: Promise<ComputeScore> | undefined;
 
 export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
   const judge = input["judge"] as SimulatedJudge;
-  // Modules are kept by the thread, so loading is looked up once; the judge of a thread never changes.
+  // The thread caches modules, so loading is looked up once; the judge of a thread never changes.
   reward ??= loadComputeScore(judge.reward, { baseDirectory: judge.baseDirectory });
   const [score] = await Promise.all([
     reward,
@@ -45,7 +46,7 @@ export function latencyMs({ latencyMs: [min, max], seed }: SimulatedJudge, sampl
   return min + (max - min) * uniform(`${seed} ${sample}`);
 }
 
-/** In [0, 1). */
+/** Returns a number in [0, 1). */
 function uniform(text: string): number {
   return createHash("sha256").update(text).digest().readUInt32LE() / 2 ** 32;
 }

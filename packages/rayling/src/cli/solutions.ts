@@ -1,8 +1,8 @@
 /**
- * Reads model solutions: in the shape of GSM8K's example_model_solutions.jsonl (one question per line with its ground truth and any
- * number of solutions, each under a key of its own), or rollouts in one of the shapes of
- * inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet.
- * A bad line is told with its number and reason.
+ * Reads model solutions: in the format of GSM8K's example_model_solutions.jsonl (one question per
+ * line with its ground truth and any number of solutions, each under a key of its own), or rollouts
+ * in a format of inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet. The error of a bad
+ * line has its number and reason.
  */
 
 import { basename } from "node:path";
@@ -18,25 +18,27 @@ import type { Conversation, RowKeys } from "./inputs/rollout-row.ts";
 /** One solution of one question. */
 export interface SolutionSample extends RewardSample {
   readonly extraInfo: { readonly question: string; readonly [key: string]: unknown };
-  /** Not told to the reward function: a sample is the same wherever it stands. */
+  /**
+   * The place in the file. The reward function does not get it: a sample is the same at any place.
+   */
   readonly place: SolutionPlace;
-  /** Of the data, to compare with; not told to the reward function. */
+  /** The label of the data, for comparison; the reward function does not get it. */
   readonly isCorrect: boolean | undefined;
 }
 
-/** Where a sample stands in its file. */
+/** The place of a sample in its file. */
 export interface SolutionPlace {
   /** From 0. */
   readonly index: number;
-  /** Of its line or row, from 0. */
+  /** The index of its line or row, from 0. */
   readonly questionIndex: number;
-  /** Of a rollout "response", of several of one prompt "responses.0". */
+  /** The key: "response" for a rollout, "responses.0" for one of several. */
   readonly solutionKey: string;
 }
 
 export interface InputOptions {
   readonly keys: RowKeys;
-  /** NaN and Infinity are read, as Python writes them. */
+  /** Whether NaN and Infinity are read, which Python writes. */
   readonly allowNan: boolean;
 }
 
@@ -46,8 +48,9 @@ export interface Solutions {
 }
 
 /**
- * Reads the file once to check and count it, so that a bad line costs nothing; `read` reads it again, as a stream. What can be read only
- * once (a pipe) is kept in memory. Throws CliError 2.
+ * Reads the file once to check and count it, so that a bad line costs nothing; `read` reads it
+ * again, as a stream. A source that can be read only once (a pipe) is kept in memory. Throws
+ * CliError 2.
  */
 export async function openSolutions(
   path: string,
@@ -90,13 +93,13 @@ async function* readSolutions(
   }
 }
 
-/** How far the file was read. */
+/** The position in the file. */
 interface Counted {
-  /** After the file, where rows name none. */
+  /** The name of the file, for rows without a data source. */
   readonly dataSource: string;
-  /** Lines or rows. */
+  /** The number of lines or rows so far. */
   readonly questionIndex: number;
-  /** Samples. */
+  /** The number of samples so far. */
   readonly firstIndex: number;
 }
 
@@ -107,8 +110,7 @@ function samplesOf(
   counted: Counted,
 ): SolutionSample[] {
   if (!isRow(value)) throw bad("the line is not an object");
-  // Parquet's rows have all columns, whether they say something there or not; what null says in
-  // JSON is no more.
+  // Parquet's rows have all columns, even without a value, so null counts as missing, in JSON, too.
   const told = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
   const isOfSolutions = Object.values(told).some((part) => isRow(part) && "solution" in part);
   return isRollout(told, options.keys) || !isOfSolutions
@@ -148,8 +150,8 @@ function solutionsOf(
 }
 
 /**
- * { ..., data_source?, extra_info?, question?, is_correct? } beside what inputs/rollout-row.ts
- * reads.
+ * Reads { ..., data_source?, extra_info?, question?, is_correct? } beside the keys of
+ * inputs/rollout-row.ts.
  */
 function rolloutsOf(
   value: Row,
@@ -179,7 +181,7 @@ function rolloutsOf(
   }));
 }
 
-/** What was asked last, where that is a text. */
+/** Returns the last question, if it is a text. */
 function lastOf(prompt: string | Conversation | undefined): string | undefined {
   return typeof prompt === "string" ? prompt : textOf(prompt?.at(-1)?.content);
 }

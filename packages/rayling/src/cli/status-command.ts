@@ -1,4 +1,6 @@
-/** `rayling status`: a running driver at one moment. */
+/**
+ * `rayling status`: the current state of a running driver.
+ */
 import type { NodeStatus, PendingDemand, ResourceUse, SessionStatus } from "@rayling/core/control";
 import { withDriver } from "./drivers.ts";
 import { heading, print } from "./formats.ts";
@@ -33,10 +35,10 @@ function statusLines(status: SessionStatus): readonly string[] {
   ];
 }
 
-/** Ray's own come first. */
+/** Ray's own resources come first. */
 const firstOf = ["CPU", "GPU", "memory"];
 
-/** Resources that only say which node it is are left out. */
+/** Resources that only name a node are left out. */
 function nodeRow(node: NodeStatus): object {
   const { nodeName, hostname, state, isHeadNode, resources, stateMessage } = node;
   const shown = Object.entries(resources)

@@ -1,4 +1,6 @@
-/** `rayling stop`: a driver and all that it runs come to their end. */
+/**
+ * `rayling stop`: ends a driver and everything that it runs.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import {
   type DriverAbout,
@@ -17,7 +19,7 @@ export interface StopFlags extends DriverChoice {
 
 const answerMs = 5000;
 
-/** What a killed process has to be gone, and how often that is looked at. */
+/** The time that a killed process has to go, and the interval of checks, in ms. */
 const killedMs = 5000;
 const lookEveryMs = 50;
 
@@ -28,12 +30,15 @@ export async function stopDriver(flags: StopFlags): Promise<void> {
       if (await endsInOrder(driver, flags)) tell(driver.about, "has ended");
       else await kill(driver.about, flags);
     },
-    // It hears nothing, and holds its socket all the same.
+    // It does not answer, and still holds its socket.
     flags.force === true ? (about) => kill(about, flags) : undefined,
   );
 }
 
-/** Resolves with whether it did. The connection ends with the process, not with the session. */
+/**
+ * Resolves with whether the driver ended. The connection ends with the process, not with the
+ * session.
+ */
 async function endsInOrder(
   driver: DriverClient,
   { force, gracePeriod: graceMs }: StopFlags,
@@ -45,9 +50,9 @@ async function endsInOrder(
     await Promise.race([driver.ask("stop", [], answerMs), promise]);
     return await promise;
   } catch (error) {
-    // It ended before it had answered.
+    // It ended before its answer.
     if (error instanceof DriverGoneError) return true;
-    // It is not asked for an answer again.
+    // It is not asked again.
     if (error instanceof DriverSilentError && force === true) return false;
     throw error;
   } finally {
@@ -55,7 +60,7 @@ async function endsInOrder(
   }
 }
 
-/** Somebody listens on its socket, so the process is there and its number is its own. */
+/** Kills the driver. Its socket has a listener, so the process exists and has this id. */
 async function kill(
   about: DriverAbout,
   { force, gracePeriod, ...choice }: StopFlags,
@@ -76,12 +81,13 @@ async function kill(
   tell(about, "was killed");
 }
 
-/** Returns whether there was one to kill. */
+/** Returns whether there was a process to kill. */
 function sendKill(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
   } catch (error) {
-    // It ended by itself meanwhile; or the number is somebody else's, of another user even, where the driver's own is of another container.
+    // It ended by itself meanwhile; or the id belongs to another user's process, when the driver is
+    // in another container.
     if (["ESRCH", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
     throw error;
   }

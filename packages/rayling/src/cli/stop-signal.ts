@@ -1,4 +1,7 @@
-/** Ctrl-C and SIGTERM as an AbortSignal: the first asks the run to stop in order, the second ends the process at once. */
+/**
+ * Ctrl-C and SIGTERM as an AbortSignal: the first asks the run to stop in order, the second ends
+ * the process at once.
+ */
 
 import { CliError } from "./cli-error.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -6,7 +9,7 @@ import { exitCodes } from "./exit-codes.ts";
 export interface StopSignal {
   /** Its reason is the CliError to end with. */
   readonly signal: AbortSignal;
-  /** What `work` comes to, unless a stop comes first. */
+  /** Returns the outcome of `work`, unless a stop comes first. */
   race<Value>(work: Promise<Value>): Promise<Value>;
   close(): void;
 }
@@ -24,7 +27,7 @@ export function stopSignal(): StopSignal {
   const stopped = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
   });
-  // Where nobody races, nobody is told.
+  // Without a race the rejection has no other handler.
   stopped.catch(() => undefined);
   return {
     signal,

@@ -1,4 +1,7 @@
-/** Rows as columns for people. Text of others is shown without control characters, so that it cannot move the cursor of a terminal. */
+/**
+ * Rows as columns for people. Foreign text is shown without control characters, so that it cannot
+ * move the cursor of a terminal.
+ */
 import util from "node:util";
 import { plain } from "./output.ts";
 
@@ -20,12 +23,12 @@ const stateStyles: Readonly<Record<string, Style>> = {
   RESCHEDULING: "yellow",
 };
 
-/** Colours where stdout is a terminal that has them and NO_COLOR is not set. */
+/** Adds colours if stdout is a terminal with colours and NO_COLOR is not set. */
 export function styled(style: Style, text: string): string {
   return util.styleText(style, text, { stream: process.stdout });
 }
 
-/** One line for the heads and one for each row; columns are those of the first row, in its order. */
+/** Returns one line for the heads and one for each row, in the order of `columns`. */
 export function tableLines(rows: readonly object[], columns: readonly string[]): string[] {
   const cells = rows.map((row) =>
     columns.map((column) => cellText((row as Readonly<Record<string, unknown>>)[column])),

@@ -1,4 +1,6 @@
-/** `rayling timeline`: the trace of a running driver, written part by part. */
+/**
+ * `rayling timeline`: the trace of a running driver, written part by part.
+ */
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { DriverClient } from "@rayling/core/control";
 import { CliError } from "./cli-error.ts";
@@ -9,7 +11,7 @@ export interface TimelineFlags extends DriverChoice {
   readonly out?: string;
 }
 
-/** To gather and to sort what all hosts noted. */
+/** The time to collect and sort the events of all hosts, in ms. */
 const answerMs = 60_000;
 
 type Write = (text: string) => Promise<unknown>;
@@ -40,7 +42,7 @@ async function writeFile(driver: DriverClient, parts: number, path: string): Pro
     const events = await writeParts(driver, parts, (text) => file.writeFile(text));
     say(`${events} events in ${plain(path)}: open it with ui.perfetto.dev\n`);
   } catch (error) {
-    // Half a trace is none.
+    // A partial trace is of no use.
     await rm(path, { force: true });
     throw error;
   } finally {
@@ -48,7 +50,7 @@ async function writeFile(driver: DriverClient, parts: number, path: string): Pro
   }
 }
 
-/** Resolves with how many events there are. */
+/** Resolves with the number of events. */
 async function writeParts(driver: DriverClient, parts: number, write: Write): Promise<number> {
   let count = 0;
   await write("[");

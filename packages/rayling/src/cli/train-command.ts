@@ -1,4 +1,7 @@
-/** `rayling train`: reads the configuration, prints it or its plan, or trains; whatever ends the run, every thread is ended and its checkpoints stay. */
+/**
+ * `rayling train`: reads the configuration, prints it or its plan, or trains. Whatever ends the
+ * run, every thread is ended and its checkpoints stay.
+ */
 
 import { stat } from "node:fs/promises";
 import * as ray from "@rayling/core";
@@ -55,12 +58,12 @@ async function startSession(metricsPort: number | null): Promise<void> {
   const given = process.env["RAYLING_METRICS_TOKEN"];
   const token = given === undefined ? {} : { metricsToken: given };
   const session = await ray.init({ prewarm: 2, metricsPort, ...token });
-  // One that is drawn is known to nobody else.
+  // A generated token is unknown to the user.
   const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
   tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
 }
 
-/** What is done otherwise than the configuration says, without a change of the training. */
+/** Reports deviations from the configuration that do not change the training. */
 function tellUnused({ ignored, notes }: TrainerConfig): void {
   for (const note of notes) tell(`note: ${plain(note)}\n`);
   if (ignored.length === 0) return;

@@ -1,24 +1,26 @@
-/** The flags of `rayling train`: their texts and checks. The command itself is loaded only when it runs. */
+/**
+ * The flags of `rayling train`: their texts and checks. The command itself loads when it runs.
+ */
 import { Option } from "commander";
 import type { Command } from "commander";
 import { exitHelp } from "./exit-codes.ts";
 
 export interface TrainOptions {
-  /** Of a file or preset; one with a "/" is a path. */
+  /** The name of a file or preset; a name with a "/" is a path. */
   readonly configName: string;
   readonly configDir: string | undefined;
-  /** Hydra's: key=value, +key=value, ++key=value, ~key. */
+  /** Hydra's overrides: key=value, +key=value, ++key=value, ~key. */
   readonly overrides: readonly string[];
-  /** Prints it and ends. */
+  /** Whether to print the configuration and end. */
   readonly printConfig: boolean;
-  /** Hydra's names of the folder and of printing. */
+  /** Hydra's names for the folder and for printing. */
   readonly configPath: string | undefined;
   readonly cfg: "job" | undefined;
-  /** Prints the plan and ends. */
+  /** Whether to print the plan and end. */
   readonly dryRun: boolean;
 }
 
-/** @param run does the work; it is loaded when the command is given */
+/** @param run does the work; it loads when the command runs */
 export function addTrainCommand(
   program: Command,
   run: (options: TrainOptions) => Promise<void>,

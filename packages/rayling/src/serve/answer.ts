@@ -41,8 +41,8 @@ export interface AnswerError {
 }
 
 /**
- * Returns an Answer as JSON. A value that JSON cannot carry is a text in its place, as in the reward
- * log.
+ * Returns an Answer as JSON. A value that JSON cannot carry is a text in its place, as in the
+ * reward log.
  *
  * @param dropped why the reward log has no extra info of it
  */

@@ -1,4 +1,6 @@
-/** The flags that say how solutions are read. */
+/**
+ * The flags for the format of solutions.
+ */
 
 import type { Command } from "commander";
 import type { InputOptions } from "../solutions.ts";

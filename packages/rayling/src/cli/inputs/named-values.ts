@@ -1,4 +1,6 @@
-/** Values of a record by name or path, and what is said where there is none. */
+/**
+ * Values of a record by name or path, and the error for a missing one.
+ */
 
 import { nearestOf } from "@rayling/config-tree/nearest";
 
@@ -9,8 +11,8 @@ export function isRow(value: unknown): value is Row {
 }
 
 /**
- * By a key as it is, else by a path as "reward_model.ground_truth" or "resps.0"; undefined where
- * nothing is, and for null.
+ * Finds a value by a key, else by a path such as "reward_model.ground_truth" or "resps.0";
+ * undefined for a missing value and for null.
  */
 export function valueAt(row: Row, path: string): unknown {
   if (Object.hasOwn(row, path)) return row[path] ?? undefined;
@@ -22,7 +24,7 @@ export function valueAt(row: Row, path: string): unknown {
   return value ?? undefined;
 }
 
-/** The first of these that there is. */
+/** Returns the first existing value. */
 export function firstOf(
   row: Row,
   paths: readonly string[],
@@ -38,8 +40,8 @@ export function firstOf(
 const MOST_KEYS = 12;
 
 /**
- * That nothing is there under any of these names, what there is, and which of it was meant, where
- * one is alike.
+ * Returns a message that none of these names exists, with the existing names and a similar one, if
+ * there is one.
  */
 export function missing(row: Row, what: string, paths: readonly string[], flag: string): string {
   const keys = Object.keys(row);

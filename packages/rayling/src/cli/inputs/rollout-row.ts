@@ -1,15 +1,15 @@
 /**
- * Rollouts in the shapes that they are written in: verl's rows and the dumps of its trainer ({
- * input, output, gts }), TRL's { prompt, completion }, chat messages that end with the answer,
- * samples of lm-evaluation-harness ({ doc, target, arguments, resps }); and whatever else, by
- * keys that are given. Owns which key is what; knows no files.
+ * Rollouts in common formats: verl's rows and the dumps of its trainer ({ input, output, gts }),
+ * TRL's { prompt, completion }, chat messages that end with the answer, samples of
+ * lm-evaluation-harness ({ doc, target, arguments, resps }); and any others, by given keys. Owns
+ * the meaning of keys; knows no files.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { firstOf, isRow, missing, valueAt } from "./named-values.ts";
 import type { Row } from "./named-values.ts";
 
-/** Names or paths, where they are not those that are known. */
+/** Names or paths, if they differ from the known ones. */
 export interface RowKeys {
   readonly promptKey?: string | undefined;
   readonly responseKey?: string | undefined;
@@ -17,7 +17,7 @@ export interface RowKeys {
 }
 
 export interface RolloutRow {
-  /** By where each stands, as "response" or "responses.0". */
+  /** Responses with their places, such as "response" or "responses.0". */
   readonly responses: readonly { readonly key: string; readonly text: string }[];
   readonly groundTruth: unknown;
   readonly prompt: string | Conversation | undefined;
@@ -27,7 +27,11 @@ export type Conversation = NonNullable<RewardSample["rawPrompt"]>;
 
 const responseKeys = ["response", "responses", "output", "completion", "messages", "resps"];
 
-/** Whether it is one, however wrong. @param keys some are given */
+/**
+ * Whether a row is a rollout, even a wrong one.
+ *
+ * @param keys given keys make any row a rollout
+ */
 export function isRollout(row: Row, keys: RowKeys): boolean {
   const known = [...responseKeys, "prompt"].some((key) => isOfRollout(row, key));
   return known || Object.values(keys).some((key) => key !== undefined);
@@ -46,7 +50,7 @@ export function readRollout(row: Row, keys: RowKeys, bad: (reason: string) => Er
   if (found === undefined) throw bad(missing(row, "response", responses, "--response-key"));
   const truths = keys.truthKey === undefined ? truthKeys(found.path) : [keys.truthKey];
   const truth = firstOf(row, truths);
-  // A ground truth of null inside of a struct is one: only columns that say nothing are none.
+  // Null inside of a struct is a ground truth; a column of null is a missing one.
   const isNull = valueAt(row, "reward_model") !== undefined && hasNullTruth(row);
   if (truth === undefined && !(keys.truthKey === undefined && isNull)) {
     throw bad(missing(row, "ground truth", truths, "--truth-key"));
@@ -75,7 +79,7 @@ function truthKeys(responseKey: string): readonly string[] {
 type Response = RolloutRow["responses"][number];
 
 /**
- * A text, what was said last in a conversation, or a list of such; lm-evaluation-harness has
+ * Returns a text, the last message of a conversation, or a list of such; lm-evaluation-harness has
  * lists of lists.
  */
 function textsOf(key: string, value: unknown, bad: (reason: string) => Error): readonly Response[] {
@@ -101,7 +105,7 @@ function textsOf(key: string, value: unknown, bad: (reason: string) => Error): r
   });
 }
 
-/** The answer that is scored: a text, or the text of the assistant's last message. */
+/** Returns the answer to score: a text, or the text of the assistant's last message. */
 function answerOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (!isConversation(value)) return undefined;
@@ -109,7 +113,7 @@ function answerOf(value: unknown): string | undefined {
   return last?.role === "assistant" ? textOf(last.content) : undefined;
 }
 
-/** A content is a text, or parts of which all are texts. */
+/** Returns the text of a content: a text, or parts that are all texts. */
 export function textOf(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content) || content.length === 0) return undefined;
@@ -136,7 +140,7 @@ function promptOf(
   throw bad(`"${path}" is neither a text nor a list of { role, content }`);
 }
 
-/** The last two are of lm-evaluation-harness, of before and now. */
+/** The last two are lm-evaluation-harness's, in the earlier and the current format. */
 const promptKeys = ["prompt", "input", "arguments.0.0", "arguments.gen_args_0.arg_0"];
 
 export function isConversation(value: unknown): value is Conversation {
