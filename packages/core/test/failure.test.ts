@@ -94,7 +94,7 @@ describe("a special value of nobody's making", () => {
 
 describe("an error of the language comes back with its class and parts", () => {
   const back = (thrown: unknown): Error =>
-    fromFailure(structuredClone(toFailure(thrown, () => true)));
+    fromFailure(structuredClone(toFailure(thrown, { encodable: () => true })));
 
   test.each([
     ["AbortError", 20],

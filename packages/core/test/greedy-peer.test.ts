@@ -167,7 +167,7 @@ describe("fetches", () => {
 
   test("more than a session asks for at once end it; those that were answered count no more", async () => {
     const asked: number[] = [];
-    const { say, session } = busy({ onFetch: (id) => void asked.push(id) });
+    const { say, session } = busy({ onFetch: ({ id }) => void asked.push(id) });
     const most = 2 ** 18;
     const said = (count: number): Buffer =>
       Buffer.concat(Array.from({ length: count }, (_, id) => messages.fetch(id, "x")));

@@ -180,7 +180,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
     );
   }
   if (ready < numReturns) {
-    await waitReady(caller, refs.map(waitableOf), numReturns, options, asked);
+    await waitReady(caller, { waitables: refs.map(waitableOf), numReturns }, options, asked);
   }
   return split(refs, numReturns);
 }

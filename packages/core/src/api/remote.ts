@@ -288,7 +288,7 @@ function actorClass<Class extends Constructor>(
       return actorClass(target, registration, all);
     },
     remote: (...args) =>
-      create(registration, { methods, getters }, options, demand, args) as ActorHandle<
+      create({ registration, methods, getters, options, demand }, args) as ActorHandle<
         InstanceType<Class>
       >,
   };
@@ -302,15 +302,17 @@ interface Members {
   readonly getters: readonly string[];
 }
 
-function create(
-  registration: Registration,
-  members: Members,
-  options: ActorOptions,
-  demand: Demand,
-  args: readonly unknown[],
-): object {
+/** An actor class with its options, as `remote` or `options` gave it. */
+interface ActorStub extends Members {
+  readonly registration: Registration;
+  readonly options: ActorOptions;
+  readonly demand: Demand;
+}
+
+function create(stub: ActorStub, args: readonly unknown[]): object {
+  const { registration, options, demand } = stub;
   const caller = useCaller();
-  const info = infoOf(registration.name, members, options, caller.id);
+  const info = infoOf(registration.name, stub, options, caller.id);
   const spec: ActorSpec = {
     info,
     key: registration.key(),

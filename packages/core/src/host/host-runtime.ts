@@ -236,7 +236,11 @@ export class HostRuntime {
     if (this.#isLeaving) return;
     const { target } = call.route;
     if (target === taskTarget) {
-      return void runTask(call, session, this.#loader, this.caller, this.#tasks);
+      return void runTask(call, session, {
+        loader: this.#loader,
+        caller: this.caller,
+        running: this.#tasks,
+      });
     }
     const instance = this.#actors.get(target);
     if (instance !== undefined) return instance.receive(call, session);

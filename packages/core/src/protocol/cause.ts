@@ -15,7 +15,9 @@ export interface CauseData {
 
 export function causeToData(cause: DeathCause): CauseData {
   const { error, ...rest } = cause;
-  return error === undefined ? rest : { ...rest, failure: toFailure(error, isPrimitive) };
+  return error === undefined
+    ? rest
+    : { ...rest, failure: toFailure(error, { encodable: isPrimitive }) };
 }
 
 export function causeFromData(data: CauseData, findClass?: FindClass): DeathCause {

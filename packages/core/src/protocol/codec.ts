@@ -159,7 +159,7 @@ export class Codec {
       this.#references,
       {
         encodable: (inner, depth) => survey(inner, isSpecial, depth) !== "refused",
-        refuse: (part, reason) => refusalAt(part, reason, value, root, isSpecial),
+        refuse: (target, reason) => refusalAt({ target, reason }, value, root, isSpecial),
         refuseWritten: (part, written) => {
           const path = where((one) => one === part) ?? root;
           return refusalOf(written, `${path} (as its serializer wrote it)`, isSpecial);
@@ -190,12 +190,9 @@ export class Codec {
   /** Never throws: parts of the error that cannot travel go as text. */
   encodeFailure(thrown: unknown, site?: RemoteSite): Encoded {
     try {
-      const failure = toFailure(
-        thrown,
-        (value) => this.encodable(value),
-        this.#references.findOrigin,
-        site,
-      );
+      const { findOrigin } = this.#references;
+      const encodable = (value: unknown): boolean => this.encodable(value);
+      const failure = toFailure(thrown, { encodable, findOrigin }, site);
       return this.encode(failure, "error");
     } catch (unreadable) {
       const text = `<an error that cannot be read: ${String(unreadable)}>`;

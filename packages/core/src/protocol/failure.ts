@@ -77,24 +77,42 @@ const maxCauses = 16;
 const nameParts = new Set(["name", "message", "stack"]);
 const skippedFields = new Set([...nameParts, "cause", "errors"]);
 
+/** How errors become data: which of their parts travel, and where their classes come from. */
+export interface FailureWays {
+  /** Parts that it rejects go as text. */
+  readonly encodable: (value: unknown) => boolean;
+  readonly findOrigin?: FindOrigin | undefined;
+}
+
+/** @param site where it was thrown, if that is another runtime */
 export function toFailure(
   thrown: unknown,
-  encodable: (value: unknown) => boolean,
-  findOrigin?: FindOrigin,
+  { encodable, findOrigin }: FailureWays,
   site?: RemoteSite,
-  carried: Set<unknown> = new Set(),
-  above: readonly unknown[] = [],
 ): FailureData {
-  const isEncodable = (value: unknown): boolean => canTravel(value, encodable);
-  const next = (inner: unknown): FailureData =>
-    toFailure(inner, encodable, findOrigin, undefined, carried, path);
+  const ways = { encodable: (value: unknown) => canTravel(value, encodable), findOrigin };
+  const failure = failureIn(thrown, ways, new Set(), []);
+  return site === undefined ? failure : { ...failure, site };
+}
+
+/**
+ * @param carried errors that the failure has already
+ * @param above errors that this one is part of, the nearest first
+ */
+function failureIn(
+  thrown: unknown,
+  ways: FailureWays,
+  carried: Set<unknown>,
+  above: readonly unknown[],
+): FailureData {
+  const { encodable: isEncodable, findOrigin } = ways;
+  const next = (inner: unknown): FailureData => failureIn(inner, ways, carried, path);
   const path = [thrown, ...above];
   const depth = above.length;
   carried.add(thrown);
-  const where = site === undefined ? {} : { site };
   if (!isError(thrown)) {
     const value = isEncodable(thrown) ? thrown : safeText(thrown);
-    return { name: "TaskError", message: "", stack: "", fields: {}, thrown: { value }, ...where };
+    return { name: "TaskError", message: "", stack: "", fields: {}, thrown: { value } };
   }
   const fields: Record<string, unknown> = {};
   const errorFields: Record<string, FailureData> = {};
@@ -124,7 +142,6 @@ export function toFailure(
     ...(Array.isArray(errors) && depth < maxCauses
       ? { errors: errors.filter((one) => !carried.has(one)).map(next) }
       : {}),
-    ...where,
   };
 }
 

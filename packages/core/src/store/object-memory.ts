@@ -368,20 +368,14 @@ export class ObjectMemory {
     this.#spills += 1;
     entry.moved({
       bring: (asked) =>
-        (kept.bringing ??= this.#restore(asked, kept, extent, remains, seen).finally(
+        (kept.bringing ??= this.#restore(asked, kept, { extent, remains, seen }).finally(
           () => (kept.bringing = undefined),
         )),
     });
     return true;
   }
 
-  async #restore(
-    entry: ObjectEntry,
-    kept: Kept,
-    extent: Extent,
-    remains: Remains,
-    seen: readonly WeakPart[],
-  ): Promise<void> {
+  async #restore(entry: ObjectEntry, kept: Kept, { extent, remains, seen }: OnDisk): Promise<void> {
     try {
       const found = seen.flatMap((part) => part.deref() ?? []);
       const isThere = found.length === remains.sizes.length;
@@ -411,6 +405,14 @@ export class ObjectMemory {
     const { message } = fullError(error, label, culprits[0]?.byteLength ?? 0);
     warn(`${message}; values stay in memory, above the limit`, "RAYLING_OBJECT_STORE_FULL");
   }
+}
+
+/** A value on disk, and how it is put together again. */
+interface OnDisk {
+  readonly extent: Extent;
+  readonly remains: Remains;
+  /** Parts of it that a reader may still have in memory. */
+  readonly seen: readonly WeakPart[];
 }
 
 /** Translates a failed write into the user's error. */

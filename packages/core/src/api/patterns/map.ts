@@ -38,7 +38,7 @@ export function map<Value, Result>(
   values: Iterable<Value> | AsyncIterable<Value>,
   options: MapOptions = {},
 ): AsyncGenerator<Result, void, undefined> {
-  return mapped("map", fn, values, options, (under) => Promise.resolve(under[0]));
+  return mapped("map", { fn, values, options }, (under) => Promise.resolve(under[0]));
 }
 
 /** Yields results like `map`, but in the order in which they become ready. */
@@ -47,17 +47,21 @@ export function mapUnordered<Value, Result>(
   values: Iterable<Value> | AsyncIterable<Value>,
   options: MapOptions = {},
 ): AsyncGenerator<Result, void, undefined> {
-  return mapped("mapUnordered", fn, values, options, async (under) => {
+  return mapped("mapUnordered", { fn, values, options }, async (under) => {
     const { ready } = await wait(under);
     return ready[0];
   });
 }
 
+interface MapWork<Value, Result> {
+  readonly fn: Mapped<Value, Result>;
+  readonly values: Iterable<Value> | AsyncIterable<Value>;
+  readonly options: MapOptions;
+}
+
 function mapped<Value, Result>(
   where: string,
-  fn: Mapped<Value, Result>,
-  values: Iterable<Value> | AsyncIterable<Value>,
-  options: MapOptions,
+  { fn, values, options }: MapWork<Value, Result>,
   choose: (under: readonly ObjectRef<Result>[]) => Promise<ObjectRef<Result> | undefined>,
 ): AsyncGenerator<Result, void, undefined> {
   checkOptions(where, options, { inFlight: count(1) });

@@ -8,6 +8,7 @@ import type { Encoded } from "../../protocol/codec.ts";
 import { ObjectStoreFullError, ReferenceCountingError } from "../../shared/errors.ts";
 import { messageOf, type ObjectEntry, type Outcome } from "../../store/object-entry.ts";
 import type { StoreLink } from "../../store/store.ts";
+import type { FetchMessage } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { Values } from "../values.ts";
 import { Question, type QuestionLink } from "./question.ts";
@@ -83,14 +84,9 @@ export class ObjectExchange implements StoreLink {
     });
   }
 
-  /**
-   * @param entry ours of that id, if we still hold it
-   * @param whole nothing that stands for the value will do
-   */
+  /** @param entry our object of that id, if we still hold it */
   answer(
-    id: number,
-    objectId: string,
-    whole: boolean,
+    { id, objectId, whole }: FetchMessage,
     entry: ObjectEntry | undefined,
     session: Session,
   ): void {

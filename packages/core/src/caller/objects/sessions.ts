@@ -69,8 +69,7 @@ export class Sessions {
     const session = new Session(peerId, channel, {
       onCall,
       concurrencyOf,
-      onFetch: (id, objectId, whole, from) =>
-        exchange.answer(id, objectId, whole, store.exported(objectId), from),
+      onFetch: (fetch, from) => exchange.answer(fetch, store.exported(fetch.objectId), from),
       onValue: (objectId, value) => {
         const entry = store.borrowed(objectId);
         // Nobody speaks for another owner.

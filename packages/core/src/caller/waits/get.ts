@@ -32,32 +32,61 @@ function overlookDeadlock({ answer }: Asked, reason: Error): void {
   if (reason instanceof DeadlockError) answer?.catch(() => undefined);
 }
 
+/** A wait of running code, and what ends it before everything is ready. */
+interface Waits {
+  readonly what: string;
+  readonly waitables: readonly Waitable[];
+  /** How many must be ready; undefined: all. */
+  readonly numReturns?: number;
+  /** Its task was cancelled, the session has ended, or it waits for itself. */
+  readonly onStop: (reason: Error) => void;
+  readonly onAbort: (reason: Error) => void;
+  readonly onTimeout: () => void;
+}
+
+/** Begins a wait with its time limit and its signal. Returns how to end it; call that once. */
+function beginWait(
+  caller: Caller,
+  { timeoutMs, stuckWarningMs, signal }: Patience,
+  { what, waitables, numReturns, onStop: stop, onAbort, onTimeout }: Waits,
+): () => void {
+  const isEndless = timeoutMs === undefined && signal === undefined;
+  const how = { stuckWarningMs, stop, isEndless, numReturns };
+  const endWaiting = caller.waiting.begin(what, waitables, how);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timerMs(timeoutMs));
+  const abort = signal === undefined ? undefined : (): void => onAbort(reasonOf(signal));
+  if (abort !== undefined) signal?.addEventListener("abort", abort);
+  return () => {
+    if (timer !== undefined) clearTimeout(timer);
+    if (abort !== undefined) signal?.removeEventListener("abort", abort);
+    endWaiting();
+  };
+}
+
+/** Resolves with the values of all entries. Rejects with the first failure. */
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  { timeoutMs, stuckWarningMs, signal }: Patience,
+  patience: Patience,
   asked: Asked = {},
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) return reject(reasonOf(signal));
+    if (patience.signal?.aborted === true) return reject(reasonOf(patience.signal));
     let unsettled = entries.length;
-    let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
-    let onAbort: (() => void) | undefined;
     const end = (): void => {
       over = true;
-      if (timer !== undefined) clearTimeout(timer);
-      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       if (unsettled > 0) for (const entry of entries) entry.unwatch(onSettled);
+    };
+    const fail = (reason: unknown): void => {
+      end();
+      reject(reason);
     };
     const finish = (): void => {
       if (over || caller.objects.bringingHere(entries, finish)) return;
       end();
-      // One that was away may have been lost on its way back.
-      const failed = entries.find(({ outcome }) => outcome?.ok === false)?.outcome;
-      if (failed?.ok === false) return reject(errorOf(caller, failed.failure));
       try {
         resolve(entries.map((entry) => valueOf(caller, entry)));
       } catch (error) {
@@ -68,74 +97,65 @@ export function getValues(
       if (over) return;
       unsettled -= 1;
       if (entry.outcome?.ok === false) {
-        end();
-        reject(errorOf(caller, entry.outcome.failure));
-        // Who asked for all of them hears of the first failure only.
+        fail(errorOf(caller, entry.outcome.failure));
+        // The code that asked for all of them hears of the first failure only.
         for (const other of entries) other.overlook();
-      } else if (unsettled === 0) {
-        finish();
-      }
+      } else if (unsettled === 0) finish();
     };
     if (unsettled === 0) return finish();
     for (const entry of entries) {
       entry.watch(onSettled);
       if (over) return;
     }
-    const stop = (reason: Error): void => {
-      end();
-      overlookDeadlock(asked, reason);
-      reject(reason);
-      for (const entry of entries) entry.overlook();
-    };
-    const isEndless = timeoutMs === undefined && signal === undefined;
-    endWaiting = caller.waiting.begin("get", entries, { stuckWarningMs, stop, isEndless });
-    if (signal !== undefined) {
-      onAbort = () => {
-        end();
-        reject(reasonOf(signal));
-      };
-      signal.addEventListener("abort", onAbort);
-    }
-    if (timeoutMs !== undefined) {
-      timer = setTimeout(() => {
-        end();
-        const late = entries.filter(
-          ({ outcome }) => outcome === undefined || (outcome.ok && outcome.away !== undefined),
-        );
-        reject(
-          new GetTimeoutError(
-            timeoutMs,
-            late.map((entry) => entry.label),
-          ),
-        );
-      }, timerMs(timeoutMs));
-    }
+    endWaiting = beginWait(caller, patience, {
+      what: "get",
+      waitables: entries,
+      onStop: (reason) => {
+        overlookDeadlock(asked, reason);
+        fail(reason);
+        for (const entry of entries) entry.overlook();
+      },
+      onAbort: fail,
+      onTimeout: () => fail(lateError(entries, patience.timeoutMs ?? 0)),
+    });
   });
 }
 
+function lateError(entries: readonly ObjectEntry[], timeoutMs: number): GetTimeoutError {
+  const late = entries.filter(
+    ({ outcome }) => outcome === undefined || (outcome.ok && outcome.away !== undefined),
+  );
+  return new GetTimeoutError(
+    timeoutMs,
+    late.map((entry) => entry.label),
+  );
+}
+
 /**
- * Resolves when this many are ready, or after `timeoutMs`. Rejects when the task that waits is
+ * Resolves when `numReturns` are ready, or after `timeoutMs`. Rejects when the task that waits is
  * cancelled.
  */
 export function waitReady(
   caller: Caller,
-  waitables: readonly Waitable[],
-  numReturns: number,
-  { timeoutMs, stuckWarningMs, signal }: Patience,
+  {
+    waitables,
+    numReturns,
+  }: { readonly waitables: readonly Waitable[]; readonly numReturns: number },
+  patience: Patience,
   asked: Asked = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let count = 0;
-    let timer: NodeJS.Timeout | undefined;
     let over = false;
     let endWaiting: (() => void) | undefined;
-    let onAbort: (() => void) | undefined;
     const end = (): void => {
       over = true;
-      if (timer !== undefined) clearTimeout(timer);
-      if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
       endWaiting?.();
       for (const one of waitables) if (!one.isReady) one.unwatch(onReady);
+    };
+    const fail = (reason: Error): void => {
+      end();
+      reject(reason);
     };
     const finish = (): void => {
       end();
@@ -149,22 +169,17 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    const stop = (reason: Error): void => {
-      end();
-      overlookDeadlock(asked, reason);
-      reject(reason);
-    };
-    const isEndless = timeoutMs === undefined && signal === undefined;
-    const how = { stuckWarningMs, stop, isEndless, numReturns };
-    endWaiting = caller.waiting.begin("wait", waitables, how);
-    if (signal !== undefined) {
-      onAbort = () => {
-        end();
-        reject(reasonOf(signal));
-      };
-      signal.addEventListener("abort", onAbort);
-    }
-    if (timeoutMs !== undefined) timer = setTimeout(finish, timerMs(timeoutMs));
+    endWaiting = beginWait(caller, patience, {
+      what: "wait",
+      waitables,
+      numReturns,
+      onStop: (reason) => {
+        overlookDeadlock(asked, reason);
+        fail(reason);
+      },
+      onAbort: fail,
+      onTimeout: finish,
+    });
   });
 }
 
@@ -192,7 +207,9 @@ function timerMs(timeoutMs: number): number {
 
 function valueOf(caller: Caller, entry: ObjectEntry): unknown {
   const outcome = entry.outcome;
-  if (outcome?.ok !== true || outcome.value === undefined) return undefined;
+  // A value that was away may have been lost on its way back.
+  if (outcome?.ok === false) throw errorOf(caller, outcome.failure);
+  if (outcome?.value === undefined) return undefined;
   const mutation = caller.objects.memory.mutationOf(entry);
   if (mutation !== undefined) throw mutation;
   return caller.values.codec.decode(outcome.value);

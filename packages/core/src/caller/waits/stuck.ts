@@ -18,7 +18,7 @@ export interface WaitHow {
   /** Nothing ends it but what it waits for: no time, and no signal. */
   readonly isEndless?: boolean;
   /** It ends when so many are ready; undefined: when all are, or one has failed. */
-  readonly numReturns?: number;
+  readonly numReturns?: number | undefined;
 }
 
 /** One that waits. */
@@ -27,7 +27,7 @@ export class Wait {
   readonly id: number;
   readonly what: string;
   readonly waitables: readonly Waitable[];
-  readonly sinceMs: number;
+  readonly sinceMs: number = performance.now();
   /** The call or task that waits, if it is one. */
   readonly task: TaskScope | undefined;
   /** Ends it early. */
@@ -51,7 +51,6 @@ export class Wait {
     id: number,
     what: string,
     waitables: readonly Waitable[],
-    sinceMs: number,
     { stop, isEndless = false, numReturns }: WaitHow,
   ) {
     this.id = id;
@@ -60,7 +59,6 @@ export class Wait {
     this.numReturns = numReturns;
     this.what = what;
     this.waitables = waitables;
-    this.sinceMs = sinceMs;
     this.task = currentTask();
   }
 
@@ -90,7 +88,7 @@ export class StuckWatch {
 
   /** The code that begins a wait ends it. */
   begin(what: string, waitables: readonly Waitable[], how: WaitHow): Wait {
-    const wait = new Wait(this.#count++, what, waitables, performance.now(), how);
+    const wait = new Wait(this.#count++, what, waitables, how);
     const { stuckWarningMs: afterMs } = how;
     if (wait.isEndless && wait.task !== undefined) this.onEndless?.();
     if (afterMs !== undefined) {

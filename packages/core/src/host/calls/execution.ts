@@ -10,7 +10,7 @@
 import type { Caller } from "../../caller/caller.ts";
 import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { noMoreItems, unlimitedItems } from "../../protocol/message.ts";
+import { type Answer, noMoreItems, unlimitedItems } from "../../protocol/message.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
@@ -196,7 +196,9 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isAnswered) return;
     if (this.#isCancelled) return this.answerWith("cancelled");
     if (this.#exits) return this.answerWith("gone");
-    answerCall(this, this.session, this.#site, value, (ok) => this.#end(ok));
+    const answer = answerOf(this, this.#site, value);
+    this.#end(answer.kind !== "failure");
+    this.session.answer(answer);
   }
 
   answerFailure(error: unknown): void {
@@ -204,7 +206,7 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isCancelled) return this.answerWith("cancelled");
     if (this.#exits) return this.answerWith("gone");
     this.#end(false);
-    answerFailure(this, this.session, this.#site, error);
+    this.session.answer(failureOf(this, this.#site, error));
   }
 
   /** Answers that its actor ended, that it never began, or that it was cancelled. */
@@ -239,13 +241,14 @@ export class Execution implements Running, TaskScope, CallHead {
   #end(ok: boolean): void {
     const { events } = this.#site.caller;
     if (events !== undefined && this.#startMs > 0) {
-      noteExecution(
-        events,
-        { call: this, session: this.session, functionName: this.functionName },
-        this.#startMs,
-        this.#decodedMs,
+      noteExecution(events, {
+        call: this,
+        session: this.session,
+        functionName: this.functionName,
+        startMs: this.#startMs,
+        decodedMs: this.#decodedMs,
         ok,
-      );
+      });
     }
     this.#isAnswered = true;
     this.#signals?.end();
@@ -261,54 +264,36 @@ export class Execution implements Running, TaskScope, CallHead {
   }
 }
 
-/** @param ended called when the answer is certain, before it is sent */
-export function answerCall(
-  call: CallHead,
-  session: Session,
-  site: ExecutionSite,
-  value: unknown,
-  ended?: (ok: boolean) => void,
-): void {
+/** The answer to a call that returned `value`: a failure if the value cannot travel. */
+export function answerOf(call: CallHead, site: ExecutionSite, value: unknown): Answer {
   const returns = call.route.shape?.returns;
   const { codec } = site.caller.values;
   const label = `result of ${site.functionName(call)}`;
-  let encoded: Encoded | undefined;
-  let several: Encoded[] = [];
-  try {
-    if (returns === undefined || returns === "streaming") encoded = codec.encode(value, label);
-    else {
-      several = severalOf(value, returns, label).map((one, index) =>
-        codec.encode(one, `${label}[${index}]`),
-      );
-    }
-  } catch (error) {
-    ended?.(false);
-    return answerFailure(call, session, site, error);
-  }
-  ended?.(true);
   const { id } = call;
-  if (encoded === undefined) return session.answer({ kind: "results", id, values: several });
-  const result = site.caller.objects.placed(encoded, site.functionName(call));
-  session.answer({ kind: "result", id, value: result });
+  try {
+    if (returns === undefined || returns === "streaming") {
+      const encoded = codec.encode(value, label);
+      const result = site.caller.objects.placed(encoded, site.functionName(call));
+      return { kind: "result", id, value: result };
+    }
+    const values = severalOf(value, returns, label).map((one, index) =>
+      codec.encode(one, `${label}[${index}]`),
+    );
+    return { kind: "results", id, values };
+  } catch (error) {
+    return failureOf(call, site, error);
+  }
 }
 
-export function answerFailure(
-  call: CallHead,
-  session: Session,
-  site: ExecutionSite,
-  error: unknown,
-): void {
+/** The answer to a call that threw `error`. */
+export function failureOf(call: CallHead, site: ExecutionSite, error: unknown): Answer {
   const { caller, actor } = site;
   const where: RemoteSite = {
     functionName: site.functionName(call),
     hostId: caller.id,
     ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
   };
-  session.answer({
-    kind: "failure",
-    id: call.id,
-    error: caller.values.codec.encodeFailure(error, where),
-  });
+  return { kind: "failure", id: call.id, error: caller.values.codec.encodeFailure(error, where) };
 }
 
 function severalOf(value: unknown, count: number, label: string): readonly unknown[] {
@@ -325,17 +310,22 @@ function severalOf(value: unknown, count: number, label: string): readonly unkno
   );
 }
 
+/** A call that was run, with times as of clockMs(). */
+interface Executed {
+  readonly call: CallHead;
+  readonly session: Session;
+  readonly functionName: string;
+  readonly startMs: number;
+  /** When its arguments were decoded. */
+  readonly decodedMs: number;
+  /** It did not throw. */
+  readonly ok: boolean;
+}
+
 /** Records a call with its start and end. */
 export function noteExecution(
   events: TaskEvents,
-  {
-    call,
-    session,
-    functionName,
-  }: { readonly call: CallHead; readonly session: Session; readonly functionName: string },
-  startMs: number,
-  decodedMs: number,
-  ok: boolean,
+  { call, session, functionName, startMs, decodedMs, ok }: Executed,
 ): void {
   const { sequence, route } = call;
   const name = route.shape?.name ?? functionName;

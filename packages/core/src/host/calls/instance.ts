@@ -30,8 +30,8 @@ import { Fifo } from "../../shared/fifo.ts";
 import { type Method, methodsOf, notMethodOf, shutdownHook } from "../../shared/methods.ts";
 import { warn } from "../../shared/text/warning.ts";
 import {
-  answerCall,
-  answerFailure,
+  answerOf,
+  failureOf,
   type CallHead,
   Execution,
   type ExecutionSite,
@@ -222,7 +222,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
       const error = new RaySystemError(
         `${this.info.className} has no concurrency group "${name ?? ""}"`,
       );
-      return answerFailure(call, session, this, error);
+      return session.answer(failureOf(call, this, error));
     }
     if (group.running < group.limit) this.#start(call, session, group, undefined);
     else {
@@ -306,7 +306,7 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     if (method === undefined) {
       const error = this.#noMethod(call.route.method);
       return queued === undefined
-        ? answerFailure(call, session, this, error)
+        ? session.answer(failureOf(call, this, error))
         : queued.answerFailure(error);
     }
     // Ready answers do not wait for a method that may take long.
@@ -366,13 +366,12 @@ export class Instance implements ExecutionSite, ActorScope, SyncTask {
     }
     if (events !== undefined) {
       const functionName = this.functionName(call);
-      noteExecution(events, { call, session, functionName }, startMs, decodedMs, !threw);
+      noteExecution(events, { call, session, functionName, startMs, decodedMs, ok: !threw });
     }
     if (scope !== undefined) return threw ? scope.answerFailure(error) : scope.answer(result);
     const { id } = call;
     if (session.calls.isCancelled(id)) return session.answer({ kind: "cancelled", id });
-    if (threw) answerFailure(call, session, this, error);
-    else answerCall(call, session, this, result);
+    session.answer(threw ? failureOf(call, this, error) : answerOf(call, this, result));
   }
 
   /** Runs a call in a scope of its own: all that the method starts belongs to its execution. */

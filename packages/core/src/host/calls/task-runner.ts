@@ -24,12 +24,17 @@ export interface RunningTasks {
   ended(task: TaskScope): void;
 }
 
+/** The parts of a host that run tasks. */
+export interface TaskRunner {
+  readonly loader: Pick<Loader, "find">;
+  readonly caller: Caller;
+  readonly running: RunningTasks;
+}
+
 export async function runTask(
   call: CallMessage,
   session: Session,
-  loader: Pick<Loader, "find">,
-  caller: Caller,
-  running: RunningTasks,
+  { loader, caller, running }: TaskRunner,
 ): Promise<void> {
   const key = taskKeyOf(call.route.method);
   if (key === undefined) return session.answer({ kind: "absent", id: call.id });

@@ -22,8 +22,7 @@ export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): N
  * is.
  */
 export function refusalAt(
-  target: object,
-  reason: string,
+  { target, reason }: { readonly target: object; readonly reason: string },
   value: unknown,
   root: string,
   isSpecial: IsSpecial,

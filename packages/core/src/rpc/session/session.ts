@@ -9,7 +9,7 @@
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import { BatchReader } from "../../protocol/frames/batch-reader.ts";
-import type { Answer, Batch, Message, Notice } from "../../protocol/message.ts";
+import type { Answer, Batch, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { brokenChannel, type Channel } from "../../transport/channel.ts";
 import { type CallMessage, IncomingCalls } from "./incoming-calls.ts";
@@ -21,7 +21,7 @@ import { type CreditLimits, defaultCredit, Requests } from "./requests.ts";
 /** Handlers for everything that arrives, given by the owner of a session. */
 export interface SessionReceiver {
   onCall(call: CallMessage, session: Session): void;
-  onFetch(id: number, objectId: string, whole: boolean, session: Session): void;
+  onFetch(fetch: FetchMessage, session: Session): void;
   onValue(objectId: string, value: Encoded): void;
   onReference(objectId: string, holder: string, change: number): void;
   /** A borrower of one of our objects asks to cancel the call that makes it. */
@@ -275,7 +275,7 @@ export class Session {
         break;
       case "fetch":
         this.calls.beginFetch(message.id);
-        this.#receiver.onFetch(message.id, message.objectId, message.whole, this);
+        this.#receiver.onFetch(message, this);
         break;
       case "value":
         this.#receiver.onValue(message.objectId, message.value);

@@ -86,7 +86,7 @@ export class LogPrinter implements HostOutput {
     const key = `${stream} ${line}`;
     const known = this.#recent.get(key);
     if (known === undefined) {
-      this.#note(key, stream, line, hostId, prefix);
+      this.#note(key, { stream, line, hosts: new Set([hostId]), count: 0, prefix });
     } else {
       known.hosts.add(hostId);
       if (known.hosts.size > 1) {
@@ -114,9 +114,8 @@ export class LogPrinter implements HostOutput {
     this.#recent.clear();
   }
 
-  #note(key: string, stream: OutputStream, line: string, hostId: string, prefix: string): void {
-    const sinceMs = this.#now();
-    this.#recent.set(key, { stream, line, hosts: new Set([hostId]), sinceMs, count: 0, prefix });
+  #note(key: string, recent: Omit<Recent, "sinceMs">): void {
+    this.#recent.set(key, { ...recent, sinceMs: this.#now() });
     if (this.#recent.size <= maxRecent) return;
     const [oldest] = this.#recent;
     if (oldest !== undefined) this.#flush(...oldest);

@@ -120,29 +120,34 @@ function pushSlice(
   pid: number,
   tid: number,
 ): void {
-  const slice = (name: string, cat: string, fromNs: number, toNs: number, args: object): void => {
+  const push = (
+    { name, cat = name }: { readonly name: string; readonly cat?: string },
+    fromNs: number,
+    toNs: number,
+    args: object = {},
+  ): void => {
     const [ts, dur] = [fromNs / 1000, (toNs - fromNs) / 1000];
     trace.push({ ph: "X", name, cat, pid, tid, ts, dur, args: { ...args } });
   };
   switch (event.kind) {
     case "wait":
-      slice(`ray.${event.what}`, `ray.${event.what}`, startNs, endNs, {
+      push({ name: `ray.${event.what}` }, startNs, endNs, {
         objects: event.count,
         task_id: event.taskId,
       });
       break;
     case "submit":
-      slice(`submit ${event.name}`, "submit_task", startNs, endNs, argsOf(event));
+      push({ name: `submit ${event.name}`, cat: "submit_task" }, startNs, endNs, argsOf(event));
       break;
     default: {
       const decodedNs = startNs + Math.round((event.decodedMs - event.startMs) * 1e6);
       const middle = Math.min(Math.max(decodedNs, startNs), endNs);
-      slice(`task::${event.name}`, `task::${event.name}`, startNs, endNs, {
+      push({ name: `task::${event.name}` }, startNs, endNs, {
         ...argsOf(event),
         ok: event.ok,
       });
-      slice("task:deserialize_arguments", "task:deserialize_arguments", startNs, middle, {});
-      slice("task:execute", "task:execute", middle, endNs, {});
+      push({ name: "task:deserialize_arguments" }, startNs, middle);
+      push({ name: "task:execute" }, middle, endNs);
     }
   }
 }
