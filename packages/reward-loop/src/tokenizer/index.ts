@@ -11,6 +11,7 @@ import type { Tokenizer } from "@rayling/reward-manager-registry";
 import { TokenizerFolderError } from "../errors.ts";
 import { chatTemplatesOf } from "./chat-templates.ts";
 import { specialTokensOf } from "./special-tokens.ts";
+import { templateMessages } from "./template-messages.ts";
 
 export { ChatTemplateError } from "../chat-template/error.ts";
 export type { ChatTemplateErrorCode, ChatTemplateErrorFields } from "../chat-template/error.ts";
@@ -36,11 +37,12 @@ export interface ChatTokenizer extends Tokenizer {
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens: boolean }): string;
   encode(text: string, options?: { readonly addSpecialTokens?: boolean }): number[];
   /**
-   * The messages as they are given: a whole number is an int, and a key whose value is undefined
-   * is not there.
+   * Returns the text that transformers 5 renders. As there, a key of a message whose value is null
+   * (or undefined) is left out, and reasoning is under `reasoning_content` and `thinking`, by
+   * whichever of these names or `reasoning` it is given. A whole number is an int.
    *
-   * Throws ChatTemplateError: the model has no chat template, the template refuses the messages,
-   * or needs what is not done here.
+   * Throws ChatTemplateError: the model has no chat template, there are no messages, the template
+   * refuses them, or needs what is not done here.
    */
   applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): string;
   readonly eosToken: string | undefined;
@@ -72,7 +74,7 @@ export async function createTokenizer({ path }: { readonly path: string }): Prom
       return templates.forTools(tools !== null).render({
         ...tokens,
         ...values,
-        messages,
+        messages: templateMessages(messages),
         tools,
         documents,
         add_generation_prompt: addGenerationPrompt,
