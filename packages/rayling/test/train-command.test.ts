@@ -1,7 +1,8 @@
 /** `rayling train` and `rayling data`, as a user runs them: what they print, what they leave, how they end. */
 
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { fileOf, folder, inProcess, shown, start } from "./command.ts";
@@ -62,6 +63,46 @@ describe("rayling train", () => {
     const none = await inProcess("report", files);
     expect(none).toMatchObject({ code: 2, stdout: "" });
     expect(none.stderr).toMatch(/^rayling: tracking ".*": .+\n$/);
+  });
+
+  test("trains on chats with NaN in a packed file, and a dry run says what it finds there", async () => {
+    const { files, overrides } = await quickstart();
+    const chats = Array.from({ length: 8 }, (_, n) => [
+      `{"messages": [{"role": "user", "content": "${n} + 1 ="}, {"role": "assistant", "content": "no"}]`,
+      `"gold": {"n": "${n + 1}"}, "extra_info": {"logprob": NaN}}\n`,
+    ]);
+    const data = join(files, "chats.jsonl.gz");
+    await writeFile(data, gzipSync(chats.map((parts) => parts.join(", ")).join("")));
+    const reward = join(files, "reward.mjs");
+    await writeFile(
+      reward,
+      "export const computeScore = ({ dataSource, groundTruth, extraInfo }) => Number(dataSource === 'chats' && /^[1-8]$/.test(groundTruth) && Number.isNaN(extraInfo.logprob));",
+    );
+    const dumps = join(files, "dumps");
+    const own = [
+      "--config-name",
+      "grpo",
+      ...overrides,
+      "rayling.task=null",
+      `data.train_files=${data}`,
+      "data.val_files=null",
+      "data.truth_key=gold.n",
+      "data.allow_nan=true",
+      `reward.custom_reward_function.path=${reward}`,
+      `trainer.rollout_data_dir=${dumps}`,
+    ];
+    const planned = await inProcess("train", "--dry-run", ...own);
+    expect(planned).toMatchObject({ code: 0, stderr: "" });
+    expect(planned.stdout).toMatch(
+      /^prompts +8 rows: prompt in messages, ground truth in gold\.n, data source chats \(the file's name\)$/m,
+    );
+    expect(await inProcess("train", ...own)).toMatchObject({ code: 0, stderr: "" });
+    const dump = (await readFile(join(dumps, "2.jsonl"), "utf8")).trim().split("\n");
+    const scores = dump.map((line) => (JSON.parse(line) as { readonly score: unknown }).score);
+    expect(new Set(scores)).toEqual(new Set([1]));
+    const refused = await inProcess("train", "--dry-run", ...own, "data.allow_nan=false");
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain(`${data}:1: the line is not valid JSON: NaN is no JSON`);
   });
 
   test("serves its metrics for Prometheus while it trains, to whoever sends the token", async () => {
@@ -134,6 +175,9 @@ describe("rayling train", () => {
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^steps +6 \(2 in an epoch\)$/m);
+    expect(stdout).toMatch(
+      /^prompts +20 rows: prompt in prompt, ground truth in reward_model\.ground_truth$/m,
+    );
     // Rewards 20 s: half of them at 20, all at 30, and an update of 2 s each: 32, and 34 one after the other.
     expect(stdout).toMatch(/^expected step +32\.0 s, 5\.9 % less than sync \(34\.0 s\)$/m);
   });

@@ -110,11 +110,15 @@ export type {
 export { gsm8kRow, prepareGsm8k } from "./data/gsm8k.ts";
 export type { Gsm8kOptions, Gsm8kRow } from "./data/gsm8k.ts";
 export { PromptDataset } from "./data/prompt-dataset.ts";
-export type { PromptDatasetOptions, PromptLengthOptions } from "./data/prompt-dataset.ts";
+export type {
+  CountedShape,
+  PromptDatasetOptions,
+  PromptLengthOptions,
+} from "./data/prompt-dataset.ts";
 export type { PromptLengths, Truncation } from "./data/prompt-lengths.ts";
 export { PromptLoader } from "./data/prompt-loader.ts";
 export type { LoaderPosition, PromptBatch, PromptLoaderOptions } from "./data/prompt-loader.ts";
-export type { ColumnNames, PromptRow } from "./data/prompt-row.ts";
+export type { ColumnNames, PromptRow, RowShape } from "./data/prompt-row.ts";
 export {
   CheckpointError,
   DatasetError,

@@ -1,19 +1,23 @@
 /**
  * Reads model solutions: in the format of GSM8K's example_model_solutions.jsonl (one question per
  * line with its ground truth and any number of solutions, each under a key of its own), or rollouts
- * in a format of inputs/rollout-row.ts, as JSON Lines, a JSON array or Parquet. The error of a bad
- * line has its number and reason.
+ * in a shape of @rayling/reward-loop/rows, as JSON Lines, a JSON array or Parquet. The error of a
+ * bad line has its number and reason.
  */
 
-import { basename } from "node:path";
 import { stat } from "node:fs/promises";
 import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError } from "./cli-error.ts";
-import { isRow } from "./inputs/named-values.ts";
-import type { Row } from "./inputs/named-values.ts";
-import { isConversation, isRollout, readRollout, textOf } from "./inputs/rollout-row.ts";
-import type { Conversation, RowKeys } from "./inputs/rollout-row.ts";
+import {
+  assumedSource,
+  isConversation,
+  isRollout,
+  isRow,
+  readRollout,
+  textOf,
+} from "@rayling/reward-loop/rows";
+import type { Conversation, Row, RowKeys } from "@rayling/reward-loop/rows";
 
 /** One solution of one question. */
 export interface SolutionSample extends RewardSample {
@@ -74,7 +78,7 @@ async function* readSolutions(
   options: InputOptions,
 ): AsyncGenerator<SolutionSample> {
   const { allowNan } = options;
-  const dataSource = basename(path).replace(/\.(?:jsonl?|parquet)(?:\.gz)?$/, "");
+  const dataSource = assumedSource(path);
   let questionIndex = 0;
   let firstIndex = 0;
   try {
@@ -150,8 +154,7 @@ function solutionsOf(
 }
 
 /**
- * Reads { ..., data_source?, extra_info?, question?, is_correct? } beside the keys of
- * inputs/rollout-row.ts.
+ * Reads { ..., data_source?, extra_info?, question?, is_correct? } beside the keys of readRollout.
  */
 function rolloutsOf(
   value: Row,
@@ -159,7 +162,7 @@ function rolloutsOf(
   bad: (reason: string) => CliError,
   { questionIndex, firstIndex, dataSource: source }: Counted,
 ): SolutionSample[] {
-  const { responses, groundTruth, prompt } = readRollout(value, keys, bad);
+  const { responses, groundTruth, prompt } = readRollout(value, keys, { ...flags, bad });
   const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;
   const { is_correct: isCorrect } = value;
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
@@ -180,6 +183,12 @@ function rolloutsOf(
     isCorrect,
   }));
 }
+
+const flags = {
+  promptOption: "--prompt-key",
+  responseOption: "--response-key",
+  truthOption: "--truth-key",
+};
 
 /** Returns the last question, if it is a text. */
 function lastOf(prompt: string | Conversation | undefined): string | undefined {

@@ -22,9 +22,9 @@ export async function runTrain(options: TrainOptions): Promise<void> {
 
 async function dryRun(config: TrainerConfig): Promise<string> {
   const { rehearseRun } = await import("@rayling/trainer/run");
-  const prompts = await rehearseRun(config);
-  const sizes = { train: prompts.train.length, validation: prompts.validation?.length ?? 0 };
-  return planText(config, trainingPlanOf(config, sizes));
+  const { train: own, validation } = await rehearseRun(config);
+  const plan = trainingPlanOf(config, { train: own.length, validation: validation?.length ?? 0 });
+  return planText(config, plan, { train: own.shapes, validation: validation?.shapes });
 }
 
 async function train(config: TrainerConfig): Promise<void> {

@@ -12,7 +12,10 @@ export type ChatTemplateErrorCode =
   | "CHAT_TEMPLATE_UNSUPPORTED"
   /** The template calls raise_exception: these messages are not for it. */
   | "CHAT_TEMPLATE_REFUSED"
-  /** transformers fails here, too: no messages, an attribute of what is undefined, a text plus a number. */
+  /**
+   * transformers fails here, too: no messages, an attribute of what is undefined, a text plus a
+   * number.
+   */
   | "CHAT_TEMPLATE_FAILED";
 
 export interface ChatTemplateErrorFields {

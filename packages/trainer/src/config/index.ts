@@ -20,5 +20,6 @@ export type {
   RunConfig,
   TrainerConfig,
 } from "./options/index.ts";
+export type { PromptShapes } from "./prompts-text.ts";
 export { planText, trainingPlanOf } from "./training-plan.ts";
 export type { DatasetSizes, ExpectedRun, TrainingPlan } from "./training-plan.ts";

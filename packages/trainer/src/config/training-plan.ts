@@ -4,6 +4,8 @@ import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
+import { promptLines } from "./prompts-text.ts";
+import type { PromptShapes } from "./prompts-text.ts";
 
 export interface DatasetSizes {
   /** Rows to train on; undefined where nobody has looked. */
@@ -166,8 +168,8 @@ function totalOf(
   );
 }
 
-/** For people. */
-export function planText(config: TrainerConfig, plan: TrainingPlan): string {
+/** For people. @param shapes of the prompts, where they were read */
+export function planText(config: TrainerConfig, plan: TrainingPlan, shapes?: PromptShapes): string {
   const { rayling, trainer, data, algorithm, ignored, notes, reward } = config;
   const { rollout } = config.actorRolloutRef;
   const source = rayling.task ?? data.trainFiles.join(", ");
@@ -177,6 +179,7 @@ export function planText(config: TrainerConfig, plan: TrainingPlan): string {
     ["algorithm", `${algorithm.advEstimator}, loss ${lossOf(config)}`],
     ["schedule", `${rayling.schedule}${stalenessText(config)}`],
     ["data", source],
+    ...(shapes === undefined || rayling.task !== null ? [] : promptLines(shapes)),
     [
       "steps",
       plan.totalSteps === undefined ? "as many as the data have" : `${plan.totalSteps}${epochs}`,

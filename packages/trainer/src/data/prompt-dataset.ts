@@ -4,16 +4,17 @@
  */
 
 import { createHash } from "node:crypto";
+import { valueAt } from "@rayling/reward-loop/rows";
 import { TrainerInputError } from "../errors.ts";
 import { truncated, withoutOverlong } from "./prompt-lengths.ts";
 import type { LengthLimit, PromptLengths, Truncation } from "./prompt-lengths.ts";
 import { readPromptRow } from "./prompt-row.ts";
-import type { ColumnNames, PromptRow } from "./prompt-row.ts";
+import type { ColumnNames, PromptRow, RowShape } from "./prompt-row.ts";
 import { readRowFiles } from "./row-files.ts";
-import type { PlacedRow } from "./row-files.ts";
+import type { PlacedRow, RowFilesOptions } from "./row-files.ts";
 import { seededSubset } from "./seeded-order.ts";
 
-export interface PromptDatasetOptions extends ColumnNames, PromptLengthOptions {
+export interface PromptDatasetOptions extends ColumnNames, RowFilesOptions, PromptLengthOptions {
   /** verl `data.train_max_samples`: so many of the rows. Default -1: all. */
   readonly maxSamples?: number;
   /** Whether those are chosen by the seed (verl: data.shuffle), or are the first. Default true. */
@@ -33,6 +34,16 @@ export interface PromptLengthOptions {
   readonly truncation?: Truncation;
 }
 
+export interface CountedShape extends RowShape {
+  readonly rows: number;
+}
+
+interface DatasetFacts {
+  readonly shapes: readonly CountedShape[];
+  readonly overlong?: number;
+  readonly maxPromptLength?: number | undefined;
+}
+
 export class PromptDataset {
   readonly rows: readonly PromptRow[];
   /** How many were left out because they were too long. */
@@ -42,8 +53,15 @@ export class PromptDataset {
   /** Of all rows as they are: another one means other data. */
   readonly fingerprint: string;
 
-  private constructor(rows: readonly PromptRow[], overlong: number, maxPromptLength?: number) {
+  /** Where the rows that were read have their prompts and ground truths. */
+  readonly shapes: readonly CountedShape[];
+
+  private constructor(
+    rows: readonly PromptRow[],
+    { shapes, overlong = 0, maxPromptLength }: DatasetFacts,
+  ) {
     this.rows = rows;
+    this.shapes = shapes;
     this.overlong = overlong;
     this.maxPromptLength = maxPromptLength;
     this.fingerprint = fingerprintOf(rows);
@@ -54,8 +72,9 @@ export class PromptDataset {
   }
 
   /**
-   * verl's rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with
-   * .gz), one file or several; a path may begin with ~/.
+   * Rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with .gz), one
+   * file or several; a path may begin with ~/. They are verl's, or in another shape that
+   * `rayling score` reads (ColumnNames).
    *
    * Rejects with DatasetError, which names file, line or row, and reason; with TrainerInputError for an option.
    */
@@ -64,7 +83,7 @@ export class PromptDataset {
     options: PromptDatasetOptions = {},
   ): Promise<PromptDataset> {
     return await PromptDataset.#of(
-      readRowFiles(typeof files === "string" ? [files] : files),
+      readRowFiles(typeof files === "string" ? [files] : files, options),
       options,
     );
   }
@@ -86,24 +105,31 @@ export class PromptDataset {
       throw new TrainerInputError("maxSamples", `must be -1 or at least 1, is ${maxSamples}`);
     }
     const read: PromptRow[] = [];
+    const counts = new Map<string, CountedShape>();
     for await (const { value, place } of source) {
-      read.push(readPromptRow(value, read.length, place, options));
+      const { row, shape } = readPromptRow(value, read.length, place, options);
+      read.push(row);
+      const key = JSON.stringify(Object.values(shape));
+      counts.set(key, { ...shape, rows: (counts.get(key)?.rows ?? 0) + 1 });
     }
-    return await new PromptDataset(chosenRows(read, maxSamples, options), 0).limited(options);
+    const shapes = [...counts.values()];
+    const chosen = chosenRows(read, maxSamples, options);
+    return await new PromptDataset(chosen, { shapes }).limited(options);
   }
 
   /** The same with prompts that are not too long. Rejects with DatasetError, and with TrainerInputError for an option. */
   async limited(options: PromptLengthOptions): Promise<PromptDataset> {
     const limit = limitOf(options);
     if (limit === undefined) return this;
-    const { rows } = this;
+    const { rows, shapes } = this;
     const { maxPromptLength } = limit;
     if (options.filterOverlongPrompts !== true) {
       const whole = await truncated(rows, options.truncation ?? "error", limit);
-      return new PromptDataset(whole, 0, maxPromptLength);
+      return new PromptDataset(whole, { shapes, maxPromptLength });
     }
     const fitting = await withoutOverlong(rows, limit);
-    return new PromptDataset(fitting, rows.length - fitting.length, maxPromptLength);
+    const overlong = rows.length - fitting.length;
+    return new PromptDataset(fitting, { shapes, overlong, maxPromptLength });
   }
 }
 
@@ -138,14 +164,18 @@ function chosenRows(
 
 function fingerprintOf(rows: readonly PromptRow[]): string {
   const hash = createHash("sha256");
-  for (const { index, rawPrompt, columns } of rows) {
-    hash.update(JSON.stringify([index, rawPrompt, columns], bigintAsText));
+  for (const { index, rawPrompt, columns, groundTruth } of rows) {
+    // verl's columns say it, and the fingerprints of older checkpoints have no more.
+    const isOfVerl = valueAt(columns, "reward_model.ground_truth") === (groundTruth ?? undefined);
+    const more = isOfVerl ? [] : [groundTruth];
+    hash.update(JSON.stringify([index, rawPrompt, columns, ...more], notJson));
     hash.update("\n");
   }
   return hash.digest("hex");
 }
 
-/** Parquet has them. */
-function bigintAsText(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? `${value}n` : value;
+/** Writes numbers that JSON does not have: bigints of Parquet, NaN of Python. */
+function notJson(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return `${value}n`;
+  return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
 }

@@ -1,10 +1,13 @@
 /**
- * One prompt as a data set has it, by verl's columns, checked once when it is read: what is missing or of the wrong kind is found before anything is trained,
- * and told with its place. Knows nothing of files.
+ * One prompt of a data set, checked once when it is read: an error before anything is trained has
+ * the place of the row. Rows are verl's, or of the shapes that `rayling score` reads
+ * (@rayling/reward-loop/rows), without their answers. Knows nothing of files.
  */
 
 import { inspect } from "node:util";
 import { nearestOf } from "@rayling/config-tree/nearest";
+import { assumedSource, isRow, readPrompt, valueAt } from "@rayling/reward-loop/rows";
+import type { Row } from "@rayling/reward-loop/rows";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";
@@ -16,6 +19,8 @@ export interface PromptRow {
   readonly rawPrompt: readonly ChatMessage[];
   /** verl `data_source`: chooses the default scorer, and validation is reported by it. */
   readonly dataSource: string;
+  /** True where the row names no data source, which then is the file's name. */
+  readonly isSourceAssumed?: boolean;
   /** verl `reward_model.ground_truth`. */
   readonly groundTruth: unknown;
   /** verl `extra_info`; {} where there is none. */
@@ -26,64 +31,130 @@ export interface PromptRow {
 }
 
 export interface ColumnNames {
-  /** verl `data.prompt_key`. Default "prompt". */
+  /**
+   * verl `data.prompt_key`: a column, or a path as "doc.question", with a conversation or a text
+   * that a user says. Default "prompt", or where a row has none: messages (without the answer at
+   * their end), input (verl's dumps), arguments (lm-evaluation-harness).
+   */
   readonly promptKey?: string;
-  /** verl `data.reward_fn_key`. Default "data_source". */
+  /**
+   * verl `data.reward_fn_key`. Default "data_source", or the file's name in rows that are not
+   * verl's and have none.
+   */
   readonly rewardFnKey?: string;
+  /**
+   * The column or path of the ground truth. Default: reward_model.ground_truth (verl), or in rows
+   * without a reward_model: ground_truth, gts (verl's dumps), solution or answer (TRL), target
+   * (lm-evaluation-harness).
+   */
+  readonly truthKey?: string | undefined;
 }
+
+/** Where a row has what it says. */
+export interface RowShape {
+  /** The name or path of the prompt. */
+  readonly prompt: string;
+  readonly groundTruth: string;
+  /** The file's name, where the row names no data source. */
+  readonly assumedSource: string | undefined;
+}
+
+const ownPromptKey = "prompt";
+const ownSourceKey = "data_source";
 
 /** Throws DatasetError with the place. */
 export function readPromptRow(
   value: unknown,
   index: number,
   place: RowPlace,
-  { promptKey = "prompt", rewardFnKey = "data_source" }: ColumnNames = {},
-): PromptRow {
-  const refuse = (reason: string): never => {
-    throw new DatasetError(reason, place);
-  };
-  if (!isRecord(value)) return refuse(`a row must be an object of columns, not ${kindOf(value)}`);
-  const dataSource = value[rewardFnKey];
-  if (typeof dataSource !== "string") {
-    const there = thereAre(value, rewardFnKey);
-    return refuse(`${rewardFnKey} must be a text, not ${kindOf(dataSource)}${there}`);
-  }
-  const rewardModel = value["reward_model"];
-  if (!isRecord(rewardModel)) {
-    const there = thereAre(value, "reward_model");
-    return refuse(`reward_model must be { ground_truth, ... }, not ${kindOf(rewardModel)}${there}`);
-  }
-  if (rewardModel["ground_truth"] === undefined) {
-    return refuse("reward_model.ground_truth is missing (null counts)");
-  }
+  names: ColumnNames = {},
+): { readonly row: PromptRow; readonly shape: RowShape } {
+  const bad = (reason: string): DatasetError => new DatasetError(reason, place);
+  if (!isRow(value)) throw bad(`a row must be an object of columns, not ${kindOf(value)}`);
+  const { source, isAssumed } = sourceOf(value, names, place);
+  if (names.truthKey === undefined) checkRewardModel(value, bad);
   const extraInfo = value["extra_info"] ?? {};
-  if (!isRecord(extraInfo)) {
-    return refuse(`extra_info must be an object, not ${kindOf(extraInfo)}`);
-  }
+  if (!isRow(extraInfo)) throw bad(`extra_info must be an object, not ${kindOf(extraInfo)}`);
   const ability = value["ability"] ?? undefined;
   if (ability !== undefined && typeof ability !== "string") {
-    return refuse(`ability must be a text, not ${kindOf(ability)}`);
+    throw bad(`ability must be a text, not ${kindOf(ability)}`);
   }
-  const problem = promptProblem(value[promptKey]);
-  if (problem !== undefined) return refuse(`${promptKey}${problem}${thereAre(value, promptKey)}`);
+  const { promptKey = ownPromptKey, truthKey } = names;
+  const keys = { promptKey: promptKey === ownPromptKey ? undefined : promptKey, truthKey };
+  const found = readPrompt(value, keys, { ...options, bad });
   return {
-    index,
-    rawPrompt: value[promptKey] as readonly ChatMessage[],
-    dataSource,
-    groundTruth: rewardModel["ground_truth"],
-    extraInfo,
-    ability,
-    columns: value,
+    row: {
+      index,
+      rawPrompt: conversationOf(found.promptPath, found.prompt, bad),
+      dataSource: source,
+      ...(isAssumed ? { isSourceAssumed: true } : {}),
+      groundTruth: found.groundTruth,
+      extraInfo,
+      ability,
+      columns: value,
+    },
+    shape: {
+      prompt: found.promptPath,
+      groundTruth: found.truthPath,
+      assumedSource: isAssumed ? source : undefined,
+    },
   };
+}
+
+const options = {
+  promptOption: "data.prompt_key",
+  responseOption: "",
+  truthOption: "data.truth_key",
+};
+
+function sourceOf(
+  row: Row,
+  { rewardFnKey = ownSourceKey }: ColumnNames,
+  place: RowPlace,
+): { readonly source: string; readonly isAssumed: boolean } {
+  const source = valueAt(row, rewardFnKey);
+  if (typeof source === "string") return { source, isAssumed: false };
+  const isVerls = valueAt(row, "reward_model") !== undefined;
+  const isMisspelt = nearestOf(rewardFnKey, Object.keys(row)) !== undefined;
+  const isAssumed = source === undefined && rewardFnKey === ownSourceKey && !isVerls && !isMisspelt;
+  if (isAssumed && place.path !== undefined) {
+    return { source: assumedSource(place.path), isAssumed };
+  }
+  const reason = `${rewardFnKey} must be a text, not ${kindOf(row[rewardFnKey])}`;
+  throw new DatasetError(reason + thereAre(row, rewardFnKey), place);
+}
+
+/** A row that has one is verl's: nothing else is taken for its ground truth. */
+function checkRewardModel(row: Row, bad: (reason: string) => DatasetError): void {
+  const rewardModel = valueAt(row, "reward_model");
+  if (rewardModel === undefined) return;
+  if (!isRow(rewardModel)) {
+    throw bad(`reward_model must be { ground_truth, ... }, not ${kindOf(rewardModel)}`);
+  }
+  if (rewardModel["ground_truth"] === undefined) {
+    throw bad("reward_model.ground_truth is missing (null counts)");
+  }
+}
+
+/** A text is what a user says. */
+function conversationOf(
+  path: string,
+  prompt: unknown,
+  bad: (reason: string) => DatasetError,
+): readonly ChatMessage[] {
+  if (typeof prompt === "string" && prompt !== "") return [{ role: "user", content: prompt }];
+  const problem = promptProblem(prompt);
+  if (problem !== undefined) throw bad(`${path}${problem}`);
+  return prompt as readonly ChatMessage[];
 }
 
 function promptProblem(prompt: unknown): string | undefined {
   if (!Array.isArray(prompt)) {
-    return ` must be a list of { role, content }, not ${kindOf(prompt)}`;
+    return ` must be a list of { role, content } or a text, not ${kindOf(prompt)}`;
   }
   if (prompt.length === 0) return " has no messages";
   for (const [at, message] of (prompt as readonly unknown[]).entries()) {
-    if (!isRecord(message)) return `[${at}] must be { role, content }, not ${kindOf(message)}`;
+    if (!isRow(message)) return `[${at}] must be { role, content }, not ${kindOf(message)}`;
     const { role, content } = message;
     if (typeof role !== "string") return `[${at}].role must be a text, not ${kindOf(role)}`;
     const problem = typeof content === "string" ? undefined : partsProblem(content);
@@ -99,7 +170,7 @@ function partsProblem(content: unknown): string | undefined {
   }
   if (content.length === 0) return " has no parts";
   for (const [at, part] of (content as readonly unknown[]).entries()) {
-    if (!isRecord(part) || typeof part["type"] !== "string") {
+    if (!isRow(part) || typeof part["type"] !== "string") {
       return `[${at}] must be { type, ... }, not ${kindOf(part)}`;
     }
     if (part["type"] === "text" && typeof part["text"] !== "string") {
@@ -116,10 +187,6 @@ function thereAre(row: Readonly<Record<string, unknown>>, key: string): string {
   const alike = nearestOf(key, keys);
   const meant = alike === undefined ? "" : `; is it ${alike}?`;
   return keys.length === 0 ? "" : ` (there are ${keys.join(", ")}${meant})`;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function kindOf(value: unknown): string {

@@ -15,24 +15,32 @@ export interface PlacedRow {
   readonly place: RowPlace;
 }
 
+export interface RowFilesOptions {
+  /** Whether NaN, Infinity and -Infinity are read, which Python writes. Default false. */
+  readonly allowNan?: boolean;
+}
+
 type Rows = AsyncGenerator<PlacedRow, void, undefined>;
 
 /** Throws DatasetError. A path may begin with ~/. */
-export async function* readRowFiles(files: readonly string[]): Rows {
+export async function* readRowFiles(
+  files: readonly string[],
+  { allowNan = false }: RowFilesOptions = {},
+): Rows {
   if (files.length === 0) throw new DatasetError("there are no data files", {});
-  for (const file of files) yield* readRowFile(file);
+  for (const file of files) yield* readRowFile(file, allowNan);
 }
 
 const formats = /\.(?:parquet|jsonl?(?:\.gz)?)$/i;
 
-async function* readRowFile(file: string): Rows {
+async function* readRowFile(file: string, allowNan: boolean): Rows {
   const path = file.startsWith("~/") ? join(homedir(), file.slice(2)) : file;
   if (!formats.test(path)) {
     const known = ".parquet, .jsonl, .json, .jsonl.gz or .json.gz";
     throw new DatasetError(`its format is told by its name, which must end in ${known}`, { path });
   }
   try {
-    for await (const { value, line, row } of readRecords(path)) {
+    for await (const { value, line, row } of readRecords(path, { allowNan })) {
       yield { value, place: given({ path, line, row }) };
     }
   } catch (cause) {

@@ -28,6 +28,7 @@ export function rewardSampleOf(
 ): RewardSample {
   return {
     dataSource: prompt.dataSource,
+    ...optional("isSourceAssumed", prompt.isSourceAssumed),
     response: rollout.response,
     responseLength: rollout.responseIds.length,
     // A rollout is one turn.

@@ -17,11 +17,13 @@ export interface ConfiguredPrompts {
 /** As they are, however long. Rejects with DatasetError, TrainerInputError, and TrainerConfigError for prompts that are more than text. */
 export async function openPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
   const { data, rayling } = config;
-  const { trainMaxSamples, valMaxSamples, promptKey, rewardFnKey, shuffle } = data;
+  const { trainMaxSamples, valMaxSamples, promptKey, rewardFnKey, allowNan, shuffle } = data;
   const seed = data.seed ?? rayling.seed;
   const options = (maxSamples: number): PromptDatasetOptions => ({
     promptKey,
     rewardFnKey,
+    truthKey: data.truthKey ?? undefined,
+    allowNan,
     maxSamples,
     shuffle,
     seed,

@@ -131,7 +131,11 @@ describe("rows", () => {
 
   test.each([
     [3, "a row must be an object of columns, not the number 3"],
-    [{ ...rowOf(1), prompt: "text" }, "prompt must be a list of { role, content }"],
+    [{ ...rowOf(1), prompt: "" }, "prompt must be a list of { role, content } or a text"],
+    [
+      { ...rowOf(1), prompt: undefined, prompts: [] },
+      '"prompt", "messages", "input", "arguments.0.0", "arguments.gen_args_0.arg_0" are missing; there are data_source, ability, reward_model, extra_info, prompts; is it "prompts"? (data.prompt_key names it)',
+    ],
     [{ ...rowOf(1), prompt: [] }, "prompt has no messages"],
     [{ ...rowOf(1), prompt: ["text"] }, "prompt[0] must be { role, content }"],
     [
@@ -151,7 +155,18 @@ describe("rows", () => {
       { ...rowOf(1), data_source: undefined, data_sourc: "x" },
       "data_source must be a text, not missing (there are prompt, ability, reward_model, extra_info, data_sourc; is it data_sourc?)",
     ],
-    [{ ...rowOf(1), reward_model: null }, "reward_model must be { ground_truth, ... }, not null"],
+    [
+      { ...rowOf(1), reward_model: 3 },
+      "reward_model must be { ground_truth, ... }, not the number 3",
+    ],
+    [{ ...rowOf(1), reward_model: null }, '"reward_model.ground_truth", "ground_truth", "gts"'],
+    [{ messages: [{ role: "assistant", content: "2" }], answer: "2" }, "messages has no messages"],
+    [
+      { input: "user\n1 + 1?\nassistant\n", gts: "2" },
+      '"input" is a conversation that a chat template has written out',
+    ],
+    [{ arguments: [["<|im_start|>user"]], target: "2" }, '"arguments.0.0" is a conversation that'],
+    ['{"prompt": "1 + 1?", "answer": NaN}', "NaN is no JSON"],
     [{ ...rowOf(1), reward_model: {} }, "reward_model.ground_truth is missing"],
     [{ ...rowOf(1), extra_info: "x" }, "extra_info must be an object, not the string 'x'"],
     [{ ...rowOf(1), ability: 4 }, "ability must be a text, not the number 4"],
@@ -183,6 +198,89 @@ describe("rows", () => {
 
   test("of no file at all are refused", async () => {
     expect((await refusal(PromptDataset.load([]))).message).toBe("there are no data files");
+  });
+});
+
+const asked = { role: "user", content: "1 + 1?" };
+const answer = { role: "assistant", content: "2" };
+
+describe("rows that are not verl's", () => {
+  test.each<[string, object, PromptDatasetOptions, string, string]>([
+    ["TRL's texts", { prompt: "1 + 1?", completion: "3", solution: "2" }, {}, "prompt", "solution"],
+    ["TRL's conversations", { prompt: [asked], answer: "2" }, {}, "prompt", "answer"],
+    ["chats with an answer", { messages: [asked, answer], answer: "2" }, {}, "messages", "answer"],
+    ["chats without", { messages: [asked], ground_truth: "2" }, {}, "messages", "ground_truth"],
+    ["dumps", { input: "1 + 1?", output: "3", gts: "2", score: 0 }, {}, "input", "gts"],
+    [
+      "samples of lm-eval",
+      { arguments: { gen_args_0: { arg_0: "1 + 1?" } }, resps: [["3"]], target: "2" },
+      {},
+      "arguments.gen_args_0.arg_0",
+      "target",
+    ],
+    [
+      "keys of one's own",
+      { prompt: "not this", doc: { q: "1 + 1?", gold: "2" }, answer: "3" },
+      { promptKey: "doc.q", truthKey: "doc.gold" },
+      "doc.q",
+      "doc.gold",
+    ],
+  ])("%s are read, without answers", async (_name, row, options, prompt, groundTruth) => {
+    const path = await jsonlFile([row, row]);
+    const { rows, shapes } = await PromptDataset.load(path, options);
+    expect(rows[1]).toEqual({
+      index: 1,
+      rawPrompt: [asked],
+      dataSource: "rows",
+      isSourceAssumed: true,
+      groundTruth: "2",
+      extraInfo: {},
+      ability: undefined,
+      columns: row,
+    });
+    expect(shapes).toEqual([{ prompt, groundTruth, assumedSource: "rows", rows: 2 }]);
+  });
+
+  test("may stand among verl's, and are counted by where they have what they say", async () => {
+    const chat = { messages: [asked], data_source: "own", answer: "2" };
+    const { shapes } = await PromptDataset.fromRows([rowOf(0), chat, rowOf(1)]);
+    expect(shapes).toEqual([
+      {
+        prompt: "prompt",
+        groundTruth: "reward_model.ground_truth",
+        assumedSource: undefined,
+        rows: 2,
+      },
+      { prompt: "messages", groundTruth: "answer", assumedSource: undefined, rows: 1 },
+    ]);
+  });
+
+  test("name their source in memory, where there is no file, and under a key that was given", async () => {
+    const row = { prompt: "1 + 1?", answer: "2" };
+    expect((await refusal(PromptDataset.fromRows([row]))).message).toContain("data_source must be");
+    const load = PromptDataset.load(await jsonlFile([row]), { rewardFnKey: "source" });
+    expect((await refusal(load)).message).toContain("source must be a text, not missing");
+  });
+
+  test("have another fingerprint with another ground truth; verl's have theirs from before", async () => {
+    const row = { prompt: "1 + 1?", data_source: "own", answer: "2", gold: "3" };
+    const print = async (one: object, options: PromptDatasetOptions = {}): Promise<string> =>
+      (await PromptDataset.fromRows([one], options)).fingerprint;
+    expect(await print(row)).not.toBe(await print(row, { truthKey: "gold" }));
+    const named = { truthKey: "reward_model.ground_truth" };
+    expect(await print(rowOf(0), named)).toBe(await print(rowOf(0)));
+    expect(await print(rowOf(0))).toBe(
+      "d54910804b486c156265d7eb88f9d94e5cd9acfbc3f58af5f17e83e6b43cb071",
+    );
+    const nan = { ...row, n: Number.NaN };
+    expect(await print(nan)).not.toBe(await print({ ...row, n: null }));
+  });
+
+  test("may have NaN where it is asked for, also in a packed array", async () => {
+    const path = join(await folder(), "rows.json.gz");
+    await writeFile(path, gzipSync('[{"prompt": "1 + 1?", "answer": NaN}]'));
+    expect((await PromptDataset.load(path, { allowNan: true })).rows[0]?.groundTruth).toBe(NaN);
+    expect(await refusal(PromptDataset.load(path))).toMatchObject({ code: "DATASET", path });
   });
 });
 

@@ -12,7 +12,10 @@ const files = z.union([
 ]);
 
 export const data = z.strictObject({
-  /** Parquet or JSON Lines; one file or a list. */
+  /**
+   * Parquet, JSON Lines or a JSON array, the latter two also with .gz; one file or a list. Rows are
+   * verl's, or of a shape that rayling score reads.
+   */
   trainFiles: option(files, "~/data/rlhf/gsm8k/train.parquet"),
   /** Prompts to validate with, as train_files; null: no validation. */
   valFiles: option(files, "~/data/rlhf/gsm8k/test.parquet"),
@@ -20,9 +23,23 @@ export const data = z.strictObject({
   trainMaxSamples: option(countOrNot, -1),
   /** So many of the prompts of a validation; -1: all. */
   valMaxSamples: option(countOrNot, -1),
-  /** The column of the conversation. */
+  /**
+   * The column, or the path as doc.question, of the conversation, or of a text that a user says.
+   * Where it is prompt and a row has none: messages without the answer, input (verl's dumps),
+   * arguments (lm-evaluation-harness).
+   */
   promptKey: option(text, "prompt"),
-  /** The column that chooses the scorer. */
+  /**
+   * The column or path of the ground truth; null: reward_model.ground_truth, or in rows without a
+   * reward_model: ground_truth, gts, solution, answer or target. (Ours.)
+   */
+  truthKey: option(text.nullable(), null),
+  /** Whether NaN and Infinity are read in JSON, as Python writes them. (Ours.) */
+  allowNan: option(flag, false),
+  /**
+   * The column that chooses the scorer. Where it is data_source and rows that are not verl's have
+   * none: the file's name.
+   */
   rewardFnKey: option(text, "data_source"),
   /** Prompts are texts: rows with something there are refused. */
   imageKey: option(text, "images"),
