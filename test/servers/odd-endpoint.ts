@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 export interface OddEndpoint extends AsyncDisposable {
   readonly port: number;
   /** By client and behaviour. */
-  readonly seen: ReadonlyMap<string, Seen>;
+  readonly seen: Map<string, Seen>;
 }
 
 export interface Seen {
