@@ -36,7 +36,7 @@ export function groundTruthOf(
 
 const ofAll = ["ground_truth", verlsPath];
 
-/** Names beside verl's: of its dumps, of TRL and chats, of lm-evaluation-harness. */
+/** Further names, by the key of the response: verl's dumps, TRL, chats, lm-evaluation-harness. */
 const ofShape: Readonly<Record<string, readonly string[]>> = {
   output: ["gts"],
   completion: ["solution", "answer"],

@@ -34,7 +34,9 @@ export interface PromptLengthOptions {
   readonly truncation?: Truncation;
 }
 
+/** Where rows of a data set have what they say. */
 export interface CountedShape extends RowShape {
+  /** How many of the rows that were read have it there. */
   readonly rows: number;
 }
 

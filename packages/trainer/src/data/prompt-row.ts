@@ -81,7 +81,7 @@ export function readPromptRow(
   }
   const { promptKey = ownPromptKey, truthKey } = names;
   const keys = { promptKey: promptKey === ownPromptKey ? undefined : promptKey, truthKey };
-  const found = readPrompt(value, keys, { ...options, bad });
+  const found = readPrompt(value, keys, { ...optionNames, bad });
   return {
     row: {
       index,
@@ -101,7 +101,7 @@ export function readPromptRow(
   };
 }
 
-const options = {
+const optionNames = {
   promptOption: "data.prompt_key",
   responseOption: "",
   truthOption: "data.truth_key",
