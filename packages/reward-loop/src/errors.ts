@@ -218,6 +218,23 @@ export class RewardAssemblyError extends Error {
   }
 }
 
+/** A stream holds as many samples as it may, and their groups are not whole: their answers stand too far apart. */
+export class RewardGroupError extends Error {
+  override readonly name = "RewardGroupError";
+  readonly code = "REWARD_GROUP";
+  /** Groups that are not whole. */
+  readonly open: number;
+  readonly mostHeld: number;
+
+  constructor(open: number, mostHeld: number) {
+    super(
+      `${open} groups are not whole and hold more than ${mostHeld} samples: sort the input by its groups, or give more as groups.mostHeld`,
+    );
+    this.open = open;
+    this.mostHeld = mostHeld;
+  }
+}
+
 /** The manager was closed before or while this ran. */
 export class RewardLoopClosedError extends Error {
   override readonly name = "RewardLoopClosedError";

@@ -6,8 +6,10 @@ export { RewardRequest } from "./agent/reward-request.ts";
 export type { RewardRequestOptions, TakeRange } from "./agent/reward-request.ts";
 export { RewardLoopManager } from "./manager/reward-loop-manager.ts";
 export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
-export type { ScoreStreamOptions } from "./manager/score-stream.ts";
-export type { RewardProgress } from "./manager/progress.ts";
+export type { ScoreStreamOptions } from "./manager/stream/score-stream.ts";
+export { mostHeldByDefault as mostHeldInStream } from "./manager/stream/stream-groups.ts";
+export type { StreamGroups } from "./manager/stream/stream-groups.ts";
+export type { RewardProgress } from "./manager/stream/progress.ts";
 export type { EndpointState } from "./manager/shared-limiter.ts";
 export { RewardModelManager } from "./reward-model/reward-model-manager.ts";
 export type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
@@ -59,7 +61,7 @@ export type { PromptMessage, SampleTexts } from "./record/sample-texts.ts";
 export { RecordedPlaces } from "./record/recorded-places.ts";
 export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";
-export { isScored, outcomeOf } from "./record/reward-record.ts";
+export { givenOutcomeOf, isScored, outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
@@ -83,6 +85,7 @@ export {
   RewardCacheError,
   RewardChunkError,
   RewardFailuresError,
+  RewardGroupError,
   RewardLimiterConflictError,
   RewardLogBusyError,
   RewardLogError,

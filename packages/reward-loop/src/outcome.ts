@@ -73,7 +73,7 @@ export interface ScoreFailure {
   readonly exitCode?: number;
   /** What ended its process. */
   readonly signal?: string;
-  /** What the function said besides, with CANNOT_TELL; the `usage` alone with INVALID_SCORE, and with all others that of its error, if it has one (ai: NoObjectGeneratedError). */
+  /** What the function said besides, with CANNOT_TELL, and where postProcessScores has taken its score away; the `usage` alone with INVALID_SCORE, and with all others that of its error, if it has one (ai: NoObjectGeneratedError). */
   readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
   /** Of several rewards, or of a cascade, the name of the one that failed. */
   readonly component?: string;
@@ -129,6 +129,11 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
   readonly index: number;
   readonly sample: Sample;
   readonly outcome: SampleOutcome;
+  /**
+   * What its function gave, where its group made something else of it: postProcessScores, or the
+   * mean of the group for one without a score.
+   */
+  readonly given?: SampleOutcome;
 }
 
 /** What the pipeline threw, as data. Whatever is not an error of the pipeline's own is the user's. */

@@ -78,18 +78,10 @@ function flagOf(
 }
 
 function valueOf(given: Form, text: string, orNone: boolean): unknown {
-  const kind = numberOf(given);
-  const isNumber = kind.is === "number" || kind.is === "auto";
+  const isNumber = given.is === "number" || given.is === "auto";
   const value = isNumber && /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : text;
-  if ((orNone && value === 0) || isAllowed(kind, value)) return value;
+  if ((orNone && value === 0) || isAllowed(given, value)) return value;
   throw new InvalidArgumentError(
-    `It must be ${wordsOf(kind)}${orNone ? ", or 0 for no limit" : ""}.`,
+    `It must be ${wordsOf(given)}${orNone ? ", or 0 for no limit" : ""}.`,
   );
-}
-
-/** A word in place of a number is for groups, and here samples come one by one. */
-function numberOf(kind: Form): Form {
-  if (kind.is !== "number") return kind;
-  const { word: _word, ...number } = kind;
-  return number;
 }

@@ -8,7 +8,13 @@
 
 import { stat } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";
-import { outcomesIn, readRewardLog, RewardLogError, rewardVersionsOf } from "@rayling/reward-loop";
+import {
+  isScored,
+  outcomesIn,
+  readRewardLog,
+  RewardLogError,
+  rewardVersionsOf,
+} from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
 import { CliError, StaleRewardsError } from "./cli-error.ts";
 import { plain, tell } from "./output.ts";
@@ -84,9 +90,9 @@ async function refuseOther(out: string): Promise<void> {
   }
 }
 
-/** A fallback belongs to a sample without a score. */
-function isScore({ valid, extra }: RewardRecord): boolean {
-  return valid && !(extra["fallback"] === true && typeof extra["error"] === "string");
+/** Whether its function gave a score, whatever its group made of that. */
+function isScore(record: RewardRecord): boolean {
+  return isScored(record) || typeof record.scoredAs === "number";
 }
 
 async function versionsOf(meant: RewardLoopOptions): Promise<RewardVersions | undefined> {

@@ -50,6 +50,10 @@ export class RewardsFile {
   readonly #isStream: boolean;
   /** The number of samples that an earlier run has and that are not scored again. */
   readonly #kept: number;
+  /** Samples without an earlier score that have one line at least. */
+  #written = 0;
+  /** Places in the input of samples that had a score, and have another one of this run. */
+  readonly #renewed: Set<number> = new Set();
   /** Whether the run has recorded its version parts and the path of its samples. */
   #hasSaid = false;
 
@@ -104,7 +108,7 @@ export class RewardsFile {
 
   /** The number of records, including earlier ones. */
   get records(): number {
-    return this.#kept + this.#log.records;
+    return this.#kept + this.#written;
   }
 
   /** The number of samples that an earlier run has, including those that are scored again. */
@@ -127,13 +131,22 @@ export class RewardsFile {
     return { isKnown: true, kept: this.#past.isKept(record) ? record : undefined };
   }
 
-  async write({ sample, outcome }: ScoredSample<SolutionSample>): Promise<void> {
+  /** What a group made of a score has a line behind that of its function, unless it is there. */
+  async write(scored: ScoredSample<SolutionSample>): Promise<void> {
+    const { sample, outcome, given } = scored;
+    const { kept } = this.stateOf(sample);
+    const isThere = given !== undefined && kept !== undefined && isSaidBy(kept, scored);
+    if (isThere && !this.#renewed.has(sample.place.index)) return;
     const { index: inInput, questionIndex: question, solutionKey: solution } = sample.place;
     const index = this.#places.indexOf(inInput);
     const place = { index, lane: "training", version: this.#version };
     const meant = this.#meant === undefined ? {} : { version: this.#meant };
-    const about = { question, solution, ...this.#aboutRun() };
+    const scoredAs = given?.valid === true ? given.rewardScore : null;
+    const ofGroup = given === undefined ? {} : { scoredAs };
+    const about = { question, solution, ...ofGroup, ...this.#aboutRun() };
+    if (given === undefined && kept !== undefined) this.#renewed.add(inInput);
     await this.#log.write(sample, { ...outcome, ...meant }, place, about);
+    if (given === undefined && kept === undefined) this.#written += 1;
   }
 
   /** Rejects with JsonlError when the file differs from the written records. */
@@ -166,6 +179,17 @@ export class RewardsFile {
       ...(this.#input === undefined ? {} : { input: this.#input }),
     };
   }
+}
+
+/** Whether the record says what a group made of its sample, and of which score. */
+function isSaidBy(
+  record: RewardRecord,
+  { outcome, given }: Pick<ScoredSample, "outcome" | "given">,
+): boolean {
+  const scoredAs = given?.valid === true ? given.rewardScore : null;
+  const score = outcome.valid ? outcome.rewardScore : null;
+  const { scoredAs: before = record.score } = record;
+  return before === scoredAs && record.score === score;
 }
 
 async function inputOf(solutions: string): Promise<string | undefined> {

@@ -8,12 +8,13 @@
 
 import * as ray from "@rayling/core";
 import {
+  givenOutcomeOf,
   outcomeOf,
   RewardFailuresError,
   RewardLogBusyError,
   WriterMark,
 } from "@rayling/reward-loop";
-import type { RewardLoopManager, SampleOutcome } from "@rayling/reward-loop";
+import type { RewardLoopManager, SampleOutcome, StreamGroups } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { askedFunctions } from "./asked-functions.ts";
 import type { AskedFunctions } from "./asked-functions.ts";
@@ -21,6 +22,7 @@ import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "./cli-error.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
+import { groupSizesOf } from "./inputs/sample-groups.ts";
 import { grouped } from "./numbers.ts";
 import { dataOutput, plain, say, tell } from "./output.ts";
 import { readPast } from "./past-rewards.ts";
@@ -126,10 +128,15 @@ async function scoreAll(
   };
   signal.addEventListener("abort", onStop, { once: true });
   try {
+    const groups = await groupsOf(loop, read, file, options);
     const rest = withoutScored(read(), file, options.onlyRecorded, (sample, outcome) => {
+      // In a group it counts with the others, and comes back with them.
+      if (groups !== undefined) return true;
       summary.keep({ index: sample.place.index, sample, outcome });
+      return false;
     });
     const scored = loop.scoreStream(rest, {
+      groups,
       total: (options.onlyRecorded ? file.known : total) - file.kept,
       drain: signal,
       onProgress: (progress) => view.show(progress),
@@ -137,7 +144,8 @@ async function scoreAll(
       onOutcome: (one) => file.write(one),
     });
     for await (const one of scored) {
-      summary.add(one);
+      if (file.stateOf(one.sample).kept === undefined) summary.add(one);
+      else summary.keep(one);
       const { index } = one.sample.place;
       if (one.outcome.valid && subset.has(index)) baselineSamples.push(one.sample);
     }
@@ -164,7 +172,27 @@ async function scoreAll(
 }
 
 /**
- * Yields the samples without a score, and reports the others.
+ * How the answers to one prompt are scored together, where the function takes them so or something
+ * is done to them together. Throws CliError 2.
+ */
+async function groupsOf(
+  loop: RewardLoopManager,
+  read: Solutions["read"],
+  file: RewardsFile,
+  { solutions, onlyRecorded }: ScoreOptions,
+): Promise<StreamGroups<SolutionSample> | undefined> {
+  if (!loop.traits.scoresGroups && !loop.putsGroupsRight) return undefined;
+  const all = withoutScored(read(), file, onlyRecorded, () => true);
+  const size = await groupSizesOf(solutions, all);
+  const known = (sample: SolutionSample): SampleOutcome | undefined => {
+    const { kept } = file.stateOf(sample);
+    return kept && givenOutcomeOf(kept);
+  };
+  return { size, known };
+}
+
+/**
+ * Yields the samples without a score; `onScored` says of each other one whether it is yielded, too.
  *
  * @param onlyRecorded whether samples without a line in the file are skipped
  */
@@ -172,12 +200,12 @@ async function* withoutScored(
   samples: AsyncIterable<SolutionSample> | Iterable<SolutionSample>,
   file: RewardsFile,
   onlyRecorded: boolean,
-  onScored: (sample: SolutionSample, outcome: SampleOutcome) => void,
+  onScored: (sample: SolutionSample, outcome: SampleOutcome) => boolean,
 ): AsyncGenerator<SolutionSample> {
   for await (const sample of samples) {
     const { isKnown, kept } = file.stateOf(sample);
-    if (kept !== undefined) onScored(sample, outcomeOf(kept));
-    else if (isKnown || !onlyRecorded) yield sample;
+    const isAsked = kept === undefined && (isKnown || !onlyRecorded);
+    if (isAsked || (kept !== undefined && onScored(sample, outcomeOf(kept)))) yield sample;
   }
 }
 

@@ -123,6 +123,9 @@ function addLimitFlags(command: Command): Command {
 const ofRuns =
   "--fail-above is for runs that end: a server answers each sample by itself, as --on-invalid says.";
 
+const ofGroups =
+  "--fallback groupMean is for rayling score: a server answers each sample by itself, and knows no group.";
+
 /** Throws CliError 2. */
 function readServeOptions(flags: Flags): ServeOptions {
   const { listen, reward, rewards, judge, rewardKwarg, managerOption } = flags;
@@ -133,6 +136,8 @@ function readServeOptions(flags: Flags): ServeOptions {
     );
   }
   const functions = functionsOf({ ...flags, demo: false });
+  const policy = policyOf(flags, rewardKwarg);
+  if (policy.onFailure?.fallback === "groupMean") throw new CliError(2, ofGroups);
   const [host, port] = listen;
   return {
     reward: functions.reward,
@@ -142,7 +147,7 @@ function readServeOptions(flags: Flags): ServeOptions {
     manager: flags.manager,
     managerOptions: managerOption,
     ...threadsOf(flags),
-    policy: policyOf(flags, rewardKwarg),
+    policy,
     host,
     port,
     tokenFile: flags.tokenFile,

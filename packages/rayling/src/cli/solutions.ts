@@ -18,6 +18,7 @@ import {
   textOf,
 } from "@rayling/reward-loop/rows";
 import type { Conversation, Row, RowKeys } from "@rayling/reward-loop/rows";
+import { groupNameOf } from "./inputs/group-name.ts";
 
 /** One solution of one question. */
 export interface SolutionSample extends RewardSample {
@@ -42,6 +43,8 @@ export interface SolutionPlace {
 
 export interface InputOptions {
   readonly keys: RowKeys;
+  /** The key whose value names the group of an answer; undefined: `uid`, else the prompt. */
+  readonly groupKey?: string | undefined;
   /** Whether NaN and Infinity are read, which Python writes. */
   readonly allowNan: boolean;
 }
@@ -119,12 +122,13 @@ function samplesOf(
   const isOfSolutions = Object.values(told).some((part) => isRow(part) && "solution" in part);
   return isRollout(told, options.keys) || !isOfSolutions
     ? rolloutsOf(told, options, bad, counted)
-    : solutionsOf(told, bad, counted);
+    : solutionsOf(told, options, bad, counted);
 }
 
 /** One question with any number of solutions. */
 function solutionsOf(
   value: Row,
+  options: InputOptions,
   bad: (reason: string) => CliError,
   { questionIndex, firstIndex, dataSource }: Counted,
 ): SolutionSample[] {
@@ -134,6 +138,7 @@ function solutionsOf(
   const solutions = Object.entries(value).filter(
     ([key, entry]) => key !== "ground_truth" && isRow(entry) && "solution" in entry,
   );
+  const context = { group: groupNameOf(value, options, question, bad) };
   return solutions.map(([solutionKey, entry], offset) => {
     const { solution, is_correct: isCorrect } = entry as Record<string, unknown>;
     if (typeof solution !== "string") throw bad(`"${solutionKey}.solution" is not a text`);
@@ -147,6 +152,7 @@ function solutionsOf(
       response: solution,
       groundTruth,
       extraInfo: { question },
+      context,
       place,
       isCorrect,
     };
@@ -158,11 +164,11 @@ function solutionsOf(
  */
 function rolloutsOf(
   value: Row,
-  { keys }: InputOptions,
+  options: InputOptions,
   bad: (reason: string) => CliError,
   { questionIndex, firstIndex, dataSource: source }: Counted,
 ): SolutionSample[] {
-  const { responses, groundTruth, prompt } = readRollout(value, keys, { ...flags, bad });
+  const { responses, groundTruth, prompt } = readRollout(value, options.keys, { ...flags, bad });
   const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;
   const { is_correct: isCorrect } = value;
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
@@ -172,6 +178,9 @@ function rolloutsOf(
   if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
     throw bad(`"is_correct" is neither true nor false`);
   }
+  const named = groupNameOf(value, options, prompt ?? question, bad);
+  // Responses of one row answer one prompt, whatever it is.
+  const group = named ?? (responses.length > 1 ? `row ${questionIndex}` : undefined);
   return responses.map(({ key, text }, offset) => ({
     dataSource,
     ...("data_source" in value ? {} : { isSourceAssumed: true }),
@@ -180,6 +189,7 @@ function rolloutsOf(
     extraInfo: { ...extraInfo, question },
     place: { index: firstIndex + offset, questionIndex, solutionKey: key },
     ...(isConversation(prompt) ? { rawPrompt: prompt } : {}),
+    ...(group === undefined ? {} : { context: { group } }),
     isCorrect,
   }));
 }

@@ -54,7 +54,7 @@ export class ReplayedReward implements RewardSource {
   }
 
   async score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const outcome = this.#recorded.next(sample);
+    const outcome = this.#next(sample);
     if (outcome !== undefined) return outcome;
     if (this.#asks && this.#functions !== undefined) return this.#functions.score(sample, lane);
     return notInLog();
@@ -65,12 +65,17 @@ export class ReplayedReward implements RewardSource {
     samples: readonly RewardSample[],
     lane: string,
   ): Promise<readonly SampleOutcome[]> {
-    const known = samples.map((sample) => this.#recorded.next(sample));
+    const known = samples.map((sample) => this.#next(sample));
     const isWhole = known.every((one) => one !== undefined);
     if (!isWhole && this.#asks && this.#functions !== undefined) {
       return this.#functions.scoreGroup(samples, lane);
     }
     return known.map((one) => one ?? notInLog());
+  }
+
+  /** A group that is put right again begins with what its functions gave. */
+  #next(sample: RewardSample): SampleOutcome | undefined {
+    return this.#recorded.next(sample, this.traits.postProcesses);
   }
 
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

@@ -39,8 +39,9 @@ export function putRight(
     const score = after.valid ? (after.scores[at] ?? null) : null;
     if (!outcome.valid) return score === null ? outcome : filled(outcome, score);
     if (score !== null) return { ...outcome, rewardScore: score };
-    const { rewardScore: _score, rewardExtraInfo: _extra, valid: _, ...measured } = outcome;
-    return { valid: false, error: after.valid ? takenAway : after.error, ...measured };
+    const { rewardScore: _score, rewardExtraInfo, valid: _, ...measured } = outcome;
+    const error = { ...(after.valid ? takenAway : after.error), rewardExtraInfo };
+    return { valid: false, error, ...measured };
   });
 }
 

@@ -37,8 +37,8 @@ import { checkFailures, putRight, withFallback, withGroupMean } from "./failures
 import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "./reward-source.ts";
 import { inLane, ScoreRound } from "./score-round.ts";
-import { scoreStream } from "./score-stream.ts";
-import type { ScoreStreamOptions } from "./score-stream.ts";
+import { scoreStream } from "./stream/score-stream.ts";
+import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState, SharedLimiter } from "./shared-limiter.ts";
 
 export interface ScoreOptions {
@@ -273,23 +273,26 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in flight, and the input is read no faster.
-   * Each sample has exactly one outcome, also when workers or executors die meanwhile. Of `onFailure` it applies `fallback` only.
-   * The reward model is awake until the stream ends or is left.
+   * Each sample has exactly one outcome, also when workers or executors die meanwhile. Of `onFailure` it applies `fallback` only; the mean of a group, and postProcessScores, with `groups`.
+   * Throws what computeScore rejects with, and RewardGroupError. The reward model is awake until the stream ends or is left.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,
     options: ScoreStreamOptions<Sample> = {},
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
-    const score = (sample: Sample, lane: string): Promise<SampleOutcome> =>
-      this.#score(sample, lane);
-    const stream = scoreStream(samples, this.#source, score, {
-      ...options,
+    const scorer: StreamScorer = {
+      room: this.#source,
+      score: (sample, lane) => this.#score(sample, lane),
+      scoresGroups: this.traits.scoresGroups,
+      scoreGroup: (group, lane) => this.#scoreGroup(group, lane),
+      putRight: this.putsGroupsRight ? (outcomes) => this.putRight(outcomes) : undefined,
       watched: {
         spent: () => this.spent,
         spending: () => this.spending,
         ...(this.#limiters.length === 0 ? {} : { endpoints: () => this.endpoints() }),
       },
-    });
+    };
+    const stream = scoreStream(samples, scorer, options);
     return this.rewardModel === undefined ? stream : this.rewardModel.awakeFor(stream);
   }
 
@@ -334,6 +337,16 @@ export class RewardLoopManager implements AsyncDisposable {
     return withFallback(outcome, this.#onFailure);
   }
 
+  async #scoreGroup(
+    given: readonly RewardSample[],
+    lane: string,
+  ): Promise<readonly SampleOutcome[]> {
+    const samples = given.map((sample) => inLane(sample, lane));
+    const places = samples.map((sample) => this.#recorder?.take(sample));
+    const outcomes = await this.#awake(() => this.#submitGroup(samples, lane, places));
+    return outcomes.map((one) => withFallback(one, this.#onFailure));
+  }
+
   #withGroupMeans(
     samples: readonly RewardSample[],
     scored: readonly SampleOutcome[],
@@ -363,7 +376,11 @@ export class RewardLoopManager implements AsyncDisposable {
     return outcome;
   }
 
-  /** A group of which one has no score of before is asked as a whole; those that have one keep it. */
+  /**
+   * Asks for all of a group of which one has no score of before: scores of one call belong together.
+   * Where the call gives none, a score of before stays. Its lines are written at once, so that a
+   * process that is killed leaves all of them or none.
+   */
   async #submitGroup(
     samples: readonly RewardSample[],
     lane: string,
@@ -373,13 +390,18 @@ export class RewardLoopManager implements AsyncDisposable {
     const scored = known.every((outcome) => outcome !== undefined)
       ? known
       : await this.#source.scoreGroup(samples, lane);
-    const outcomes = scored.map((outcome, at) => known[at] ?? outcome);
-    for (const [at, outcome] of outcomes.entries()) {
-      this.#answers.add(outcome);
-      const place = places[at];
-      if (place === undefined || place.known !== undefined) continue;
-      await this.#recorder?.write(place.index, samples[at] as RewardSample, outcome, lane);
-    }
+    const outcomes = scored.map((outcome, at) =>
+      outcome.valid ? outcome : (known[at] ?? outcome),
+    );
+    await Promise.all(
+      samples.map(async (sample, at) => {
+        const [outcome, place] = [outcomes[at], places[at]];
+        if (outcome === undefined) return;
+        this.#answers.add(outcome);
+        if (place === undefined || outcome === place.known) return;
+        await this.#recorder?.write(place.index, sample, outcome, lane);
+      }),
+    );
     return outcomes;
   }
 

@@ -1,6 +1,7 @@
 /** What the outcomes of a reward log have cost, every line of them: what a run that goes on from it has spent already. */
 
 import { readRewardLog } from "./reward-log.ts";
+import { isOfCalls } from "./reward-record.ts";
 
 export interface RecordedCost {
   readonly total: number;
@@ -21,8 +22,11 @@ export class RecordedCosts {
   static async read(path: string | undefined): Promise<RecordedCosts> {
     const costs = new RecordedCosts();
     if (path === undefined) return costs;
-    for await (const { component, cost, answeredBy } of readRewardLog(path, { mayLack: true })) {
-      if (typeof cost === "number") costs.#add(component ?? "", cost, answeredBy === "cheaper");
+    for await (const record of readRewardLog(path, { mayLack: true })) {
+      const { component, cost, answeredBy } = record;
+      if (typeof cost === "number" && isOfCalls(record)) {
+        costs.#add(component ?? "", cost, answeredBy === "cheaper");
+      }
     }
     return costs;
   }

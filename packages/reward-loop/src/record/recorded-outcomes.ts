@@ -11,11 +11,12 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import { countedWholes, outcomeOfWhole } from "./recorded-wholes.ts";
+import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./recorded-wholes.ts";
+import type { RecordedWhole } from "./recorded-wholes.ts";
 import { olderSampleKeys, sampleKey } from "./sample-key.ts";
 
 interface Known {
-  readonly inOrder: readonly SampleOutcome[];
+  readonly inOrder: readonly RecordedWhole[];
   given: number;
 }
 
@@ -27,21 +28,23 @@ export class RecordedOutcomes {
     const outcomes = new RecordedOutcomes();
     const wholes = [...(await countedWholes(path)).values()];
     for (const [sample, own] of Map.groupBy(wholes, ({ record }) => record.sample)) {
-      const inOrder = own
-        .toSorted(
-          ({ record: a }, { record: b }) => Number(b.valid) - Number(a.valid) || a.index - b.index,
-        )
-        .map(outcomeOfWhole);
+      const inOrder = own.toSorted(
+        ({ record: a }, { record: b }) => Number(b.valid) - Number(a.valid) || a.index - b.index,
+      );
       outcomes.#known.set(sample, { inOrder, given: 0 });
     }
     return outcomes;
   }
 
-  /** Undefined: the log does not know it. */
-  next(sample: RewardSample): SampleOutcome | undefined {
+  /**
+   * @param isGiven whether it is to be what its functions gave, for a group that is put right again
+   *
+   * @returns undefined: the log does not know it
+   */
+  next(sample: RewardSample, isGiven: boolean = false): SampleOutcome | undefined {
     const known = this.#find(sample);
-    if (known === undefined) return undefined;
-    return known.inOrder[known.given++ % known.inOrder.length];
+    const whole = known?.inOrder[known.given++ % known.inOrder.length];
+    return whole && (isGiven ? givenOutcomeOfWhole(whole) : outcomeOfWhole(whole));
   }
 
   #find(sample: RewardSample): Known | undefined {

@@ -5,7 +5,7 @@
 
 import type { SampleOutcome } from "../outcome.ts";
 import { isOfPart, readRewardLog } from "./reward-log.ts";
-import { outcomeOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
+import { givenOutcomeOf, outcomeOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 export interface RecordedWhole {
@@ -98,6 +98,11 @@ export function outcomeOfWhole({
   parts,
 }: Pick<RecordedWhole, "record" | "parts">): SampleOutcome {
   return withParts(outcomeOf(record), parts, "");
+}
+
+/** Makes it the outcome that its functions gave, whatever its group made of it. */
+export function givenOutcomeOfWhole({ record, parts }: RecordedWhole): SampleOutcome {
+  return withParts(givenOutcomeOf(record), parts, "");
 }
 
 /** @param within what the names of its parts begin with: "" or "correct/" */

@@ -39,6 +39,12 @@ export interface RewardRecord extends Partial<SampleTexts> {
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
   readonly extra: Readonly<Record<string, unknown>>;
+  /**
+   * The line says what the sample's group made of it, and stands behind one with what its functions
+   * gave: this score, or null for none. Its tokens, times and costs are those of that line, and
+   * count once. Lines of its parts have it, too.
+   */
+  readonly scoredAs?: number | null;
   /** Why `extra` is empty, where the line would have been too long. */
   readonly extraDropped?: string;
   /**
@@ -141,17 +147,45 @@ export function outcomeOf(record: RewardRecord): SampleOutcome {
   return { valid: false, error: record.error ?? unknown, ...measured };
 }
 
+/** What its functions gave, where its group made something else of it. */
+export function givenOutcomeOf(record: RewardRecord): SampleOutcome {
+  const { scoredAs, extra } = record;
+  const outcome = outcomeOf(record);
+  if (scoredAs === undefined) return outcome;
+  const {
+    valid: _valid,
+    rewardScore: _score,
+    rewardExtraInfo: _extra,
+    ...rest
+  } = {
+    rewardScore: null,
+    rewardExtraInfo: null,
+    ...outcome,
+  };
+  if (scoredAs !== null) {
+    return { ...rest, valid: true, rewardScore: scoredAs, rewardExtraInfo: { ...extra } };
+  }
+  const message = "its function gave no score, and its group a fallback";
+  return { ...rest, valid: false, error: { code: "NOT_IN_LOG", name: "NotInLogError", message } };
+}
+
+/** Whether it is one of the lines that calls were made for, and not of what a group made of them. */
+export function isOfCalls({ scoredAs }: Pick<RewardRecord, "scoredAs">): boolean {
+  return scoredAs === undefined;
+}
+
 /**
  * Whether a line of a log counts in place of the one before it for the same index: it is of
- * another sample, which has that place now, it is valid, or neither is.
+ * another sample, which has that place now, it is valid or of what its group made of it, or neither is.
  *
  * @param before undefined: there was none
  */
 export function takesPlaceOf(
-  record: Pick<RewardRecord, "valid" | "sample">,
+  record: Pick<RewardRecord, "valid" | "sample" | "scoredAs">,
   before: Pick<RewardRecord, "valid" | "sample"> | undefined,
 ): boolean {
-  return before?.valid !== true || record.valid || record.sample !== before.sample;
+  const isLast = record.valid || record.scoredAs !== undefined;
+  return before?.valid !== true || isLast || record.sample !== before.sample;
 }
 
 /** Whether the sample has a score: a fallback is what one got that has none. */

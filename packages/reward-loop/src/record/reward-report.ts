@@ -1,7 +1,7 @@
 /** What a reward log says as a whole: counts, scores, failures, times and costs. Of several lines for one index the one that counts is looked at; tries and costs are of all. */
 
 import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
-import { takesPlaceOf, withoutTexts } from "./reward-record.ts";
+import { isOfCalls, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
 export interface RewardReport {
@@ -64,7 +64,8 @@ export interface Quantiles {
 
 /** Rejects as readRewardLog. */
 export async function reportOf(path: string): Promise<RewardReport> {
-  const all = await Array.fromAsync(readRewardLog(path), withoutTexts);
+  const read = await Array.fromAsync(readRewardLog(path), withoutTexts);
+  const all = read.filter(isOfCalls);
   const lines = all.filter((line) => !isOfPart(line));
   const records = [...(await outcomesIn(path)).values()];
   const valid = records.filter((record) => record.valid);

@@ -5,7 +5,7 @@
 
 export { isConversation, textOf } from "./conversation.ts";
 export type { Conversation } from "./conversation.ts";
-export { isRow, valueAt } from "./named-values.ts";
+export { isRow, missing, valueAt } from "./named-values.ts";
 export type { Row } from "./named-values.ts";
 export { assumedSource, readPrompt } from "./prompt-row.ts";
 export type { FoundPrompt, PromptKeys } from "./prompt-row.ts";

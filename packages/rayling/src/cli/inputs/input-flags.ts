@@ -9,6 +9,7 @@ export interface InputFlags {
   readonly promptKey?: string;
   readonly responseKey?: string;
   readonly truthKey?: string;
+  readonly groupKey?: string;
   readonly allowNan: boolean;
 }
 
@@ -17,9 +18,14 @@ export function addInputFlags(command: Command): Command {
     .option("--prompt-key <name>", "of rollouts: the prompt, by its key or path, as doc.question")
     .option("--response-key <name>", "of rollouts: the response, or a list of several")
     .option("--truth-key <name>", "of rollouts: the ground truth")
+    .option(
+      "--group-key <name>",
+      "which answers are scored as a group: those with the same value there (default: uid, else the same prompt)",
+    )
     .option("--allow-nan", "read NaN and Infinity in JSON, which Python writes", false);
 }
 
-export function inputOf({ promptKey, responseKey, truthKey, allowNan }: InputFlags): InputOptions {
-  return { keys: { promptKey, responseKey, truthKey }, allowNan };
+export function inputOf(flags: InputFlags): InputOptions {
+  const { promptKey, responseKey, truthKey, groupKey, allowNan } = flags;
+  return { keys: { promptKey, responseKey, truthKey }, groupKey, allowNan };
 }

@@ -1,11 +1,11 @@
 /** How far a stream of samples is: counted as it goes, read as a snapshot. The clock comes in as an argument. */
 
-import { classOf } from "../faults/failure-class.ts";
-import type { FailureClass } from "../faults/failure-class.ts";
-import type { SampleOutcome } from "../outcome.ts";
-import type { SpendState } from "../spend/purse.ts";
-import { AnswerCounts } from "./answer-counts.ts";
-import type { EndpointState } from "./shared-limiter.ts";
+import { classOf } from "../../faults/failure-class.ts";
+import type { FailureClass } from "../../faults/failure-class.ts";
+import type { SampleOutcome } from "../../outcome.ts";
+import type { SpendState } from "../../spend/purse.ts";
+import { AnswerCounts } from "../answer-counts.ts";
+import type { EndpointState } from "../shared-limiter.ts";
 
 export interface RewardProgress {
   readonly done: number;

@@ -1,0 +1,302 @@
+/**
+ * Samples in, outcomes out as they finish: reads its input only as fast as there is room, and never lets room wait for a batch.
+ * Ends by the end of the input, by the first failure of the loop or of the input, by the signal, or when the consumer leaves.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome, ScoredSample } from "../../outcome.ts";
+import type { RewardSource } from "../reward-source.ts";
+import { ProgressCounter } from "./progress.ts";
+import type { RewardProgress, WatchedLoop } from "./progress.ts";
+import { GroupGathering } from "./stream-groups.ts";
+import type { Member, StreamGroups, Unit } from "./stream-groups.ts";
+
+export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> {
+  /**
+   * Takes each outcome as soon as it is there, before it is yielded: outcomes that are kept here
+   * are not lost with a process that is killed. Until it resolves the sample is in flight; the
+   * stream rejects with what it rejects with. With `groups` it is called again, with `given`, for
+   * a sample of which its group made something else, and for one that is known from before.
+   */
+  readonly onOutcome?: ((scored: ScoredSample<Sample>) => Promise<void>) | undefined;
+  /**
+   * Scores the answers to one prompt as a group: at once where the function takes them so, put right
+   * by postProcessScores and `onFailure.fallback: "groupMean"` when all are scored, and yielded then.
+   * Default: each sample is a group of one, and is not put right.
+   */
+  readonly groups?: StreamGroups<Sample> | undefined;
+  /** Called every `progressEveryMs` while the stream is read, and once at the end. */
+  readonly onProgress?: ((progress: RewardProgress) => void) | undefined;
+  /** Default 100 ms: ten pictures a second. */
+  readonly progressEveryMs?: number | undefined;
+  /** How many samples there are, for the progress. Known by itself for arrays. */
+  readonly total?: number | undefined;
+  /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
+  readonly lane?: string | undefined;
+  /**
+   * Stops the reading: what is in flight is finished and yielded, and then the stream ends. Samples
+   * that wait for the rest of their group are not scored; those that are scored stay as they are.
+   */
+  readonly drain?: AbortSignal | undefined;
+  /** Stops the stream: it rejects with the signal's reason. What is in flight is finished by the workers and dropped. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
+
+/** What the loop does for a stream. All reject as RewardLoopManager.computeScore. */
+export interface StreamScorer {
+  /** Where there may be room. */
+  readonly room: Pick<RewardSource, "hasRoom" | "onRoom">;
+  readonly score: (sample: RewardSample, lane: string) => Promise<SampleOutcome>;
+  /** Whether the function scores whole groups. */
+  readonly scoresGroups: boolean;
+  readonly scoreGroup: (
+    samples: readonly RewardSample[],
+    lane: string,
+  ) => Promise<readonly SampleOutcome[]>;
+  /** Undefined: it changes nothing. */
+  readonly putRight:
+    | ((outcomes: readonly SampleOutcome[]) => Promise<readonly SampleOutcome[]>)
+    | undefined;
+  readonly watched: WatchedLoop;
+}
+
+export function scoreStream<Sample extends RewardSample>(
+  samples: Input<Sample>,
+  scorer: StreamScorer,
+  options: ScoreStreamOptions<Sample> = {},
+): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
+  return new ScoreStream(samples, scorer, options).run();
+}
+
+class ScoreStream<Sample extends RewardSample> {
+  readonly #source: AsyncIterator<Sample>;
+  readonly #scorer: StreamScorer;
+  readonly #options: ScoreStreamOptions<Sample>;
+  readonly #lane: string;
+  readonly #counter: ProgressCounter;
+  readonly #gathering: GroupGathering<Sample> | undefined;
+  #finished: ScoredSample<Sample>[] = [];
+  #failure: { readonly error: unknown } | undefined;
+  #state: "idle" | "reading" | "exhausted" = "idle";
+  #isDraining: boolean;
+  /** Samples of the input so far, and those of them that have no outcome of before. */
+  #read = 0;
+  #asked = 0;
+  /** Samples and groups that are being scored or put right. */
+  #underWay = 0;
+  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
+
+  constructor(samples: Input<Sample>, scorer: StreamScorer, options: ScoreStreamOptions<Sample>) {
+    const { groups, lane = "training", drain } = options;
+    this.#source = iteratorOf(samples);
+    this.#scorer = scorer;
+    this.#options = options;
+    this.#lane = lane;
+    this.#isDraining = drain?.aborted === true;
+    this.#counter = new ProgressCounter(
+      options.total ?? (Array.isArray(samples) ? samples.length : undefined),
+      scorer.watched,
+    );
+    this.#gathering = groups && new GroupGathering(groups, scorer.scoresGroups);
+  }
+
+  async *run(): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
+    this.#options.signal?.throwIfAborted();
+    const stop = this.#listen();
+    try {
+      for (;;) {
+        this.#wake = Promise.withResolvers();
+        const ready = this.#finished.splice(0);
+        for (const one of ready) yield one;
+        if (this.#failure !== undefined) throw this.#failure.error;
+        const hasBegun = !this.#isDraining && this.#scorer.room.hasRoom && this.#begin();
+        if (hasBegun || ready.length > 0 || this.#finished.length > 0) continue;
+        if (this.#isOver) break;
+        await this.#wake.promise;
+      }
+      for (const one of this.#gathering?.leave() ?? []) yield scoredOf(one);
+    } finally {
+      stop();
+      // An input that is a file closes it. One that hangs in a read cannot be waited for.
+      if (this.#state === "idle") await this.#source.return?.();
+      else if (this.#state === "reading") void this.#source.return?.();
+    }
+  }
+
+  get #isOver(): boolean {
+    if (this.#underWay > 0) return false;
+    if (this.#isDraining) return true;
+    return this.#state === "exhausted" && this.#gathering?.isEmpty !== false;
+  }
+
+  /** @returns what ends it */
+  #listen(): () => void {
+    const { signal, drain, onProgress, progressEveryMs = 100 } = this.#options;
+    const onAbort = (): void => this.#fail(signal?.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const onDrain = (): void => {
+      this.#isDraining = true;
+      this.#wake.resolve();
+    };
+    drain?.addEventListener("abort", onDrain, { once: true });
+    const stopListening = this.#scorer.room.onRoom(() => this.#wake.resolve());
+    const picture = (): void => {
+      void this.#counter.look();
+      onProgress?.(this.#counter.snapshot());
+    };
+    const timer = onProgress && setInterval(picture, progressEveryMs);
+    if (onProgress !== undefined) void this.#counter.look();
+    return () => {
+      clearInterval(timer);
+      stopListening();
+      signal?.removeEventListener("abort", onAbort);
+      drain?.removeEventListener("abort", onDrain);
+      onProgress?.(this.#counter.snapshot());
+    };
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#wake.resolve();
+  }
+
+  /** What there is room for: a sample or a group that waits, or the next of the input. @returns whether something was begun that may leave room for more */
+  #begin(): boolean {
+    const unit = this.#gathering?.next();
+    if (unit !== undefined) {
+      void this.#sendUnit(unit);
+      return true;
+    }
+    if (this.#state === "idle") void this.#readNext();
+    return false;
+  }
+
+  async #readNext(): Promise<void> {
+    this.#state = "reading";
+    try {
+      const next = await this.#source.next();
+      this.#state = next.done === true ? "exhausted" : "idle";
+      if (next.done === true) {
+        this.#counter.total = this.#asked;
+        this.#gathering?.end();
+      } else if (!this.#isDraining) this.#take(next.value);
+    } catch (error) {
+      this.#state = "exhausted";
+      // Of an input that nobody wants more of it does not matter how it ends.
+      if (!this.#isDraining) this.#fail(error);
+    }
+    this.#wake.resolve();
+  }
+
+  #take(sample: Sample): void {
+    const index = this.#read++;
+    if (this.#options.groups?.known?.(sample) === undefined) this.#asked += 1;
+    if (this.#gathering === undefined) void this.#send(sample, index);
+    else this.#gathering.add(index, sample);
+  }
+
+  async #send(sample: Sample, index: number): Promise<void> {
+    this.#underWay += 1;
+    this.#counter.started(index);
+    try {
+      const outcome = await this.#scorer.score(sample, this.#lane);
+      await this.#options.onOutcome?.({ index, sample, outcome });
+      this.#counter.finished(index, outcome);
+      this.#finished.push({ index, sample, outcome });
+      this.#wake.resolve();
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+
+  async #sendUnit(unit: Unit<Sample>): Promise<void> {
+    this.#underWay += 1;
+    try {
+      await this.#scoreUnit(unit);
+      if (this.#gathering?.scored(unit) === true) await this.#finish(unit.group.members);
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#underWay -= 1;
+      this.#wake.resolve();
+    }
+  }
+
+  /** Gives each member its outcome, and that to `onOutcome` where it is a new one. */
+  async #scoreUnit({ members }: Unit<Sample>): Promise<void> {
+    const { scoresGroups, scoreGroup, score } = this.#scorer;
+    const asked = members.filter(({ known }) => known === undefined);
+    for (const { index } of asked) this.#counter.started(index);
+    const samples = members.map(({ sample }) => sample);
+    const outcomes =
+      asked.length === 0
+        ? []
+        : scoresGroups
+          ? await scoreGroup(samples, this.#lane)
+          : await Promise.all(samples.map((sample) => score(sample, this.#lane)));
+    await Promise.all(
+      members.map(async (member, at) => {
+        const { index, known } = member;
+        member.outcome = latest(outcomes[at], known);
+        if (member.outcome !== known) await this.#options.onOutcome?.(scoredOf(member));
+        if (known === undefined) this.#counter.finished(index, scoredOf(member).outcome);
+      }),
+    );
+  }
+
+  /** A group that is over: what it comes to as one. */
+  async #finish(members: readonly Member<Sample>[]): Promise<void> {
+    const { putRight } = this.#scorer;
+    const own = members.map((one) => scoredOf(one));
+    if (putRight === undefined) return void this.#finished.push(...own);
+    const after = await putRight(own.map(({ outcome }) => outcome));
+    const scored = own.map((one, at): ScoredSample<Sample> => {
+      const outcome = after[at] ?? one.outcome;
+      return { ...one, outcome, given: one.outcome };
+    });
+    const told = scored.filter(
+      (one, at) => members[at]?.known !== undefined || !isSame(one.outcome, one.given),
+    );
+    await Promise.all(told.map((one) => this.#options.onOutcome?.(one)));
+    this.#finished.push(
+      ...scored.map((one, at) => (isSame(one.outcome, one.given) ? (own[at] ?? one) : one)),
+    );
+  }
+}
+
+/** The scores of one call belong together; where it has none a score of before stays. */
+function latest(
+  now: SampleOutcome | undefined,
+  known: SampleOutcome | undefined,
+): SampleOutcome | undefined {
+  return now?.valid === true ? now : (known ?? now);
+}
+
+function scoredOf<Sample extends RewardSample>({
+  index,
+  sample,
+  outcome,
+}: Member<Sample>): ScoredSample<Sample> {
+  if (outcome === undefined) throw new Error(`sample ${index} has no outcome`);
+  return { index, sample, outcome };
+}
+
+/** postProcessScores gives all scores of its group back, changed or not. */
+function isSame(one: SampleOutcome, other: SampleOutcome | undefined): boolean {
+  if (one === other) return true;
+  return one.valid && other?.valid === true && one.rewardScore === other.rewardScore;
+}
+
+function iteratorOf<Sample>(samples: Input<Sample>): AsyncIterator<Sample> {
+  if (Symbol.asyncIterator in samples) return samples[Symbol.asyncIterator]();
+  const iterator = samples[Symbol.iterator]();
+  return {
+    // One that throws at once rejects, as any other.
+    next: async () => iterator.next(),
+    return: () => Promise.resolve(iterator.return?.() ?? { done: true, value: undefined }),
+  };
+}
