@@ -367,7 +367,7 @@ describe("flags that do not go together", () => {
     [["--reward", "y", "--cheaper-price", "1,1"], "--cheaper-price needs --at-budget"],
     [["--reward", "y", "--max-retry-after", "9"], "--max-retry-after needs --retries"],
     [["--reward", "y", "--fail-above", "2"], "It must be a number of at least 0 and of at most 1."],
-    [["--reward", "y", "--fallback", "none"], "It must be a number."],
+    [["--reward", "y", "--fallback", "none"], 'It must be a number or "groupMean".'],
     [["--reward", `${parts}:rule`, "--judge", "/no/such/judge.ts"], "judge.ts"],
     [["--replay", "/no/such/log"], "/no/such/log"],
   ])("%j", async (flags, message) => {

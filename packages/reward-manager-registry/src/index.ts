@@ -17,7 +17,7 @@ export type {
 } from "./scoring/compute-score.ts";
 export type { ComputeScores, ProcessedScores, Scorer, ScoreLogEntry } from "./scoring/scorer.ts";
 export { GroupScorer } from "./scoring/group-scorer.ts";
-export { placesOf } from "./scoring/placed-score.ts";
+export { placesOf, weightedPlaces } from "./scoring/placed-score.ts";
 export type { PlacedScore, ScoredRow, TokenScore, TurnScores } from "./scoring/placed-score.ts";
 export type { RewardResult } from "./scoring/reward-result.ts";
 

@@ -1,5 +1,6 @@
 /** How the outcomes of several functions become one. Pure. */
 
+import { weightedPlaces } from "@rayling/reward-manager-registry";
 import type { ComponentPlan } from "./reward-plan.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
@@ -10,7 +11,7 @@ type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error"
 
 /**
  * The sum of weight x score, or the mean. Extra info: `score` is that, each component's own score stands under its name (null where it has none), and what it said besides under
- * `{name}/{key}`; `usage` is of all together. Invalid if a component is that masks, or all are.
+ * `{name}/{key}`; `usage` is of all together, and `score_by_token` where the parts of the sum stand. Invalid if a component is that masks, or all are.
  *
  * @param outcomes in order of the components
  */
@@ -48,7 +49,12 @@ export function combined(
     const error = { code: "INVALID_SCORE", name: "InvalidScoreError", message } as const;
     return { valid: false, error, ...measured };
   }
-  const rewardExtraInfo = { score: rewardScore, ...extraOf(components, outcomes, scores) };
+  const share = combine === "sum" ? 1 : 1 / weights;
+  const rewardExtraInfo = {
+    score: rewardScore,
+    ...extraOf(components, outcomes, scores),
+    ...placesOfSum(components, outcomes, share),
+  };
   return { valid: true, rewardScore, rewardExtraInfo, ...measured };
 }
 
@@ -79,6 +85,20 @@ function failureOf(name: string, error: ScoreFailure): ScoreFailure {
   const message =
     error.component === undefined ? `${name}: ${error.message}` : `${name}/${error.message}`;
   return { ...error, message, component };
+}
+
+/** Where the parts of the sum stand, if a component says where its own do. @param share of the sum that the score is */
+function placesOfSum(
+  components: readonly Component[],
+  outcomes: readonly SampleOutcome[],
+  share: number,
+): Readonly<Record<string, unknown>> {
+  return weightedPlaces(
+    components.flatMap(({ weight }, index) => {
+      const outcome = outcomes[index];
+      return outcome?.valid === true ? [{ ...outcome, weight: weight * share }] : [];
+    }),
+  );
 }
 
 function scoreOf(

@@ -38,8 +38,10 @@ export class DegradingReward implements RewardSource {
     return [...this.#main.workerNames, ...this.#cheaper.workerNames];
   }
 
+  /** A group is scored as one where one of the two takes it so. */
   get traits(): ExecutorTraits {
-    return this.#main.traits;
+    const { traits } = this.#main;
+    return { ...traits, scoresGroups: traits.scoresGroups || this.#cheaper.traits.scoresGroups };
   }
 
   get slots(): number {

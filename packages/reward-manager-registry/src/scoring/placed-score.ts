@@ -69,8 +69,38 @@ export function placesOf(
   if (said.length === 0 || said.some(([position]) => position >= length)) {
     return [[last, rewardScore]];
   }
-  const rest = rewardScore - sumOf(said.map(([, value]) => value));
-  return rest === 0 ? said : [...said, [last, rest]];
+  const values = said.map(([, value]) => value);
+  const rest = rewardScore - sumOf(values);
+  return Math.abs(rest) <= roundingOf(values) ? said : [...said, [last, rest]];
+}
+
+/** The most that a sum of weighted values is off because each step of it is rounded. */
+function roundingOf(values: readonly number[]): number {
+  const size = sumOf(values.map(Math.abs));
+  return 4 * (values.length + 1) * Number.EPSILON * size;
+}
+
+/** One of several scores that are added up. */
+export interface WeightedScore extends PlacedScore {
+  readonly weight: number;
+}
+
+/**
+ * The extra info that says where the weighted sum of several scores stands: each part of each score
+ * times its weight, parts at one position added up. A score without places is not among them, and so
+ * stands at the last token (`placesOf`). Empty where none has places.
+ */
+export function weightedPlaces(
+  scores: readonly WeightedScore[],
+): Readonly<Record<string, readonly TokenScore[]>> {
+  const places = new Map<number, number>();
+  for (const { weight, rewardExtraInfo } of scores) {
+    for (const [position, value] of tokenScoresIn(rewardExtraInfo[byToken]) ?? []) {
+      places.set(position, (places.get(position) ?? 0) + weight * value);
+    }
+  }
+  const inOrder = [...places].toSorted(([a], [b]) => a - b);
+  return inOrder.length === 0 ? {} : { [byToken]: inOrder };
 }
 
 export function sumOf(values: readonly number[]): number {
