@@ -351,3 +351,90 @@ describe("among several functions", () => {
     expect(nonTensorBatch["calls"]).toEqual([1, null, 1]);
   });
 });
+
+describe("a judge behind a cap", () => {
+  const prices = { perCall: 1 };
+  const { half, lists } = { half: `${groups}:half`, lists: `${groups}:Lists` };
+  /** Asked one after the other, so that it is known which of them the cap lets through. */
+  const loopOf = (reward: string, cap: number, cheaper: string): Promise<RewardLoopManager> =>
+    open({ reward, concurrency: 1, spend: { prices, cap, whenReached: { reward: cheaper } } });
+  const data = batchOf([
+    ["a", "1"],
+    ["b", "5"],
+    ["a", "22"],
+    ["b", "666"],
+    ["b", "7"],
+  ]);
+  const answersOf = async (loop: RewardLoopManager): Promise<unknown[]> => {
+    const { batch, nonTensorBatch } = await loop.computeRmScore(data);
+    const { answeredBy = [] } = nonTensorBatch;
+    return answeredBy.map((name, row) => [name, batch?.["rmScores"]?.data[row]]);
+  };
+
+  test("is asked for the groups that are left, each as a whole; one call pays for a group", async () => {
+    const record = join(await folder(), "rewards.jsonl");
+    const spend = { prices, cap: 1, whenReached: { reward: lists } };
+    await using loop = await open({ concurrency: 1, spend, record });
+    expect(await answersOf(loop)).toEqual([
+      ["main", 0],
+      ["cheaper", 1],
+      ["main", 1],
+      ["cheaper", 3],
+      ["cheaper", 1],
+    ]);
+    expect([loop.spent, loop.answeredBy]).toEqual([1, { main: 2, cheaper: 3 }]);
+    const lines = await Array.fromAsync(readRewardLog(record));
+    const inOrder = lines.toSorted((a, b) => a.index - b.index);
+    const costs = inOrder.map(({ cost, answeredBy }) => [answeredBy, cost]);
+    expect(costs.toSorted()).toEqual([
+      ["cheaper", 0],
+      ["cheaper", 0],
+      ["cheaper", 0],
+      ["main", 0.5],
+      ["main", 0.5],
+    ]);
+  });
+
+  test("scores together what is left of a group where the first takes one at a time", async () => {
+    await using loop = await loopOf(half, 3, lists);
+    expect(loop.traits.scoresGroups).toBe(true);
+    const answers = await answersOf(loop);
+    expect(answers.filter((one) => Array.isArray(one) && one[0] === "main")).toHaveLength(3);
+    const { nonTensorBatch } = await loop.computeRmScore(data);
+    // All is spent: each group is one call.
+    expect(nonTensorBatch["answeredBy"]).toEqual(Array(5).fill("cheaper"));
+    const calls = (nonTensorBatch["calls"] ?? []).map(Number);
+    expect(calls[0]).toBe(calls[2]);
+    expect([calls[3], calls[4]]).toEqual([calls[1], calls[1]]);
+    expect(calls[0]).not.toBe(calls[1]);
+  });
+
+  test("takes one at a time where the first scores groups", async () => {
+    await using loop = await loopOf(order, 1, half);
+    expect(await answersOf(loop)).toEqual([
+      ["main", 0],
+      ["cheaper", 0.5],
+      ["main", 1],
+      ["cheaper", 0.5],
+      ["cheaper", 0.5],
+    ]);
+  });
+
+  test("is asked with what an attempt of the first had cost", async () => {
+    const spend = { prices, cap: 1, whenReached: { reward: lists } };
+    const retry = { attempts: 2, baseMs: 0 };
+    await using loop = await open({ reward: `${groups}:AlwaysDown`, spend, retry });
+    const outcomes = await loop.round(2).scoreGroup(["x", "yy"].map(sampleOf));
+    expect(outcomes).toMatchObject([
+      { rewardScore: 1, answeredBy: "cheaper", attempts: 2, cost: 0.5 },
+      { rewardScore: 2, answeredBy: "cheaper", attempts: 2, cost: 0.5 },
+    ]);
+    expect(loop.spent).toBe(1);
+  });
+
+  test("and what the first could not tell stays its own", async () => {
+    await using loop = await loopOf(order, 1, lists);
+    const outcomes = await loop.round(2).scoreGroup(["1", "null"].map(sampleOf));
+    expect(outcomes).toMatchObject([{ answeredBy: "main" }, { error: { code: "CANNOT_TELL" } }]);
+  });
+});

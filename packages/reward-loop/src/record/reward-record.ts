@@ -16,7 +16,7 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly sample: string;
   /** Of several rewards, or of a cascade, which one the line is of ("correct/judge"); null: all of them together, or the only one. */
   readonly component: string | null;
-  /** verl `uid`, or what the sample's extraInfo calls its group; null without. */
+  /** verl `uid`: `context.group`, or what the sample's extraInfo calls its group; null without. */
   readonly group: string | null;
   /** Of the reward function: its source and settings. */
   readonly version: string;
@@ -86,8 +86,8 @@ function recordOf(
   { index, lane, version, at }: RecordPlace,
   component: string | null,
 ): RewardRecord {
-  const group =
-    sample.extraInfo?.["group_uid"] ?? sample.extraInfo?.["uid"] ?? sample.context?.group;
+  const { extraInfo, context } = sample;
+  const group = context?.group ?? extraInfo?.["group_uid"] ?? extraInfo?.["uid"];
   const extra = outcome.valid ? outcome.rewardExtraInfo : (outcome.error.rewardExtraInfo ?? {});
   return {
     index,
