@@ -385,8 +385,8 @@ describe("a judge behind a cap", () => {
     expect([loop.spent, loop.answeredBy]).toEqual([1, { main: 2, cheaper: 3 }]);
     const lines = await Array.fromAsync(readRewardLog(record));
     const inOrder = lines.toSorted((a, b) => a.index - b.index);
-    const costs = inOrder.map(({ cost, answeredBy }) => [answeredBy, cost]);
-    expect(costs.toSorted()).toEqual([
+    const byJudge = inOrder.toSorted((a, b) => Number(a.cost) - Number(b.cost));
+    expect(byJudge.map(({ cost, answeredBy }) => [answeredBy, cost])).toEqual([
       ["cheaper", 0],
       ["cheaper", 0],
       ["cheaper", 0],

@@ -324,7 +324,7 @@ describe("a run that goes on", () => {
     // Where the new call gives no score that of before stays.
     expect(scoresOf(scored)).toEqual([0, 1, 9, 9, 9, "INVALID_SCORE"]);
     expect(await called()).toEqual(["1 2", "1 few"]);
-    expect(told.toSorted()).toEqual([0, 1, 5]);
+    expect(told.toSorted((a, b) => a - b)).toEqual([0, 1, 5]);
   });
 });
 

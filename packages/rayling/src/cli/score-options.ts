@@ -199,7 +199,8 @@ export function addRewardFlags(command: Command): Command {
 const HELP = `
 The reward function gets { dataSource, solutionStr, groundTruth, extraInfo } and returns a number, { score, ...extras }
 or a promise of one; null says that it cannot tell. A sample whose function throws, hangs, ends its thread or returns no
-score is invalid, never 0.
+score is invalid, never 0. A function that takes all answers to a prompt (computeScores) gets those with the same uid, or
+the same prompt, wherever they stand in the file; --group-key names another key.
 
 Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
 It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is

@@ -261,7 +261,7 @@ class ScoreStream<Sample extends RewardSample> {
     const told = scored.filter(
       (one, at) => members[at]?.known !== undefined || !isSame(one.outcome, one.given),
     );
-    await Promise.all(told.map((one) => this.#options.onOutcome?.(one)));
+    await Promise.all(told.map(async (one) => this.#options.onOutcome?.(one)));
     this.#finished.push(
       ...scored.map((one, at) => (isSame(one.outcome, one.given) ? (own[at] ?? one) : one)),
     );
