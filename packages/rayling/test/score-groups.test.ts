@@ -1,4 +1,7 @@
-/** `rayling score` with functions that score the answers to one prompt together, and with what is done to them together. */
+/**
+ * `rayling score` with functions that score the answers to one prompt together, and with what is
+ * done to them together.
+ */
 
 import { once } from "node:events";
 import { readFile, truncate, writeFile } from "node:fs/promises";
@@ -210,7 +213,7 @@ describe("postProcessScores", () => {
       tokens: { input: 40 },
       meanScore: -14.75,
     });
-    // What has a score has it of its function, whatever became of it.
+    // Nothing is called for a sample whose function gave a score, whatever its group made of it.
     expect(await score(...flags, "--resume")).toMatch(/^samples +5, 4 of before$/m);
     expect(await scores()).toEqual([-19, -18, -17, null, -5]);
     expect(await score(...flags, "--resume")).toMatch(/^spent: 4\.0000, 4\.0000 of it before$/m);

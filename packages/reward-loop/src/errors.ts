@@ -218,7 +218,10 @@ export class RewardAssemblyError extends Error {
   }
 }
 
-/** A stream holds as many samples as it may, and their groups are not whole: their answers stand too far apart. */
+/**
+ * A stream holds as many samples as it may, and their groups are not whole: answers to one prompt
+ * stand too far apart.
+ */
 export class RewardGroupError extends Error {
   override readonly name = "RewardGroupError";
   readonly code = "REWARD_GROUP";

@@ -130,8 +130,8 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
   readonly sample: Sample;
   readonly outcome: SampleOutcome;
   /**
-   * What its function gave, where its group made something else of it: postProcessScores, or the
-   * mean of the group for one without a score.
+   * The outcome that its function gave, where its group made something else of it:
+   * postProcessScores, or the mean of the group for one without a score.
    */
   readonly given?: SampleOutcome;
 }

@@ -1,4 +1,7 @@
-/** Answers to one prompt in a stream: when a group is whole, what is done to it as one, and every way for it to end. */
+/**
+ * Answers to one prompt in a stream: when a group is whole, what is done to it as one, and every
+ * way for it to end.
+ */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -146,7 +149,7 @@ describe("the input is read", () => {
     }
     for await (const _ of loop.scoreStream(input(), { groups: { size: 3 } })) done += 1;
     expect(done).toBe(120);
-    // Two groups at work, one that is ready, one of which one is read, and two that finished meanwhile.
+    // Two groups at work, one ready, one of which a sample is read, and two that have finished.
     expect(most).toBeLessThanOrEqual(5 * 3 + 1);
   });
 

@@ -131,7 +131,7 @@ export class RewardsFile {
     return { isKnown: true, kept: this.#past.isKept(record) ? record : undefined };
   }
 
-  /** What a group made of a score has a line behind that of its function, unless it is there. */
+  /** A score that a group has changed has a second line, unless the file has it already. */
   async write(scored: ScoredSample<SolutionSample>): Promise<void> {
     const { sample, outcome, given } = scored;
     const { kept } = this.stateOf(sample);

@@ -87,7 +87,11 @@ function failureOf(name: string, error: ScoreFailure): ScoreFailure {
   return { ...error, message, component };
 }
 
-/** Where the parts of the sum stand, if a component says where its own do. @param share of the sum that the score is */
+/**
+ * Says where the parts of the sum stand, if a component says where its own do.
+ *
+ * @param share of the sum that the score is
+ */
 function placesOfSum(
   components: readonly Component[],
   outcomes: readonly SampleOutcome[],

@@ -377,7 +377,8 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Asks for all of a group of which one has no score of before: scores of one call belong together.
+   * Asks for all of a group of which one has no score of before: scores of one call belong
+   * together.
    * Where the call gives none, a score of before stays. Its lines are written at once, so that a
    * process that is killed leaves all of them or none.
    */

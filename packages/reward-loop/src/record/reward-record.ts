@@ -147,7 +147,7 @@ export function outcomeOf(record: RewardRecord): SampleOutcome {
   return { valid: false, error: record.error ?? unknown, ...measured };
 }
 
-/** What its functions gave, where its group made something else of it. */
+/** Makes it the outcome that its functions gave, whatever its group made of it. */
 export function givenOutcomeOf(record: RewardRecord): SampleOutcome {
   const { scoredAs, extra } = record;
   const outcome = outcomeOf(record);
@@ -169,14 +169,15 @@ export function givenOutcomeOf(record: RewardRecord): SampleOutcome {
   return { ...rest, valid: false, error: { code: "NOT_IN_LOG", name: "NotInLogError", message } };
 }
 
-/** Whether it is one of the lines that calls were made for, and not of what a group made of them. */
+/** Whether calls were made for the line: it does not say what a group made of a score. */
 export function isOfCalls({ scoredAs }: Pick<RewardRecord, "scoredAs">): boolean {
   return scoredAs === undefined;
 }
 
 /**
  * Whether a line of a log counts in place of the one before it for the same index: it is of
- * another sample, which has that place now, it is valid or of what its group made of it, or neither is.
+ * another sample, which has that place now, it is valid or says what its group made of it, or
+ * neither is.
  *
  * @param before undefined: there was none
  */

@@ -87,8 +87,8 @@ export interface WeightedScore extends PlacedScore {
 
 /**
  * The extra info that says where the weighted sum of several scores stands: each part of each score
- * times its weight, parts at one position added up. A score without places is not among them, and so
- * stands at the last token (`placesOf`). Empty where none has places.
+ * times its weight, parts at one position added up. A score without places is not among them, and
+ * so stands at the last token (`placesOf`). Empty where none has places.
  */
 export function weightedPlaces(
   scores: readonly WeightedScore[],

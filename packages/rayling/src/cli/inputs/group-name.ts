@@ -11,8 +11,8 @@ const groupKeys = ["uid", "extra_info.group_uid", "extra_info.uid"];
 const DIGEST_LENGTH = 16;
 
 /**
- * By the key that is given, else by the first of `uid` and its like that is a text or a number, else
- * by the prompt. Undefined where nothing says it.
+ * Reads it at the key that is given, else at the first of `uid` and its like that is a text or a
+ * number; else it is that of the prompt. Undefined where nothing says it.
  *
  * @param prompt of the row, where it has one
  *

@@ -13,7 +13,8 @@ export type GroupSizes = (sample: SolutionSample) => number;
 
 /**
  * Reads the samples once; a number is kept of each, and the name of each group. Throws CliError 2
- * where answers to one prompt stand so far apart that more than 65,536 samples would wait for others.
+ * where answers to one prompt stand so far apart that more than 65,536 samples would wait for
+ * others.
  *
  * @param path of the input, for the error
  */
@@ -22,7 +23,7 @@ export async function groupSizesOf(
   samples: AsyncIterable<SolutionSample>,
 ): Promise<GroupSizes> {
   const places = new Map<string, { size: number; last: number }>();
-  /** Of each sample the number of its group; -1: it is alone. */
+  /** For each sample the number of its group; -1: it is alone. */
   const groups: number[] = [];
   const numbers = new Map<string, number>();
   for await (const { context } of samples) {

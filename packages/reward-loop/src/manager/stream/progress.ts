@@ -19,11 +19,11 @@ export interface RewardProgress {
   /** How long it takes yet, if it goes on at that rate. Undefined where that cannot be known: without a total, and before the first sample is done. */
   readonly leftMs: number | undefined;
   readonly invalid: number;
-  /** Of these, how many by the kind of failure. */
+  /** How many of these, by the kind of failure. */
   readonly failures: Readonly<Partial<Record<FailureClass, number>>>;
   /** How many each of several functions has answered: stages of a cascade, judges before and behind a cap. */
   readonly answeredBy: Readonly<Record<string, number>>;
-  /** What all scores of the loop cost so far, with the option `spend`. */
+  /** The cost of all scores of the loop so far, with the option `spend`. */
   readonly spent: number;
   /** How far each cap is. */
   readonly spending: readonly SpendState[];
@@ -31,7 +31,7 @@ export interface RewardProgress {
   readonly endpoints: readonly EndpointState[];
 }
 
-/** What the progress of a stream tells of its loop. */
+/** The loop, as the progress of a stream tells of it. */
 export interface WatchedLoop {
   readonly spent: () => number;
   readonly spending: () => readonly SpendState[];

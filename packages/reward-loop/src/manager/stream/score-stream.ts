@@ -1,6 +1,7 @@
 /**
- * Samples in, outcomes out as they finish: reads its input only as fast as there is room, and never lets room wait for a batch.
- * Ends by the end of the input, by the first failure of the loop or of the input, by the signal, or when the consumer leaves.
+ * Samples in, outcomes out as they finish: reads its input only as fast as there is room, and never
+ * lets room wait for a batch. Ends by the end of the input, by the first failure of the loop or of
+ * the input, by the signal, or when the consumer leaves.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -20,9 +21,9 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
    */
   readonly onOutcome?: ((scored: ScoredSample<Sample>) => Promise<void>) | undefined;
   /**
-   * Scores the answers to one prompt as a group: at once where the function takes them so, put right
-   * by postProcessScores and `onFailure.fallback: "groupMean"` when all are scored, and yielded then.
-   * Default: each sample is a group of one, and is not put right.
+   * Scores the answers to one prompt as a group: at once where the function takes them so, put
+   * right by postProcessScores and `onFailure.fallback: "groupMean"` when all are scored, and
+   * yielded then. Default: each sample is a group of one, and is not put right.
    */
   readonly groups?: StreamGroups<Sample> | undefined;
   /** Called every `progressEveryMs` while the stream is read, and once at the end. */
@@ -31,20 +32,25 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
   readonly progressEveryMs?: number | undefined;
   /** How many samples there are, for the progress. Known by itself for arrays. */
   readonly total?: number | undefined;
-  /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
+  /**
+   * Whose share of workers and endpoint it takes: "training" (default), "validation", or any other.
+   */
   readonly lane?: string | undefined;
   /**
    * Stops the reading: what is in flight is finished and yielded, and then the stream ends. Samples
    * that wait for the rest of their group are not scored; those that are scored stay as they are.
    */
   readonly drain?: AbortSignal | undefined;
-  /** Stops the stream: it rejects with the signal's reason. What is in flight is finished by the workers and dropped. */
+  /**
+   * Stops the stream: it rejects with the signal's reason. Samples in flight are finished by the
+   * workers and dropped.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
 type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
 
-/** What the loop does for a stream. All reject as RewardLoopManager.computeScore. */
+/** The loop as a stream sees it. All reject as RewardLoopManager.computeScore. */
 export interface StreamScorer {
   /** Where there may be room. */
   readonly room: Pick<RewardSource, "hasRoom" | "onRoom">;
@@ -162,7 +168,11 @@ class ScoreStream<Sample extends RewardSample> {
     this.#wake.resolve();
   }
 
-  /** What there is room for: a sample or a group that waits, or the next of the input. @returns whether something was begun that may leave room for more */
+  /**
+   * Begins what there is room for: a sample or a group that waits, or the next of the input.
+   *
+   * @returns whether something was begun that may leave room for more
+   */
   #begin(): boolean {
     const unit = this.#gathering?.next();
     if (unit !== undefined) {
@@ -184,7 +194,7 @@ class ScoreStream<Sample extends RewardSample> {
       } else if (!this.#isDraining) this.#take(next.value);
     } catch (error) {
       this.#state = "exhausted";
-      // Of an input that nobody wants more of it does not matter how it ends.
+      // How an input ends that nobody wants more of does not matter.
       if (!this.#isDraining) this.#fail(error);
     }
     this.#wake.resolve();

@@ -48,7 +48,7 @@ export interface StreamGroup<Sample> {
   left: number;
 }
 
-/** What is begun together. */
+/** Samples that are begun together. */
 export interface Unit<Sample> {
   readonly group: StreamGroup<Sample>;
   readonly members: readonly Member<Sample>[];
@@ -63,7 +63,9 @@ export class GroupGathering<Sample extends RewardSample> {
   readonly #groups: Set<StreamGroup<Sample>> = new Set();
   #held = 0;
 
-  /** @param isTogether whether the function scores whole groups: then one is handed out as a whole */
+  /**
+   * @param isTogether whether the function scores whole groups: then one is handed out as a whole
+   */
   constructor(options: StreamGroups<Sample>, isTogether: boolean) {
     this.#options = options;
     this.#isTogether = isTogether;
