@@ -1,12 +1,15 @@
 /** The stream: as they finish, no faster than there is room, and every way for it to end. */
 
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { BroadcastChannel } from "node:worker_threads";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardProgress, ScoredSample } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { expectOnlyInvalid, fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -263,4 +266,51 @@ test("a misspelt option and a wrong type are refused, by name", async () => {
   await expect(create({ reward: 5 })).rejects.toThrow("reward");
   await expect(create({ reward: {} })).rejects.toThrow("reward");
   await expect(create({ name: 5 })).rejects.toThrow("name");
+});
+
+describe("a slot is given to the next call when the outcome of the last is kept", () => {
+  const begun = (calls: string): Promise<number> =>
+    readFile(calls, "utf8").then(
+      (text) => text.split("\n").length - 1,
+      () => 0,
+    );
+
+  test.each([
+    ["each sample by itself", undefined],
+    ["groups of a function that takes one", { size: 1 }],
+  ])("%s", async (_, groups) => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-kept-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const [calls, reward] = [join(folder, "calls"), join(folder, "reward.mjs")];
+    await writeFile(
+      reward,
+      `import { appendFileSync } from "node:fs";
+      export async function computeScore({ solutionStr }) {
+        appendFileSync(${JSON.stringify(calls)}, solutionStr + "\\n");
+        return Number(solutionStr);
+      }`,
+    );
+    const concurrency = 8;
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      concurrency,
+      reward,
+    });
+    const samples = numbers(100).map((text) => ({ ...sampleOf(text), context: { group: text } }));
+    const seen: number[] = [];
+    let kept = 0;
+    const onOutcome = async (): Promise<void> => {
+      // All that was begun so far is kept, or has a slot.
+      seen.push((await begun(calls)) - kept);
+      kept += 1;
+    };
+    let done = 0;
+    for await (const { outcome } of loop.scoreStream(samples, { groups, onOutcome })) {
+      done += Number(outcome.valid);
+    }
+    expect(done).toBe(100);
+    expect(Math.max(...seen)).toBeLessThanOrEqual(concurrency);
+    expect(Math.max(...seen)).toBeGreaterThan(1);
+  });
 });

@@ -26,6 +26,7 @@ const HELD_PER_SLOT = 8;
 class Waiting implements Scored {
   readonly sample: RewardSample;
   readonly lane: string;
+  readonly kept: Promise<void> | undefined;
   readonly resolve: (outcome: SampleOutcome) => void;
   readonly reject: (error: unknown) => void;
   readonly #ends: Ends;
@@ -34,8 +35,7 @@ class Waiting implements Scored {
   #inLineMs = 0;
 
   constructor(
-    sample: RewardSample,
-    lane: string,
+    { sample, lane, kept }: Pick<Scored, "sample" | "lane" | "kept">,
     resolve: (outcome: SampleOutcome) => void,
     reject: (error: unknown) => void,
     ends: Ends,
@@ -43,6 +43,7 @@ class Waiting implements Scored {
   ) {
     this.sample = sample;
     this.lane = lane;
+    this.kept = kept;
     this.resolve = resolve;
     this.reject = reject;
     this.#ends = ends;
@@ -140,11 +141,17 @@ export class Dispatcher {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** @param lane whose share of workers and endpoint it takes */
-  submit(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  /**
+   * @param lane whose share of workers and endpoint it takes
+   *
+   * @param kept resolves when its outcome is kept: its slot is free then, and none stands ready
+   * behind it
+   */
+  submit(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      this.#waiting.push(lane, new Waiting(sample, lane, resolve, reject, this.#ends, this.#purse));
+      const given = { sample, lane, kept };
+      this.#waiting.push(lane, new Waiting(given, resolve, reject, this.#ends, this.#purse));
       this.#pump();
     });
   }
@@ -218,7 +225,9 @@ export class Dispatcher {
    */
   get #ready(): number {
     const { concurrency } = this.#settings;
-    const isSure = this.#purse === undefined && this.#seats.every(({ traits }) => traits.overlaps);
+    const isKept = this.#next()?.kept !== undefined;
+    const isSure =
+      !isKept && this.#purse === undefined && this.#seats.every(({ traits }) => traits.overlaps);
     if (!isSure) return 0;
     const share = this.#waiting.size / (2 * this.#seats.length);
     return Math.floor(Math.min(readyPerSlot * concurrency, share));

@@ -282,9 +282,9 @@ export class RewardLoopManager implements AsyncDisposable {
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
     const scorer: StreamScorer = {
       room: this.#source,
-      score: (sample, lane) => this.#score(sample, lane),
+      score: (sample, lane, kept) => this.#score(sample, lane, kept),
       scoresGroups: this.traits.scoresGroups,
-      scoreGroup: (group, lane) => this.#scoreGroup(group, lane),
+      scoreGroup: (group, lane, kept) => this.#scoreGroup(group, lane, kept),
       putRight: this.putsGroupsRight ? (outcomes) => this.putRight(outcomes) : undefined,
       watched: {
         spent: () => this.spent,
@@ -330,20 +330,21 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.version;
   }
 
-  async #score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
+  async #score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
     const placed = inLane(sample, lane);
     const place = this.#recorder?.take(placed);
-    const outcome = await this.#awake(() => this.#submit(placed, lane, place));
+    const outcome = await this.#awake(() => this.#submit(placed, lane, place, kept));
     return withFallback(outcome, this.#onFailure);
   }
 
   async #scoreGroup(
     given: readonly RewardSample[],
     lane: string,
+    kept?: Promise<void>,
   ): Promise<readonly SampleOutcome[]> {
     const samples = given.map((sample) => inLane(sample, lane));
     const places = samples.map((sample) => this.#recorder?.take(sample));
-    const outcomes = await this.#awake(() => this.#submitGroup(samples, lane, places));
+    const outcomes = await this.#awake(() => this.#submitGroup(samples, lane, places, kept));
     return outcomes.map((one) => withFallback(one, this.#onFailure));
   }
 
@@ -367,13 +368,25 @@ export class RewardLoopManager implements AsyncDisposable {
     sample: RewardSample,
     lane: string,
     place: SamplePlace | undefined,
+    kept?: Promise<void>,
   ): Promise<SampleOutcome> {
-    const outcome = place?.known ?? (await this.#source.score(sample, lane));
-    this.#answers.add(outcome);
-    if (place !== undefined && place.known === undefined) {
-      await this.#recorder?.write(place.index, sample, outcome, lane);
+    if (place === undefined) {
+      const outcome = await this.#source.score(sample, lane, kept);
+      this.#answers.add(outcome);
+      return outcome;
     }
-    return outcome;
+    const written = Promise.withResolvers<void>();
+    const both = kept === undefined ? written.promise : written.promise.then(() => kept);
+    try {
+      const outcome = place.known ?? (await this.#source.score(sample, lane, both));
+      this.#answers.add(outcome);
+      if (place.known === undefined) {
+        await this.#recorder?.write(place.index, sample, outcome, lane);
+      }
+      return outcome;
+    } finally {
+      written.resolve();
+    }
   }
 
   /**
@@ -386,11 +399,12 @@ export class RewardLoopManager implements AsyncDisposable {
     samples: readonly RewardSample[],
     lane: string,
     places: readonly (SamplePlace | undefined)[],
+    kept?: Promise<void>,
   ): Promise<readonly SampleOutcome[]> {
     const known = places.map((place) => place?.known);
     const scored = known.every((outcome) => outcome !== undefined)
       ? known
-      : await this.#source.scoreGroup(samples, lane);
+      : await this.#source.scoreGroup(samples, lane, kept);
     const outcomes = scored.map((outcome, at) =>
       outcome.valid ? outcome : (known[at] ?? outcome),
     );

@@ -107,20 +107,21 @@ export class RewardPipeline implements RewardSource {
     return this.#dispatcher.onRoom(listener);
   }
 
-  score(sample: RewardSample, lane: string): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane);
+  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane, kept);
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
   }
 
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
+    kept?: Promise<void>,
   ): Promise<readonly SampleOutcome[]> {
     if (!this.traits.scoresGroups) {
       return Promise.all(samples.map((sample) => this.score(sample, lane)));
     }
     const group = groupSampleOf(samples);
-    return outcomesOf(group, await this.score(group, lane));
+    return outcomesOf(group, await this.score(group, lane, kept));
   }
 
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {

@@ -36,10 +36,21 @@ export interface RewardSource {
   readonly isCongested: boolean;
   /** Called whenever there may be room. Returns what ends it. */
   onRoom(listener: () => void): () => void;
-  /** Rejects only when nothing can be scored any more: ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError. */
-  score(sample: RewardSample, lane: string): Promise<SampleOutcome>;
+  /**
+   * Rejects only when nothing can be scored any more: ExecutorStartError, RewardLoopWorkerLostError,
+   * RewardLoopClosedError.
+   *
+   * @param kept resolves when the outcome is kept: a function that waits for calls begins the next
+   * one then. Heeded where one call is all that the sample needs: parts of a sample that waited for
+   * each other's slots might wait for ever
+   */
+  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome>;
   /** All answers to one prompt, in their order: at once where the function takes them so, else each by itself. Rejects as score. */
-  scoreGroup(samples: readonly RewardSample[], lane: string): Promise<readonly SampleOutcome[]>;
+  scoreGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    kept?: Promise<void>,
+  ): Promise<readonly SampleOutcome[]>;
   /** Rejects as score. */
   postProcessScores(scores: GroupScoreList): Promise<GroupScores>;
   /** Where its manager puts the scores of a batch (as the extra info `rmScores`), or why it does not; undefined where that is nobody's business. Rejects as score. */

@@ -28,6 +28,8 @@ export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 export interface Scored {
   readonly sample: RewardSample;
   readonly lane: string;
+  /** Resolves when its outcome is kept: until then it takes room. Undefined: nobody keeps it. */
+  readonly kept: Promise<void> | undefined;
   answered(seat: WorkerSeat, outcome: SampleOutcome): void;
   /** Resolves to whether a call of it may begin. */
   maySpend(): Promise<boolean>;
@@ -261,8 +263,11 @@ export class WorkerSeat {
       underWay.delete(id);
       if (outcome.valid === undefined) void this.#askWhy(id, scored, worker);
       else {
-        answered += 1;
         scored.answered(this, outcome);
+        const { kept } = scored;
+        // A synchronous function calls nobody that is paid, and its thread must not wait.
+        if (kept === undefined || !this.#traits.overlaps) answered += 1;
+        else void kept.then(() => this.release(1));
       }
     }
     this.#heardOf(worker);

@@ -54,12 +54,17 @@ type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
 export interface StreamScorer {
   /** Where there may be room. */
   readonly room: Pick<RewardSource, "hasRoom" | "onRoom">;
-  readonly score: (sample: RewardSample, lane: string) => Promise<SampleOutcome>;
+  readonly score: (
+    sample: RewardSample,
+    lane: string,
+    kept: Promise<void> | undefined,
+  ) => Promise<SampleOutcome>;
   /** Whether the function scores whole groups. */
   readonly scoresGroups: boolean;
   readonly scoreGroup: (
     samples: readonly RewardSample[],
     lane: string,
+    kept: Promise<void> | undefined,
   ) => Promise<readonly SampleOutcome[]>;
   /** Undefined: it changes nothing. */
   readonly putRight:
@@ -210,8 +215,9 @@ class ScoreStream<Sample extends RewardSample> {
   async #send(sample: Sample, index: number): Promise<void> {
     this.#underWay += 1;
     this.#counter.started(index);
+    const kept = this.#keeping();
     try {
-      const outcome = await this.#scorer.score(sample, this.#lane);
+      const outcome = await this.#scorer.score(sample, this.#lane, kept?.promise);
       await this.#options.onOutcome?.({ index, sample, outcome });
       this.#counter.finished(index, outcome);
       this.#finished.push({ index, sample, outcome });
@@ -219,8 +225,14 @@ class ScoreStream<Sample extends RewardSample> {
     } catch (error) {
       this.#fail(error);
     } finally {
+      kept?.resolve();
       this.#underWay -= 1;
     }
+  }
+
+  /** Where somebody keeps outcomes a slot is given back when that is done. */
+  #keeping(): PromiseWithResolvers<void> | undefined {
+    return this.#options.onOutcome && Promise.withResolvers();
   }
 
   async #sendUnit(unit: Unit<Sample>): Promise<void> {
@@ -242,12 +254,24 @@ class ScoreStream<Sample extends RewardSample> {
     const asked = members.filter(({ known }) => known === undefined);
     for (const { index } of asked) this.#counter.started(index);
     const samples = members.map(({ sample }) => sample);
-    const outcomes =
-      asked.length === 0
-        ? []
-        : scoresGroups
-          ? await scoreGroup(samples, this.#lane)
-          : await Promise.all(samples.map((sample) => score(sample, this.#lane)));
+    const kept = this.#keeping();
+    try {
+      const outcomes =
+        asked.length === 0
+          ? []
+          : scoresGroups
+            ? await scoreGroup(samples, this.#lane, kept?.promise)
+            : await Promise.all(samples.map((one) => score(one, this.#lane, kept?.promise)));
+      await this.#keep(members, outcomes);
+    } finally {
+      kept?.resolve();
+    }
+  }
+
+  async #keep(
+    members: readonly Member<Sample>[],
+    outcomes: readonly SampleOutcome[],
+  ): Promise<void> {
     await Promise.all(
       members.map(async (member, at) => {
         const { index, known } = member;
