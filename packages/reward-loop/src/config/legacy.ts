@@ -3,7 +3,7 @@
  * What is null there says nothing, nor does the name that its source does not read. As in verl a value of an old key wins over one at the new place.
  */
 
-import { rolloutKeys } from "./engine-flags.ts";
+import { rolloutKeys } from "./model/engine-flags.ts";
 import {
   type ConfigTree,
   type ConfigValue,

@@ -8,7 +8,7 @@ import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
-import { rolloutDefaults, rolloutKeys } from "./engine-flags.ts";
+import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
@@ -21,7 +21,7 @@ import {
   rewardOptions,
 } from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
-import { rewardModelUseOf } from "./reward-model-use.ts";
+import { rewardModelUseOf } from "./model/reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import { optionsOf } from "./table-options.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";

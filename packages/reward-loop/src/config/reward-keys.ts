@@ -3,7 +3,7 @@
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
-import { rolloutDefaults } from "./engine-flags.ts";
+import { rolloutDefaults } from "./model/engine-flags.ts";
 import { hasParts } from "./part-keys.ts";
 import type { RewardPartsConfig } from "./part-keys.ts";
 import { keysOf } from "./table-keys.ts";

@@ -3,9 +3,9 @@
  * where these run already. How many GPUs such servers have may be said, and what is about texts of a policy says nothing to any server (engine-flags).
  */
 
-import { isOff, isOfTexts } from "../engine-flags.ts";
+import { isOff, isOfTexts } from "../model/engine-flags.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
-import { rolloutDefaults } from "../engine-flags.ts";
+import { rolloutDefaults } from "../model/engine-flags.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { isTree } from "@rayling/config-tree";
 import { type ConfigValue } from "@rayling/config-tree";

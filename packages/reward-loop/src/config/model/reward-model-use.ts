@@ -5,11 +5,11 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { RewardModelUse } from "../settings.ts";
+import type { RewardModelUse } from "../../settings.ts";
 import { flagsOf, rolloutDefaults } from "./engine-flags.ts";
-import { defaultRewardConfig } from "./reward-keys.ts";
-import type { RewardConfig } from "./reward-keys.ts";
-import { RewardConfigError } from "./reward-config-error.ts";
+import { defaultRewardConfig } from "../reward-keys.ts";
+import type { RewardConfig } from "../reward-keys.ts";
+import { RewardConfigError } from "../reward-config-error.ts";
 import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = RewardModelUse["engine"];

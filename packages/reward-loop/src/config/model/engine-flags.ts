@@ -4,7 +4,7 @@
  */
 
 import { isTree, nearestOf } from "@rayling/config-tree";
-import { RewardConfigError } from "./reward-config-error.ts";
+import { RewardConfigError } from "../reward-config-error.ts";
 import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = "vllm" | "sglang";
