@@ -3,13 +3,12 @@
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
-import { rolloutDefaults } from "./model/engine-flags.ts";
+import { modelKeys } from "./model/model-keys.ts";
 import { hasParts } from "./part-keys.ts";
 import type { RewardPartsConfig } from "./part-keys.ts";
 import { keysOf } from "./table-keys.ts";
 
 const counted = z.number().int().min(1);
-const fromZero = z.number().int().min(0);
 const text = z.string().min(1);
 const flag = z.boolean();
 const free = z.record(z.string(), z.unknown());
@@ -48,29 +47,7 @@ export const rewardOptions = z.strictObject({
   }),
   reward_model: nested({
     enable: option(flag, false, "Whether a reward model scores, or is asked by the function."),
-    enable_resource_pool: option(flag, false, "Whether the reward model has GPUs of its own."),
-    n_gpus_per_node: option(fromZero, 8, "GPUs of this machine for the reward model."),
-    nnodes: option(
-      fromZero,
-      0,
-      "Machines for the reward model: 1 is this one; 0: it shares the GPUs of the policy.",
-    ),
-    shared_gpus: orNull(
-      counted,
-      "The GPUs of the policy, which a reward model with nnodes 0 shares; null: trainer.n_gpus_per_node, or 8. (Ours.)",
-    ),
-    model_path: orNull(text, "The reward model: its folder, or its name."),
-    servers: option(z.array(text), [], "host:port of servers that run already. (Ours.)"),
-    allowed_paths: option(
-      z.array(text),
-      [],
-      "Paths of the servers that the router lets through besides those of inference. (Ours.)",
-    ),
-    rollout: option(
-      free,
-      { ...rolloutDefaults },
-      "verl's settings of the engine, as flags of the servers; its name: vllm (null) or sglang.",
-    ),
+    ...modelKeys,
   }),
   sandbox_fusion: nested(keysOf(sandboxFusionOptions)),
   reward_kwargs: option(free, {}, "Settings of the manager."),

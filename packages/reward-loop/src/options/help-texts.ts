@@ -151,7 +151,9 @@ export const helpTexts = {
     headersTimeoutMs: "How long the head of a request may take to arrive, and a connection may say nothing.",
     requestTimeoutMs: "How long a whole request may take to arrive.",
     healthPath: "Where servers say how they are.",
-    healthEveryMs: "How often servers are asked for it.",
+    healthEveryMs: "How often the health of each server is checked.",
+    healthTimeoutMs: "How long a health check may take.",
+    failures: "Failures in a row after which a server gets no requests until its health check is well.",
     deterministic: "Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`).",
   },
 };

@@ -1,10 +1,15 @@
-/** Options of a reward model and of its router: a table for each. What may stand at a secret or an address, router-options.ts beside the router says. */
+/**
+ * Options of a reward model's router. router-options.ts beside the router checks secrets, addresses
+ * and paths. Secrets have no key in files: a configuration is printed and kept.
+ */
 
 import type { RouterStrategy } from "../reward-model/upstreams.ts";
-import { choice, flag, number, option, otherwise, own, text, whole } from "./table.ts";
+import { choice, flag, list, number, option, otherwise, own, text, whole } from "./table.ts";
 
 const aTimer = number({ least: 1, below: 2 ** 31 });
 const mebibyte = 2 ** 20;
+/** The environment or another key says it in files. */
+const elsewhere = { key: null };
 
 export const routerOptions = {
   /** Where it listens. Beyond the loopback the token is all that guards it, and what it sends can be read on the way. Default: 127.0.0.1. */
@@ -12,13 +17,13 @@ export const routerOptions = {
   /** The port; 0: any that is free. Default: 0. */
   port: option(number({ least: 0, below: 65_536, whole: true }), 0),
   /** A request must have it as `Authorization: Bearer <token>`. 32 characters at least. It is not passed on. Default: a new one. */
-  token: option(own<string>(), otherwise("a new one")),
+  token: option(own<string>(), otherwise("a new one"), elsewhere),
   /** The servers demand it as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang). Default: they demand nothing. */
-  apiKey: option(own<string>(), otherwise("they demand nothing")),
+  apiKey: option(own<string>(), otherwise("they demand nothing"), elsewhere),
   /** Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that ends in `/*` stands for all below it. Default: . */
-  allowedPaths: option(own<readonly string[]>(), []),
+  allowedPaths: option(list(text), [], elsewhere),
   /** Names of this machine that a request may have in its Host header, besides localhost and the address that it came to. Default: . */
-  allowedHosts: option(own<readonly string[]>(), []),
+  allowedHosts: option(list(text), []),
   /** Which server a request goes to. Default: least-in-flight. */
   strategy: option(choice<RouterStrategy>("least-in-flight", "round-robin"), "least-in-flight"),
   /** Servers that a request is tried on. Default: 3. */
@@ -48,9 +53,13 @@ export const routerOptions = {
   /** How long a whole request may take to arrive. Default: 60000. */
   requestTimeoutMs: option(aTimer, 60_000),
   /** Where servers say how they are. Default: /health. */
-  healthPath: option(own<string>(), "/health"),
-  /** How often servers are asked for it. Default: 5000. */
+  healthPath: option(text, "/health"),
+  /** How often the health of each server is checked. Default: 5000. */
   healthEveryMs: option(aTimer, 5000),
+  /** How long a health check may take. Default: 10000. */
+  healthTimeoutMs: option(aTimer, 10_000),
+  /** Failures in a row after which a server gets no requests until its health check is well. Default: 3. */
+  failures: option(whole(1), 3),
   /** Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`). Default: false. */
   deterministic: option(flag, false),
 };

@@ -1,6 +1,6 @@
 /** Options of the router (options/reward-model.ts), and what secrets, addresses and paths may be. */
 
-import { checkOptions, notAnOption, withDefaults } from "../options/read.ts";
+import { checkOptions, notAnOption, placeOf, withDefaults } from "../options/read.ts";
 import { routerOptions, type RouterTable } from "../options/reward-model.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 
@@ -17,7 +17,7 @@ export function checkRouterOptions(at: string, options: RouterOptions): void {
     maxBufferedBytes < maxBodyBytes
   ) {
     notAnOption(
-      `${at}.maxBufferedBytes`,
+      placeOf(at, "maxBufferedBytes"),
       `at least maxBodyBytes, ${maxBodyBytes}`,
       maxBufferedBytes,
     );
@@ -26,18 +26,21 @@ export function checkRouterOptions(at: string, options: RouterOptions): void {
     routerOptions,
     options,
   );
-  checkToken(`${at}.token`, token);
-  checkKey(`${at}.apiKey`, apiKey);
+  checkToken(placeOf(at, "token"), token);
+  checkKey(placeOf(at, "apiKey"), apiKey);
   checkList(
-    `${at}.allowedPaths`,
+    placeOf(at, "allowedPaths"),
     allowedPaths,
     /^(?!.*\/\.{1,2}(?:\/|$))\/(?:[\w.~:@-]+\/)*(?:[\w.~:@-]+|\*)?$/,
-    ["paths like /v1/audio/transcriptions or /v1/audio/*"],
+    "paths like /v1/audio/transcriptions or /v1/audio/*",
   );
-  checkList(`${at}.allowedHosts`, allowedHosts, /^(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*)$/i, [
+  checkList(
+    placeOf(at, "allowedHosts"),
+    allowedHosts,
+    /^(?:\[[\da-f:]+\]|[\w-]+(?:\.[\w-]+)*)$/i,
     "names or addresses without a port",
-  ]);
-  checkList(`${at}.healthPath`, [healthPath], /^\/[\w.~:@/-]*$/, ["a path like /health"]);
+  );
+  checkList(placeOf(at, "healthPath"), [healthPath], /^\/[\w.~:@/-]*$/, "a path like /health");
 }
 
 /** Throws RewardLoopOptionError, which does not show it. */
@@ -68,9 +71,7 @@ function kindOf(secret: unknown): string {
   return typeof secret === "string" ? `a text of ${secret.length} characters` : typeof secret;
 }
 
-function checkList(option: string, list: unknown, form: RegExp, [wanted = ""]: string[]): void {
-  if (!Array.isArray(list)) notAnOption(option, `a list of ${wanted}`, typeof list);
-  for (const one of list as unknown[]) {
-    if (typeof one !== "string" || !form.test(one)) notAnOption(option, wanted, one);
-  }
+function checkList(option: string, list: readonly string[], form: RegExp, wanted: string): void {
+  const other = list.find((one) => !form.test(one));
+  if (other !== undefined) notAnOption(option, wanted, other);
 }

@@ -38,11 +38,11 @@ export class RewardModelRouter implements AsyncDisposable {
     token: string,
     endpoint: HttpEndpoint,
   ) {
-    const { strategy, connections, connectTimeoutMs, timeoutMs } = options;
+    const { strategy, failures, connections, connectTimeoutMs, timeoutMs } = options;
     this.#options = options;
     this.#token = token;
     this.#endpoint = endpoint;
-    this.#upstreams = new Upstreams(servers, { strategy });
+    this.#upstreams = new Upstreams(servers, { strategy, failures });
     this.#agent = new Agent({
       connections,
       connect: { timeout: connectTimeoutMs },
@@ -102,7 +102,7 @@ export class RewardModelRouter implements AsyncDisposable {
 
   /** Asks every server how it is; those that are not well get no requests until they are. */
   async checkHealth(): Promise<void> {
-    const { healthPath } = this.#options;
+    const { healthPath, healthTimeoutMs } = this.#options;
     await Promise.all(
       this.#upstreams.states.map(async ({ url }) => {
         try {
@@ -231,8 +231,6 @@ async function passOn(
     return isCut ? "cut" : "unread";
   }
 }
-
-const healthTimeoutMs = 10_000;
 
 /** Another server may take it. */
 const again: ReadonlySet<number> = new Set([502, 503, 504, 508]);

@@ -6,12 +6,14 @@
  */
 
 import zlib from "node:zlib";
+import { withDefaults } from "../options/read.ts";
+import { routerOptions } from "../options/reward-model.ts";
 
 export type RouterStrategy = "least-in-flight" | "round-robin";
 
 export interface UpstreamSettings {
   readonly strategy?: RouterStrategy;
-  /** Failures in a row after which a server is left out. Default 3. */
+  /** Failures in a row after which a server is left out. */
   readonly failures?: number;
 }
 
@@ -47,8 +49,9 @@ export class Upstreams {
       served: 0,
       failed: 0,
     }));
-    this.#strategy = settings.strategy ?? "least-in-flight";
-    this.#failures = settings.failures ?? 3;
+    const { strategy, failures } = withDefaults(routerOptions, settings);
+    this.#strategy = strategy;
+    this.#failures = failures;
   }
 
   /**

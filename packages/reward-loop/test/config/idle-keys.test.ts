@@ -167,6 +167,12 @@ describe("a key that would do nothing", () => {
       "reward_model.enable=true",
     ],
     [
+      { reward_model: { router: { attempts: 2 } } },
+      "reward_model.router.attempts",
+      "enable is false",
+      "reward_model.enable=true",
+    ],
+    [
       { reward_model: { model_path: "m" } },
       "reward_model.model_path",
       "enable is false",

@@ -10,7 +10,9 @@ import type { RewardModelUse } from "@rayling/reward-loop";
 import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
-import { sampleOf } from "../loop.ts";
+import { routerOptions } from "../../src/options/reward-model.ts";
+import { camel } from "../../src/options/words.ts";
+import { fixture, sampleOf } from "../loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -191,6 +193,94 @@ describe("a reward model of verl's configuration", () => {
         message: expect.stringContaining(message) as string,
       }),
     );
+  });
+});
+
+describe("the router of a configuration", () => {
+  const said = {
+    host: "::1",
+    port: 8008,
+    allowed_hosts: ["rewards.local"],
+    strategy: "round-robin",
+    attempts: 2,
+    timeout_ms: 1000,
+    connect_timeout_ms: 1001,
+    connections: 8,
+    max_connections: 9,
+    max_requests: 10,
+    max_body_bytes: 11,
+    max_buffered_bytes: 12,
+    headers_timeout_ms: 1002,
+    request_timeout_ms: 1003,
+    health_path: "/v1/models",
+    health_every_ms: 1004,
+    health_timeout_ms: 1005,
+    failures: 4,
+    deterministic: true,
+  };
+
+  test("has every option of its table but the secrets, each by its key", () => {
+    const servers = ["a:1"];
+    const use = useOf({ servers, allowed_paths: ["/a"], router: said });
+    const { router = {} } = use ?? {};
+    expect(router).toEqual(
+      Object.fromEntries([
+        ...Object.entries(said).map(([key, value]) => [camel(key), value]),
+        ["allowedPaths", ["/a"]],
+      ]),
+    );
+    const secrets = ["token", "apiKey"];
+    expect([...Object.keys(router), ...secrets].toSorted()).toEqual(
+      Object.keys(routerOptions).toSorted(),
+    );
+    expect(useOf({ servers })).not.toHaveProperty("router");
+    expect(useOf({ servers, router: { attempts: 3, deterministic: false } })).not.toHaveProperty(
+      "router",
+    );
+  });
+
+  test.each([
+    [{ router: { strategy: "random" } }, "router.strategy", "round-robin"],
+    [{ router: { timeout_ms: 0 } }, "router.timeout_ms", ""],
+    [{ router: { token: "t".repeat(32) } }, "router.token", "there is no such key"],
+    [{ router: { allowed_hosts: ["node:80"] } }, "router.allowed_hosts", "without a port"],
+    [{ router: { health_path: "health" } }, "router.health_path", "a path like"],
+    [
+      { router: { max_body_bytes: 2, max_buffered_bytes: 1 } },
+      "router.max_buffered_bytes",
+      "at least maxBodyBytes, 2",
+    ],
+    [{ allowed_paths: ["a"] }, "allowed_paths", "paths like"],
+  ])("%j is refused by its key", (own, key, message) => {
+    expect(() => useOf({ servers: ["a:1"], ...own })).toThrow(
+      expect.objectContaining({
+        code: "REWARD_CONFIG",
+        key: `reward.reward_model.${key}`,
+        message: expect.stringContaining(message) as string,
+      }),
+    );
+  });
+
+  test("sends what says the same to one server where it is deterministic", async () => {
+    await using one = await startJudge();
+    await using other = await startJudge();
+    const config = readRewardConfig({}, [
+      "reward.num_workers=1",
+      "reward.executors=1",
+      `reward.custom_reward_function.path=${fixture("by-router.ts")}`,
+      "reward.reward_model.enable=true",
+      "reward.reward_model.model_path=judge",
+      `reward.reward_model.servers=[${one.address},${other.address}]`,
+      "reward.reward_model.router.deterministic=true",
+    ]);
+    await using loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
+    const score = async (response: string): Promise<number[]> => {
+      expect(await loop.computeScore(sampleOf(response))).toMatchObject({ valid: true });
+      return await Promise.all([one, other].map(async (judge) => (await judge.stats()).requests));
+    };
+    const [first = 0] = await score("18");
+    for (const _ of Array(5)) await score("18");
+    expect(await score("18")).toEqual(first === 1 ? [7, 0] : [0, 7]);
   });
 });
 

@@ -487,7 +487,7 @@ test.each<[string, unknown, string]>([
   ["allowedPaths", ["flush_cache"], "paths like"],
   ["allowedPaths", ["/a/../b"], "paths like"],
   ["allowedPaths", ["/v1/*/b"], "paths like"],
-  ["allowedPaths", "/a", "a list of"],
+  ["allowedPaths", "/a", "a list"],
   ["allowedHosts", ["node:80"], "without a port"],
   ["allowedHosts", ["http://node"], "without a port"],
   ["maxConnections", 0, "at least 1"],

@@ -107,6 +107,32 @@ describe("who gets the next one", () => {
   });
 });
 
+describe("a server", () => {
+  test.each([
+    [1, 1],
+    [2, 2],
+  ])("that failed %i times in a row is asked no more: `failures`", async (failures, most) => {
+    let asked = 0;
+    const failing = await serverOf((_, response) => {
+      asked += 1;
+      response.writeHead(503).end();
+    });
+    const well = await serverOf(named("well"));
+    const router = await routerOf([failing, well], { strategy: "round-robin", failures });
+    for (const _ of Array(6)) expect(await (await ask(router.address)).text()).toBe("well");
+    expect(asked).toBe(most);
+    expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
+  });
+
+  test("that does not say in `healthTimeoutMs` how it is gets no requests", async () => {
+    const silent = await serverOf(() => undefined);
+    const well = await serverOf(named("well"));
+    const router = await routerOf([silent, well], { healthTimeoutMs: 20 });
+    await router.checkHealth();
+    expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
+  });
+});
+
 describe("a request", () => {
   test("goes on as it is, and the answer comes back as it is, status and all", async () => {
     const server = await serverOf(async (request, response) => {

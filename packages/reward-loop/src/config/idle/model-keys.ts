@@ -9,7 +9,9 @@ import { rolloutDefaults } from "../model/engine-flags.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { isTree } from "@rayling/config-tree";
 import { type ConfigValue } from "@rayling/config-tree";
+import { routerOptions } from "../../options/reward-model.ts";
 import type { IdleKey } from "./idle-key.ts";
+import { saidIn } from "./table-keys.ts";
 
 const at = "reward.reward_model";
 
@@ -27,7 +29,7 @@ export function idleModelKeys(
   config: RewardConfig["reward_model"],
   isSwitched: boolean,
 ): IdleKey[] {
-  const { enable, servers, allowed_paths: paths, rollout } = config;
+  const { enable, servers, allowed_paths: paths, router, rollout } = config;
   const settings = Object.entries(rollout)
     .filter(([key, value]) => !isDefault(key, value as ConfigValue))
     .map(([key, value]) => ({ key: `${at}.rollout.${key}`, value }));
@@ -44,6 +46,7 @@ export function idleModelKeys(
       .map((key) => ({ key: `${at}.${key}`, value: config[key] })),
     ...(servers.length === 0 ? [] : [{ key: `${at}.servers`, value: servers }]),
     ...(paths.length === 0 ? [] : [{ key: `${at}.allowed_paths`, value: paths }]),
+    ...saidIn(routerOptions, router, `${at}.router`),
     ...settings,
   ];
   const why = `and ${at}.enable is false`;

@@ -5,7 +5,13 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { RewardLoopOptionError } from "../../errors.ts";
+import { routerOptions, type RouterTable } from "../../options/reward-model.ts";
+import { checkRouterOptions } from "../../reward-model/router-options.ts";
+import type { RouterOptions } from "../../reward-model/router-options.ts";
 import type { RewardModelUse } from "../../settings.ts";
+import { keyNameOf } from "../table-keys.ts";
+import { optionsOf } from "../table-options.ts";
 import { flagsOf, rolloutDefaults } from "./engine-flags.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
@@ -36,13 +42,33 @@ export function rewardModelUseOf(
     ...(servers.length > 0
       ? { servers }
       : { launch: launchOf(config, { engine, rollout, scoresItself }) }),
-    ...(config.allowed_paths.length === 0
-      ? {}
-      : { router: { allowedPaths: config.allowed_paths } }),
+    ...routerOf(config),
     // A function of one's own gets it, and may do without: the model may be one that only its servers have.
     ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
     sleeps: sleeps(config, rollout),
   };
+}
+
+/** The options of its router that are said. Throws RewardConfigError. */
+function routerOf(config: RewardConfig["reward_model"]): Pick<RewardModelUse, "router"> {
+  const { allowed_paths: allowedPaths } = config;
+  const said: RouterOptions = {
+    ...optionsOf<RouterTable>(routerOptions, config.router),
+    ...(allowedPaths.length === 0 ? {} : { allowedPaths }),
+  };
+  try {
+    checkRouterOptions("", said);
+  } catch (error) {
+    if (!(error instanceof RewardLoopOptionError)) throw error;
+    const { option, expected, value } = error;
+    const key = keyOfRouterOption(option);
+    throw new RewardConfigError(`${at}.${key}`, `is ${value}: must be ${expected}`, value);
+  }
+  return Object.keys(said).length === 0 ? {} : { router: said };
+}
+
+function keyOfRouterOption(option: string): string {
+  return option === "allowedPaths" ? "allowed_paths" : `router.${keyNameOf(routerOptions, option)}`;
 }
 
 /** Beside the policy, whose memory it has while that does not need it. Servers that run already are others', too: they sleep only where the configuration says so itself. */
