@@ -154,6 +154,7 @@ describe("progress", () => {
     spent: 0,
     spending: [],
     endpoints: [],
+    rewardModels: {},
   };
   const text =
     "640 / 2,560, 128 in flight, 5,231/s, 1 s left, oldest 41 ms, 2 invalid (2 user-code)";
@@ -183,6 +184,24 @@ describe("progress", () => {
 
   test("anything else gets plain lines", () => {
     expect(shown({ isTTY: false })).toBe(`${text}\n`);
+  });
+
+  test("with the reward models that are not well, by their names", () => {
+    const server = { url: "http://a:1", inFlight: 0, isOut: false, served: 0, failed: 0 };
+    const well = {
+      engine: "vllm",
+      state: "awake",
+      routerAddress: "127.0.0.1:1",
+      servers: [server, server],
+    } as const;
+    const rewardModels = {
+      well,
+      judge: { ...well, servers: [server, { ...server, isOut: true }] },
+      safety: { ...well, state: "failed" },
+    } as const;
+    expect(shown({ isTTY: false }, { rewardModels })).toBe(
+      `${text}, judge: 1 of 2 servers out, safety: did not wake up\n`,
+    );
   });
 
   test("with what is used of the limits, what it cost and how far the caps are", () => {

@@ -113,15 +113,20 @@ export class RewardModelStartError extends Error {
   override readonly name = "RewardModelStartError";
   readonly code = "REWARD_MODEL_START";
   readonly address: string;
+  readonly reason: string;
   /** The last lines of its standard error. */
   readonly stderr: string;
+  /** The name of the reward model, where it is one of several. */
+  readonly model: string | undefined;
 
-  constructor(address: string, reason: string, stderr: string) {
+  constructor(address: string, reason: string, stderr: string, model?: string) {
     super(
-      `The reward model's server at ${address} did not start: ${reason}.${stderr === "" ? "" : `\n${stderr}`}`,
+      `The ${model === undefined ? "reward model's server" : `server of the reward model ${model}`} at ${address} did not start: ${reason}.${stderr === "" ? "" : `\n${stderr}`}`,
     );
     this.address = address;
+    this.reason = reason;
     this.stderr = stderr;
+    this.model = model;
   }
 }
 

@@ -8,8 +8,7 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "@rayling/core";
 import type { DiscriminativeSettings } from "./reward-model/discriminative.ts";
-import type { RewardModelOptions } from "./reward-model/reward-model-manager.ts";
-import type { RewardModelUse } from "./reward-model/reward-model-use.ts";
+import type { RewardModelUse } from "./reward-model/model-options.ts";
 import { routerTokenOf } from "./reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
@@ -23,7 +22,7 @@ import { withoutRateLimited } from "./rate-limited.ts";
 import { withoutRemote } from "./remote.ts";
 import { withSandboxLimits } from "./sandbox-fusion.ts";
 
-export type { RewardModelUse } from "./reward-model/reward-model-use.ts";
+export type { RewardModelUse } from "./reward-model/model-options.ts";
 
 /** Of one reward function: what it is, and how it is called. */
 export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;
@@ -35,6 +34,14 @@ export type ComputeScoreKwargs = OptionsOf<typeof computeScoreOptions>;
 export interface DiscriminativeUse extends DiscriminativeSettings {
   readonly tokenizer: string;
   readonly policyTokenizer: string | undefined;
+}
+
+/** A reward model that a function asks by its name. */
+export interface ModelSettings extends Pick<RewardModelUse, "engine" | "model" | "tokenizer"> {
+  /** host:port of its router. */
+  readonly address: string;
+  /** That router demands it. */
+  readonly token: string | undefined;
 }
 
 /** What runs one sample: the same in every executor. */
@@ -50,6 +57,10 @@ export interface PipelineSettings {
   readonly rewardRouterToken: string | undefined;
   /** That is behind the router, whoever asks it; its tokenizer is what functions get as `rewardModelTokenizer`. */
   readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;
+  /** Names of those that the function asks; undefined: all. */
+  readonly askedModels: readonly string[] | undefined;
+  /** Those that it asks, by their names. */
+  readonly rewardModels: Readonly<Record<string, ModelSettings>> | undefined;
   readonly discriminative: DiscriminativeUse | undefined;
   readonly baseDirectory: string;
 }
@@ -117,6 +128,8 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
       rewardRouterAddress: options.rewardRouterAddress,
       rewardRouterToken: routerTokenOf(options),
       rewardModel: undefined,
+      askedModels: options.askedModels,
+      rewardModels: undefined,
       discriminative: undefined,
       baseDirectory,
     },
@@ -134,55 +147,6 @@ function lenientOf({ computeScoreKwargs, reward }: RewardFunctionOptions): boole
 
 function specOf(spec: string | RewardSpec | undefined): RewardSpec | undefined {
   return typeof spec === "string" ? parseRewardSpec(spec) : spec;
-}
-
-/**
- * The settings when the reward model's router is there.
- *
- * @param address host:port of it
- * @param token what it demands
- */
-export function withRewardModel(
-  settings: RewardLoopSettings,
-  use: RewardModelUse,
-  address: string,
-  token?: string,
-): RewardLoopSettings {
-  const { pipeline } = settings;
-  const { engine, model, policyTokenizer, maxRetries, timeoutMs } = use;
-  const tokenizer = use.tokenizer && resolve(pipeline.baseDirectory, use.tokenizer);
-  const scoresItself = pipeline.reward === undefined;
-  if (scoresItself && tokenizer === undefined) {
-    notAnOption("rewardModel.tokenizer", "the folder of the reward model's tokenizer", tokenizer);
-  }
-  const discriminative: DiscriminativeUse | undefined =
-    !scoresItself || tokenizer === undefined
-      ? undefined
-      : {
-          engine,
-          model,
-          address,
-          token,
-          tokenizer,
-          policyTokenizer: policyTokenizer && resolve(pipeline.baseDirectory, policyTokenizer),
-          ...(maxRetries === undefined ? {} : { maxRetries }),
-          ...(timeoutMs === undefined ? {} : { timeoutMs }),
-        };
-  // A token goes to its own router only.
-  const router =
-    pipeline.rewardRouterAddress === undefined
-      ? { rewardRouterAddress: address, rewardRouterToken: token }
-      : {};
-  const rewardModel = { engine, model, ...(tokenizer === undefined ? {} : { tokenizer }) };
-  const asking = { ...router, rewardModel, discriminative };
-  return { ...settings, pipeline: { ...pipeline, ...asking } };
-}
-
-/** Without what is the loop's own business. */
-export function modelOptionsOf(use: RewardModelUse): RewardModelOptions {
-  const own = new Set(["model", "tokenizer", "policyTokenizer", "maxRetries", "timeoutMs"]);
-  const options = Object.entries(use).filter(([name]) => !own.has(name));
-  return Object.fromEntries(options) as unknown as RewardModelOptions;
 }
 
 function cacheOf(path: string | undefined, baseDirectory: string): string | undefined {

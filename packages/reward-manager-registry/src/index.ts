@@ -9,6 +9,8 @@ export type { RewardSample, SampleContext, Tokenizer } from "./scoring/sample.ts
 export { withRewardKwargs } from "./scoring/compute-score.ts";
 export type {
   ComputeScore,
+  RewardModelAccess,
+  RewardModelArguments,
   ScoreInput,
   ScoreOutput,
   ScoreRecord,

@@ -2,7 +2,10 @@
 
 import { describe, expect, test } from "vitest";
 import {
+  DapoRewardManager,
+  GdpoRewardManager,
   InvalidScoreError,
+  NaiveRewardManager,
   placesOf,
   scoreSample,
   withRewardKwargs,
@@ -259,6 +262,26 @@ describe("what a score function receives", () => {
       rewardModelTokenizer: words,
     });
     expect(input).toMatchObject({ rewardRouterAddress: "host:1", rewardModelTokenizer: words });
+  });
+
+  test("its reward models by name, also where none of them is the default one", async () => {
+    const judge = { engine: "vllm", model: "m", routerAddress: "host:1", routerToken: "t" };
+    const rewardModels = { judge, safety: { ...judge, routerAddress: "host:2" } };
+    const input = await inputOf(sample, { rewardModels });
+    expect(input.rewardModels).toEqual(rewardModels);
+    expect(input).not.toHaveProperty("rewardRouterAddress");
+    const managers = [NaiveRewardManager, DapoRewardManager, GdpoRewardManager];
+    for (const Manager of managers) {
+      const seen: ScoreInput[] = [];
+      const manager = new Manager({
+        computeScore: (given) => seen.push(given),
+        rewardRouterAddress: "host:1",
+        rewardModels,
+        options: Manager === GdpoRewardManager ? { experimentName: "e" } : {},
+      });
+      await manager.runSingle(sample);
+      expect(seen).toMatchObject([{ rewardRouterAddress: "host:1", rewardModels }]);
+    }
   });
 
   test("text of the token ids, special tokens skipped, for lists, typed arrays and slow tokenizers", async () => {

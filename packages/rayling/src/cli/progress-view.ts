@@ -4,7 +4,7 @@
  */
 
 import type { WriteStream } from "node:tty";
-import type { EndpointState, RewardProgress } from "@rayling/reward-loop";
+import type { EndpointState, RewardModelState, RewardProgress } from "@rayling/reward-loop";
 import { duration, grouped, span } from "./numbers.ts";
 import { plain } from "./output.ts";
 import { capText } from "./score-report.ts";
@@ -44,7 +44,7 @@ export class ProgressView {
 
 function progressText(progress: RewardProgress): string {
   const { done, total, inFlight, ratePerSecond, leftMs, oldestMs } = progress;
-  const { spent, spending, endpoints } = progress;
+  const { spent, spending, endpoints, rewardModels } = progress;
   // The cap of all functions shows it, too.
   const isSaid = spent === 0 || spending.some(({ name }) => name === "");
   const parts = [
@@ -55,6 +55,7 @@ function progressText(progress: RewardProgress): string {
     `oldest ${duration(oldestMs)}`,
     ...invalidText(progress),
     ...endpoints.flatMap((one) => endpointText(one, endpoints.length > 1)),
+    ...Object.entries(rewardModels).flatMap(([name, one]) => modelText(name, one)),
     ...(isSaid ? [] : [`${spent.toFixed(4)} spent`]),
     ...spending.map(capText),
   ];
@@ -78,6 +79,13 @@ function endpointText(state: EndpointState, isNamed: boolean): string[] {
     ...(breaker === undefined || breaker === "closed" ? [] : [`breaker ${breaker}`]),
   ];
   return parts.length === 0 ? [] : [`${isNamed ? `${endpoint}: ` : ""}${parts.join(", ")}`];
+}
+
+/** Nothing of a reward model that is well. */
+function modelText(name: string, { state, servers }: RewardModelState): string[] {
+  if (state === "failed") return [`${name}: did not wake up`];
+  const out = servers.filter(({ isOut }) => isOut).length;
+  return out === 0 ? [] : [`${name}: ${grouped(out)} of ${grouped(servers.length)} servers out`];
 }
 
 function usedOf({ used, limit }: { readonly used: number; readonly limit: number }): string {

@@ -1,11 +1,11 @@
 /** What a reward loop would refuse before its first sample, found without a loop: modules and managers are loaded in this thread, and nothing is asked. */
 
 import { loadPipeline, type UserCode } from "../executor/pipeline.ts";
-import { withRewardModel } from "../settings.ts";
+import { rewardModelsOf } from "../reward-model/asked-models.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { RewardLoopOptions } from "./loop-options.ts";
 import { readLogs, readPlan } from "./read-plan.ts";
-import { mapPlan } from "./reward-plan.ts";
+import { mapPlan, withRewardModels } from "./reward-plan.ts";
 
 /** Nothing runs. */
 const nobody: UserCode = {
@@ -21,10 +21,9 @@ const nobody: UserCode = {
 
 /** Rejects as `RewardLoopManager.create` does for its options, for modules that cannot be loaded and for what they export. Runs the top level of the user's modules in this thread. */
 export async function checkRewardLoop(options: RewardLoopOptions): Promise<void> {
-  const { rewardModel } = options;
   const found: RewardLoopSettings[] = [];
-  mapPlan(readPlan(options), (settings) => {
-    found.push(rewardModel === undefined ? settings : withRewardModel(settings, rewardModel, ""));
+  mapPlan(withRewardModels(readPlan(options), rewardModelsOf(options)), (settings) => {
+    found.push(settings);
     return settings;
   });
   readLogs(options);

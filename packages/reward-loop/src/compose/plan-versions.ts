@@ -1,10 +1,10 @@
 /** Which versions the outcomes of a loop will have, and what they hang on: known before anything is started, so that a run which goes on from a log knows whether its scores mean the same. */
 
 import { rewardVersion, rewardVersionParts } from "../record/reward-version.ts";
-import { withRewardModel } from "../settings.ts";
+import { rewardModelsOf } from "../reward-model/asked-models.ts";
 import type { RewardLoopOptions } from "./loop-options.ts";
 import { readPlan } from "./read-plan.ts";
-import { mapPlan } from "./reward-plan.ts";
+import { withRewardModels } from "./reward-plan.ts";
 import type { RewardPlan } from "./reward-plan.ts";
 import { aboutCascade, aboutRewards, versionOfSeveral } from "./several-sources.ts";
 
@@ -17,11 +17,8 @@ export interface RewardVersions {
 
 /** Rejects with RewardLoopOptionError, InvalidRewardSpecError, or why a module cannot be read. */
 export async function rewardVersionsOf(options: RewardLoopOptions): Promise<RewardVersions> {
-  const { rewardModel } = options;
-  const plan = readPlan(options);
-  if (rewardModel === undefined) return versionsOf(plan);
-  // Where it is served changes no score.
-  return versionsOf(mapPlan(plan, (settings) => withRewardModel(settings, rewardModel, "")));
+  // Where a reward model is served changes no score.
+  return versionsOf(withRewardModels(readPlan(options), rewardModelsOf(options)));
 }
 
 /**

@@ -1,5 +1,8 @@
 /** What a reward loop is made of: a tree whose leaves are the settings of one function each. */
 
+import { notAnOption, placeOf } from "../options/read.ts";
+import { askingSettings } from "../reward-model/asked-models.ts";
+import type { NamedModel, Router } from "../reward-model/asked-models.ts";
 import type { RewardLoopSettings } from "../settings.ts";
 import type { SpendSettings } from "../spend/purse.ts";
 
@@ -31,18 +34,53 @@ export interface ComponentPlan {
   readonly plan: RewardPlan;
 }
 
-/** The settings of all functions, changed alike. */
+/**
+ * The settings of all functions, changed alike.
+ *
+ * @param change gets the place of a function's options, too: "rewards.style", "" for those of the loop
+ */
 export function mapPlan(
   plan: RewardPlan,
-  change: (settings: RewardLoopSettings) => RewardLoopSettings,
+  change: (settings: RewardLoopSettings, place: string) => RewardLoopSettings,
+  place: string = "",
 ): RewardPlan {
-  const cheaper = plan.cheaper && mapPlan(plan.cheaper, change);
-  if (plan.kind === "function") return { ...plan, cheaper, settings: change(plan.settings) };
-  const changed = <Part extends { readonly plan: RewardPlan }>(part: Part): Part => ({
+  const within = (name: string, inner: RewardPlan): RewardPlan =>
+    mapPlan(inner, change, placeOf(place, name));
+  const cheaper = plan.cheaper && within("spend.whenReached", plan.cheaper);
+  if (plan.kind === "function") {
+    return { ...plan, cheaper, settings: change(plan.settings, place) };
+  }
+  const changed = <Part extends { readonly name: string; readonly plan: RewardPlan }>(
+    part: Part,
+  ): Part => ({
     ...part,
-    plan: mapPlan(part.plan, change),
+    plan: within(`${plan.kind}.${part.name}`, part.plan),
   });
   return plan.kind === "cascade"
     ? { ...plan, cheaper, stages: plan.stages.map(changed) }
     : { ...plan, cheaper, components: plan.components.map(changed) };
+}
+
+/**
+ * The plan whose functions know their reward models. Throws RewardLoopOptionError, also for a
+ * reward model that no function asks.
+ *
+ * @param routers by name; empty as long as nothing runs
+ */
+export function withRewardModels(
+  plan: RewardPlan,
+  models: readonly NamedModel[],
+  routers: ReadonlyMap<string, Router> = new Map(),
+): RewardPlan {
+  const asked = new Set<string>();
+  const known = mapPlan(plan, (settings, place) => {
+    const asking = askingSettings(settings, place, models, routers);
+    for (const name of asking.asked) asked.add(name);
+    return asking.settings;
+  });
+  const idle = models.find(({ name }) => !asked.has(name));
+  if (idle !== undefined) {
+    notAnOption(idle.option, "one that a function asks (askedModels)", "asked by none");
+  }
+  return known;
 }

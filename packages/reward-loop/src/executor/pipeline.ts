@@ -17,6 +17,7 @@ import type {
   ComputeScores,
   RewardManager,
   RewardManagerClass,
+  RewardModelAccess,
   RewardResult,
   RewardSample,
   RewardSpec,
@@ -26,7 +27,7 @@ import type {
 } from "@rayling/reward-manager-registry";
 import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
-import type { DiscriminativeUse, PipelineSettings } from "../settings.ts";
+import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../settings.ts";
 import { runGroup } from "./group-sample.ts";
 import type { GroupSample } from "./group-sample.ts";
 import type { RunTracker } from "./run-tracker.ts";
@@ -51,9 +52,10 @@ export async function loadPipeline(
   tracker: UserCode,
 ): Promise<Pipeline> {
   const { reward, discriminative, baseDirectory } = settings;
-  const { rewardRouterAddress, rewardRouterToken } = settings;
-  if (rewardRouterAddress !== undefined && rewardRouterToken !== undefined) {
-    rememberToken(rewardRouterAddress, rewardRouterToken);
+  const { rewardRouterAddress, rewardRouterToken, rewardModels = {} } = settings;
+  const router = { address: rewardRouterAddress, token: rewardRouterToken };
+  for (const { address, token } of [router, ...Object.values(rewardModels)]) {
+    if (address !== undefined && token !== undefined) rememberToken(address, token);
   }
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
   let overlaps = false;
@@ -84,7 +86,8 @@ export async function loadPipeline(
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress,
     rewardRouterToken,
-    rewardModelTokenizer: await rewardModelTokenizerOf(settings),
+    rewardModelTokenizer: await rewardModelTokenizerOf(settings.rewardModel),
+    rewardModels: await rewardModelsOf(settings),
     options: settings.managerOptions,
   });
   // One of the user's may write into its sample, which has parts in common with others that came with it.
@@ -176,10 +179,24 @@ async function loadTokenizer(
 }
 
 /** Called by the user's code only, and so on its clock. */
-async function rewardModelTokenizerOf({
-  rewardModel,
-}: PipelineSettings): Promise<Tokenizer | undefined> {
-  if (rewardModel?.tokenizer === undefined) return undefined;
+async function rewardModelTokenizerOf(
+  model: Pick<ModelSettings, "tokenizer"> | undefined,
+): Promise<Tokenizer | undefined> {
+  if (model?.tokenizer === undefined) return undefined;
   const { createTokenizer } = await import("../tokenizer/index.ts");
-  return createTokenizer({ path: rewardModel.tokenizer });
+  return createTokenizer({ path: model.tokenizer });
+}
+
+/** As score functions get them. Frozen: all samples have the same ones. */
+async function rewardModelsOf({
+  rewardModels,
+}: PipelineSettings): Promise<Readonly<Record<string, RewardModelAccess>> | undefined> {
+  if (rewardModels === undefined) return undefined;
+  const named = Object.entries(rewardModels).map(async ([name, settings]) => {
+    const { engine, model, address: routerAddress, token: routerToken } = settings;
+    const tokenizer = await rewardModelTokenizerOf(settings);
+    const access: RewardModelAccess = { engine, model, routerAddress, routerToken, tokenizer };
+    return [name, Object.freeze(access)] as const;
+  });
+  return Object.freeze(Object.fromEntries(await Promise.all(named)));
 }

@@ -16,7 +16,7 @@ import { versionsOf } from "../compose/plan-versions.ts";
 import { readLogs, readPlan } from "../compose/read-plan.ts";
 import type { LogPlan } from "../compose/read-plan.ts";
 import { ReplayedReward } from "../compose/replayed-reward.ts";
-import { mapPlan } from "../compose/reward-plan.ts";
+import { withRewardModels } from "../compose/reward-plan.ts";
 import type { RewardPlan } from "../compose/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
@@ -29,8 +29,9 @@ import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
-import { RewardModelManager } from "../reward-model/reward-model-manager.ts";
-import { modelOptionsOf, withRewardModel } from "../settings.ts";
+import { rewardModelsOf } from "../reward-model/asked-models.ts";
+import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
+import { RewardModels } from "../reward-model/reward-models.ts";
 import type { Purse, SpendState } from "../spend/purse.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { checkFailures, putRight, withFallback, withGroupMean } from "./failures.ts";
@@ -57,8 +58,8 @@ export class RewardLoopManager implements AsyncDisposable {
   readonly #answers = new AnswerCounts();
   /** Whose rows are not all scored for the first time. */
   readonly #rounds = new Set<ScoreRound>();
-  /** Of the option `rewardModel`; closed with the loop. */
-  readonly rewardModel: RewardModelManager | undefined;
+  /** By their names, with the one of `rewardModel`, "default"; closed with the loop. */
+  readonly rewardModels: RewardModels;
   /** One at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
@@ -67,7 +68,7 @@ export class RewardLoopManager implements AsyncDisposable {
     source: RewardSource,
     { purses, limiters }: Pick<SourceContext, "purses" | "limiters">,
     onFailure: FailureSettings,
-    model: RewardModelManager | undefined,
+    models: RewardModels,
     recorder: OutcomeRecorder | undefined,
   ) {
     this.#recorder = recorder;
@@ -75,7 +76,7 @@ export class RewardLoopManager implements AsyncDisposable {
     this.#purses = purses;
     this.#limiters = [...new Map(limiters.map((one) => [one.endpoint, one])).values()];
     this.#onFailure = onFailure;
-    this.rewardModel = model;
+    this.rewardModels = models;
   }
 
   /**
@@ -86,22 +87,18 @@ export class RewardLoopManager implements AsyncDisposable {
    * reward-manager-registry); no actor is left then.
    */
   static async create(options: RewardLoopOptions = {}): Promise<RewardLoopManager> {
-    const { rewardModel } = options;
     const plan = readPlan(options);
     const logs = readLogs(options);
+    const models = rewardModelsOf(options);
+    withRewardModels(plan, models);
     // Nothing of what it would answer is asked.
     const isAsked = logs.replay === undefined || logs.replay.missing === "ask";
-    if (rewardModel === undefined || !isAsked) {
-      return RewardLoopManager.#open(plan, logs, options, undefined);
-    }
-    const model = await RewardModelManager.create(modelOptionsOf(rewardModel));
+    const running = await RewardModels.start(isAsked ? models : []);
     try {
-      const known = mapPlan(plan, (settings) =>
-        withRewardModel(settings, rewardModel, model.routerAddress, model.routerToken),
-      );
-      return await RewardLoopManager.#open(known, logs, options, model);
+      const known = isAsked ? withRewardModels(plan, models, running.routers) : plan;
+      return await RewardLoopManager.#open(known, logs, options, running);
     } catch (error) {
-      await model.close();
+      await running.close();
       throw error;
     }
   }
@@ -110,7 +107,7 @@ export class RewardLoopManager implements AsyncDisposable {
     plan: RewardPlan,
     { record, recordTexts, resume, replay, spentBefore: spentLog }: LogPlan,
     options: RewardLoopOptions,
-    model: RewardModelManager | undefined,
+    models: RewardModels,
   ): Promise<RewardLoopManager> {
     const onFailure = withDefaults(onFailureOptions, options.onFailure ?? {});
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
@@ -130,11 +127,16 @@ export class RewardLoopManager implements AsyncDisposable {
         recorded === undefined || asks || hasFunction ? await openSource(plan, context) : undefined;
       const source =
         recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
-      return new RewardLoopManager(source as RewardSource, context, onFailure, model, recorder);
+      return new RewardLoopManager(source as RewardSource, context, onFailure, models, recorder);
     } catch (error) {
       await recorder?.close();
       throw error;
     }
+  }
+
+  /** The reward model by the name "default", or the only one. */
+  get rewardModel(): RewardModelManager | undefined {
+    return this.rewardModels.default;
   }
 
   /** Samples that may be scored at a time: workers x concurrency; of several rewards those of the one that has least, of a cascade of all together. */
@@ -290,10 +292,13 @@ export class RewardLoopManager implements AsyncDisposable {
         spent: () => this.spent,
         spending: () => this.spending,
         ...(this.#limiters.length === 0 ? {} : { endpoints: () => this.endpoints() }),
+        ...(this.rewardModels.names.length === 0
+          ? {}
+          : { models: () => this.rewardModels.states() }),
       },
     };
     const stream = scoreStream(samples, scorer, options);
-    return this.rewardModel === undefined ? stream : this.rewardModel.awakeFor(stream);
+    return this.rewardModels.awakeFor(stream);
   }
 
   /**
@@ -309,7 +314,7 @@ export class RewardLoopManager implements AsyncDisposable {
       try {
         await this.#recorder?.close();
       } finally {
-        await this.rewardModel?.close();
+        await this.rewardModels.close();
       }
     })();
     return this.#closing;
@@ -421,7 +426,7 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   #awake<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.rewardModel === undefined ? work() : this.rewardModel.awake(work);
+    return this.rewardModels.awake(work);
   }
 }
 

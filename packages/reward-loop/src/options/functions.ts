@@ -2,7 +2,7 @@
 
 import { availableParallelism } from "node:os";
 import type { ResourceLimits } from "@rayling/core";
-import type { RewardModelUse } from "../reward-model/reward-model-use.ts";
+import type { RewardModelUse } from "../reward-model/model-options.ts";
 import type {
   HedgeTable,
   LimitsTable,
@@ -25,6 +25,7 @@ import {
   flag,
   inherited,
   judge,
+  list,
   module,
   number,
   option,
@@ -154,6 +155,11 @@ export const partOptions = {
   rewardRouterAddress: option(text, otherwise("that of `rewardModel`"), elsewhere),
   /** The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
   rewardRouterToken: option(own<string>(), otherwise("that of `rewardModel`"), elsewhere),
+  /** Names of the `rewardModels` that the function asks. Where there is no function, the one that scores by itself; with none of them verl's scorers by data source score. Default: all, and without a function the only one, or the one called default. */
+  askedModels: option(
+    list(text),
+    otherwise("all, and without a function the only one, or the one called default"),
+  ),
   /** Where relative paths start. Default: the current directory. */
   baseDirectory: option(
     text,
@@ -198,6 +204,8 @@ export interface ResumeTable extends Readonly<typeof resumeOptions> {}
 
 export const loopOptions = {
   ...functionOptions,
+  /** Several reward models by their names, each with servers and a router of its own; the one called default is `rewardModel`. */
+  rewardModels: option(own<Readonly<Record<string, RewardModelUse>>>(), undefined, elsewhere),
   /** Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together. */
   rewards: option(parts(componentOptions), undefined),
   /** How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`. Default: sum. */

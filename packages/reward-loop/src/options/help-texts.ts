@@ -99,6 +99,7 @@ export const helpTexts = {
     tokenizer: "A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`.",
     rewardRouterAddress: "The host:port of a reward model's router, handed to the score function.",
     rewardRouterToken: "The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself.",
+    askedModels: "Names of the `rewardModels` that the function asks. Where there is no function, the one that scores by itself; with none of them verl's scorers by data source score.",
     baseDirectory: "Where relative paths start.",
     resourceLimits: "Heap limits of an executor: a score function that reaches one is reported, the others go on.",
   },
@@ -119,6 +120,7 @@ export const helpTexts = {
     stale: "The fate of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.",
   },
   loopOptions: {
+    rewardModels: "Several reward models by their names, each with servers and a router of its own; the one called default is `rewardModel`.",
     rewards: "Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together.",
     combine: "How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`.",
     cascade: "Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell.",

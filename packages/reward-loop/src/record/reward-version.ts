@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { defaultName } from "../reward-model/model-options.ts";
 import type { PipelineSettings } from "../settings.ts";
 import { digestOf } from "./sample-key.ts";
 
@@ -17,7 +18,19 @@ export async function rewardVersion(settings: PipelineSettings): Promise<string>
   const name = typeof manager === "string" ? manager : manager.name;
   const kwargs = specs.map((spec) => [spec?.name, spec?.rewardKwargs]);
   const { rewardModel } = settings;
-  return digestOf([texts, name, managerOptions, kwargs, rewardModel, scorerOf(settings)]);
+  const named = namedModelsOf(settings);
+  const all = [texts, name, managerOptions, kwargs, rewardModel, scorerOf(settings)];
+  // Versions of functions without them are as they were.
+  return digestOf(named.length === 0 ? all : [...all, named]);
+}
+
+/** All that the function asks, where one has another name than "default": [name, engine, model, tokenizer]. */
+function namedModelsOf({ rewardModels = {} }: PipelineSettings): (string | undefined)[][] {
+  const all = Object.entries(rewardModels);
+  if (all.every(([name]) => name === defaultName)) return [];
+  return all
+    .map(([name, { engine, model, tokenizer }]) => [name, engine, model, tokenizer])
+    .toSorted(([one = ""], [other = ""]) => (one < other ? -1 : 1));
 }
 
 /**
@@ -36,6 +49,9 @@ export async function rewardVersionParts(
     "the reward model": rewardModel,
     "the scorer": scorerOf(settings),
   };
+  for (const [name, ...about] of namedModelsOf(settings)) {
+    parts[`the reward model ${name}`] = about;
+  }
   for (const [name, spec] of Object.entries(modules)) {
     if (spec === undefined) continue;
     parts[name] = await readModule(spec, baseDirectory);

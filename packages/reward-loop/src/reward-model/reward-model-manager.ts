@@ -6,34 +6,25 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
-import { newToken } from "@rayling/core/http";
 import { postText } from "../client/post-json.ts";
-import { RewardLoopClosedError, RewardLoopOptionError } from "../errors.ts";
-import { checkKeys } from "../options/read.ts";
+import { RewardLoopClosedError, RewardModelStartError } from "../errors.ts";
 import { engines } from "./engines.ts";
-import type { EngineName } from "./engines.ts";
+import { checkModelOptions, defaultName, onlyModel, secretsOf } from "./model-options.ts";
+import type { ModelPlace, RewardModelOptions } from "./model-options.ts";
 import { RewardModelRouterActor } from "./router-actor.ts";
 import type { RewardModelRouterHost } from "./router-actor.ts";
-import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
-import type { RouterOptions } from "./router-options.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { LaunchOptions } from "./server-process.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
-export interface RewardModelOptions {
-  readonly engine: EngineName;
-  /** host:port of servers that run already. */
-  readonly servers?: readonly string[];
-  /** Servers to be started, and ended with the manager. */
-  readonly launch?: LaunchOptions;
-  /** The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none. */
-  readonly apiKey?: string;
-  /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment, or a new one. */
-  readonly router?: RouterOptions;
-  /** Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
-  readonly sleeps?: boolean;
-  /** How long waking up or going to sleep may take. Default 300,000. */
-  readonly sleepTimeoutMs?: number;
+/** How a reward model is. */
+export interface RewardModelState {
+  readonly engine: string;
+  /** "failed": it did not wake up when it was last needed. */
+  readonly state: "awake" | "asleep" | "failed";
+  /** host:port */
+  readonly routerAddress: string;
+  readonly servers: readonly UpstreamState[];
 }
 
 export class RewardModelManager implements AsyncDisposable {
@@ -45,6 +36,8 @@ export class RewardModelManager implements AsyncDisposable {
   readonly routerAddress: string;
   readonly #routerToken: string;
   readonly #apiKey: string | undefined;
+  /** A model that failed to wake up is asked for nothing until it is awake. */
+  #state: RewardModelState["state"] = "awake";
   /** Pieces of work that need it awake. */
   #works = 0;
   /** It wakes up or goes to sleep, one after the other. */
@@ -70,17 +63,23 @@ export class RewardModelManager implements AsyncDisposable {
   /**
    * Resolves when all servers are well and the router listens. Rejects with RewardLoopOptionError, RewardModelStartError, or as servers do that are put to sleep; nothing that it
    * started is left then.
+   *
+   * @param place its name, with which its variables of the environment end, and the option that errors name
    */
-  static async create(options: RewardModelOptions): Promise<RewardModelManager> {
-    checkOptions(options);
+  static async create(
+    options: RewardModelOptions,
+    place: ModelPlace = onlyModel,
+  ): Promise<RewardModelManager> {
+    checkModelOptions(place.option, options);
     const { servers = [], launch, router: routerOptions = {}, sleeps = false } = options;
-    const { token, apiKey } = secretsOf(options);
+    const { token, apiKey } = secretsOf(options, place);
     const { healthPath, keyVariable } = engines[options.engine];
     const isGiven = launch !== undefined && apiKey !== undefined && keyVariable !== undefined;
     const key = isGiven ? { [keyVariable]: apiKey } : {};
     const processes = await startAll(
       launch === undefined ? undefined : { ...launch, env: { ...key, ...launch.env } },
       healthPath,
+      place,
     );
     const router = RewardModelRouterActor.remote();
     try {
@@ -103,21 +102,36 @@ export class RewardModelManager implements AsyncDisposable {
     return this.#routerToken;
   }
 
-  /** All servers at once. Rejects with EndpointError if one does not. */
+  /** Whether it is asleep while nobody needs it. */
+  get sleeps(): boolean {
+    return this.#options.sleeps === true;
+  }
+
+  /** All servers at once. Rejects with EndpointError if one does not; its router refuses requests then (503, `model_not_awake`) until it is awake. */
   async wakeUp(): Promise<void> {
-    await this.#tellAll("wakeUp");
+    try {
+      await this.#tellAll("wakeUp");
+    } catch (error) {
+      this.#state = "failed";
+      const reason = `the reward model did not wake up: ${(error as Error).message}`;
+      await ray.get(this.#router.refuse.remote(reason));
+      throw error;
+    }
+    if (this.#state === "failed") await ray.get(this.#router.refuse.remote(undefined));
+    this.#state = "awake";
   }
 
   /** All servers at once, each of them also if another does not. Rejects with EndpointError then. */
   async sleep(): Promise<void> {
     await this.#tellAll("sleep");
+    if (this.#state === "awake") this.#state = "asleep";
   }
 
   /**
    * What `work` comes to, with the model awake; when no such work is left it sleeps again, also if that or the waking has failed. Without `sleeps` it is awake anyway.
    */
   async awake<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#options.sleeps !== true) return work();
+    if (!this.sleeps) return work();
     let hasFailed = false;
     try {
       await this.#begin();
@@ -134,7 +148,7 @@ export class RewardModelManager implements AsyncDisposable {
   async *awakeFor<One>(
     stream: AsyncGenerator<One, void, undefined>,
   ): AsyncGenerator<One, void, undefined> {
-    if (this.#options.sleeps !== true) {
+    if (!this.sleeps) {
       yield* stream;
       return;
     }
@@ -148,6 +162,13 @@ export class RewardModelManager implements AsyncDisposable {
     } finally {
       await this.#end(hasFailed);
     }
+  }
+
+  /** Rejects with ActorDiedError where its router is gone. */
+  async state(): Promise<RewardModelState> {
+    const { engine } = this.#options;
+    const servers = await this.servers();
+    return { engine, state: this.#state, routerAddress: this.routerAddress, servers };
   }
 
   /** What the router knows of them. */
@@ -211,58 +232,11 @@ export class RewardModelManager implements AsyncDisposable {
   }
 }
 
-/** The environment serves command lines, whose configuration is printed and kept. Throws RewardLoopOptionError, which shows none. */
-function secretsOf({ apiKey, router = {} }: RewardModelOptions): {
-  readonly token: string;
-  readonly apiKey: string | undefined;
-} {
-  const { RAYLING_ROUTER_TOKEN: token, RAYLING_REWARD_MODEL_API_KEY: key } = process.env;
-  const secrets = {
-    token: router.token ?? filledOrNone(token) ?? newToken(),
-    apiKey: router.apiKey ?? apiKey ?? filledOrNone(key),
-  };
-  checkToken("rewardModel.router.token (or RAYLING_ROUTER_TOKEN)", secrets.token);
-  checkKey("rewardModel.apiKey (or RAYLING_REWARD_MODEL_API_KEY)", secrets.apiKey);
-  return secrets;
-}
-
-function filledOrNone(text: string | undefined): string | undefined {
-  return text === "" ? undefined : text;
-}
-
-function checkOptions(options: RewardModelOptions): void {
-  checkKeys("rewardModel", options, [
-    "engine",
-    "servers",
-    "launch",
-    "apiKey",
-    "router",
-    "sleeps",
-    "sleepTimeoutMs",
-  ]);
-  const { engine, servers = [], launch, router = {} } = options;
-  checkRouterOptions("rewardModel.router", router);
-  if (!Object.hasOwn(engines, engine)) {
-    const known = Object.keys(engines).join(" or ");
-    throw new RewardLoopOptionError("rewardModel.engine", known, engine);
-  }
-  if (servers.length === 0 && launch === undefined) {
-    const wanted = "at least one host:port, or `launch`";
-    throw new RewardLoopOptionError("rewardModel.servers", wanted, "empty");
-  }
-  for (const server of servers) {
-    if (URL.canParse(/^https?:\/\//.test(server) ? server : `http://${server}`)) continue;
-    throw new RewardLoopOptionError("rewardModel.servers", "host:port of each", server);
-  }
-  const { replicas = 1 } = launch ?? {};
-  if (Number.isInteger(replicas) && replicas >= 1) return;
-  throw new RewardLoopOptionError("rewardModel.launch.replicas", "an integer above 0", replicas);
-}
-
 /** All or none. */
 async function startAll(
   launch: LaunchOptions | undefined,
   healthPath: string,
+  place: ModelPlace,
 ): Promise<ServerProcess[]> {
   if (launch === undefined) return [];
   const starting = Array.from({ length: launch.replicas ?? 1 }, (_, index) =>
@@ -273,5 +247,10 @@ async function startAll(
   const failed = started.find((one) => one.status === "rejected");
   if (failed === undefined) return processes;
   await Promise.all(processes.map((one) => one.stop()));
-  throw failed.reason;
+  throw withName(failed.reason, place);
+}
+
+function withName(error: unknown, { name }: ModelPlace): unknown {
+  if (!(error instanceof RewardModelStartError) || name === defaultName) return error;
+  return new RewardModelStartError(error.address, error.reason, error.stderr, name);
 }

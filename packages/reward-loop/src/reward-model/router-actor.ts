@@ -18,6 +18,11 @@ export class RewardModelRouterHost {
     return this.#router?.servers ?? [];
   }
 
+  /** @param reason why requests are refused from now on; undefined: they are not */
+  refuse(reason: string | undefined): void {
+    this.#router?.refuse(reason);
+  }
+
   /** Resolves when what was in flight is finished. */
   async close(): Promise<void> {
     await this.#router?.close();

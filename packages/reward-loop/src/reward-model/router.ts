@@ -30,6 +30,8 @@ export class RewardModelRouter implements AsyncDisposable {
   readonly #endpoint: HttpEndpoint;
   readonly #token: string;
   #health: NodeJS.Timeout | undefined;
+  /** Why no request goes on; undefined: they do. */
+  #refusal: string | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -100,6 +102,11 @@ export class RewardModelRouter implements AsyncDisposable {
     return this.#upstreams.states;
   }
 
+  /** @param reason why requests are refused from now on (503, `model_not_awake`); undefined: they are not */
+  refuse(reason: string | undefined): void {
+    this.#refusal = reason;
+  }
+
   /** Asks every server how it is; those that are not well get no requests until they are. */
   async checkHealth(): Promise<void> {
     const { healthPath, healthTimeoutMs } = this.#options;
@@ -138,6 +145,9 @@ export class RewardModelRouter implements AsyncDisposable {
     if (request.headers.via?.includes(this.#name) === true) {
       const loop = `the router ${this.address} is one of its own servers, or behind one of them`;
       throw new HttpRefusal(508, "loop_detected", loop);
+    }
+    if (this.#refusal !== undefined) {
+      throw new HttpRefusal(503, "model_not_awake", this.#refusal);
     }
     const body = await exchange.body();
     const { attempts, deterministic, timeoutMs } = this.#options;

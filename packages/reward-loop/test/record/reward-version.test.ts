@@ -2,7 +2,11 @@
 
 import { expect, test } from "vitest";
 import { rewardVersion } from "../../src/record/reward-version.ts";
-import { readSettings, withRewardModel } from "../../src/settings.ts";
+import { readPlan } from "../../src/compose/read-plan.ts";
+import { withRewardModels } from "../../src/compose/reward-plan.ts";
+import { rewardModelsOf } from "../../src/reward-model/asked-models.ts";
+import { readSettings } from "../../src/settings.ts";
+import type { RewardLoopOptions } from "../../src/compose/loop-options.ts";
 import type { RewardFunctionOptions, RewardModelUse } from "../../src/settings.ts";
 import { fixture } from "../loop.ts";
 
@@ -15,8 +19,20 @@ const asking = (
   use: Partial<RewardModelUse>,
   { address = "127.0.0.1:1", ...options }: RewardFunctionOptions & { address?: string } = {},
 ): Promise<string> => {
-  const whole = { engine: "vllm", model: "m", tokenizer: "./m", ...use } as const;
-  return rewardVersion(withRewardModel(readSettings(options), whole, address).pipeline);
+  const servers = ["a:1"];
+  const whole = { engine: "vllm", model: "m", tokenizer: "./m", servers, ...use } as const;
+  return versionBeside({ rewardModel: whole, ...options }, address);
+};
+
+const versionBeside = (
+  options: RewardLoopOptions,
+  address: string = "127.0.0.1:1",
+): Promise<string> => {
+  const models = rewardModelsOf(options);
+  const routers = new Map(models.map(({ name }) => [name, { address, token: undefined }]));
+  const plan = withRewardModels(readPlan(options), models, routers);
+  if (plan.kind !== "function") throw new TypeError("there are several functions");
+  return rewardVersion(plan.settings.pipeline);
 };
 
 const services = { one: { url: "http://one" }, other: { url: "http://other" } };
@@ -41,6 +57,24 @@ test("the reward model that a function asks", async () => {
     asking({ model: "n" }, { reward }),
   ]);
   expect(new Set(versions).size).toBe(versions.length);
+});
+
+test("the reward models that a function asks by their names", async () => {
+  const judge = { engine: "vllm", model: "m", servers: ["a:1"] } as const;
+  const versions = await Promise.all([
+    versionOf({ reward }),
+    versionBeside({ reward, rewardModels: { judge } }),
+    versionBeside({ reward, rewardModels: { other: judge } }),
+    versionBeside({ reward, rewardModels: { judge, other: judge } }),
+    versionBeside({ reward, rewardModels: { judge, other: { ...judge, model: "n" } } }),
+    versionBeside({ reward, rewardModel: judge }),
+    versionBeside({ reward, rewardModel: judge, rewardModels: { judge } }),
+  ]);
+  expect(new Set(versions).size).toBe(versions.length);
+  const swapped = versionBeside({ reward, rewardModels: { other: judge, judge } }, "127.0.0.1:2");
+  expect(await swapped).toBe(versions[3]);
+  const isDefault = versionBeside({ reward, rewardModels: { default: judge } });
+  expect(await isDefault).toBe(versions[5]);
 });
 
 test("where the default scorers test programs, and with what memory", async () => {

@@ -18,6 +18,7 @@ export const optionalArguments = [
   "rewardRouterAddress",
   "rewardRouterToken",
   "rewardModelTokenizer",
+  "rewardModels",
   "signal",
   "rawPrompt",
   "step",

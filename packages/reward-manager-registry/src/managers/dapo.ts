@@ -11,6 +11,7 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
+import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** The manager's `options` (verl `reward.reward_kwargs`). */
@@ -57,9 +58,8 @@ export class DapoRewardManager implements RewardManager {
    * the penalty needs it.
    */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { computeScore = defaultComputeScore, ...rest } = this.#args;
-    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = rest;
-    const settings = { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer };
+    const { computeScore = defaultComputeScore } = this.#args;
+    const settings = scoreOptionsOf(this.#args);
     const buffer = this.#buffer;
     if (buffer === undefined) return await scoreSample(sample, computeScore, settings);
     const length = lengthOf(sample);

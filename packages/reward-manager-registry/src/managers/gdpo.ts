@@ -10,6 +10,7 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
+import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** The manager's `options`. */
@@ -38,13 +39,9 @@ export class GdpoRewardManager implements RewardManager {
   }
 
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { computeScore = defaultComputeScore, ...rest } = this.#args;
-    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = rest;
+    const { computeScore = defaultComputeScore } = this.#args;
     return scoreSample(sample, computeScore, {
-      tokenizer,
-      rewardRouterAddress,
-      rewardRouterToken,
-      rewardModelTokenizer,
+      ...scoreOptionsOf(this.#args),
       extraInfo: { experimentName: this.#experimentName },
     });
   }

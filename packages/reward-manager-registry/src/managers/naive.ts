@@ -10,6 +10,7 @@ import type { ComputeScore } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
+import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 export class NaiveRewardManager implements RewardManager {
@@ -22,12 +23,8 @@ export class NaiveRewardManager implements RewardManager {
   }
 
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { tokenizer, rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = this.#args;
     return scoreSample(sample, this.#computeScore, {
-      tokenizer,
-      rewardRouterAddress,
-      rewardRouterToken,
-      rewardModelTokenizer,
+      ...scoreOptionsOf(this.#args),
       extraInfo: {
         ...sample.toolExtraFields,
         numTurns: sample.numTurns ?? null,

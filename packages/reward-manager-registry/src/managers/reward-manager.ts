@@ -4,24 +4,28 @@
  * belong to reward-loop.
  */
 
-import type { ComputeScore } from "../scoring/compute-score.ts";
+import type { ComputeScore, RewardModelArguments } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample, Tokenizer } from "../scoring/sample.ts";
+import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 
 export interface RewardManager {
   runSingle(sample: RewardSample): Promise<RewardResult>;
 }
 
 /** The values that verl's managers read from the whole config tree. */
-export interface RewardManagerArguments {
+export interface RewardManagerArguments extends RewardModelArguments {
   /** Default: defaultComputeScore. */
   readonly computeScore?: ComputeScore | undefined;
   readonly tokenizer?: Tokenizer | undefined;
-  readonly rewardRouterAddress?: string | undefined;
-  readonly rewardRouterToken?: string | undefined;
-  readonly rewardModelTokenizer?: Tokenizer | undefined;
   /** The manager's own settings (verl `reward.reward_kwargs` and similar). */
   readonly options?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The arguments of a manager that go on to `scoreSample`. */
+export function scoreOptionsOf(args: RewardManagerArguments): ScoreSampleOptions {
+  const { computeScore: _function, options: _settings, ...rest } = args;
+  return rest;
 }
 
 export interface RewardManagerClass {

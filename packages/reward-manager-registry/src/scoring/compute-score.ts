@@ -6,6 +6,29 @@
 import type { TokenScore, TurnScores } from "./placed-score.ts";
 import type { Tokenizer } from "./sample.ts";
 
+/** One of the reward models that a score function asks, by its name in `rewardModels`. */
+export interface RewardModelAccess {
+  readonly engine: string;
+  /** Its servers know it by this name: the `model` of a request. */
+  readonly model: string;
+  /** host:port of its router. */
+  readonly routerAddress: string;
+  /** That router demands it as `Authorization: Bearer <token>`. */
+  readonly routerToken?: string | undefined;
+  /** Present where the loop knows the folder of it. */
+  readonly tokenizer?: Tokenizer | undefined;
+}
+
+/** The reward models of a score function, as its arguments. */
+export interface RewardModelArguments {
+  /** host:port of the router of the default one, or of the only one that the function asks. */
+  readonly rewardRouterAddress?: string | undefined;
+  readonly rewardRouterToken?: string | undefined;
+  readonly rewardModelTokenizer?: Tokenizer | undefined;
+  /** All that the function asks, by their names. */
+  readonly rewardModels?: Readonly<Record<string, RewardModelAccess>> | undefined;
+}
+
 /** The arguments of a score function. Fields of rewardKwargs are beside these and override them. */
 export interface ScoreInput {
   readonly dataSource: string;
@@ -23,7 +46,7 @@ export interface ScoreInput {
   readonly group?: string;
   readonly step?: number;
   readonly lane?: string;
-  /** host:port of the reward model's router; present only if there is a reward model. */
+  /** host:port of the router of the reward model: the default one, or the only one that this function asks. */
   readonly rewardRouterAddress?: string;
   /**
    * The token that the router requires as `Authorization: Bearer <token>`. `chatComplete` and
@@ -32,6 +55,8 @@ export interface ScoreInput {
   readonly rewardRouterToken?: string;
   /** Present only together with rewardRouterAddress. */
   readonly rewardModelTokenizer?: Tokenizer;
+  /** The reward models that this function asks, by their names; present only if it asks one. */
+  readonly rewardModels?: Readonly<Record<string, RewardModelAccess>>;
   /**
    * Aborted when the loop has given this call up: its deadline has passed, or another call has
    * scored the sample. Present in a reward loop.

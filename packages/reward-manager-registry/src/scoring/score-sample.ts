@@ -8,12 +8,13 @@ import { InvalidScoreError } from "../errors.ts";
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
 import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
-import type { ComputeScore, ScoreInput } from "./compute-score.ts";
+import type { ComputeScore, RewardModelArguments, ScoreInput } from "./compute-score.ts";
 import { byToken, byTurn, tokenScoresIn, turnScoresIn } from "./placed-score.ts";
 import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
 
-export interface ScoreSampleOptions {
+/** As in verl, the router's address, token and tokenizer are passed on only if there is an address. */
+export interface ScoreSampleOptions extends RewardModelArguments {
   /** Required for responses of token ids. */
   readonly tokenizer?: Tokenizer | undefined;
   /**
@@ -21,13 +22,6 @@ export interface ScoreSampleOptions {
    * are copied as well.
    */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
-  /**
-   * host:port. As in verl the score function gets this and the next two only if there is an
-   * address.
-   */
-  readonly rewardRouterAddress?: string | undefined;
-  readonly rewardRouterToken?: string | undefined;
-  readonly rewardModelTokenizer?: Tokenizer | undefined;
 }
 
 /**
@@ -97,14 +91,14 @@ function contextOf({ context }: RewardSample): Pick<ScoreInput, keyof SampleCont
   };
 }
 
-function rewardModelArguments(options: ScoreSampleOptions): {
-  rewardRouterAddress?: string;
-  rewardRouterToken?: string;
-  rewardModelTokenizer?: Tokenizer;
-} {
-  const { rewardRouterAddress, rewardRouterToken, rewardModelTokenizer } = options;
-  if (rewardRouterAddress === undefined) return {};
+function rewardModelArguments(
+  options: ScoreSampleOptions,
+): Pick<ScoreInput, keyof RewardModelArguments> {
+  const { rewardRouterAddress, rewardRouterToken, rewardModelTokenizer, rewardModels } = options;
+  const byName = rewardModels === undefined ? {} : { rewardModels };
+  if (rewardRouterAddress === undefined) return byName;
   return {
+    ...byName,
     rewardRouterAddress,
     ...(rewardRouterToken === undefined ? {} : { rewardRouterToken }),
     ...(rewardModelTokenizer === undefined ? {} : { rewardModelTokenizer }),

@@ -4,6 +4,7 @@ import { classOf } from "../../faults/failure-class.ts";
 import type { FailureClass } from "../../faults/failure-class.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 import type { SpendState } from "../../spend/purse.ts";
+import type { RewardModelState } from "../../reward-model/reward-model-manager.ts";
 import { AnswerCounts } from "../answer-counts.ts";
 import type { EndpointState } from "../shared-limiter.ts";
 
@@ -29,6 +30,8 @@ export interface RewardProgress {
   readonly spending: readonly SpendState[];
   /** How much of its endpoints' limits was used when they were last asked, a picture ago. */
   readonly endpoints: readonly EndpointState[];
+  /** How each reward model was when it was last asked, by its name. */
+  readonly rewardModels: Readonly<Record<string, RewardModelState>>;
 }
 
 /** The loop, as the progress of a stream tells of it. */
@@ -37,6 +40,8 @@ export interface WatchedLoop {
   readonly spending: () => readonly SpendState[];
   /** Undefined where there are no limits. */
   readonly endpoints?: () => Promise<readonly EndpointState[]>;
+  /** Undefined where there are none. */
+  readonly models?: () => Promise<Readonly<Record<string, RewardModelState>>>;
 }
 
 const nothingWatched: WatchedLoop = { spent: () => 0, spending: () => [] };
@@ -52,6 +57,7 @@ export class ProgressCounter {
   #invalid = 0;
   readonly #failures: Partial<Record<FailureClass, number>> = {};
   #endpoints: readonly EndpointState[] = [];
+  #rewardModels: Readonly<Record<string, RewardModelState>> = {};
   #isAsking = false;
   total: number | undefined;
 
@@ -85,17 +91,16 @@ export class ProgressCounter {
     this.#answers.add(outcome);
   }
 
-  /** Asks the limiters, for pictures that come later. One that cannot tell leaves what was known. */
+  /** Asks limiters and routers, for pictures that come later. One that cannot tell leaves what was known. */
   async look(): Promise<void> {
-    if (this.#isAsking || this.#watched.endpoints === undefined) return;
+    const { endpoints, models } = this.#watched;
+    if (this.#isAsking || (endpoints === undefined && models === undefined)) return;
     this.#isAsking = true;
-    try {
-      this.#endpoints = await this.#watched.endpoints();
-    } catch {
-      // It is being restarted, or the loop is at its end.
-    } finally {
-      this.#isAsking = false;
-    }
+    // One that rejects is being restarted, or the loop is at its end.
+    const [used, states] = await Promise.allSettled([endpoints?.(), models?.()]);
+    if (used.status === "fulfilled") this.#endpoints = used.value ?? [];
+    if (states.status === "fulfilled") this.#rewardModels = states.value ?? {};
+    this.#isAsking = false;
   }
 
   snapshot(): RewardProgress {
@@ -115,6 +120,7 @@ export class ProgressCounter {
       spent: this.#watched.spent(),
       spending: this.#watched.spending(),
       endpoints: this.#endpoints,
+      rewardModels: this.#rewardModels,
     };
   }
 

@@ -1,0 +1,121 @@
+/**
+ * Options of a reward model, and what may stand there. Errors name the option by its place: the
+ * only model of a loop stands at `rewardModel`, one of several at `rewardModels.judge`.
+ */
+
+import { newToken } from "@rayling/core/http";
+import { RewardLoopOptionError } from "../errors.ts";
+import { checkKeys, notAnOption } from "../options/read.ts";
+import { engines } from "./engines.ts";
+import type { EngineName } from "./engines.ts";
+import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
+import type { RouterOptions } from "./router-options.ts";
+import type { LaunchOptions } from "./server-process.ts";
+
+export interface RewardModelOptions {
+  readonly engine: EngineName;
+  /** host:port of servers that run already. */
+  readonly servers?: readonly string[];
+  /** Servers to be started, and ended with the manager. */
+  readonly launch?: LaunchOptions;
+  /** The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE. */
+  readonly apiKey?: string;
+  /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment (with a name RAYLING_ROUTER_TOKEN_JUDGE), or a new one. */
+  readonly router?: RouterOptions;
+  /** Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
+  readonly sleeps?: boolean;
+  /** How long waking up or going to sleep may take. Default 300,000. */
+  readonly sleepTimeoutMs?: number;
+}
+
+/** verl `reward.reward_model`. */
+export interface RewardModelUse extends RewardModelOptions {
+  /** By the name under which its servers have it. */
+  readonly model: string;
+  /** Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours get it as `rewardModelTokenizer`. */
+  readonly tokenizer?: string;
+  /** Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence. */
+  readonly policyTokenizer?: string;
+  /** Tries of a request. Default 16. */
+  readonly maxRetries?: number;
+  /** Of one try. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+}
+
+/** The name of a model, and the option where it stands. */
+export interface ModelPlace {
+  readonly name: string;
+  readonly option: string;
+}
+
+/** The default model of a loop has this name. */
+export const defaultName = "default";
+
+export const onlyModel: ModelPlace = { name: defaultName, option: "rewardModel" };
+
+/** The options of the manager: without those that only the loop reads. */
+export function modelOptionsOf({
+  model: _model,
+  tokenizer: _tokenizer,
+  policyTokenizer: _policyTokenizer,
+  maxRetries: _maxRetries,
+  timeoutMs: _timeoutMs,
+  ...options
+}: RewardModelUse): RewardModelOptions {
+  return options;
+}
+
+/** Throws RewardLoopOptionError. */
+export function checkModelOptions(at: string, options: RewardModelOptions): void {
+  checkKeys(at, options, [
+    "engine",
+    "servers",
+    "launch",
+    "apiKey",
+    "router",
+    "sleeps",
+    "sleepTimeoutMs",
+  ]);
+  const { engine, servers = [], launch, router = {} } = options;
+  checkRouterOptions(`${at}.router`, router);
+  if (!Object.hasOwn(engines, engine)) {
+    notAnOption(`${at}.engine`, Object.keys(engines).join(" or "), engine);
+  }
+  if (servers.length === 0 && launch === undefined) {
+    notAnOption(`${at}.servers`, "at least one host:port, or `launch`", "empty");
+  }
+  for (const server of servers) {
+    if (URL.canParse(/^https?:\/\//.test(server) ? server : `http://${server}`)) continue;
+    notAnOption(`${at}.servers`, "host:port of each", server);
+  }
+  const { replicas = 1 } = launch ?? {};
+  if (Number.isInteger(replicas) && replicas >= 1) return;
+  throw new RewardLoopOptionError(`${at}.launch.replicas`, "an integer above 0", replicas);
+}
+
+/**
+ * The token of the router and the key of the servers. The environment serves command lines, whose
+ * configuration is printed and kept. Throws RewardLoopOptionError, which shows none.
+ */
+export function secretsOf(
+  { apiKey, router = {} }: RewardModelOptions,
+  { name, option }: ModelPlace,
+): { readonly token: string; readonly apiKey: string | undefined } {
+  const suffix = name === defaultName ? "" : `_${variableOf(name)}`;
+  const tokenName = `RAYLING_ROUTER_TOKEN${suffix}`;
+  const keyName = `RAYLING_REWARD_MODEL_API_KEY${suffix}`;
+  const token = router.token ?? filledOrNone(process.env[tokenName]) ?? newToken();
+  const key = router.apiKey ?? apiKey ?? filledOrNone(process.env[keyName]);
+  checkToken(`${option}.router.token (or ${tokenName})`, token);
+  checkKey(`${option}.apiKey (or ${keyName})`, key);
+  return { token, apiKey: key };
+}
+
+/** `MY_JUDGE` of `my-judge`: the end of its variables in the environment. */
+export function variableOf(name: string): string {
+  return name.replaceAll("-", "_").toUpperCase();
+}
+
+function filledOrNone(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
