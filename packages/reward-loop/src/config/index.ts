@@ -10,5 +10,7 @@ export {
   rewardPathsOf,
 } from "./reward-config.ts";
 export { isFreeLegacyKey } from "./legacy.ts";
+export { asksScorers, rewardModelsIn } from "./model/named-models.ts";
+export type { ModelConfig, NamedModelConfig } from "./model/named-models.ts";
 export { runKeys } from "./run-keys.ts";
 export { RewardConfigError } from "./reward-config-error.ts";

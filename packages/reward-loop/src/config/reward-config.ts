@@ -15,13 +15,13 @@ import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
 import {
   defaultRewardConfig,
-  hasOwnReward,
   isRateLimited,
   registeredManagerOf,
   rewardOptions,
 } from "./reward-keys.ts";
 import type { RewardConfig } from "./reward-keys.ts";
-import { rewardModelUseOf } from "./model/reward-model-use.ts";
+import { checkAsked, checkModels } from "./model/named-models.ts";
+import { rewardModelOptionsOf } from "./model/reward-model-use.ts";
 import { onlyRunKeys, runKeys, withRunKeys } from "./run-keys.ts";
 import { optionsOf } from "./table-options.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
@@ -108,14 +108,7 @@ function consistent(config: RewardConfig): RewardConfig {
       null,
     );
   }
-  const { enable, model_path: modelPath } = config.reward_model;
-  if (enable && modelPath === null) {
-    throw new RewardConfigError(
-      "reward.reward_model.model_path",
-      "is needed where reward.reward_model.enable is true",
-      null,
-    );
-  }
+  checkModels(config);
   checkParts(config);
   return config;
 }
@@ -135,18 +128,13 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
   const isLimited = isRateLimited(config);
   const registered = registeredManagerOf(config);
-  const rewardModel = rewardModelUseOf(config.reward_model, !hasOwnReward(config));
   const sandboxFusion = optionsOf(sandboxFusionOptions, config.sandbox_fusion);
   const functions = functionPartsOf(config).length;
-  return {
+  const options: RewardLoopOptions = {
     // In verl each worker has a pool of as many processes as there are workers.
     ...(registered === "remote" ? { executors: config.num_workers } : {}),
     ...(policyTokenizer === null ? {} : { tokenizer: policyTokenizer }),
-    ...(rewardModel === undefined
-      ? {}
-      : {
-          rewardModel: policyTokenizer === null ? rewardModel : { ...rewardModel, policyTokenizer },
-        }),
+    ...rewardModelOptionsOf(config),
     ...(sandboxFusion.url === undefined ? {} : { sandboxFusion }),
     ...(config.compute_score_kwargs["lenient"] === true
       ? { computeScoreKwargs: { lenient: true } }
@@ -164,6 +152,8 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
       ? { workers: Math.max(1, Math.floor(config.num_workers / functions)) }
       : {}),
   };
+  checkAsked(options);
+  return options;
 }
 
 /** Of all modules that it names with functions of the user's, also for when a cap is reached. */

@@ -3,6 +3,7 @@
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
+import { partName, partNameWords } from "../options/read.ts";
 import { modelKeys } from "./model/model-keys.ts";
 import { hasParts } from "./part-keys.ts";
 import type { RewardPartsConfig } from "./part-keys.ts";
@@ -49,6 +50,17 @@ export const rewardOptions = z.strictObject({
     enable: option(flag, false, "Whether a reward model scores, or is asked by the function."),
     ...modelKeys,
   }),
+  reward_models: option(
+    z.record(
+      z.string().regex(partName, `must be ${partNameWords}`),
+      z.strictObject({
+        enable: option(flag, true, "Whether it is there."),
+        ...modelKeys,
+      }),
+    ),
+    {},
+    "Several reward models by their names, each with the keys of reward.reward_model; the one called default is reward.reward_model. A function says by asked_models which it asks. (Ours.)",
+  ),
   sandbox_fusion: nested(keysOf(sandboxFusionOptions)),
   reward_kwargs: option(free, {}, "Settings of the manager."),
   ...keysOf(rateLimitedOptions),

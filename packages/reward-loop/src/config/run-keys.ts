@@ -32,7 +32,9 @@ export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   const said: Readonly<Record<string, ConfigValue | undefined>> = {
     experiment_name: valueAt(tree, ["trainer", "experiment_name"]),
     policy_tokenizer: isHere ? tokenizer : undefined,
-    "reward_model.shared_gpus": sharesGpus(reward) ? sharedGpus(tree) : undefined,
+    ...Object.fromEntries(
+      sharing(reward).map((place) => [`${place}.shared_gpus`, sharedGpus(tree)]),
+    ),
   };
   return Object.entries(said).reduce((result, [key, value]) => {
     const path = key.split(".");
@@ -42,13 +44,22 @@ export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   }, reward);
 }
 
-/** It starts servers of its own, beside the policy. */
-function sharesGpus(reward: ConfigTree): boolean {
-  const [isEnabled, nodes, servers] = ["enable", "nnodes", "servers"].map((key) =>
-    valueAt(reward, ["reward_model", key]),
-  );
+/** Where reward models stand that start servers of their own, beside the policy. */
+function sharing(reward: ConfigTree): string[] {
+  const { reward_model: model, reward_models: models } = reward;
+  const named = isTree(models) ? Object.entries(models) : [];
+  return [
+    ...(sharesGpus(model, false) ? ["reward_model"] : []),
+    ...named.flatMap(([name, one]) => (sharesGpus(one, true) ? [`reward_models.${name}`] : [])),
+  ];
+}
+
+/** @param isOn where nobody says whether it is enabled */
+function sharesGpus(model: ConfigValue | undefined, isOn: boolean): boolean {
+  if (!isTree(model)) return false;
+  const { enable, nnodes, servers } = model;
   const areNamed = Array.isArray(servers) && servers.length > 0;
-  return isEnabled === true && (nodes ?? 0) === 0 && !areNamed;
+  return (enable ?? isOn) === true && (nnodes ?? 0) === 0 && !areNamed;
 }
 
 /** Of all machines of the policy: a run has one. */

@@ -22,12 +22,21 @@ export class RewardModels implements AsyncDisposable {
     this.#models = models;
   }
 
-  /** All at once. Rejects as `RewardModelManager.create` if one does not start; none is left then. */
+  /**
+   * All at once, but for servers that share GPUs with the policy: a model of these starts when the
+   * one before it sleeps. Rejects as `RewardModelManager.create` if one does not start; none is left
+   * then.
+   */
   static async start(models: readonly NamedModel[]): Promise<RewardModels> {
+    let before: Promise<unknown> = Promise.resolve();
     const starting = await Promise.allSettled(
       models.map(async ({ use, ...place }) => {
-        const manager = await RewardModelManager.create(modelOptionsOf(use), place);
-        return [place.name, manager] as const;
+        const create = (): Promise<RewardModelManager> =>
+          RewardModelManager.create(modelOptionsOf(use), place);
+        const isShared = use.launch !== undefined && use.sleeps === true;
+        const creating = isShared ? before.then(create) : create();
+        if (isShared) before = creating;
+        return [place.name, await creating] as const;
       }),
     );
     const started = starting.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

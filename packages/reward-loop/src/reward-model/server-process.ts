@@ -18,6 +18,8 @@ export interface LaunchOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Each replica sees so many GPUs of those that we see, and no others' (CUDA_VISIBLE_DEVICES). Default: all. */
   readonly gpusPerReplica?: number;
+  /** The GPUs of the first replica begin at this one, by its place among those that we see. Default 0. */
+  readonly firstGpu?: number;
   /** How long a server may take to be well. Default 600,000. */
   readonly startTimeoutMs?: number;
 }
@@ -74,7 +76,7 @@ export class ServerProcess {
       arg.replaceAll("{port}", String(port)).replaceAll("{index}", String(index)),
     );
     const child = spawn("sh", ["-c", watched, "sh", launch.command, ...args], {
-      env: { ...withoutTokens(process.env), ...visibleGpus(launch, index), ...launch.env },
+      env: { ...withoutTokens(process.env), ...visibleGpus(launch, index, port), ...launch.env },
       stdio: ["pipe", "ignore", "pipe"],
       // A group of its own, so that all of it can be ended.
       detached: true,
@@ -142,15 +144,22 @@ function isPortTaken(error: unknown): boolean {
   return error instanceof RewardModelStartError && /address already in use/i.test(error.stderr);
 }
 
+/** Throws RewardModelStartError where there are too few. */
 function visibleGpus(
-  { gpusPerReplica: count }: LaunchOptions,
+  { gpusPerReplica: count, firstGpu = 0 }: LaunchOptions,
   index: number,
+  port: number,
 ): Readonly<Record<string, string>> {
   if (count === undefined) return {};
   const own = process.env["CUDA_VISIBLE_DEVICES"]?.split(",");
-  const places = Array.from({ length: count }, (_, place) => index * count + place);
+  const places = Array.from({ length: count }, (_, place) => firstGpu + index * count + place);
+  const last = places.at(-1) ?? 0;
+  if (own !== undefined && last >= own.length) {
+    const reason = `it is to have GPU ${last}, counted from 0, and CUDA_VISIBLE_DEVICES has ${own.length}`;
+    throw new RewardModelStartError(`127.0.0.1:${port}`, reason, "");
+  }
   const gpus = places.map((place) => (own === undefined ? String(place) : own[place]));
-  return { CUDA_VISIBLE_DEVICES: gpus.filter((gpu) => gpu !== undefined).join(",") };
+  return { CUDA_VISIBLE_DEVICES: gpus.join(",") };
 }
 
 async function freePort(): Promise<number> {

@@ -1,6 +1,7 @@
 /** What a configuration would do, without doing it: how many steps of what size in which order, and, where the times of phases are known, how long it would take. */
 
-import { rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { asksScorers, rewardLoopOptionsOf, rewardModelsIn } from "@rayling/reward-loop/config";
+import type { RewardModelUse } from "@rayling/reward-loop";
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
@@ -211,22 +212,37 @@ function rewardText(reward: RewardConfig, { task }: TrainerConfig["rayling"]): s
   const { custom_reward_function: custom, reward_manager: manager, rewards, cascade } = reward;
   const several = { ...rewards, ...cascade };
   if (Object.keys(several).length > 0) return Object.keys(several).join(", ");
-  const scorer = reward.reward_model.enable
-    ? `the reward model ${reward.reward_model.model_path}`
-    : task === null
-      ? "the scorers by data source"
-      : `the task ${task}`;
+  const byData = task === null ? "the scorers by data source" : `the task ${task}`;
+  const scorer = asksScorers(reward) ? byData : modelText(reward);
   return `${custom.path ?? scorer} by ${manager.name}`;
 }
 
-/** Of a reward model. Throws RewardConfigError where they cannot be had. */
+/** The one that scores where there is no function. */
+function modelText(reward: RewardConfig): string {
+  const scoring = rewardModelsIn(reward).find(
+    ({ name }) => reward.asked_models?.includes(name) ?? true,
+  );
+  return `the reward model ${scoring?.model.model_path}`;
+}
+
+/** A line for each reward model: its servers and their GPUs. Throws RewardConfigError where they cannot be had. */
 function serversOf(reward: RewardConfig): [string, string][] {
-  const { rewardModel } = rewardLoopOptionsOf(reward);
-  if (rewardModel === undefined) return [];
-  const { engine, servers, launch } = rewardModel;
-  if (launch === undefined) return [["servers", `${servers?.join(", ")} (${engine})`]];
-  const gpus = `${launch.gpusPerReplica} GPU${launch.gpusPerReplica === 1 ? "" : "s"} each`;
-  return [["servers", `${launch.replicas} x ${engine}, ${gpus}, started by ${launch.command}`]];
+  const { rewardModel, rewardModels = {} } = rewardLoopOptionsOf(reward);
+  return [
+    ...(rewardModel === undefined ? [] : [["servers", serversText(rewardModel)] as const]),
+    ...Object.entries(rewardModels).map(
+      ([name, use]) => [`servers of ${name}`, serversText(use)] as const,
+    ),
+  ].map(([name, text]) => [name, text]);
+}
+
+function serversText({ engine, servers, launch }: RewardModelUse): string {
+  if (launch === undefined) return `${servers?.join(", ")} (${engine})`;
+  const { replicas = 1, gpusPerReplica = 1, firstGpu = 0, command } = launch;
+  const gpus = `${gpusPerReplica} GPU${gpusPerReplica === 1 ? "" : "s"} each`;
+  const last = firstGpu + replicas * gpusPerReplica - 1;
+  const which = firstGpu === last ? `GPU ${last}` : `GPUs ${firstGpu} to ${last}`;
+  return `${replicas} x ${engine}, ${gpus} (${which}), started by ${command}`;
 }
 
 /** The bypass has its own. */

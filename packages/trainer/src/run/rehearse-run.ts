@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import { checkRewardLoop } from "@rayling/reward-loop";
+import { rewardModelsIn } from "@rayling/reward-loop/config";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
@@ -49,7 +50,11 @@ async function withKeys(
     const { code = "", message, path } = error as Error & Partial<Record<"code" | "path", string>>;
     const { policy_tokenizer: policy } = reward;
     const isPolicys = policy !== null && path === resolve(baseDirectory, policy);
-    const key = isPolicys ? "reward.policy_tokenizer" : keyOf[code];
+    const model = rewardModelsIn(reward).find(
+      ({ model: { model_path: own } }) => own !== null && path === resolve(baseDirectory, own),
+    );
+    const ofModel = model === undefined ? keyOf[code] : `${model.at}.model_path`;
+    const key = isPolicys ? "reward.policy_tokenizer" : ofModel;
     if (key === undefined) throw error;
     throw refusal(key, message, undefined, { cause: error });
   }

@@ -1,6 +1,6 @@
 /** A configuration as the options of a PPOTrainer: the same things by the names of the library. Pure. */
 
-import { hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
+import { asksScorers, hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { needsCritic } from "../config/consistency.ts";
 import { rewardBoundOf } from "../config/training-plan.ts";
@@ -32,7 +32,7 @@ export function trainerOptionsOf(
 export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): RewardLoopOptions {
   const { reward, maxConcurrency, rayling } = config;
   const options = rewardLoopOptionsOf(reward);
-  const isOwn = hasOwnReward(reward) || reward.reward_model.enable;
+  const isOwn = hasOwnReward(reward) || !asksScorers(reward);
   const { workers = reward.num_workers } = options;
   const own = {
     ...options,

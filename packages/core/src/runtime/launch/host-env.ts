@@ -33,9 +33,14 @@ const ofDriver: readonly string[] = [
   "NODE_TEST_CONTEXT",
 ];
 
+/** Variables of reward models with a name end with that name. */
+const ofNamed = /^RAYLING_(?:ROUTER_TOKEN|REWARD_MODEL_API_KEY)_/;
+
 /** Returns an environment without tokens, for other programs. */
 export function withoutTokens(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDriver.includes(name)));
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !ofDriver.includes(name) && !ofNamed.test(name)),
+  );
 }
 
 let warned = false;

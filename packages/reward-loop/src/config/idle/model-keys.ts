@@ -13,8 +13,6 @@ import { routerOptions } from "../../options/reward-model.ts";
 import type { IdleKey } from "./idle-key.ts";
 import { saidIn } from "./table-keys.ts";
 
-const at = "reward.reward_model";
-
 /** Of verl's reward.yaml, besides those that a server is told. */
 const otherDefaults: Readonly<Record<string, ConfigValue>> = {
   expert_parallel_size: 1,
@@ -24,8 +22,18 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
   disable_log_stats: true,
 };
 
-/** @param isSwitched somebody has said whether it is enabled */
-export function idleModelKeys(
+/** @param isSwitched somebody has said whether `reward.reward_model` is enabled; one with a name is, unless somebody says that it is not */
+export function idleModelKeys(config: RewardConfig, isSwitched: boolean): IdleKey[] {
+  return [
+    ...idleKeysAt("reward.reward_model", config.reward_model, isSwitched),
+    ...Object.entries(config.reward_models).flatMap(([name, model]) =>
+      idleKeysAt(`reward.reward_models.${name}`, model, true),
+    ),
+  ];
+}
+
+function idleKeysAt(
+  at: string,
   config: RewardConfig["reward_model"],
   isSwitched: boolean,
 ): IdleKey[] {

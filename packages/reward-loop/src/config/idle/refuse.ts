@@ -17,6 +17,7 @@ import { RewardConfigError } from "../reward-config-error.ts";
 import { type ConfigTree } from "@rayling/config-tree";
 import type { IdleKey } from "./idle-key.ts";
 import { idleManagerSettings } from "./manager-settings.ts";
+import { asksScorers } from "../model/named-models.ts";
 import { idleModelKeys } from "./model-keys.ts";
 import { idlePartKeys } from "./part-keys.ts";
 import { idleKeysOf, saidIn } from "./table-keys.ts";
@@ -33,7 +34,7 @@ export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
     ...idleManagerKeys(config, given),
     ...idleManagerSettings(config),
     ...idlePartKeys(config),
-    ...idleModelKeys(config.reward_model, isSaid("reward.reward_model.enable")),
+    ...idleModelKeys(config, isSaid("reward.reward_model.enable")),
     ...idleScoreSettings(config),
     ...idleSandboxKeys(config),
     ...idleNames(config, isSaid),
@@ -105,7 +106,7 @@ function idleScoreSettings(config: RewardConfig): IdleKey[] {
   const given = Object.entries(config.compute_score_kwargs);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
-  const isAsked = !areOwn && !scoresAlone(config);
+  const isAsked = asksScorers(config);
   const idle = given.filter(([key, value]) => !(isAsked && isScoreSetting(key, value)));
   return idle.map(([key, value]) => ({
     key: `reward.compute_score_kwargs.${key}`,
@@ -142,7 +143,7 @@ function idleSandboxKeys(config: RewardConfig): IdleKey[] {
   if (url === null) return idleKeysOf(sandboxFusionOptions, config.sandbox_fusion, at);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
-  if (!areOwn && !config.reward_model.enable) return [];
+  if (asksScorers(config)) return [];
   const why = areOwn
     ? "and a function of yours is not told of it: give it what it needs in its reward_kwargs"
     : "and the scorers by data source, which ask it, are not asked where a reward model scores by itself";
@@ -182,5 +183,5 @@ function idleNames(config: RewardConfig, isSaid: (key: string) => boolean): Idle
 
 /** Whether a reward model scores by itself: no function of the user's asks it. */
 function scoresAlone(config: RewardConfig): boolean {
-  return config.reward_model.enable && !hasOwnReward(config);
+  return !hasOwnReward(config) && !asksScorers(config);
 }

@@ -1,5 +1,5 @@
 /**
- * `reward.reward_model` as the loop's option `rewardModel`: servers that run already (`servers`, a key of ours), or as many as the GPUs of this machine hold, started by their engine's own
+ * A reward model of the configuration as the loop has it in its options: servers that run already (`servers`, a key of ours), or as many as the GPUs of this machine hold, started by their engine's own
  * command with verl's settings as its flags (engine-flags).
  */
 
@@ -12,7 +12,10 @@ import type { RouterOptions } from "../../reward-model/router-options.ts";
 import type { RewardModelUse } from "../../settings.ts";
 import { keyNameOf } from "../table-keys.ts";
 import { optionsOf } from "../table-options.ts";
+import type { RewardLoopOptions } from "../../compose/loop-options.ts";
 import { flagsOf, rolloutDefaults } from "./engine-flags.ts";
+import { rewardModelsIn, scoringNames } from "./named-models.ts";
+import type { ModelConfig, NamedModelConfig } from "./named-models.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { RewardConfigError } from "../reward-config-error.ts";
@@ -20,37 +23,94 @@ import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = RewardModelUse["engine"];
 
-const at = "reward.reward_model";
+/** What the other models of the loop say about one. */
+interface Among {
+  /** Whether it scores where there is no function that would ask it. */
+  readonly scoresItself: boolean;
+  /** The GPUs before it are others'. */
+  readonly firstGpu: number;
+}
 
-/**
- * Undefined where it is not enabled. Throws RewardConfigError.
- *
- * @param scoresItself there is no score function that would ask it
- */
-export function rewardModelUseOf(
-  config: RewardConfig["reward_model"],
-  scoresItself: boolean,
-): RewardModelUse | undefined {
-  const { enable, servers, model_path: path } = config;
-  if (!enable) return undefined;
+/** Throws RewardConfigError. */
+function rewardModelUseOf(named: NamedModelConfig, among: Among): RewardModelUse {
+  const { at, model: config } = named;
+  const { servers, model_path: path } = config;
   const model = path ?? "";
   const rollout = settingsOf(config);
-  const engine = engineOf(rollout["name"]);
+  const engine = engineOf(rollout["name"], at);
+  const { scoresItself } = among;
   return {
     engine,
     model,
     ...(servers.length > 0
       ? { servers }
-      : { launch: launchOf(config, { engine, rollout, scoresItself }) }),
-    ...routerOf(config),
+      : { launch: launchOf(named, { engine, rollout, ...among }) }),
+    ...routerOf(named),
     // A function of one's own gets it, and may do without: the model may be one that only its servers have.
     ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
     sleeps: sleeps(config, rollout),
   };
 }
 
+/** The options of a loop that name its reward models. Throws RewardConfigError. */
+export function rewardModelOptionsOf(
+  config: RewardConfig,
+): Pick<RewardLoopOptions, "rewardModel" | "rewardModels"> {
+  const models = rewardModelsIn(config);
+  const scoring = scoringNames(config);
+  const firstGpus = firstGpusOf(models);
+  checkMemory(models);
+  const { policy_tokenizer: policyTokenizer } = config;
+  const uses = models.map((named): [NamedModelConfig, RewardModelUse] => {
+    const { name } = named;
+    const among = { scoresItself: scoring.has(name), firstGpu: firstGpus.get(name) ?? 0 };
+    const use = rewardModelUseOf(named, among);
+    return [named, policyTokenizer === null ? use : { ...use, policyTokenizer }];
+  });
+  const rewardModel = uses.find(([{ at }]) => at === "reward.reward_model")?.[1];
+  const named = uses.filter(([{ at }]) => at !== "reward.reward_model");
+  return {
+    ...(rewardModel === undefined ? {} : { rewardModel }),
+    ...(named.length === 0
+      ? {}
+      : { rewardModels: Object.fromEntries(named.map(([{ name }, use]) => [name, use])) }),
+  };
+}
+
+/** Models with GPUs of their own have them one behind the other, after those that are shared with the policy. */
+function firstGpusOf(models: readonly NamedModelConfig[]): ReadonlyMap<string, number> {
+  const started = models.filter(({ model }) => model.servers.length === 0);
+  const isShared = ({ model }: NamedModelConfig): boolean => model.nnodes === 0;
+  const shared = started.filter(isShared).map(({ model }) => gpusFor(model).gpus);
+  let next = Math.max(0, ...shared);
+  return new Map(
+    started.map((one) => {
+      if (isShared(one)) return [one.name, 0];
+      const first = next;
+      next += gpusFor(one.model).gpus;
+      return [one.name, first];
+    }),
+  );
+}
+
+/** Those that share the policy's GPUs are awake together. Throws RewardConfigError. */
+function checkMemory(models: readonly NamedModelConfig[]): void {
+  let sum = 0;
+  for (const { at, model } of models) {
+    if (model.servers.length > 0 || model.nnodes !== 0) continue;
+    const share = settingsOf(model)["gpu_memory_utilization"];
+    sum += typeof share === "number" ? share : 0;
+    if (sum <= 1) continue;
+    throw new RewardConfigError(
+      `${at}.rollout.gpu_memory_utilization`,
+      `is ${share}, and with the other reward models on these GPUs ${Number(sum.toFixed(3))} of their memory`,
+      share,
+    );
+  }
+}
+
 /** The options of its router that are said. Throws RewardConfigError. */
-function routerOf(config: RewardConfig["reward_model"]): Pick<RewardModelUse, "router"> {
+function routerOf({ at, model: config }: NamedModelConfig): Pick<RewardModelUse, "router"> {
   const { allowed_paths: allowedPaths } = config;
   const said: RouterOptions = {
     ...optionsOf<RouterTable>(routerOptions, config.router),
@@ -72,7 +132,7 @@ function keyOfRouterOption(option: string): string {
 }
 
 /** Beside the policy, whose memory it has while that does not need it. Servers that run already are others', too: they sleep only where the configuration says so itself. */
-function sleeps(config: RewardConfig["reward_model"], rollout: Rollout): boolean {
+function sleeps(config: ModelConfig, rollout: Rollout): boolean {
   const isOurs = config.servers.length === 0;
   const isSaid = isOurs ? rollout : (config.rollout as Rollout);
   return isSaid["free_cache_engine"] === true && !config.enable_resource_pool;
@@ -81,28 +141,27 @@ function sleeps(config: RewardConfig["reward_model"], rollout: Rollout): boolean
 type Rollout = Readonly<Record<string, ConfigValue>>;
 
 /** With verl's defaults, and without what is null. */
-function settingsOf({ rollout }: RewardConfig["reward_model"]): Rollout {
+function settingsOf({ rollout }: ModelConfig): Rollout {
   const all = Object.entries({ ...rolloutDefaults, ...rollout }) as [string, ConfigValue][];
   return Object.fromEntries(all.filter(([, value]) => value !== null));
 }
 
-function engineOf(name: ConfigValue = "vllm"): Engine {
+function engineOf(name: ConfigValue = "vllm", at: string): Engine {
   if (name === "vllm" || name === "sglang") return name;
   throw new RewardConfigError(`${at}.rollout.name`, "must be vllm or sglang", name);
 }
 
-interface Launching {
+interface Launching extends Among {
   readonly engine: Engine;
   readonly rollout: Rollout;
-  readonly scoresItself: boolean;
 }
 
 function launchOf(
-  config: RewardConfig["reward_model"],
-  { engine, rollout, scoresItself }: Launching,
+  { at, model: config }: NamedModelConfig,
+  { engine, rollout, scoresItself, firstGpu }: Launching,
 ): NonNullable<RewardModelUse["launch"]> {
-  const gpusPerReplica = gpusOf(rollout);
-  const replicas = replicasOf(config, gpusPerReplica);
+  const gpusPerReplica = gpusOf(rollout, at);
+  const replicas = replicasOf({ at, model: config }, gpusPerReplica);
   const { model_path: path } = config;
   const model = path ?? "";
   const address = ["--host", "127.0.0.1", "--port", "{port}"];
@@ -122,26 +181,30 @@ function launchOf(
     args: [...start, ...flagsOf(engine, rollout, `${at}.rollout`)],
     replicas,
     gpusPerReplica,
+    ...(firstGpu === 0 ? {} : { firstGpu }),
     // Its paths for sleeping are there for development only.
     ...(engine === "vllm" && sleeps(config, rollout) ? { env: { VLLM_SERVER_DEV_MODE: "1" } } : {}),
   };
 }
 
-function gpusOf(rollout: Rollout): number {
+function gpusOf(rollout: Rollout, at: string): number {
   return ["tensor", "pipeline"].reduce(
-    (product, kind) => product * sizeOf(rollout, `${kind}_model_parallel_size`),
-    sizeOf(rollout, "data_parallel_size"),
+    (product, kind) => product * sizeOf(rollout, `${kind}_model_parallel_size`, at),
+    sizeOf(rollout, "data_parallel_size", at),
   );
 }
 
-function sizeOf(rollout: Rollout, key: string): number {
+function sizeOf(rollout: Rollout, key: string, at: string): number {
   const size = rollout[key];
   if (Number.isSafeInteger(size) && (size as number) > 0) return size as number;
   throw new RewardConfigError(`${at}.rollout.${key}`, "must be a whole number above 0", size);
 }
 
-function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number): number {
-  const { n_gpus_per_node: own, nnodes, shared_gpus: shared } = config;
+function replicasOf(
+  { at, model }: Pick<NamedModelConfig, "at" | "model">,
+  gpusPerReplica: number,
+): number {
+  const { nnodes } = model;
   if (nnodes > 1) {
     throw new RewardConfigError(
       `${at}.nnodes`,
@@ -149,9 +212,7 @@ function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number
       nnodes,
     );
   }
-  // verl's default of the policy's is that of the reward model's own.
-  const { n_gpus_per_node: standard } = defaultRewardConfig.reward_model;
-  const [key, gpus] = nnodes === 0 ? ["shared_gpus", shared ?? standard] : ["n_gpus_per_node", own];
+  const { key, gpus } = gpusFor(model);
   if (gpus === 0 || gpus % gpusPerReplica !== 0) {
     throw new RewardConfigError(
       `${at}.${key}`,
@@ -160,4 +221,16 @@ function replicasOf(config: RewardConfig["reward_model"], gpusPerReplica: number
     );
   }
   return gpus / gpusPerReplica;
+}
+
+/** How many GPUs its servers have together, and the key that says so. */
+function gpusFor({ n_gpus_per_node: own, nnodes, shared_gpus: shared }: ModelConfig): {
+  readonly key: string;
+  readonly gpus: number;
+} {
+  // verl's default of the policy's is that of the reward model's own.
+  const { n_gpus_per_node: standard } = defaultRewardConfig.reward_model;
+  return nnodes === 0
+    ? { key: "shared_gpus", gpus: shared ?? standard }
+    : { key: "n_gpus_per_node", gpus: own };
 }
