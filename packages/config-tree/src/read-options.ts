@@ -40,6 +40,10 @@ export function readOptions<Table extends z.ZodType>(
     const all = known ?? own.map((one) => prefix + one);
     throw new ConfigError(key, "there is no such key", value, nearestOf(key, all));
   }
+  if (issue.code === "invalid_key") {
+    const problem = issue.issues[0]?.message ?? "cannot be the name of a key";
+    throw new ConfigError(key, `is no name that may stand there: ${problem}`, value);
+  }
   const schema = schemaAt(schemaOf(table), path);
   const nearest = typeof value === "string" ? nearestOf(value, textsOf(schema)) : undefined;
   const words = `${schema["enum"] === undefined ? "" : "one of "}${wordsOf(schema)}`;

@@ -115,6 +115,8 @@ describe("a reward model of verl's configuration", () => {
     const named = { servers: ["a:1"], nnodes: 0 };
     expect(useOf(named)?.sleeps).toBe(false);
     expect(useOf(named, { free_cache_engine: true })?.sleeps).toBe(true);
+    const reward = { reward_model: { enable: true, model_path: "m", servers: ["a:1"] } };
+    expect(rewardLoopOptionsOf(readRewardConfig({ reward })).rewardModel?.sleeps).toBe(false);
     expect(useOf({})?.sleeps).toBe(true);
   });
 

@@ -168,10 +168,33 @@ describe("the text", () => {
       return planText(config, plan);
     };
     expect(textOf("trainer.n_gpus_per_node=4")).toMatch(
-      /^servers +2 x vllm, 2 GPUs each, started by vllm$/m,
+      /^servers +2 x vllm, 2 GPUs each \(GPUs 0 to 3\), started by vllm$/m,
     );
     expect(textOf("+reward.reward_model.servers=[a:1,b:2]")).toMatch(
       /^servers +a:1, b:2 \(vllm\)$/m,
+    );
+  });
+
+  test("says which servers each of several reward models has", () => {
+    const { config, plan } = planOf(
+      "reward.custom_reward_function.path=mine.ts",
+      "+reward.reward_models.judge={model_path: m, nnodes: 1, n_gpus_per_node: 4}",
+      "+reward.reward_models.safety={model_path: n, nnodes: 1, n_gpus_per_node: 1}",
+      "+reward.reward_models.safety.rollout.tensor_model_parallel_size=1",
+      "+reward.reward_models.other={model_path: o, servers: ['a:1', 'b:2']}",
+    );
+    const text = planText(config, plan);
+    for (const wanted of [
+      /^rewards +mine\.ts by naive, 256 at once$/m,
+      /^servers of judge +2 x vllm, 2 GPUs each \(GPUs 0 to 3\), started by vllm$/m,
+      /^servers of safety +1 x vllm, 1 GPU each \(GPU 4\), started by vllm$/m,
+      /^servers of other +a:1, b:2 \(vllm\)$/m,
+    ]) {
+      expect(text).toMatch(wanted);
+    }
+    const scoring = planOf("+reward.reward_models.judge={model_path: m, servers: ['a:1']}");
+    expect(planText(scoring.config, scoring.plan)).toMatch(
+      /^rewards +the reward model m by naive, 256 at once$/m,
     );
   });
 

@@ -117,6 +117,11 @@ test.each([
     ["reward.reward_model.enable=true", "reward.reward_model.model_path=/nowhere/model"],
   ],
   [
+    "reward.reward_models.judge.model_path",
+    "There is no tokenizer in /nowhere/judge",
+    ["+reward.reward_models.judge={model_path: /nowhere/judge, servers: ['a:1']}"],
+  ],
+  [
     "reward.policy_tokenizer",
     "There is no tokenizer in",
     [

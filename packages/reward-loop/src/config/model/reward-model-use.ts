@@ -5,6 +5,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { RewardLoopOptionError } from "../../errors.ts";
 import { routerOptions, type RouterTable } from "../../options/reward-model.ts";
 import { checkRouterOptions } from "../../reward-model/router-options.ts";
@@ -134,7 +135,9 @@ function keyOfRouterOption(option: string): string {
 /** Beside the policy, whose memory it has while that does not need it. Servers that run already are others', too: they sleep only where the configuration says so itself. */
 function sleeps(config: ModelConfig, rollout: Rollout): boolean {
   const isOurs = config.servers.length === 0;
-  const isSaid = isOurs ? rollout : (config.rollout as Rollout);
+  const isDefault = isDeepStrictEqual(config.rollout, defaultRewardConfig.reward_model.rollout);
+  const own = isDefault ? {} : (config.rollout as Rollout);
+  const isSaid = isOurs ? rollout : own;
   return isSaid["free_cache_engine"] === true && !config.enable_resource_pool;
 }
 
