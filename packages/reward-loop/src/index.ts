@@ -18,7 +18,8 @@ export type { ModelPlace, RewardModelOptions } from "./reward-model/model-option
 export { RewardModelRouter } from "./reward-model/router.ts";
 export type { RouterOptions } from "./reward-model/router-options.ts";
 export type { LaunchOptions } from "./reward-model/server-process.ts";
-export type { RouterStrategy, UpstreamState } from "./reward-model/upstreams.ts";
+export type { RouterStrategy } from "./options/reward-model.ts";
+export type { UpstreamState } from "./reward-model/upstreams.ts";
 export { extractReward } from "./batch/rewards.ts";
 export type { ExtractedReward } from "./batch/rewards.ts";
 export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-worker.ts";

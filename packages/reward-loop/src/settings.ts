@@ -59,7 +59,7 @@ export interface PipelineSettings {
   readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;
   /** Names of those that the function asks; undefined: all. */
   readonly askedModels: readonly string[] | undefined;
-  /** Those that it asks, by their names. */
+  /** The models that it asks, by their names. */
   readonly rewardModels: Readonly<Record<string, ModelSettings>> | undefined;
   readonly discriminative: DiscriminativeUse | undefined;
   readonly baseDirectory: string;

@@ -37,7 +37,8 @@ export interface ComponentPlan {
 /**
  * The settings of all functions, changed alike.
  *
- * @param change gets the place of a function's options, too: "rewards.style", "" for those of the loop
+ * @param change gets the place of a function's options, too: "rewards.style", "" for those of the
+ *   loop
  */
 export function mapPlan(
   plan: RewardPlan,

@@ -204,7 +204,7 @@ export interface ResumeTable extends Readonly<typeof resumeOptions> {}
 
 export const loopOptions = {
   ...functionOptions,
-  /** Several reward models by their names, each with servers and a router of its own; the one called default is `rewardModel`. */
+  /** Several reward models by name, beside `rewardModel`, which is called default. */
   rewardModels: option(own<Readonly<Record<string, RewardModelUse>>>(), undefined, elsewhere),
   /** Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together. */
   rewards: option(parts(componentOptions), undefined),

@@ -120,7 +120,7 @@ export const helpTexts = {
     stale: "The fate of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay.",
   },
   loopOptions: {
-    rewardModels: "Several reward models by their names, each with servers and a router of its own; the one called default is `rewardModel`.",
+    rewardModels: "Several reward models by name, beside `rewardModel`, which is called default.",
     rewards: "Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together.",
     combine: "How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`.",
     cascade: "Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell.",
@@ -155,7 +155,7 @@ export const helpTexts = {
     healthPath: "Where servers say how they are.",
     healthEveryMs: "How often the health of each server is checked.",
     healthTimeoutMs: "How long a health check may take.",
-    failures: "Failures in a row after which a server gets no requests until its health check is well.",
+    failures: "Failures in a row that leave a server out until it is well again.",
     deterministic: "Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`).",
   },
 };

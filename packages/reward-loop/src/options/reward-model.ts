@@ -3,8 +3,10 @@
  * and paths. Secrets have no key in files: a configuration is printed and kept.
  */
 
-import type { RouterStrategy } from "../reward-model/upstreams.ts";
 import { choice, flag, list, number, option, otherwise, own, text, whole } from "./table.ts";
+
+/** Which server gets the next request. */
+export type RouterStrategy = "least-in-flight" | "round-robin";
 
 const aTimer = number({ least: 1, below: 2 ** 31 });
 const mebibyte = 2 ** 20;
@@ -58,7 +60,7 @@ export const routerOptions = {
   healthEveryMs: option(aTimer, 5000),
   /** How long a health check may take. Default: 10000. */
   healthTimeoutMs: option(aTimer, 10_000),
-  /** Failures in a row after which a server gets no requests until its health check is well. Default: 3. */
+  /** Failures in a row that leave a server out until it is well again. Default: 3. */
   failures: option(whole(1), 3),
   /** Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`). Default: false. */
   deterministic: option(flag, false),

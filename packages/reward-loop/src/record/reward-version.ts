@@ -24,7 +24,10 @@ export async function rewardVersion(settings: PipelineSettings): Promise<string>
   return digestOf(named.length === 0 ? all : [...all, named]);
 }
 
-/** All that the function asks, where one has another name than "default": [name, engine, model, tokenizer]. */
+/**
+ * All that the function asks, where one has another name than "default": [name, engine, model,
+ * tokenizer].
+ */
 function namedModelsOf({ rewardModels = {} }: PipelineSettings): (string | undefined)[][] {
   const all = Object.entries(rewardModels);
   if (all.every(([name]) => name === defaultName)) return [];

@@ -65,7 +65,9 @@ function checkUse(option: string, use: RewardModelUse): void {
   }
 }
 
-/** Two models have names, ports and GPUs apart; servers that one of them puts to sleep are its own. */
+/**
+ * Two models have names, ports and GPUs apart; servers that one of them puts to sleep are its own.
+ */
 function checkBeside({ name, option, use }: NamedModel, other: NamedModel): void {
   if (variableOf(name) === variableOf(other.name)) {
     const wanted = `another name than ${other.name}, also in capitals and with _ for -`;
@@ -87,7 +89,7 @@ function portOf({ router: { port } = {} }: RewardModelUse): number | undefined {
   return port === 0 ? undefined : port;
 }
 
-/** What a function asks, and what it is told then. */
+/** The settings of a function with the models that it asks. */
 export interface Asking {
   readonly settings: RewardLoopSettings;
   /** The names of those that it asks. */

@@ -18,11 +18,22 @@ export interface RewardModelOptions {
   readonly servers?: readonly string[];
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
-  /** The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else. vLLM servers that are started demand it, too (VLLM_API_KEY). Default: RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE. */
+  /**
+   * The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else.
+   * vLLM servers that are started demand it, too (VLLM_API_KEY). Default:
+   * RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of
+   * its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE.
+   */
   readonly apiKey?: string;
-  /** Default of its `token`: RAYLING_ROUTER_TOKEN of the environment (with a name RAYLING_ROUTER_TOKEN_JUDGE), or a new one. */
+  /**
+   * Default of its `token`: RAYLING_ROUTER_TOKEN of the environment (with a name
+   * RAYLING_ROUTER_TOKEN_JUDGE), or a new one.
+   */
   readonly router?: RouterOptions;
-  /** Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl `free_cache_engine`). Default false. */
+  /**
+   * Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl
+   * `free_cache_engine`). Default false.
+   */
   readonly sleeps?: boolean;
   /** How long waking up or going to sleep may take. Default 300,000. */
   readonly sleepTimeoutMs?: number;
@@ -32,13 +43,18 @@ export interface RewardModelOptions {
 export interface RewardModelUse extends RewardModelOptions {
   /** By the name under which its servers have it. */
   readonly model: string;
-  /** Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours get it as `rewardModelTokenizer`. */
+  /**
+   * Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours
+   * get it as `rewardModelTokenizer`.
+   */
   readonly tokenizer?: string;
-  /** Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence. */
+  /**
+   * Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence.
+   */
   readonly policyTokenizer?: string;
   /** Tries of a request. Default 16. */
   readonly maxRetries?: number;
-  /** Of one try. Default: as long as it takes. */
+  /** Time for one attempt. Default: as long as it takes. */
   readonly timeoutMs?: number;
 }
 

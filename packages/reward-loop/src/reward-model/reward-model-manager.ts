@@ -64,7 +64,8 @@ export class RewardModelManager implements AsyncDisposable {
    * Resolves when all servers are well and the router listens. Rejects with RewardLoopOptionError, RewardModelStartError, or as servers do that are put to sleep; nothing that it
    * started is left then.
    *
-   * @param place its name, with which its variables of the environment end, and the option that errors name
+   * @param place its name, with which its variables of the environment end, and the option that
+   *   errors name
    */
   static async create(
     options: RewardModelOptions,
@@ -107,7 +108,10 @@ export class RewardModelManager implements AsyncDisposable {
     return this.#options.sleeps === true;
   }
 
-  /** All servers at once. Rejects with EndpointError if one does not; its router refuses requests then (503, `model_not_awake`) until it is awake. */
+  /**
+   * All servers at once. Rejects with EndpointError if one does not; its router refuses requests
+   * then (503, `model_not_awake`) until it is awake.
+   */
   async wakeUp(): Promise<void> {
     try {
       await this.#tellAll("wakeUp");

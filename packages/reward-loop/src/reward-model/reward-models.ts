@@ -15,7 +15,7 @@ type Release = (hasFailed: boolean) => Promise<void>;
 
 export class RewardModels implements AsyncDisposable {
   readonly #models: ReadonlyMap<string, RewardModelManager>;
-  /** Those whose failure to wake up was reported. */
+  /** Names of models whose failure to wake up was reported. */
   readonly #failed = new Set<string>();
 
   private constructor(models: ReadonlyMap<string, RewardModelManager>) {
@@ -52,7 +52,10 @@ export class RewardModels implements AsyncDisposable {
     return [...this.#models.keys()];
   }
 
-  /** The one by the name "default", or the only one; undefined where there are several others, or none. */
+  /**
+   * The one by the name "default", or the only one; undefined where there are several others, or
+   * none.
+   */
   get default(): RewardModelManager | undefined {
     const [only] = this.#models.size === 1 ? this.#models.values() : [];
     return this.#models.get(defaultName) ?? only;
@@ -66,7 +69,10 @@ export class RewardModels implements AsyncDisposable {
     throw new RewardLoopOptionError("rewardModels", wanted, name);
   }
 
-  /** All of them, or that one; each also if another does not. Rejects with EndpointError then, or RewardLoopOptionError for a name that there is not. */
+  /**
+   * All of them, or that one; each also if another does not. Rejects with EndpointError then, or
+   * RewardLoopOptionError for a name that there is not.
+   */
   async wakeUp(name?: string): Promise<void> {
     await this.#each(name, (model) => model.wakeUp());
   }

@@ -102,7 +102,10 @@ export class RewardModelRouter implements AsyncDisposable {
     return this.#upstreams.states;
   }
 
-  /** @param reason why requests are refused from now on (503, `model_not_awake`); undefined: they are not */
+  /**
+   * @param reason why requests are refused from now on (503, `model_not_awake`); undefined: they
+   * are not
+   */
   refuse(reason: string | undefined): void {
     this.#refusal = reason;
   }

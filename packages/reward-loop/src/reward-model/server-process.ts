@@ -18,7 +18,10 @@ export interface LaunchOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Each replica sees so many GPUs of those that we see, and no others' (CUDA_VISIBLE_DEVICES). Default: all. */
   readonly gpusPerReplica?: number;
-  /** The GPUs of the first replica begin at this one, by its place among those that we see. Default 0. */
+  /**
+   * The GPUs of the first replica begin at this one, by its place among those that we see. Default
+   * 0.
+   */
   readonly firstGpu?: number;
   /** How long a server may take to be well. Default 600,000. */
   readonly startTimeoutMs?: number;

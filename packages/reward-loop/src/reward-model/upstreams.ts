@@ -8,8 +8,7 @@
 import zlib from "node:zlib";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/reward-model.ts";
-
-export type RouterStrategy = "least-in-flight" | "round-robin";
+import type { RouterStrategy } from "../options/reward-model.ts";
 
 export interface UpstreamSettings {
   readonly strategy?: RouterStrategy;

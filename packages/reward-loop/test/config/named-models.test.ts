@@ -1,4 +1,7 @@
-/** `reward.reward_models`: several reward models of a configuration, which function asks which, and on which GPUs they are started. */
+/**
+ * `reward.reward_models`: several reward models of a configuration, which function asks which, and
+ * on which GPUs they are started.
+ */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

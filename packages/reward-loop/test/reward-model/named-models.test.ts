@@ -1,4 +1,7 @@
-/** Several reward models in one loop: each has servers, a router and sleep of its own, and what fails of one costs nobody who asks another. */
+/**
+ * Several reward models in one loop: each has servers, a router and sleep of its own, and what
+ * fails of one costs nobody who asks another.
+ */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -19,7 +19,7 @@ export interface RewardModelAccess {
   readonly tokenizer?: Tokenizer | undefined;
 }
 
-/** The reward models of a score function, as its arguments. */
+/** The reward models of a score function. */
 export interface RewardModelArguments {
   /** host:port of the router of the default one, or of the only one that the function asks. */
   readonly rewardRouterAddress?: string | undefined;
@@ -46,7 +46,10 @@ export interface ScoreInput {
   readonly group?: string;
   readonly step?: number;
   readonly lane?: string;
-  /** host:port of the router of the reward model: the default one, or the only one that this function asks. */
+  /**
+   * host:port of the router of the reward model: the default one, or the only one that this
+   * function asks.
+   */
   readonly rewardRouterAddress?: string;
   /**
    * The token that the router requires as `Authorization: Bearer <token>`. `chatComplete` and

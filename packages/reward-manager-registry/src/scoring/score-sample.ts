@@ -13,7 +13,10 @@ import { byToken, byTurn, tokenScoresIn, turnScoresIn } from "./placed-score.ts"
 import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
 
-/** As in verl, the router's address, token and tokenizer are passed on only if there is an address. */
+/**
+ * As in verl the score function gets the address, its token and that tokenizer only if there is an
+ * address.
+ */
 export interface ScoreSampleOptions extends RewardModelArguments {
   /** Required for responses of token ids. */
   readonly tokenizer?: Tokenizer | undefined;

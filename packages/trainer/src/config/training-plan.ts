@@ -225,7 +225,10 @@ function modelText(reward: RewardConfig): string {
   return `the reward model ${scoring?.model.model_path}`;
 }
 
-/** A line for each reward model: its servers and their GPUs. Throws RewardConfigError where they cannot be had. */
+/**
+ * A line for each reward model: its servers and their GPUs. Throws RewardConfigError where they
+ * cannot be had.
+ */
 function serversOf(reward: RewardConfig): [string, string][] {
   const { rewardModel, rewardModels = {} } = rewardLoopOptionsOf(reward);
   return [

@@ -22,7 +22,10 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
   disable_log_stats: true,
 };
 
-/** @param isSwitched somebody has said whether `reward.reward_model` is enabled; one with a name is, unless somebody says that it is not */
+/**
+ * @param isSwitched somebody has said whether `reward.reward_model` is enabled; one with a name is,
+ * unless somebody says that it is not
+ */
 export function idleModelKeys(config: RewardConfig, isSwitched: boolean): IdleKey[] {
   return [
     ...idleKeysAt("reward.reward_model", config.reward_model, isSwitched),

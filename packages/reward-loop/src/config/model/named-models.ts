@@ -22,7 +22,7 @@ export interface NamedModelConfig {
   readonly model: ModelConfig;
 }
 
-/** Those that are enabled, the default one first. */
+/** The enabled models, the default one first. */
 export function rewardModelsIn({ reward_model, reward_models }: RewardConfig): NamedModelConfig[] {
   const { enable, ...model } = reward_model;
   return [
@@ -55,12 +55,17 @@ export function scoringNames(config: RewardConfig): ReadonlySet<string> {
   return new Set(withoutFunction(config).flatMap((asked) => (asked.length === 1 ? asked : [])));
 }
 
-/** Whether the scorers by data source score somewhere: there is no function, and no reward model in its place. */
+/**
+ * Whether the scorers by data source score somewhere: there is no function, and no reward model in
+ * its place.
+ */
 export function asksScorers(config: RewardConfig): boolean {
   return withoutFunction(config).some((asked) => asked.length === 0);
 }
 
-/** For each place without a function of the user's: the names of the models that are asked there. */
+/**
+ * For each place without a function of the user's: the names of the models that are asked there.
+ */
 function withoutFunction(config: RewardConfig): (readonly string[])[] {
   const names = rewardModelsIn(config).map(({ name }) => name);
   const usual = names.includes(defaultName) ? [defaultName] : names;

@@ -24,7 +24,7 @@ import { type ConfigValue } from "@rayling/config-tree";
 
 type Engine = RewardModelUse["engine"];
 
-/** What the other models of the loop say about one. */
+/** The place of a model among the others of the loop. */
 interface Among {
   /** Whether it scores where there is no function that would ask it. */
   readonly scoresItself: boolean;
@@ -78,7 +78,10 @@ export function rewardModelOptionsOf(
   };
 }
 
-/** Models with GPUs of their own have them one behind the other, after those that are shared with the policy. */
+/**
+ * Models with GPUs of their own have them one behind the other, after those that are shared with
+ * the policy.
+ */
 function firstGpusOf(models: readonly NamedModelConfig[]): ReadonlyMap<string, number> {
   const started = models.filter(({ model }) => model.servers.length === 0);
   const isShared = ({ model }: NamedModelConfig): boolean => model.nnodes === 0;
@@ -94,7 +97,7 @@ function firstGpusOf(models: readonly NamedModelConfig[]): ReadonlyMap<string, n
   );
 }
 
-/** Those that share the policy's GPUs are awake together. Throws RewardConfigError. */
+/** Models that share the policy's GPUs are awake together. Throws RewardConfigError. */
 function checkMemory(models: readonly NamedModelConfig[]): void {
   let sum = 0;
   for (const { at, model } of models) {
@@ -132,7 +135,10 @@ function keyOfRouterOption(option: string): string {
   return option === "allowedPaths" ? "allowed_paths" : `router.${keyNameOf(routerOptions, option)}`;
 }
 
-/** Beside the policy, whose memory it has while that does not need it. Servers that run already are others', too: they sleep only where the configuration says so itself. */
+/**
+ * Beside the policy, whose memory it has while that does not need it. Servers that run already are
+ * others', too: they sleep only where the configuration says so itself.
+ */
 function sleeps(config: ModelConfig, rollout: Rollout): boolean {
   const isOurs = config.servers.length === 0;
   const isDefault = isDeepStrictEqual(config.rollout, defaultRewardConfig.reward_model.rollout);

@@ -91,7 +91,10 @@ export class ProgressCounter {
     this.#answers.add(outcome);
   }
 
-  /** Asks limiters and routers, for pictures that come later. One that cannot tell leaves what was known. */
+  /**
+   * Asks limiters and routers, for pictures that come later. One that cannot tell leaves what was
+   * known.
+   */
   async look(): Promise<void> {
     const { endpoints, models } = this.#watched;
     if (this.#isAsking || (endpoints === undefined && models === undefined)) return;
