@@ -353,12 +353,8 @@ exec ${process.execPath} ${serverProgram} "{\\"port\\": $2}"
   });
   await using loop = await RewardLoopManager.create(rewardLoopOptionsOf(config));
   const lines = (await readFile(started, "utf8")).trim().split("\n");
-  const gpusBySeed = lines.map((line) => [/--seed (\d)/.exec(line)?.[1], line.split(" ")[0]]);
-  expect(gpusBySeed.toSorted()).toEqual([
-    ["1", "4"],
-    ["1", "5"],
-    ["2", "6"],
-  ]);
+  const gpusBySeed = lines.map((line) => `${/--seed \d/.exec(line)?.[0]}: ${line.split(" ")[0]}`);
+  expect(gpusBySeed.toSorted()).toEqual(["--seed 1: 4", "--seed 1: 5", "--seed 2: 6"]);
   expect(await loop.computeScore(asked)).toMatchObject({ valid: true, rewardScore: 3 });
   const states = Object.values(await loop.rewardModels.states());
   expect(states.map(({ state, servers }) => [state, servers.length])).toEqual([

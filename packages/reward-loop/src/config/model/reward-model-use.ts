@@ -69,12 +69,11 @@ export function rewardModelOptionsOf(
     return [named, policyTokenizer === null ? use : { ...use, policyTokenizer }];
   });
   const rewardModel = uses.find(([{ at }]) => at === "reward.reward_model")?.[1];
-  const named = uses.filter(([{ at }]) => at !== "reward.reward_model");
+  const others = uses.filter(([{ at }]) => at !== "reward.reward_model");
+  const rewardModels = Object.fromEntries(others.map(([{ name }, use]) => [name, use]));
   return {
     ...(rewardModel === undefined ? {} : { rewardModel }),
-    ...(named.length === 0
-      ? {}
-      : { rewardModels: Object.fromEntries(named.map(([{ name }, use]) => [name, use])) }),
+    ...(others.length === 0 ? {} : { rewardModels }),
   };
 }
 
@@ -103,7 +102,8 @@ function checkMemory(models: readonly NamedModelConfig[]): void {
   for (const { at, model } of models) {
     if (model.servers.length > 0 || model.nnodes !== 0) continue;
     const share = settingsOf(model)["gpu_memory_utilization"];
-    sum += typeof share === "number" ? share : 0;
+    if (typeof share !== "number") continue;
+    sum += share;
     if (sum <= 1) continue;
     throw new RewardConfigError(
       `${at}.rollout.gpu_memory_utilization`,
