@@ -233,7 +233,7 @@ ${ended}`,
     expect(lines).toEqual([[false]]);
     const warnings = told.split("\n").filter((line) => line.includes("RaylingWarning"));
     expect(warnings).toEqual([
-      expect.stringMatching(/main\.mjs:9:\d+: the file out\.txt is begun anew at the top level/),
+      expect.stringMatching(/main\.mjs:9:\d+: the file out\.txt is truncated at the top level/),
     ]);
   },
 );

@@ -155,8 +155,8 @@ describe("runtimeEnv", () => {
     [{ permissions: [] }, "must be an object"],
     [{ workingDir: false }, "workingDir must be true or a folder"],
     [{ workingDir: " " }, "workingDir must be true or a folder"],
-    [{ workingDir: "./not/there" }, `must be a folder that is there, not "./not/there"`],
-    [{ workingDir: "package.json" }, "must be a folder that is there"],
+    [{ workingDir: "./not/there" }, `must be an existing folder, not "./not/there"`],
+    [{ workingDir: "package.json" }, "must be an existing folder"],
     [{ excludes: "x" }, "excludes must be a list of texts"],
     [{ excludes: [""] }, "excludes must be a list of texts"],
   ])("%j is refused at once", (runtimeEnv, message) => {

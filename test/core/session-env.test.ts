@@ -64,7 +64,7 @@ test("the code for other machines changes nothing on this one", async () => {
 
 test.each<[object, string]>([
   [{ permissions: {} }, "cannot hold permissions"],
-  [{ workingDir: "./not/there" }, `must be a folder that is there, not "./not/there"`],
+  [{ workingDir: "./not/there" }, `must be an existing folder, not "./not/there"`],
   [{ env: 1 }, "env must map names to texts"],
 ])("%j is refused at once, and nothing is started", async (runtimeEnv, message) => {
   await expect(ray.init({ runtimeEnv })).rejects.toThrow(message);
@@ -74,7 +74,7 @@ test.each<[object, string]>([
 test("a folder that RAYLING_WORKING_DIR names is looked for as any other", async () => {
   vi.stubEnv("RAYLING_WORKING_DIR", "./not/there");
   try {
-    await expect(ray.init()).rejects.toThrow("must be a folder that is there");
+    await expect(ray.init()).rejects.toThrow("must be an existing folder");
     expect(ray.isInitialized()).toBe(false);
     // What the script says is stronger.
     await ray.init({ runtimeEnv: { workingDir: true } });

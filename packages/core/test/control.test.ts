@@ -158,8 +158,8 @@ describe("the socket", () => {
     ["summarize", ["nodes", {}], /no summary of "nodes"/],
     ["memory", [{ timeoutMs: -1 }], /timeoutMs must be a whole number/],
     ["timelinePart", [0], /there is no part 0/],
-    ["logs", [-1, false], /no number of a line/],
-    ["logs", ["0", false], /no number of a line/],
+    ["logs", [-1, false], /number of a line must be/],
+    ["logs", ["0", false], /number of a line must be/],
     ["shutdown", [], /./],
   ])("answers %s(%j) with what is wrong", async (name, given, message) => {
     await start();

@@ -26,7 +26,7 @@ const special = (content: unknown): Encoded =>
 
 const plain = { name: "Error", message: "m", stack: "s", fields: {} };
 
-describe("what came as an error", () => {
+describe("an error payload from a peer", () => {
   test.each([
     ["nothing", null],
     ["a number", 5],

@@ -70,7 +70,7 @@ describe("a peer that is slow", () => {
     ends.push(() => clearInterval(timer));
     expect(await channel.closed).toMatchObject({
       kind: "channel-broken",
-      message: expect.stringContaining("at less than 10000 bytes a second"),
+      message: expect.stringContaining("at less than 10000 bytes per second"),
     });
   });
 
@@ -126,7 +126,7 @@ describe("a peer that is slow", () => {
     raw.write(frame(1000).subarray(0, 500));
     expect(await channel.closed).toMatchObject({
       kind: "channel-broken",
-      message: expect.stringContaining("does not go on"),
+      message: expect.stringContaining("did not continue"),
     });
   });
 });

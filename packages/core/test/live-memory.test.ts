@@ -20,7 +20,7 @@ test("memory of the user's own that becomes a copy is said once, with its path, 
   warnOfCopies([own]);
   expect(warn).toHaveBeenCalledOnce();
   expect(warn.mock.calls[0]).toEqual([
-    expect.stringMatching(/^args\[0\]\.cell has a SharedArrayBuffer in it, and goes to another/),
+    expect.stringMatching(/^args\[0\]\.cell contains a SharedArrayBuffer and goes to another/),
     { type: "RaylingWarning" },
   ]);
 });

@@ -149,17 +149,17 @@ describe("a batch", () => {
   const shapeOf = (shape: string): Batch => raw(1, 0, 1, "a", 1, "m", shape.length, shape);
 
   test.each<[string, Batch, string]>([
-    ["a value that reaches beyond it", raw(3, 1, 40, 0, 0, "short"), "beyond its batch"],
-    ["a text that does", raw(5, 1, 1, 40, "short"), "beyond its batch"],
+    ["a value that reaches beyond it", raw(3, 1, 40, 0, 0, "short"), "a message exceeds it"],
+    ["a text that does", raw(5, 1, 1, 40, "short"), "a message exceeds it"],
     [
       "a big value that reaches beyond its buffer",
       { ...raw(3, 1, 70_000, 0, 0, 10), buffers: [new SharedArrayBuffer(70_000)] },
-      "beyond its batch",
+      "a message exceeds it",
     ],
-    ["more values than it has room for", raw(7, 1, 30_000_000), "beyond its batch"],
+    ["more values than it has room for", raw(7, 1, 30_000_000), "a message exceeds it"],
     ["more buffers than came", raw(3, 1, 0, 30_000_000, 0), "did not arrive"],
     ["a number for a route that nobody counts to", raw(1, 2 ** 31), "over the limit"],
-    ["a route of no shape", shapeOf('{"group":{"toString":1}}'), "no known shape"],
+    ["a route of no shape", shapeOf('{"group":{"toString":1}}'), "its shape is unknown"],
     ["a shape that is none", shapeOf('{"group"'), "JSON"],
   ])("with %s is refused", (_name, batch, message) => {
     const before = process.memoryUsage();

@@ -309,7 +309,7 @@ describe("a peer that", () => {
     ],
     ["announces nothing", [announced(0, [0, 0])], "parts of 0 bytes"],
     ["announces more than there is", [announced(0, [2 ** 45])], "over the limit"],
-    ["announces what is no size", [announced(0, [-1])], "is no size"],
+    ["announces what is no size", [announced(0, [-1])], "is no valid size"],
     [
       "sends a part of nothing",
       [{ ...none, part: { id: 5, data: new Uint8Array(1) } }],

@@ -147,7 +147,7 @@ describe("the policy", () => {
       {
         kind: "reject",
         refusal: "unschedulable",
-        reason: "node b, which it must run on, is gone or never was",
+        reason: "node b, which it must run on, is gone or never existed",
       },
     ],
     [
@@ -157,7 +157,7 @@ describe("the policy", () => {
       {
         kind: "reject",
         refusal: "unschedulable",
-        reason: "node a, which it must run on, has not what it needs (5 CPU of 4)",
+        reason: "node a, which it must run on, does not have the resources for it (5 CPU of 4)",
       },
     ],
     [

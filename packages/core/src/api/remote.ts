@@ -195,8 +195,9 @@ export interface RemoteFunction<
    */
   remote(...args: RemoteArguments<Parameters<Task>>): ShapedResult<Task, Own>;
   /**
-   * Returns the task with other options; these override the current ones. @throws
-   * InvalidOptionError
+   * Returns the task with other options; these override the current ones.
+   *
+   * @throws InvalidOptionError
    */
   options<const More extends TaskOptions>(
     options: More,

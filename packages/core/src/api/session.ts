@@ -109,7 +109,7 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   if (options.metricsToken !== undefined && options.metricsPort === undefined) {
     throw new InvalidOptionError(
       "metricsToken",
-      "init: metricsToken is what whoever asks for the metrics must send, and they are served only with metricsPort",
+      "init: metricsToken needs metricsPort, because the metrics are served only with it",
     );
   }
   if (currentCaller() !== undefined) {

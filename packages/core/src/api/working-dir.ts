@@ -28,6 +28,6 @@ export function withWholePath<Env extends RuntimeEnv | undefined>(where: string,
   }
   throw new InvalidOptionError(
     "runtimeEnv",
-    `${where}: option runtimeEnv workingDir must be a folder that is there, not ${show(env.workingDir)} (${path})`,
+    `${where}: option runtimeEnv workingDir must be an existing folder, not ${show(env.workingDir)} (${path})`,
   );
 }

@@ -57,7 +57,7 @@ const { control } = lines;
 void control.closed.then(({ kind, message }) => {
   // Without this message its agent sees a clean exit, without a reason.
   if (kind === "unreachable") {
-    lines.dying?.({ kind, message: `its host lost the way to the driver: ${message}` });
+    lines.dying?.({ kind, message: `its host lost the connection to the driver: ${message}` });
   }
   process.exit(0);
 });

@@ -89,7 +89,9 @@ function byStrategy<Pool extends PoolView>(
       }
       if (strategy.soft) return packThenSpread(request, nodes);
       const why =
-        node === undefined ? "is gone or never was" : `has not ${amounts(node.total, request)}`;
+        node === undefined
+          ? "is gone or never existed"
+          : `does not have ${amounts(node.total, request)}`;
       return {
         kind: "reject",
         refusal: "unschedulable",
@@ -180,5 +182,5 @@ function waits(feasible: boolean, reason: string): Extract<Decision<PoolView>, {
 }
 
 function amounts(total: Units, { place }: PlacementRequest): string {
-  return `what it needs (${shortage(total, place)})`;
+  return `the resources for it (${shortage(total, place)})`;
 }

@@ -67,7 +67,8 @@ export interface Allocation {
   readonly isDrained: boolean;
   release(): void;
   /**
-   * Returns the CPUs for a while (true) or takes them again (false), beyond the total if necessary.
+   * Gives the CPUs back for a while (true) or takes them again (false), beyond the total if
+   * necessary.
    */
   lend(lent: boolean): void;
 }

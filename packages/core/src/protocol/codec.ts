@@ -115,7 +115,7 @@ export class Codec {
       referencesOnly: false,
       failure: (failure) => this.reviveFailure(failure),
       reference: () => {
-        throw new RaySystemError("a value has a ref that its header does not count");
+        throw new RaySystemError("malformed value from peer: its header does not count a ref");
       },
     };
     this.#isSpecialArgument = (value) => value instanceof AbortSignal || this.#isSpecial(value);
@@ -236,7 +236,7 @@ export class Codec {
     this.#unpack(encoded, this.#reviverFor(encoded, noSlots, true));
   }
 
-  /** Returns the refs inside a value that nobody will read, except those already taken over. */
+  /** Gives back the refs inside a value that nobody will read, except those already taken over. */
   decline(encoded: Encoded): void {
     if (encoded.referenceCount <= (encoded.references?.length ?? 0)) return;
     const decline = (data: unknown): object => {
@@ -274,7 +274,7 @@ export class Codec {
    */
   decodeFailure(encoded: Encoded): FailureData {
     const data = this.#decodeLeniently(encoded);
-    if (!isFailure(data)) throw new RaySystemError("what came as an error is none");
+    if (!isFailure(data)) throw new RaySystemError("malformed error payload from peer");
     return data;
   }
 

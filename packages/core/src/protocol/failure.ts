@@ -233,7 +233,7 @@ export function fromFailure(
   findClass?: FindClass,
   above: readonly Error[] = [],
 ): Error {
-  if (!isFailure(failure)) return new known.RaySystemError("what came as an error is none");
+  if (!isFailure(failure)) return new known.RaySystemError("malformed error payload from peer");
   try {
     return revive(failure, findClass, above);
   } catch (cause) {

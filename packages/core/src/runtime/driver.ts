@@ -132,7 +132,7 @@ export class Driver {
     this.caller.end(cause);
     this.#directory.end(cause);
     this.#scheduler.close(
-      new SessionEndedError(`no place is given out any more: ${cause.message}`),
+      new SessionEndedError(`no resources are allocated any more: ${cause.message}`),
     );
     await this.#metricsServer?.close();
     await this.#launcher.close(cause);

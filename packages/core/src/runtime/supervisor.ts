@@ -339,7 +339,7 @@ export class Supervisor {
 
   /** Ends an actor without handles: running calls may end, then its hook runs. */
   outOfScope(): void {
-    const cause: DeathCause = { kind: "out-of-scope", message: "nobody held a handle of it" };
+    const cause: DeathCause = { kind: "out-of-scope", message: "no handle of it was left" };
     const seat = this.#seat;
     if (this.#isDead()) return;
     this.#killed ??= cause;

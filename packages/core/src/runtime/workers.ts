@@ -21,7 +21,7 @@ interface Lease {
   readonly kind: string;
 }
 
-const askerGone: DeathCause = { kind: "unreachable", message: "who asked for it is gone" };
+const askerGone: DeathCause = { kind: "unreachable", message: "its requester is gone" };
 
 export interface WorkersParts {
   readonly driverId: string;

@@ -307,7 +307,7 @@ export class Empty extends RayError {
  */
 export class NoMoreResultsError extends RayError {
   constructor(where: string) {
-    super("NO_MORE_RESULTS", `${where}: nothing is submitted that was not taken yet`);
+    super("NO_MORE_RESULTS", `${where}: every submitted result is taken`);
   }
 }
 

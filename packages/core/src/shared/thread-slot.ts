@@ -23,7 +23,7 @@ export function threadSlot<T>(name: string, make: () => T): T {
 const copies: Set<string> = threadSlot("copies", () => new Set());
 if (copies.size > 0 && !copies.has(ownFolder.href)) {
   warn(
-    `@rayling/core is loaded from ${[...copies, ownFolder.href].join(" and from ")}. What one copy makes means nothing to the other: let all packages use one version (npm dedupe, pnpm dedupe)`,
+    `@rayling/core is loaded from ${[...copies, ownFolder.href].join(" and from ")}. Refs and handles of one copy do not work in the other: let all packages use one version (npm dedupe, pnpm dedupe)`,
   );
 }
 copies.add(ownFolder.href);

@@ -49,7 +49,7 @@ export class Budget {
     };
   }
 
-  /** Returns the memory of a thread that is gone. */
+  /** Gives back the memory of a thread that is gone. */
   close(share: BudgetShare): void {
     Atomics.sub(this.#total, 0, Atomics.exchange(new BigInt64Array(share.own), 0, 0n));
   }

@@ -75,7 +75,7 @@ export function tellUnhandled(): void {
   const failed = [...unhandled.kept];
   unhandled.kept.clear();
   for (const { message } of failed.slice(0, 3)) tell(message);
-  if (failed.length > 3) tell(`${failed.length - 3} more failed and were never looked at`);
+  if (failed.length > 3) tell(`${failed.length - 3} more errors were never handled`);
 }
 
 function textOf(failure: FailureData): string {

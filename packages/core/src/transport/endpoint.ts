@@ -48,11 +48,12 @@ const refused: ReadonlySet<unknown> = new Set(["GET", "SET", "CONSTRUCT", "ENDPO
  */
 function checkRequest(data: unknown): void {
   const { type, path } = (data ?? {}) as { readonly type?: unknown; readonly path?: unknown };
-  if (refused.has(type)) throw new RaySystemError(`a request to ${String(type)}`);
+  if (refused.has(type))
+    throw new RaySystemError(`request to ${String(type)} refused: only calls are allowed`);
   if (type !== "APPLY") return;
   const [name, ...rest] = Array.isArray(path) ? (path as readonly unknown[]) : [];
   if (typeof name !== "string" || rest.length > 0 || name in Object.prototype) {
-    throw new RaySystemError("a call of what is no method");
+    throw new RaySystemError("call refused: the peer names no exposed method");
   }
 }
 

@@ -233,7 +233,7 @@ export class FrameReader {
           const { size } = reading;
           const id = uint32(bytes, 0);
           const place = this.placeOfPart?.(id, size);
-          if (place?.length !== size) throw new RaySystemError(`part of ${id} is for nobody`);
+          if (place?.length !== size) throw new RaySystemError(`part of ${id} belongs to no fetch`);
           this.#reading = { kind: "part", id, size };
           this.#part = { kind: "buffer", size, target: place, filled: 0 };
           break;
@@ -360,13 +360,17 @@ function uint32(bytes: Uint8Array, at: number): number {
 
 function checkWord(size: number, count: number): void {
   if (count !== wordBit || size > maxWordBytes) {
-    throw new RaySystemError(`a word of ${size} bytes with ${count - wordBit} buffers is none`);
+    throw new RaySystemError(
+      `invalid frame header: a control word of ${size} bytes with ${count - wordBit} buffers`,
+    );
   }
 }
 
 function checkPart(size: number): void {
   if (size > 0 && size <= maxPartBytes) return;
-  throw new RaySystemError(`a part of ${size} bytes is over the limit of ${maxPartBytes}, or none`);
+  throw new RaySystemError(
+    `invalid frame header: a part of ${size} bytes is empty or over the limit of ${maxPartBytes}`,
+  );
 }
 
 function checkHead(size: number, count: number, limits: FrameLimits): void {

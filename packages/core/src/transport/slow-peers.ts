@@ -4,8 +4,8 @@
  *
  * Progress decides, not the clock: a frame may take any time as long as it keeps the least rate. A
  * gap proves little, because a busy thread does not write: only the first part of each gap counts.
- * So many bytes with long gaps between them are slow, and one long gap is not. A peer that is
- * silent for very long is gone. Between frames a peer may be silent.
+ * Thus a frame with many long gaps is slow, and a frame with one is not. A peer that is silent for
+ * very long is gone. Between frames a peer may be silent.
  */
 import { RaySystemError } from "../shared/errors.ts";
 
@@ -63,7 +63,7 @@ export class FrameRate {
     this.#lastMs = now;
     if (this.#lateMs > graceMs) {
       throw new SlowFrameError(
-        `a frame that comes at less than ${leastBytesPerSecond} bytes a second`,
+        `a frame arrived at less than ${leastBytesPerSecond} bytes per second`,
       );
     }
   }

@@ -363,13 +363,13 @@ export class SocketChannel implements Channel {
     setImmediate(() => {
       const isSilent = (this.#frameRate?.silentMs ?? 0) >= this.#pace.silentMs;
       if (!isSilent) return this.#lookForSilence();
-      this.close(brokenChannel(new SlowFrameError("a frame that was begun and does not go on")));
+      this.close(brokenChannel(new SlowFrameError("a frame began and did not continue")));
     });
   }
 
   /** @throws RaySystemError where no words are expected */
   #hear(word: Uint8Array): void {
-    if (this.#onWord === undefined) throw new RaySystemError("a word that nobody expects");
+    if (this.#onWord === undefined) throw new RaySystemError("unexpected control word from peer");
     this.#onWord(word);
   }
 

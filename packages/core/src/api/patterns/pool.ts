@@ -68,10 +68,7 @@ interface Submission<Actor> {
   freed: Promise<void> | undefined;
 }
 
-/**
- * Distributes calls over a fixed set of actors. Errors are those of its methods; the pool starts no
- * actor itself.
- */
+/** Distributes calls over a set of actors. */
 export class ActorPool<Actor extends ActorHandle<object>> {
   readonly #maxInFlight: number;
   /** An actor appears here once for each further call that it may have. */
@@ -138,7 +135,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return (await this.#takeFirst("ActorPool.getNext", this.#submitted, options)) as Value;
   }
 
-  /** Returns any result that is ready first. Rejects as `getNext` does. */
+  /** Returns the result that is ready first. Rejects as `getNext` does. */
   async getNextUnordered<Value = unknown>(options: PoolGetOptions = {}): Promise<Value> {
     checkGet("ActorPool.getNextUnordered", options);
     return (await this.#takeAny("ActorPool.getNextUnordered", this.#submitted, options)) as Value;
@@ -324,7 +321,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       }
       if (watched.size === 0) {
         throw new RaySystemError(
-          `${where}: the pool has no actor left for what is queued; push one`,
+          `${where}: the pool has no actor left for the queued calls; push one`,
         );
       }
       const refs = Array.from(watched.values(), ({ ref }) => ref);

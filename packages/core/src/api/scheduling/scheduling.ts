@@ -106,7 +106,7 @@ export function inCurrentGroup(where: string, options: SchedulingOptions, demand
   if (options.labelSelector !== undefined) {
     throw new InvalidOptionError(
       "labelSelector",
-      `${where}: labelSelector does not go with the placement group that captures what is started here; schedulingStrategy: "DEFAULT" starts it outside of the group`,
+      `${where}: labelSelector cannot be combined with the placement group that captures child tasks; schedulingStrategy: "DEFAULT" leaves the group`,
     );
   }
   const strategy: GroupPlace = { kind: "PLACEMENT_GROUP", bundleIndex: -1, ...scope };

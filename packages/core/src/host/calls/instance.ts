@@ -529,7 +529,7 @@ export function argumentsOf(
 }
 
 function noSignals(): never {
-  throw new RaySystemError("a call has signals that it was not run with");
+  throw new RaySystemError("unexpected signals among the arguments of a call");
 }
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {

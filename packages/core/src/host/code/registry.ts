@@ -371,7 +371,7 @@ function exportText(moduleUrl: string, exportName: string): string {
 const otherFiles = "the files that its key names are not those of its remote() call";
 
 const naming =
-  "Where that depends on anything, name each: remote(target, { module: import.meta.url, exportName })";
+  "If that depends on external data, name each: remote(target, { module: import.meta.url, exportName })";
 
 function otherCount(key: RemotePlace & RemoteKey, ours: number): string {
   return `its remote() call${placeOf(key)} has made ${key.count} where it was called, and ${ours} in the worker, so which is which cannot be told. ${naming}`;

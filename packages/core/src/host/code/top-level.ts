@@ -77,7 +77,7 @@ export class FileWatch {
     const name = path instanceof URL ? fileURLToPath(path) : path;
     // A file that does not exist yet belongs to nobody else.
     if (name.startsWith("/dev/") || this.#warned.has(name) || !fs.existsSync(name)) return;
-    if (warnOf(`the file ${name} is begun anew`)) this.#warned.add(name);
+    if (warnOf(`the file ${name} is truncated`)) this.#warned.add(name);
   }
 }
 

@@ -67,7 +67,8 @@ export class DirectChannels {
         );
       case "incoming": {
         const waiting = door?.expected(wayId);
-        if (waiting === undefined) throw new RaySystemError(`nobody asked for way ${wayId}`);
+        if (waiting === undefined)
+          throw new RaySystemError(`no request waits for channel ${wayId}`);
         return waiting;
       }
       default:

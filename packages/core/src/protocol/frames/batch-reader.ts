@@ -106,5 +106,5 @@ function shapeOf(value: unknown): CallShape {
   if (isText(group) && isText(name) && isCount(ahead) && (isCount(returns) || isText(returns))) {
     return value as CallShape;
   }
-  throw new RaySystemError("a call of no known shape");
+  throw new RaySystemError("malformed call from peer: its shape is unknown");
 }

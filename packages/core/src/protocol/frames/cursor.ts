@@ -79,7 +79,8 @@ export class Cursor {
     if (count * sizeBytes > this.#bytes.length - this.#at) throw cutOff();
     return Array.from({ length: count }, () => {
       const size = this.float64();
-      if (!Number.isSafeInteger(size) || size < 0) throw new RaySystemError(`${size} is no size`);
+      if (!Number.isSafeInteger(size) || size < 0)
+        throw new RaySystemError(`malformed batch from peer: ${size} is no valid size`);
       return size;
     });
   }
@@ -147,7 +148,7 @@ export class Cursor {
 }
 
 function cutOff(): RaySystemError {
-  return new RaySystemError("a message that reaches beyond its batch");
+  return new RaySystemError("malformed batch from peer: a message exceeds it");
 }
 
 function missingBuffer(): RaySystemError {

@@ -140,7 +140,7 @@ class Walk {
   #extension(size: number): void {
     const type = this.#length(1);
     if (type === bundle || (type === record && size > 1)) {
-      throw new RaySystemError("a value is packed in a way that nobody here packs");
+      throw new RaySystemError("malformed value from peer: its packing is not supported");
     }
     if (type === record) return this.#record(this.#length(1) & 0x3f);
     this.#skip(size);
@@ -203,5 +203,5 @@ class Walk {
 }
 
 function noKeys(): RaySystemError {
-  return new RaySystemError("a record whose keys are no names");
+  return new RaySystemError("malformed value from peer: the keys of a record are not texts");
 }

@@ -37,6 +37,6 @@ export function warnOfCopies(buffers: readonly SharedArrayBuffer[]): void {
   live.isSaid = true;
   const what = live.paths.get(memory) ?? "a value";
   warn(
-    `${what} has a SharedArrayBuffer in it, and goes to another process, which gets a copy: neither side sees what the other writes from now on. Use actors in threads (isolation "thread") where memory is to be shared, or pass what changes in calls. This is said once, and not if NODE_ENV is "production"`,
+    `${what} contains a SharedArrayBuffer and goes to another process, which gets a copy: neither side sees later writes of the other. Use actors in threads (isolation "thread") to share memory, or pass changes in calls. This warning appears once, and not if NODE_ENV is "production"`,
   );
 }

@@ -215,7 +215,7 @@ function at<T>(list: readonly T[], index: unknown, what: string): T {
 
 /** Refuses data that only claims a length, because a view of it would be that long. */
 function bytesOf(value: unknown): Uint8Array {
-  if (!(value instanceof Uint8Array)) throw new RaySystemError("bytes that are none");
+  if (!(value instanceof Uint8Array)) throw new RaySystemError("malformed bytes from peer");
   return value;
 }
 

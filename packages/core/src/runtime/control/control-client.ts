@@ -24,7 +24,9 @@ import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 export class DriverGoneError extends RayError {
   readonly pid: number;
   constructor({ pid, script }: DriverAbout, cause?: unknown) {
-    super("DRIVER_GONE", `the driver ${pid} (${script}) has ended, or hung up`, { cause });
+    super("DRIVER_GONE", `the driver ${pid} (${script}) has ended, or closed the connection`, {
+      cause,
+    });
     this.pid = pid;
   }
 }
@@ -37,7 +39,7 @@ export class DriverSilentError extends RayError {
   constructor({ pid, script }: DriverAbout, cause?: unknown) {
     super(
       "DRIVER_SILENT",
-      `the driver ${pid} (${script}) does not answer: its thread is held by what it runs, or its process is stopped`,
+      `the driver ${pid} (${script}) does not answer: its thread is busy, or its process is stopped`,
       { cause },
     );
     this.pid = pid;

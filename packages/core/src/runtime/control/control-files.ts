@@ -158,7 +158,7 @@ async function readRecord(path: string): Promise<FoundRecord | undefined> {
   }
   const record = parsed(text);
   if (record === undefined) {
-    throw new RaySystemError(`${recordPath(path)} is not what a driver writes: remove it`);
+    throw new RaySystemError(`${recordPath(path)} is not the record of a driver: remove it`);
   }
   return { ...record, path };
 }

@@ -123,9 +123,10 @@ export class ControlSession {
   async #logs(from: number, waits: boolean): Promise<LogPart> {
     const { lines } = this.#answers;
     if (lines === undefined) {
-      throw new RaySystemError("the driver does not see what its hosts write (logToDriver)");
+      throw new RaySystemError("the driver does not collect the output of its hosts (logToDriver)");
     }
-    if (!Number.isSafeInteger(from) || from < 0) throw new RaySystemError("no number of a line");
+    if (!Number.isSafeInteger(from) || from < 0)
+      throw new RaySystemError("the number of a line must be a whole number");
     let part = lines.from(from);
     this.#follows = waits && !part.isEnd;
     if (!waits || part.isEnd || part.lines.length > 0) return part;

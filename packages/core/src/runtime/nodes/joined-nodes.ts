@@ -76,12 +76,12 @@ export class JoinedNodes {
     const joined = addresses.length - missing.length;
     if (joined < minNodes) {
       throw new RaySystemError(
-        `only ${joined} of ${addresses.length} nodes are there, and minNodes is ${minNodes}: ${first.refusal.message}`,
+        `only ${joined} of ${addresses.length} nodes can be reached, and minNodes is ${minNodes}: ${first.refusal.message}`,
         { cause: first.refusal },
       );
     }
     for (const one of missing) {
-      warn(`${one.refusal.message}; it is a node when it can be reached`);
+      warn(`${one.refusal.message}; it joins when it can be reached`);
       void this.#again(one.address, connect);
     }
   }
@@ -112,7 +112,7 @@ export class JoinedNodes {
       const isLost = await cluster.removeNode(nodeId, reason);
       // The session has removed the node, or is about to.
       if (!isLost || isDraining !== isToLeave || this.#isEnded) return;
-      warn(`node ${node.nodeName} ${reason}; it is a node again when it can be reached`);
+      warn(`node ${node.nodeName} ${reason}; it joins again when it can be reached`);
       await this.#again(address, connect);
     });
   }
@@ -134,13 +134,13 @@ export class JoinedNodes {
       } catch (error) {
         const { message, mayComeLater } = error as NodeRefusal;
         if (mayComeLater !== true && message !== told && !this.#isEnded) {
-          warn(`${message}; it is tried again`);
+          warn(`${message}; the next attempt follows`);
           told = message;
         }
         continue;
       }
       await this.#enter(address, node, connect);
-      if (!this.#isEnded) warn(`node ${node.nodeName} is there, and is a node of the session`);
+      if (!this.#isEnded) warn(`node ${node.nodeName} has joined the session`);
       return;
     }
   }

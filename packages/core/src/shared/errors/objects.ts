@@ -53,7 +53,7 @@ export class ReferenceCountingError extends ObjectLostError {
   constructor(objectId: string) {
     super(
       objectId,
-      `object ${objectId} was let go by its owner while a reference to it was held here`,
+      `object ${objectId} was released by its owner while a reference to it was held here`,
     );
   }
 }
@@ -73,7 +73,7 @@ const reasonTexts: Readonly<Record<ReconstructionFailure, string>> = {
   put: "it was made by put, and there is no task to run again",
   "retries-disabled": "its call may not be run again (maxRetries or maxTaskRetries is 0)",
   "reference-not-found": "its owner does not know it any more",
-  "lineage-disabled": "its task was not noted",
+  "lineage-disabled": "its task was not recorded",
 };
 
 /**

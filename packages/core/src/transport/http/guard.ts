@@ -99,7 +99,7 @@ function formProblem({
     return new HttpRefusal(
       505,
       "http_version",
-      `HTTP/${httpVersion} is not spoken here: use HTTP/1.1`,
+      `HTTP/${httpVersion} is not supported: use HTTP/1.1`,
     );
   }
   if (rawHeaders.length / 2 > maxHeaders) {
@@ -111,19 +111,19 @@ function formProblem({
   }
   const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
   const twice = onlyOnce.find((name) => names.indexOf(name) !== names.lastIndexOf(name));
-  if (twice !== undefined) return malformed(`the header ${twice} stands there more than once`);
+  if (twice !== undefined) return malformed(`the header ${twice} appears more than once`);
   const coding = headers["transfer-encoding"];
   if (coding === undefined) return undefined;
   if (httpVersion === "1.0" || headers["content-length"] !== undefined) {
     return malformed(
-      "where the body ends is said in two ways, or in one that HTTP/1.0 does not have",
+      "the end of the body is given in two ways, or in a way that HTTP/1.0 does not have",
     );
   }
   if (coding.toLowerCase() === "chunked") return undefined;
   return new HttpRefusal(
     501,
     "transfer_coding",
-    `the transfer coding ${JSON.stringify(coding)} is not known here: chunked is`,
+    `the transfer coding ${JSON.stringify(coding)} is not supported: use chunked`,
   );
 }
 
@@ -151,7 +151,7 @@ function targetProblem({ url = "" }: IncomingMessage): HttpRefusal | undefined {
     return malformed("the target must be a path, like /health; this is no proxy to other servers");
   }
   if (/^[\x21-\x7e]+$/.test(url) && !/[#\\]/.test(url)) return undefined;
-  return malformed("the target has characters that stand in no URL: encode them with %");
+  return malformed("the target has characters that no URL may contain: encode them with %");
 }
 
 const authority = /^(?<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::\d{1,5})?$/i;

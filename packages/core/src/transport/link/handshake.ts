@@ -64,9 +64,10 @@ async function firstAnswer(channel: SocketChannel, peer: string): Promise<Batch>
   try {
     return await channel.next();
   } catch (cause) {
-    const why = "it speaks TLS (raylings://), has too many who wait for it, or is none of ours";
+    const why =
+      "it speaks TLS (raylings://), has too many waiting connections, or is no rayling listener";
     const Kind = (await howEnded(channel)) === "cut" ? TurnedAwayError : RaySystemError;
-    throw new Kind(`${peer} ended the connection before it said a word: ${why}`, { cause });
+    throw new Kind(`${peer} ended the connection without an answer: ${why}`, { cause });
   }
 }
 
@@ -75,7 +76,9 @@ async function lastAnswer(channel: SocketChannel, peer: string): Promise<Batch> 
     return await channel.next();
   } catch (cause) {
     if ((await howEnded(channel)) === "refused") throw new AuthenticationError(peer, cause);
-    throw new TurnedAwayError(`${peer} ended the connection before it said who it is`, { cause });
+    throw new TurnedAwayError(`${peer} ended the connection before it identified itself`, {
+      cause,
+    });
   }
 }
 

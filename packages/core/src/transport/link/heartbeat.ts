@@ -199,5 +199,5 @@ function passed(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 const replaced: DeathCause = { kind: "unreachable", message: "another one took its place" };
-const talking: DeathCause = { kind: "unreachable", message: "something was said on it" };
+const talking: DeathCause = { kind: "unreachable", message: "it received data" };
 const over: DeathCause = { kind: "unreachable", message: "the connection ended" };

@@ -336,7 +336,7 @@ export class Link implements Channel {
    */
   hearGoodbye(word: Uint8Array): void {
     if (word[0] !== words.goodbye || word.length !== 1) {
-      throw new RaySystemError("an unknown word");
+      throw new RaySystemError("unknown control word from peer");
     }
     void this.#finish("it ended the connection");
   }
@@ -359,7 +359,7 @@ export class Link implements Channel {
 
   #giveUp(): void {
     const { peer } = this.#options;
-    const message = `${peer} does not say that it has what was sent, more than ${this.#maxUnreadBytes} bytes`;
+    const message = `${peer} has not acknowledged more than ${this.#maxUnreadBytes} bytes`;
     this.#end(brokenChannel(new RaySystemError(message)));
   }
 
@@ -432,7 +432,7 @@ export class Link implements Channel {
     const sent = this.#keptFrom + this.#kept.size;
     if (!Number.isSafeInteger(received) || received < this.#keptFrom || received > sent) {
       throw new RaySystemError(
-        `${this.#options.peer} says that it has ${received} batches: it had ${this.#keptFrom} and was sent ${sent}`,
+        `${this.#options.peer} acknowledged ${received} batches: it had ${this.#keptFrom} and was sent ${sent}`,
       );
     }
     for (; this.#keptFrom < received; this.#keptFrom++) {

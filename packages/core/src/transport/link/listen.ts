@@ -110,7 +110,7 @@ async function answer(
     ...(options.pace === undefined ? {} : { pace: options.pace }),
     explain: async () =>
       peer === undefined
-        ? { kind: "unreachable", message: "it ended before it said who it is" }
+        ? { kind: "unreachable", message: "it ended before it identified itself" }
         : options.explain(peer),
   });
   const { ms } = options.unknown ?? standardUnknown;

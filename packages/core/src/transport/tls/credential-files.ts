@@ -70,7 +70,7 @@ export function readCredentials(paths: CredentialPaths): Credentials {
     throw new CertificateError(paths.key, `is not the key of ${paths.cert}`);
   }
   const why = whyUnusable(credentials);
-  if (why !== undefined) throw new CertificateError(paths.cert, `is not taken by TLS: ${why}`);
+  if (why !== undefined) throw new CertificateError(paths.cert, `is refused by TLS: ${why}`);
   return credentials;
 }
 
@@ -116,18 +116,18 @@ export function certificatesIn(path: string, text: string): X509Certificate[] {
   if (/-----END [A-Z0-9 ]+-----[^\S\n]*-----BEGIN/.test(text)) {
     throw new CertificateError(
       path,
-      "has a certificate that begins in the line in which another ends: put a line break before each -----BEGIN CERTIFICATE-----",
+      "has a certificate that begins on the line on which another ends: put a line break before each -----BEGIN CERTIFICATE-----",
     );
   }
   const begun = text.match(/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/g) ?? [];
   const whole = text.match(/-----BEGIN ([A-Z0-9 ]*CERTIFICATE)-----[^-]*-----END \1-----/g) ?? [];
   if (begun.length === 0) {
-    throw new CertificateError(path, "is not what it should be: it holds no certificate as PEM");
+    throw new CertificateError(path, "is invalid: it contains no PEM certificate");
   }
   if (whole.length !== begun.length) {
     throw new CertificateError(
       path,
-      `is not whole: it has ${begun.length} beginnings of a certificate, and ${whole.length} that have an end`,
+      `is truncated: ${begun.length} certificates begin, and ${whole.length} end`,
     );
   }
   return whole.map((one, index) =>
@@ -143,11 +143,7 @@ function parse<T>(path: string, make: () => T, where = ""): T {
   try {
     return make();
   } catch (error) {
-    throw new CertificateError(
-      path,
-      `is not what it should be${where}: ${(error as Error).message}`,
-      error,
-    );
+    throw new CertificateError(path, `is invalid${where}: ${(error as Error).message}`, error);
   }
 }
 

@@ -84,7 +84,7 @@ class CredentialWatch {
       found = readCredentials(this.#paths);
     } catch (error) {
       const { message } = error as Error;
-      this.#tell(stamp, `${message}; what was there before is used until it is repaired`);
+      this.#tell(stamp, `${message}; the previous certificates stay in use until it is repaired`);
       return;
     }
     this.#read = stamp;
@@ -93,7 +93,7 @@ class CredentialWatch {
     this.#expiries = expiriesOf({ paths: this.#paths, credentials: found });
     const { validToDate } = new X509Certificate(found.cert);
     this.#options.tell(
-      `${this.#paths.cert} and what belongs to it are used as they are now; it is valid to ${validToDate.toISOString()}`,
+      `${this.#paths.cert} and its key are in use from now on; it is valid until ${validToDate.toISOString()}`,
     );
     this.#options.onRenewed(found);
   }
@@ -104,7 +104,7 @@ class CredentialWatch {
       const leftMs = end.getTime() - now;
       if (leftMs > noticeMs) continue;
       const line = `${path} ${leftMs > 0 ? "expires" : "expired"} on ${end.toISOString()}: ${fix}`;
-      this.#tell(line, `${line}; what is new is taken without a restart`);
+      this.#tell(line, `${line}; the renewal needs no restart`);
     }
   }
 

@@ -118,7 +118,7 @@ export function explainTls(error: NodeJS.ErrnoException, host: string): string |
     return `its certificate is not for ${host}: name it as the certificate does, or make one with rayling cert --host ${host}`;
   }
   if (/^(DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|CERT_SIGNATURE)/.test(code)) {
-    return "its certificate is of another authority than the one of this machine: both need the same ca.pem";
+    return "its certificate comes from another authority than that of this machine: both need the same ca.pem";
   }
   if (/^ERR_SSL_.*ALERT_/.test(code)) {
     return `it did not accept the certificate of this machine (${code
