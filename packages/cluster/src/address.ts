@@ -39,7 +39,7 @@ export function parseAddress(text: string): NodeAddress {
     /^\/?$/.test(url.pathname) &&
     url.search === "" &&
     url.hash === "";
-  if (!isComplete) throw new NodeAddressError(redacted(text), `is no address, ${form}`);
+  if (!isComplete) throw new NodeAddressError(redacted(text), `is not of the form ${form}`);
   if (url.username === "") {
     throw new NodeAddressError(
       redacted(text),

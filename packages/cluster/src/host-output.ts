@@ -84,7 +84,7 @@ export class HostOutput {
       hostId,
       "stderr",
       "",
-      `${lines} missing here: more was written than could be brought to the driver`,
+      `${lines} missing here: the hosts wrote more than the driver could take`,
     ]);
   }
 

@@ -78,7 +78,7 @@ export async function joinNode(
     offer = await node.offer;
     const known = joined.get(offer.agentId);
     if (known !== undefined) {
-      throw new NodeAddressError(name, `is the agent at ${known}, which is a node already`);
+      throw new NodeAddressError(name, `is the agent at ${known}, which is already a node`);
     }
   } catch (error) {
     await node.close();

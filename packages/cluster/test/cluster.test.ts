@@ -357,7 +357,7 @@ describe("machines that come later", () => {
   });
   afterEach(() => void process.off("warning", onWarning));
 
-  /** Of an agent that is not there. */
+  /** An address without an agent. */
   async function freeAddress(): Promise<{ address: string; port: number; token: string }> {
     const agent = await startAgent();
     const { port, username: token } = new URL(agent.address);
@@ -384,8 +384,8 @@ describe("machines that come later", () => {
     await expect
       .poll(() => warnings.filter((line) => line.startsWith("node ")))
       .toEqual([
-        expect.stringMatching(/^node back is lost: .*; it is a node again when it can be reached$/),
-        "node back is there, and is a node of the session",
+        expect.stringMatching(/^node back is lost: .*; it joins again when it can be reached$/),
+        "node back has joined the session",
       ]);
     // One that is stopped in order, too.
     second.child.kill("SIGTERM");
@@ -401,7 +401,7 @@ describe("machines that come later", () => {
     const nodes = [agent.address, address];
     await expect(ray.init({ nodes })).rejects.toThrow(NodeAddressError);
     await expect(ray.init({ nodes, minNodes: 2 })).rejects.toThrow(
-      /^only 1 of 2 nodes are there, and minNodes is 2: rayling:\/\/127.0.0.1:\d+: .* cannot be reached/,
+      /^only 1 of 2 nodes can be reached, and minNodes is 2: rayling:\/\/127.0.0.1:\d+: .* cannot be reached/,
     );
     await expect(ray.init({ nodes, minNodes: 3 })).rejects.toMatchObject({
       code: "INVALID_OPTION",
@@ -475,16 +475,16 @@ describe("an address", () => {
   };
 
   test.each([
-    ["here", "(4 characters that may hold a token): is no address, rayling://token@host:port"],
-    ["http://secret@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
+    ["here", "(4 characters that may hold a token): is not of the form rayling://token@host:port"],
+    ["http://secret@127.0.0.1:1", "http://127.0.0.1:1: is not of the form"],
     ["rayling://127.0.0.1:1", "has no token"],
-    ["http://secret@more@127.0.0.1:1", "http://127.0.0.1:1: is no address"],
+    ["http://secret@more@127.0.0.1:1", "http://127.0.0.1:1: is not of the form"],
     ["rayling://%zz@127.0.0.1:1", "has a token that is not percent-encoded"],
   ])("that is none is refused: %s", async (address, message) => {
     expect((await refusal(address)).message).toContain(message);
   });
 
-  const form = "is no address, rayling://token@host:port, or raylings:// for TLS";
+  const form = "is not of the form rayling://token@host:port, or raylings:// for TLS";
   test.each([
     ["hush", form],
     ["hush@10.0.0.7:6399", `10.0.0.7:6399: ${form}`],
@@ -583,7 +583,7 @@ describe("an address", () => {
         (thrown: unknown) => thrown,
       );
       expect(error).toBeInstanceOf(NodeAddressError);
-      expect((error as Error).message).toContain("which is a node already");
+      expect((error as Error).message).toContain("which is already a node");
       expect((error as Error).message).not.toContain(agent.address.split(/[/@]/)[2]);
       expect(ray.isInitialized()).toBe(false);
     }

@@ -132,7 +132,7 @@ describe("bad input", () => {
       expect(error).toBeInstanceOf(NodeAddressError);
       return error as Error;
     };
-    expect((await drain("here")).message).toContain("is no address");
+    expect((await drain("here")).message).toContain("is not of the form");
     const wrong = await drain(old.address.replace(/\/\/.*@/, "//guessed@"));
     expect(wrong.message).toContain("did not accept the token");
     expect(wrong.message).not.toContain("guessed");

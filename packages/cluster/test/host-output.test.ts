@@ -60,7 +60,7 @@ test("a portion ends at its limit", async () => {
 });
 
 const missing = (lines: string): string =>
-  `${lines} missing here: more was written than could be brought to the driver`;
+  `${lines} missing here: the hosts wrote more than the driver could take`;
 
 test("what is more than may be held is dropped, and how much is said where it is missing", async () => {
   const driver = new SlowDriver();

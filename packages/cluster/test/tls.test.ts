@@ -205,7 +205,7 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
       await makeCertificate({ authority: folder, hosts: ["127.0.0.1"] });
       await expect.poll(shown).toEqual(Array(4).fill(await serialIn(folder)));
       expect(events.filter((line) => line.includes("cert.pem"))).toEqual([
-        expect.stringContaining("are used as they are now; it is valid to "),
+        expect.stringContaining("and its key are in use from now on; it is valid until "),
       ]);
 
       // Nobody who still showed or believed the old ones would get through.
@@ -239,7 +239,7 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
     await writeFile(cert, short.cert);
     await expect.poll(() => events).toContainEqual(expect.stringContaining(cert));
     expect(events).toEqual([
-      expect.stringContaining("what was there before is used until it is repaired"),
+      expect.stringContaining("the previous certificates stay in use until it is repaired"),
     ]);
     const { port } = new URL(address);
     expect(await serialAt(Number(port))).toBe(old);
@@ -255,7 +255,7 @@ describe("certificates that are replaced while agents, drivers and hosts run", (
     await agentWith({ tls: folder, onEvent: (line) => events.push(line) });
     expect(events).toEqual([
       expect.stringMatching(
-        /cert\.pem expires on .*: rayling cert makes a new one; what is new is taken/,
+        /cert\.pem expires on .*: rayling cert makes a new one; the renewal needs no restart/,
       ),
     ]);
     await makeCertificate({ authority: folder, hosts: ["127.0.0.1"], days: 8 });
@@ -327,7 +327,7 @@ describe("what does not fit is told with what to do", () => {
 
   test.each<[string, () => ray.InitOptions, string]>([
     ["no certificate", () => ({ nodes: [address] }), "has no certificate to show"],
-    ["another authority", () => ({ nodes: [address], tls: other }), "of another authority"],
+    ["another authority", () => ({ nodes: [address], tls: other }), "from another authority"],
     [
       "a certificate for other names",
       () => ({ nodes: [keep[1]?.address ?? ""], tls }),
@@ -356,7 +356,7 @@ describe("what does not fit is told with what to do", () => {
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
     try {
       const error = await init({ nodes: [address], tls: other });
-      expect((error as Error).message).toContain("of another authority");
+      expect((error as Error).message).toContain("from another authority");
     } finally {
       vi.unstubAllEnvs();
     }
@@ -424,10 +424,10 @@ describe("what does not fit is told with what to do", () => {
     await writeFile(join(weak, "key.pem"), made.private);
     await copyFile(join(tls, "ca.pem"), join(weak, "ca.pem"));
     const cases: [ray.InitOptions["tls"], string][] = [
-      [weak, `${join(weak, "cert.pem")} is not taken by TLS: error:0A00018F:SSL routines::ee key`],
-      [glued, `${glued.ca} has a certificate that begins in the line in which another ends: put a`],
-      [cut, `${cut.ca} is not whole: it has 2 beginnings of a certificate, and 1 that have an end`],
-      [spoilt, `${spoilt.ca} is not what it should be in its certificate 2 of 2`],
+      [weak, `${join(weak, "cert.pem")} is refused by TLS: error:0A00018F:SSL routines::ee key`],
+      [glued, `${glued.ca} has a certificate that begins on the line on which another ends: put a`],
+      [cut, `${cut.ca} is truncated: 2 certificates begin, and 1 end`],
+      [spoilt, `${spoilt.ca} is invalid in its certificate 2 of 2`],
       [missing, `${join(missing, "ca.pem")} cannot be read`],
       [expired, `${join(expired, "cert.pem")} expired on 2021-01-01`],
       [
@@ -435,7 +435,7 @@ describe("what does not fit is told with what to do", () => {
         `${join(early, "cert.pem")} is valid from 2100-01-01T00:00:00.000Z on, and the clock`,
       ],
       [mixed, `${mixed.key} is not the key of ${mixed.cert}`],
-      [garbage, `${garbage.cert} is not what it should be`],
+      [garbage, `${garbage.cert} is invalid`],
     ];
     for (const [source, message] of cases) {
       if (source === undefined) throw new Error("each case names files");

@@ -63,11 +63,11 @@ test.each([
   [["run", "/not/there.ts"], /'\/not\/there\.ts' is invalid.*There is no such file/],
   [
     ["run", import.meta.filename, "--nodes", "host:1"],
-    /--nodes: \(6 characters that may hold a token\): is no address, rayling:\/\/token@host:port/,
+    /--nodes: \(6 characters that may hold a token\): is not of the form rayling:\/\/token@host:port/,
   ],
   [
     ["run", import.meta.filename, "--nodes", "http://secret@host:1"],
-    /--nodes: http:\/\/host:1: is no address/,
+    /--nodes: http:\/\/host:1: is not of the form/,
   ],
   [
     ["run", import.meta.filename, "--working-dir", "/not/there"],

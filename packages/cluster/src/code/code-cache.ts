@@ -218,7 +218,7 @@ export class CodeCache {
       const age = await ageMs(mark);
       if (age > markMs.evicting && age < Infinity) {
         throw new RaySystemError(
-          `code ${shortCode(id)} has been about to be removed for over ${markMs.evicting / 1000} s: if no agent is at it, remove ${mark}`,
+          `code ${shortCode(id)} is marked for removal for over ${markMs.evicting / 1000} s: if no agent is removing it, delete ${mark}`,
         );
       }
       await delay(lookMs);

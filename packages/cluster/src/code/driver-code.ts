@@ -48,7 +48,9 @@ export class DriverCode implements CodeControl {
     const count = this.#receiving.size + this.#opening.size;
     const isKnown = this.#receiving.has(id) || this.#opening.has(id);
     if (isKnown || count >= maxCodeOnTheWay) {
-      throw new RaySystemError(`code ${shortCode(id)} cannot be sent: too much is on its way`);
+      throw new RaySystemError(
+        `code ${shortCode(id)} cannot be sent: too many packages are in transfer`,
+      );
     }
     this.#opening.add(id);
     try {

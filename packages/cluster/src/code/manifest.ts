@@ -50,7 +50,7 @@ export function checkManifest(value: unknown, maxBytes: number): Manifest {
   const manifest: Manifest = { files, links };
   const bytes = bytesOf(manifest);
   if (bytes > maxBytes) {
-    throw new BadPackageError(`it has ${bytes} bytes, and ${maxBytes} are the most`);
+    throw new BadPackageError(`it has ${bytes} bytes, and at most ${maxBytes} are allowed`);
   }
   checkPlaces(manifest);
   return manifest;
@@ -65,10 +65,11 @@ export function checkPath(path: unknown): asserts path is string {
 }
 
 function problemOfPath(path: unknown): string | undefined {
-  if (typeof path !== "string" || path === "") return "is none";
+  if (typeof path !== "string" || path === "") return "is no path";
   if (Buffer.byteLength(path) > maxPathBytes) return "is too long";
-  if (path.includes("\0") || path.includes("\\")) return "has a character that none may have";
-  if (process.platform === "win32" && /[<>:"|?*]/.test(path)) return "cannot be on this system";
+  if (path.includes("\0") || path.includes("\\")) return "has a character that is not allowed";
+  if (process.platform === "win32" && /[<>:"|?*]/.test(path))
+    return "is not possible on this system";
   if (path.startsWith("/")) return "is absolute";
   const names = path.split("/");
   if (names.length > maxDepth) return "is too deep";
@@ -105,7 +106,8 @@ function checkPlaces({ files, links }: Manifest): void {
   const folders = new Set<string>();
   for (const path of ends) {
     for (const folder of foldersOf(path)) {
-      if (ends.has(folder)) throw new BadPackageError(`${path} lies below ${folder}, no folder`);
+      if (ends.has(folder))
+        throw new BadPackageError(`${path} lies below ${folder}, which is no folder`);
       folders.add(folder);
     }
     if (folders.size > maxFolders) throw new BadPackageError(`it has over ${maxFolders} folders`);

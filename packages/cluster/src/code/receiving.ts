@@ -40,11 +40,11 @@ export class Receiving {
   /** Resolves when more may come. Rejects with RaySystemError, and the package is dropped. */
   async write(portion: Uint8Array): Promise<void> {
     if (this.#input.writableLength > maxWaitingBytes) {
-      void this.abort("more of it came than could be written");
+      void this.abort("it arrives faster than it can be written");
     }
     if (this.#input.destroyed) {
       await this.#done;
-      throw new BadPackageError("more came after its end");
+      throw new BadPackageError("data arrived after its end");
     }
     if (this.#input.write(portion)) return;
     const drained = new Promise<void>((resolve) => this.#input.once("drain", resolve));
@@ -100,6 +100,6 @@ function asProblem(
 ): RaySystemError {
   if (error instanceof RaySystemError) return error;
   return error.code?.startsWith("Z_") === true
-    ? new BadPackageError(`it is not compressed as it must be (${error.message})`, { cause: error })
+    ? new BadPackageError(`it is no valid gzip (${error.message})`, { cause: error })
     : problem(error);
 }

@@ -116,7 +116,7 @@ export async function unpack(
   const header = await pieces.exactly(headerBytes);
   const length = header.readUInt32BE(magic.length);
   if (!header.subarray(0, magic.length).equals(magic) || length > maxManifestBytes) {
-    throw new BadPackageError("it does not begin as one does");
+    throw new BadPackageError("it does not begin with the mark of a package");
   }
   const manifest = checkManifest(parsed(await pieces.exactly(length)), maxBytes);
   await makeRoom(bytesOf(manifest));

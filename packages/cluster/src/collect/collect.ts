@@ -99,7 +99,7 @@ function realFolder(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
-    throw new RaySystemError(`the folder ${path} is not there`, { cause: error });
+    throw new RaySystemError(`the folder ${path} does not exist`, { cause: error });
   }
 }
 

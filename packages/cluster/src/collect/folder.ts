@@ -56,7 +56,7 @@ function addEntry(entry: Dirent, path: string, folder: string, listing: Listing)
   if (real === undefined) return;
   if (!`${real}${sep}`.startsWith(`${folder}${sep}`)) {
     throw new RaySystemError(
-      `the link ${path} leads out of the folder, to ${real}; exclude it, or put what it leads to in its place`,
+      `the link ${path} leads out of the folder, to ${real}; exclude it, or replace it by its target`,
     );
   }
   listing.addLink(path, real);
