@@ -123,7 +123,7 @@ class Composer {
    */
   file(path: string, group: string, place: string, open: readonly string[]): ConfigTree {
     if (open.includes(path)) {
-      throw new ConfigError(path, `stands on itself: ${[...open, path].join(" -> ")}`);
+      throw new ConfigError(path, `has itself as a base: ${[...open, path].join(" -> ")}`);
     }
     const { defaults = [], ...own } = readConfigFile(path).tree;
     const listed = isTree(defaults)
@@ -228,7 +228,7 @@ class Composer {
         return [];
       throw new ConfigError(
         key,
-        `is ${names.join(", ")}, not ${JSON.stringify(value)}, and is not taken away`,
+        `is ${names.join(", ")}, not ${JSON.stringify(value)}, and is not removed`,
       );
     }
     return namesIn(value, key);
@@ -290,10 +290,7 @@ class Composer {
     return name.replaceAll(/\$\{([^}]+)\}/g, (_match, group: string) => {
       const chosen = this.#chosenOf(group.trim());
       if (chosen !== undefined) return chosen;
-      throw new ConfigError(
-        name,
-        `wants what is chosen of ${group}, of which nothing is before it`,
-      );
+      throw new ConfigError(name, `needs the choice of ${group}, and no entry before it has one`);
     });
   }
 

@@ -235,7 +235,7 @@ class ValueParser {
     });
     const wrong = (why: string): never => this.#fail(`${name}(): ${why}`);
     if (sweeps.has(name) || given.length > 1) {
-      return wrong("several values at once are several runs; give the run one value");
+      return wrong("a sweep makes several runs; give one value");
     }
     const [only] = given;
     if (only === undefined) return wrong("there is nothing in the brackets");
@@ -258,7 +258,7 @@ class ValueParser {
     cast: (value: Scalar) => Scalar,
     wrong: (why: string) => never,
   ): ConfigValue {
-    if (value === null) return wrong("null is nothing that can be changed into something");
+    if (value === null) return wrong("null cannot be converted");
     if (typeof value !== "object") return cast(value);
     if (Array.isArray(value))
       return value.map((one) => this.#cast(one as ConfigValue, cast, wrong));
@@ -284,7 +284,7 @@ class ValueParser {
       parts.push(this.#shift());
     }
     if (parts.length === 0) return this.#unexpected();
-    if (parts.length === 1 && parts[0]?.kind === "space") this.#fail("is nothing but spaces");
+    if (parts.length === 1 && parts[0]?.kind === "space") this.#fail("contains only spaces");
     if (parts[0]?.kind === "space") parts.shift();
     if (parts.at(-1)?.kind === "space") parts.pop();
     const [only] = parts;

@@ -126,7 +126,7 @@ function withItem(
     const place = path.slice(0, index).join(".");
     throw new ConfigError(
       path.join("."),
-      `names an item of ${place}, a list of ${list.length}, that there is not`,
+      `names an item of ${place}, a list of ${list.length}, that does not exist`,
       list,
     );
   }
@@ -145,7 +145,7 @@ function withoutKey(
   if (there === undefined && !isFree(key)) {
     throw new ConfigError(
       key,
-      "there is no such key to take away",
+      "there is no such key to remove",
       undefined,
       nearestOf(key, keysOf(merged(known, tree))),
     );
@@ -153,14 +153,14 @@ function withoutKey(
   if (isTree(valueAt(known, path))) {
     throw new ConfigError(
       key,
-      `is a section, of which nothing can be missing; ${text} may name a key of it`,
+      `is a section, which cannot be removed as a whole; ${text} may name a key of it`,
       there,
     );
   }
   if (value !== undefined && !isSame(value, there)) {
     throw new ConfigError(
       key,
-      `is ${JSON.stringify(there)}, not ${JSON.stringify(value)}, and is not taken away`,
+      `is ${JSON.stringify(there)}, not ${JSON.stringify(value)}, and is not removed`,
       there,
     );
   }

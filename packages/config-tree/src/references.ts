@@ -58,7 +58,7 @@ class References {
     if (this.#size > mostValues) {
       throw new ConfigError(
         nameOf(path),
-        `is more than ${mostValues} values: its references make more and more of them`,
+        `has more than ${mostValues} values with its references resolved`,
       );
     }
     if (typeof value === "string") return this.#text(value, path);
@@ -105,7 +105,7 @@ class References {
     if (whole.length > mostCharacters) {
       throw new ConfigError(
         nameOf(path),
-        `is a text of more than ${mostCharacters} characters: its references make more and more of it`,
+        `is a text of more than ${mostCharacters} characters with its references resolved`,
       );
     }
     return whole;
@@ -121,7 +121,7 @@ class References {
       throw new ConfigError(nameOf(path), `has \${${inside}}, which names no key`);
     const found = this.#at(target, path);
     if (found !== undefined) return found;
-    throw new ConfigError(nameOf(path), `wants ${nameOf(target)}, which there is not`);
+    throw new ConfigError(nameOf(path), `refers to ${nameOf(target)}, which does not exist`);
   }
 
   #call(resolver: string, given: readonly string[], path: Path): ConfigValue {
@@ -137,7 +137,7 @@ class References {
         if (other === undefined) {
           throw new ConfigError(
             nameOf(path),
-            `wants the environment's ${variable}, which is not set`,
+            `refers to the environment variable ${variable}, which is not set`,
           );
         }
         return other === null ? null : textOf(other);
@@ -157,7 +157,7 @@ class References {
         const target = targetOf(key, path);
         const found = target === undefined ? undefined : this.#at(target, path);
         if (!isTree(found))
-          throw new ConfigError(nameOf(path), `wants the keys of ${key}, which has none`);
+          throw new ConfigError(nameOf(path), `refers to the keys of ${key}, which has none`);
         return resolver === "oc.dict.keys" ? Object.keys(found) : Object.values(found);
       }
       default:
@@ -185,7 +185,7 @@ class References {
     if (this.#open.includes(name) || isAround) {
       throw new ConfigError(
         nameOf(from),
-        `goes round in a circle: ${[...(this.#open.length === 0 ? [nameOf(from)] : this.#open), name].join(" -> ")}`,
+        `has a circular reference: ${[...(this.#open.length === 0 ? [nameOf(from)] : this.#open), name].join(" -> ")}`,
       );
     }
     const written = this.#written(target);

@@ -59,7 +59,7 @@ export function optionsPage(entries: readonly OptionEntry[]): string {
       return [
         `## ${section}`,
         "",
-        "| Key | What may stand there | Default | What it means |",
+        "| Key | Allowed values | Default | Meaning |",
         "|---|---|---|---|",
         ...rows,
       ].join("\n");

@@ -47,8 +47,8 @@ describe("overrides", () => {
   test.each([
     ["a.bb=2", "a.bb: there is no such key; +a.bb=2 would add it; did you mean a.b?"],
     ["+a.b=2", "a.b: is there already, as 1; a.b=2 changes it"],
-    ["~a.x", "a.x: there is no such key to take away; did you mean a.b?"],
-    ["~a.b=2", "a.b: is 1, not 2, and is not taken away"],
+    ["~a.x", "a.x: there is no such key to remove; did you mean a.b?"],
+    ["~a.b=2", "a.b: is 1, not 2, and is not removed"],
     ["a.b", "a.b: has no value; write key=value"],
     ["=2", "=2: is no override; write key.key=value, +key=value or ~key"],
     ["a..b=2", "a..b=2: is no override; write key.key=value, +key=value or ~key"],

@@ -284,10 +284,10 @@ describe("overrides", () => {
       "algorithm.rollout_correction.rollout_is_threshold=-1",
       "rollout_is_threshold: is -1: must be a number above 0, or a text, or null",
     ],
-    ["data.train_files=${nothing}", "data.train_files: wants nothing, which there is not"],
+    ["data.train_files=${nothing}", "data.train_files: refers to nothing, which does not exist"],
     [
       "data.prompt_key=${data.prompt_key}",
-      "goes round in a circle: data.prompt_key -> data.prompt_key",
+      "has a circular reference: data.prompt_key -> data.prompt_key",
     ],
     ["trainer.project_name='a ${x'", "trainer.project_name: has a ${ without its }"],
     ["data", "data: has no value; write key=value"],
@@ -295,7 +295,7 @@ describe("overrides", () => {
       "reward.reward_kwargs.x=5",
       "reward.reward_kwargs.x: there is no such key; +reward.reward_kwargs.x=5 would add it",
     ],
-    ["~trainer", "trainer: is a section, of which nothing can be missing"],
+    ["~trainer", "trainer: is a section, which cannot be removed as a whole"],
     [
       "+reward.retry.atempts=5",
       "reward.retry.atempts: there is no such key; did you mean reward.retry.attempts?",
@@ -429,7 +429,7 @@ describe("files", () => {
   test.each([
     ["mime", /^mime: there is no such configuration; there are .*grpo.*; did you mean mine\?$/],
     ["./no/such.yaml", /no\/such\.yaml: cannot be read: there is no file/],
-    ["circle", /circle\.yaml: stands on itself/],
+    ["circle", /circle\.yaml: has itself as a base/],
     ["group", /^data\/legacy: there is no such configuration/],
     ["broken", /broken\.yaml: is no YAML/],
     ["list", /list\.yaml: must hold keys/],
@@ -766,7 +766,7 @@ describe("references", () => {
     expect(read({ trainer }).projectName).toBe("standard");
     const missing = { trainer: { project_name: "${oc.env:RAYLING_NOT_SET}" } };
     expect(refusal(() => read(missing)).message).toBe(
-      "trainer.project_name: wants the environment's RAYLING_NOT_SET, which is not set",
+      "trainer.project_name: refers to the environment variable RAYLING_NOT_SET, which is not set",
     );
     const other = { trainer: { project_name: "${oc.encode:1}" } };
     expect(refusal(() => read(other)).message).toContain("there is no resolver oc.encode");
