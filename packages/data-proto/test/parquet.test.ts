@@ -282,7 +282,7 @@ describe("writing", () => {
     [{ count: 1.5 }, "count", "1.5 is no int32"],
     [{ valid: 1 }, "valid", "1 is no boolean"],
     [{ at: new Date(Number.NaN) }, "at", "an instance of Date is no timestamp"],
-    [{ extra: { n: Number.NaN } }, "extra", "$.n is NaN, which JSON cannot carry"],
+    [{ extra: { n: Number.NaN } }, "extra", "$.n is NaN, which JSON cannot represent"],
   ])("%j is refused by row and column, and what was there stays", async (bad, column, reason) => {
     const path = join(folder, "kept.parquet");
     await writeParquet(path, [{ name: "before" }], { columns });

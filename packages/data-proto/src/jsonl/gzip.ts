@@ -64,7 +64,7 @@ export async function mendGzip(path: string, handle: FileHandle): Promise<void> 
       await handle.write(await packed(Buffer.concat([text, Buffer.from(ending)])));
     return;
   }
-  const reason = "it was cut off, and its end is none that was written here";
+  const reason = "it was cut off, and its end was written by another program";
   throw new JsonlError("JSONL_MALFORMED", { path, reason, unterminated: true });
 }
 

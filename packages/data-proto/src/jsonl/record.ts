@@ -41,12 +41,12 @@ function stringify(record: unknown, path: string): string | undefined {
       return trail.length === 0 ? "$" : ["$", ...keys, key].join(".");
     };
     if (typeof value === "number" && !Number.isFinite(value))
-      throw badValue(path, `${place()} is ${value}, which JSON cannot carry`);
+      throw badValue(path, `${place()} is ${value}, which JSON cannot represent`);
     if (typeof value === "bigint")
-      throw badValue(path, `${place()} is a bigint, which JSON cannot carry`);
+      throw badValue(path, `${place()} is a bigint, which JSON cannot represent`);
     if (typeof value !== "object" || value === null) return value;
     if (losesAll(value))
-      throw badValue(path, `${place()} is ${describe(value)}, of which JSON would keep nothing`);
+      throw badValue(path, `${place()} is ${describe(value)}, whose content JSON would drop`);
     const held: unknown = isTypedArray(value) ? Array.from(value) : value;
     trail.push({ holder: held, key });
     return held;

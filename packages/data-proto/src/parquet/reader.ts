@@ -113,7 +113,7 @@ async function readRows(
     }),
   );
   if (rows.length === rowEnd - rowStart) return rows;
-  const reason = `its rows ${rowStart} to ${rowEnd} are not all there`;
+  const reason = `its rows ${rowStart} to ${rowEnd} are incomplete`;
   throw new ParquetError("PARQUET_MALFORMED", { path: file.path, reason });
 }
 
