@@ -283,8 +283,8 @@ export class RewardModuleLanguageError extends Error {
 
   constructor(path: string) {
     super(
-      `Reward module "${path}" is Python, and reward functions are JavaScript or TypeScript here. Write it anew, line by line: docs/verl-reward-functions.md shows verl's snippets and what they are here. ` +
-        "Or leave it in Python behind an HTTP endpoint, and let a function of yours ask that.",
+      `Reward module "${path}" is Python, and reward functions here are JavaScript or TypeScript. Port it line by line: docs/verl-reward-functions.md shows verl's snippets and their translation. ` +
+        "Or serve it in Python over HTTP, and call that from your function.",
     );
     this.path = path;
   }
@@ -355,7 +355,7 @@ export class RewardHookNameError extends Error {
 
   constructor(path: string, exportName: string, method: string, meant: string) {
     super(
-      `${exportName} of reward module "${path}" has a method ${method}, which nobody calls: call it ${meant}, or something less alike.`,
+      `${exportName} of reward module "${path}" has a method ${method}, which is never called: name it ${meant}, or choose a less similar name.`,
     );
     this.path = path;
     this.exportName = exportName;

@@ -314,7 +314,7 @@ describe("what is not there is no undefined that a score could be made of", () =
 
 describe("what cannot be called as it is meant is refused when it is loaded", () => {
   const table: [string, string, RegExp][] = [
-    ["rest parameters alone", "(...args) => args.length", /no order/],
+    ["rest parameters alone", "(...args) => args.length", /without an order/],
     [
       "arguments alone",
       "function () { return arguments[1] === arguments[2] ? 1 : 0; }",
@@ -325,7 +325,7 @@ describe("what cannot be called as it is meant is refused when it is loaded", ()
       "function () { const args = arguments; return score.apply(this, args); }; const score = (e, t, n) => 1",
       /arguments/,
     ],
-    ["a bound function of no length", "(() => 1).bind(null)", /cannot be seen/],
+    ["a bound function of no length", "(() => 1).bind(null)", /is unknown/],
     [
       "Python's self",
       "(self, data_source, solution_str, ground_truth, extra_info) => 1",
@@ -357,11 +357,11 @@ describe("what cannot be called as it is meant is refused when it is loaded", ()
     [
       "other names with defaults",
       "({ solution = '', answer = '' }) => (solution === answer ? 1 : 0)",
-      /nothing of that/,
+      /none of these/,
     ],
-    ["a list", "([score]) => score", /list apart/],
+    ["a list", "([score]) => score", /destructures a list/],
     ["a generator", "function* ({ solutionStr }) { yield 1; }", /generator/],
-    ["lists and single ones", "(data_sources, solution_str) => 1", /lists of some/],
+    ["lists and single ones", "(data_sources, solution_str) => 1", /some arguments as lists/],
   ];
   test.each(table)("%s", async (_name, text, problem) => {
     const path = moduleOf(`export const computeScore = ${text};`);

@@ -141,7 +141,7 @@ describe("what goes wrong is named", () => {
     [
       "pkg:rewards/sub/gone",
       { code: "REWARD_MODULE_NOT_FOUND", tried: inBase("node_modules/rewards/lib/gone.js") },
-      /names a file that is not/,
+      /names a missing file/,
     ],
     ["pkg:", { code: "INVALID_REWARD_SPEC" }, /package name must follow/],
     ["pkg:./reward.ts", { code: "INVALID_REWARD_SPEC" }, /package name must follow/],

@@ -54,7 +54,7 @@ export function conventionOf(callable: Callable): Convention {
   const { declared, usesArguments, isGenerator } = parameters;
   if (isGenerator) refuse(callable, "it is a generator, whose calls return no score");
   if (declared.some(({ kind }) => kind === "list")) {
-    refuse(callable, "it takes a list apart, and is given none");
+    refuse(callable, "it destructures a list, and gets an object");
   }
   const named = declared.filter(({ kind }) => kind !== "rest");
   // A wrapper may have set `length` where its own parameters do not show it.
@@ -91,7 +91,7 @@ function objectOf(callable: Callable, first: Parameter, takesMore: boolean): Con
   const isGiven = known.length > 0 || reads.some(({ name }) => callable.keywords.includes(name));
   if (first.kind === "fields" && reads.length > 0 && !first.hasRest && !isGiven) {
     const names = reads.map(({ name }) => name).join(", ");
-    refuse(callable, `${names}: nothing of that is an argument`);
+    refuse(callable, `${names}: none of these is an argument`);
   }
   const isSure = first.kind !== "name" || known.length > 0 || !(first.isUsed || takesMore);
   const optional = new Set(reads.filter(({ hasDefault }) => hasDefault).map(({ name }) => name));
@@ -108,7 +108,7 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
   const known = names.filter((name) => name !== undefined);
   const takesLists = known.some(isListName);
   if (takesLists && known.some(isSingleName)) {
-    refuse(callable, "it takes lists of some arguments and single ones of others");
+    refuse(callable, "it takes some arguments as lists and others as single values");
   }
   const order: readonly string[] = takesLists ? listArguments : orderedArguments;
   const isInOrder = names.every((name, at) => {
@@ -117,7 +117,7 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
   });
   const slots = declared.map((parameter, at): Slot => {
     if (parameter.kind === "rest" && at < order.length) {
-      refuse(callable, "its rest parameter would hold arguments in an order that it does not say");
+      refuse(callable, "its rest parameter does not say the order of the arguments");
     }
     const slot = namedSlot(callable, parameter, names[at]);
     if (slot !== undefined || parameter.kind !== "name") return slot ?? { kind: "all" };
@@ -182,7 +182,7 @@ function unseen(callable: Callable): Convention {
   if (callable.length === 1) {
     return { kind: "object", takesLists: false, optional: new Set(), isWatched: true };
   }
-  return refuse(callable, "how many arguments it takes cannot be seen");
+  return refuse(callable, "the number of its arguments is unknown");
 }
 
 /**
@@ -202,8 +202,7 @@ function withoutParameters(
   callable: Callable,
   { declared, usesArguments }: Parameters,
 ): Convention {
-  if (declared.length > 0)
-    refuse(callable, "it takes whatever it is given, in no order of its own");
+  if (declared.length > 0) refuse(callable, "it takes any arguments, without an order of its own");
   if (usesArguments) refuse(callable, "it reads `arguments` and declares none");
   return { kind: "object", takesLists: false, optional: new Set(), isWatched: false };
 }

@@ -80,7 +80,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       if (given.#hasReadContext) onContext?.();
       if (!isWatched || given.#isRead) return;
       const problem =
-        "it gets one object, and gave a score without reading anything of it: it may want arguments one behind the other, or be another function's wrapper";
+        "it gets one object, and returned a score without reading it: it may take positional arguments, or wrap another function";
       throw new RewardFunctionSignatureError(functionName, undefined, problem);
     }
 

@@ -54,7 +54,7 @@ function packageUrl(path: string, baseDirectory: string): string {
     throw new RewardModuleNotFoundError(
       path,
       fileURLToPath(url),
-      "The package is there, but it names a file that is not.",
+      "The package exists, but it names a missing file.",
     );
   }
   return url;

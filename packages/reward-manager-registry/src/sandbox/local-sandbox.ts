@@ -161,7 +161,7 @@ export class LocalSandbox {
     // A later attempt may succeed.
     this.#choice = undefined;
     const problems = report.missing.map((one) => `${one.isolation}: ${one.problem}`).join("; ");
-    throw new SandboxUnavailableError(language, `no isolation that will do is there (${problems})`);
+    throw new SandboxUnavailableError(language, `no permitted isolation works here (${problems})`);
   }
 
   #chosen(): Promise<Choice> {

@@ -190,6 +190,6 @@ function javascriptParts(code: string, part: ProgramPart): { main: string; progr
     case "function":
       return { main: "caller.mjs", program: code + callable(part.name) };
     default:
-      throw new SandboxUnavailableError("javascript", "tests are lines of Python");
+      throw new SandboxUnavailableError("javascript", "its tests are lines of Python");
   }
 }

@@ -84,9 +84,7 @@ class GroupCall {
   join(place: number, input: ScoreInput): Promise<ScoreOutput> {
     if (!this.#expected.delete(place)) {
       return Promise.reject(
-        new Error(
-          "a manager asks for the score of a sample twice, of a function that scores groups",
-        ),
+        new Error("a manager scored one sample twice with a function that scores groups"),
       );
     }
     return new Promise((resolve, reject) => {
@@ -114,7 +112,7 @@ class GroupCall {
     try {
       const outputs: unknown = await this.#computeScores(inputs);
       if (!Array.isArray(outputs) || outputs.length !== inputs.length) {
-        const received = `${describeValue(outputs)} for a group of ${inputs.length}, each of which has a score of its own,`;
+        const received = `${describeValue(outputs)} for a group of ${inputs.length}, which needs one score for each,`;
         throw new InvalidScoreError(inputs[0]?.dataSource ?? "", received);
       }
       for (const [at, { resolve }] of waiting.entries()) resolve(outputs[at] as ScoreOutput);

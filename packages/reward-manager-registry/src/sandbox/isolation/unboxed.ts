@@ -48,7 +48,7 @@ export const filteredProcess: Isolation = {
   wrap: ({ command }) => ({ command, files: {} }),
 };
 
-/** Works without seccomp. */
+/** The isolation of machines without seccomp. */
 export const plainProcess: Isolation = {
   name: "process",
   endsProcesses: false,
