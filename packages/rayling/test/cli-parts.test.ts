@@ -104,7 +104,7 @@ describe("what may be done about samples without a score", () => {
     [
       { ...threw, status: 500 },
       retrying,
-      "3 x infrastructure: no try was answered: --resume asks again when the endpoint is up",
+      "3 x infrastructure: no attempt was answered: --resume asks again when the endpoint is up",
     ],
     [
       { ...threw, code: "SCORE_TIMEOUT" },
@@ -114,7 +114,7 @@ describe("what may be done about samples without a score", () => {
     [
       threw,
       {},
-      "3 x user-code: when the reward function is mended, --resume --keep-stale scores these again",
+      "3 x user-code: when the reward function is fixed, --resume --keep-stale scores these again",
     ],
     [
       { ...threw, code: "CANNOT_TELL" },

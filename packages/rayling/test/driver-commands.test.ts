@@ -283,7 +283,7 @@ describe("which driver", () => {
     await killed(other);
     const { code, stderr } = await inProcess("status");
     expect(stderr).toContain(`the driver ${session.pid} (`);
-    expect(stderr).toContain("does not answer: its thread is held");
+    expect(stderr).toContain("does not answer: its thread is busy");
     expect(code).toBe(1);
     expect(await inProcess("stop", "--force")).toMatchObject({
       code: 0,
@@ -356,7 +356,7 @@ describe("stop", () => {
     const session = await driver();
     await session.ask("onTerminate", "stay");
     const { code, stderr } = await inProcess("stop", "--grace-period", "500");
-    expect(stderr).toContain("has not done so for 500 ms: --force kills it");
+    expect(stderr).toContain("has not ended within 500 ms: --force kills it");
     expect(code).toBe(1);
     session.child.kill("SIGKILL");
     await session.ended;

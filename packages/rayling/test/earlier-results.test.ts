@@ -58,9 +58,7 @@ describe("rayling score", () => {
     await writeFile(out, content);
     const { code, stdout, stderr } = await score(await inputOf("1"), out);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toBe(
-      `rayling: --out ${out} holds something else than rewards: give another file.\n`,
-    );
+    expect(stderr).toBe(`rayling: --out ${out} does not contain rewards: give another file.\n`);
     expect(await readFile(out, "utf8")).toBe(content);
   });
 

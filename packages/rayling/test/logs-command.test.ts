@@ -69,7 +69,7 @@ describe("what was written", () => {
   test("cannot be shown where the driver does not see it", async () => {
     await driver({ logToDriver: false });
     const { code, stderr } = await inProcess("logs");
-    expect(stderr).toContain("does not see what its hosts write (logToDriver)");
+    expect(stderr).toContain("does not collect the output of its hosts (logToDriver)");
     expect(code).toBe(1);
   });
 });

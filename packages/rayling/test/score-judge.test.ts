@@ -299,7 +299,7 @@ describe("--resume", () => {
     // One came in front, one was changed, two changed places, and the last one is gone.
     const changed = await run("20", "11", "10", "12", "23");
     expect(changed.stderr).toContain(
-      "3 of its samples are known, 2 (0, 4) are new, and 2 (3, 4) of the log are gone from it\n",
+      "3 of its samples are known, 2 (0, 4) are new, and 2 (3, 4) of the log are no longer in it\n",
     );
     expect(await calls()).toEqual(["20", "23"]);
     expect(changed.stdout).toMatch(/^samples +5, 3 of before$/m);
@@ -368,7 +368,7 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   child.kill("SIGINT");
   const { code, stderr } = await ended;
   expect(code).toBe(130);
-  expect(stderr).toContain("what is in flight is finished");
+  expect(stderr).toContain("samples in flight are finished");
   expect(stderr).toContain("--resume goes on");
   const before = (await recordsOf(out)).length;
   expect(before).toBeGreaterThan(0);

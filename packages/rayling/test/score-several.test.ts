@@ -321,7 +321,7 @@ test("--fallback is the score of what has none, --fail-above ends with what has 
       "rayling: --fail-above 0.25: 2 of 4 samples have no score: 2 x SCORE_THREW.\n",
     ) as string,
   });
-  expect(failed.stdout).toContain("2 x user-code: when the reward function is mended,");
+  expect(failed.stdout).toContain("2 x user-code: when the reward function is fixed,");
   // Half of them is what may be invalid where nothing is said.
   expect((await score()).code).toBe(0);
   expect((await score("--fail-above", "0.5")).code).toBe(0);

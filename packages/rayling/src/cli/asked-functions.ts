@@ -104,7 +104,7 @@ async function readRewards(path: string): Promise<RewardLoopOptions> {
     throw wrong("it must hold rewards or cascade, as options of a reward loop");
   }
   const other = Object.keys(content).find((key) => !names.has(key));
-  if (other !== undefined) throw wrong(`"${other}" is none of ${[...names].join(", ")}`);
+  if (other !== undefined) throw wrong(`"${other}" is not one of ${[...names].join(", ")}`);
   if (!("rewards" in content) && !("cascade" in content)) {
     throw wrong("it has neither rewards nor cascade");
   }

@@ -20,12 +20,12 @@ export async function runCert({ host, ...options }: CertOptions): Promise<void> 
     const lines = [
       `${folder} has a certificate for ${hosts.join(", ")}, valid to ${validTo.toISOString().slice(0, 10)}.`,
       ...(madeAuthority
-        ? ["Its authority is new: certificates of another one are not believed by it."]
+        ? ["Its authority is new: it does not trust certificates of another one."]
         : []),
       ...(options.out === undefined
         ? []
         : [
-            "Copy the folder to that machine as ~/.rayling/tls, by a way that nobody else can read.",
+            "Copy the folder to that machine as ~/.rayling/tls, over a channel that nobody else can read.",
           ]),
     ];
     say(`${lines.join("\n")}\n`);

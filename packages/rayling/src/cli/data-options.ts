@@ -16,10 +16,10 @@ export function addDataCommand(program: Command): void {
     )
     .argument("<input>", "train.jsonl or test.jsonl of GSM8K")
     .requiredOption("--out <path>", "where the rows go, as JSON Lines")
-    .option("--split <name>", "noted in each row", "train")
+    .option("--split <name>", "name of the split, written to each row", "train")
     .option(
       "--instruction <text>",
-      "said behind each question (default: steps, then #### and the number)",
+      "text behind each question (default: steps, then #### and the number)",
     )
     .allowExcessArguments(false)
     .action(

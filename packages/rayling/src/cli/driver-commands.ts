@@ -43,7 +43,7 @@ export function addDriverCommands(program: Command): void {
     .addOption(
       new Option(
         "--filter <key=value>",
-        "only rows of which that holds (key!=value: does not); may be repeated, and then all must hold",
+        "only rows with that value (key!=value: without it); may be repeated, and then all must hold",
       )
         .argParser(filter)
         .default([], "all rows"),
@@ -81,10 +81,10 @@ export function addDriverCommands(program: Command): void {
       "Shows the last lines that actors and tasks wrote (the driver keeps 10,000 lines, or 4 million characters), each with who wrote it.",
     )
     .option("--follow", "go on with what they write, until the driver ends")
-    .option("--actor <actor>", "of one actor or class: its id, its name or its class")
-    .option("--task <name>", "of tasks of that name")
-    .option("--host <id>", "of one host: its id, or the beginning of it")
-    .option("--tail <count>", "no more than so many of those that are kept", count(0))
+    .option("--actor <actor>", "only lines of one actor or class: its id, its name or its class")
+    .option("--task <name>", "only lines of tasks of that name")
+    .option("--host <id>", "only lines of one host: its id, or the beginning of it")
+    .option("--tail <count>", "the most lines to show of those that are kept", count(0))
     .action(async (flags: LogsFlags) => {
       const { showLogs } = await import("./logs-command.ts");
       await showLogs(flags);
@@ -92,7 +92,7 @@ export function addDriverCommands(program: Command): void {
   driverCommand(program, "timeline")
     .summary("write a trace of a running driver, for Perfetto or chrome://tracing")
     .description(
-      "Writes what happened to calls and tasks in Chrome's trace format. The driver notes it with init({ taskEvents: true }).",
+      "Writes the events of calls and tasks in Chrome's trace format. The driver records them with init({ taskEvents: true }).",
     )
     .option("--out <file>", "where to; - for stdout (default: timeline-<job id>.json)")
     .action(async (flags: TimelineFlags) => {

@@ -21,7 +21,7 @@ export async function moveAside(path: string, what: string): Promise<void> {
   if (stats === undefined || !stats.isFile() || stats.size === 0) return;
   const aside = await freeName(file, stats.mtime);
   await rename(file, aside);
-  tell(`${plain(path)} was there: ${what} is now in ${plain(aside)}\n`);
+  tell(`${plain(path)} existed: ${what} is now in ${plain(aside)}\n`);
 }
 
 /**

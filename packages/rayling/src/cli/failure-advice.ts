@@ -39,12 +39,12 @@ function adviceFor(failure: FailureCount, asked: Asked): string | undefined {
         : "--retries 5 asks again";
     case "infrastructure":
       return hasRetries(asked)
-        ? "no try was answered: --resume asks again when the endpoint is up"
+        ? "no attempt was answered: --resume asks again when the endpoint is up"
         : "--retries 5 asks again";
     case "timeout":
       return timeoutAdvice(asked);
     case "user-code":
-      return "when the reward function is mended, --resume --keep-stale scores these again";
+      return "when the reward function is fixed, --resume --keep-stale scores these again";
     default:
       return dataAdvice[failure.code];
   }

@@ -38,7 +38,7 @@ async function yamlText(value: object): Promise<string> {
 export function tellMissing(missing: readonly string[]): void {
   if (missing.length === 0) return;
   tell(
-    `rayling: ${missing.length} of the hosts did not answer in time, and what only they know is missing: ${plain(missing.join(", "))}\n`,
+    `rayling: ${missing.length} of the hosts did not answer in time, so their part is missing: ${plain(missing.join(", "))}\n`,
   );
 }
 

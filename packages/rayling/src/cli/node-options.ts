@@ -40,16 +40,11 @@ export function addNodeCommand(
     )
     .option(
       "--resources <name=amount>",
-      "something else that it offers to each driver; may be repeated",
+      "another resource that it offers to each driver; may be repeated",
       amount,
       {},
     )
-    .option(
-      "--labels <name=value>",
-      "what it is like, for those who choose by it; may be repeated",
-      label,
-      {},
-    )
+    .option("--labels <name=value>", "labels for placement; may be repeated", label, {})
     .option(
       "--max-hosts <count>",
       "hosts that run at once, of all drivers together",
@@ -68,7 +63,7 @@ export function addNodeCommand(
     )
     .option(
       "--code-cache-size <size>",
-      "how much of it is kept; what was unused for longest goes (default: 10GiB)",
+      "how much of it is kept; the least recently used goes first (default: 10GiB)",
       byteCount,
     )
     .option(
@@ -78,7 +73,7 @@ export function addNodeCommand(
     )
     .option(
       "--token-file <path>",
-      "what drivers must have; made if it is not there (default: ~/.rayling/token)",
+      "file with the token of drivers; made if it does not exist (default: ~/.rayling/token)",
     )
     .option(
       "--public-host <name>",
@@ -88,14 +83,19 @@ export function addNodeCommand(
       "--tls <folder>",
       "with ca.pem, cert.pem and key.pem, as rayling cert makes it (default: RAYLING_TLS; beyond loopback, ~/.rayling/tls)",
     )
-    .addOption(certificateFile("ca", "authorities whose certificates are believed"))
-    .addOption(certificateFile("cert", "what this machine shows"))
+    .addOption(certificateFile("ca", "authorities whose certificates are trusted"))
+    .addOption(certificateFile("cert", "the certificate of this machine"))
     .addOption(certificateFile("key", "the key of --tls-cert"))
     .option(
       "--drain [address]",
-      "starts no agent: lets what runs on one go elsewhere, and ends it; without an address, the one that the other flags would start",
+      "starts no agent: drains a running one, and ends it; without an address, the one that the other flags would start",
     )
-    .option("--drain-timeout <seconds>", "what has not left it by then ends with it", count(0), 600)
+    .option(
+      "--drain-timeout <seconds>",
+      "hosts that have not left it by then end with it",
+      count(0),
+      600,
+    )
     .allowExcessArguments(false)
     .action(async (given: Flags) => {
       const { listen, codeCacheSize, maxCodeSize, drain: address, drainTimeout, ...flags } = given;

@@ -84,7 +84,7 @@ async function refuseOther(out: string): Promise<void> {
     for await (const _ of readRewardLog(out)) return;
   } catch (error) {
     if (!(error instanceof RewardLogError) && !(error instanceof JsonlError)) throw error;
-    throw new CliError(2, `--out ${out} holds something else than rewards: give another file.`, {
+    throw new CliError(2, `--out ${out} does not contain rewards: give another file.`, {
       cause: error,
     });
   }

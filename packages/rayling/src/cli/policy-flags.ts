@@ -47,7 +47,7 @@ const loopFlags: readonly LoopFlag[] = [
   {
     flags: "--budget <amount>",
     option: "spend.cap",
-    here: "what --resume goes on with counts, too; with --price",
+    here: "earlier spending counts with --resume; needs --price",
   },
 ];
 
@@ -55,7 +55,7 @@ export function addPolicyFlags(command: Command): Command {
   return addLoopFlags(command, loopFlags)
     .option(
       "--retries <count>",
-      "further tries of a sample after timeouts, 429, 5xx and broken connections",
+      "further attempts at a sample after timeouts, 429, 5xx and broken connections",
       count(0),
       0,
     )
@@ -64,10 +64,7 @@ export function addPolicyFlags(command: Command): Command {
       "of a million input tokens, a million output tokens, and a call",
       prices,
     )
-    .option(
-      "--at-budget <path[:name]>",
-      "a cheaper reward function, for what --budget does not reach for",
-    )
+    .option("--at-budget <path[:name]>", "a cheaper reward function, for samples beyond --budget")
     .option(
       "--cheaper-price <in,out[,call]>",
       "of --at-budget (default: it costs nothing)",
@@ -86,7 +83,7 @@ export function policyOf(
 ): Policy {
   const { retry, cache, spend, ...options } = loopOptionsOf(loopFlags, flags) as Policy;
   if (retry !== undefined && flags.retries === 0) {
-    throw new CliError(2, "--max-retry-after needs --retries: without them nothing is waited for.");
+    throw new CliError(2, "--max-retry-after needs --retries: without them there is no wait.");
   }
   return {
     ...options,
@@ -108,11 +105,11 @@ function spendOf(
     throw new CliError(2, "--cheaper-price needs --at-budget.");
   }
   if (atBudget !== undefined && budget === undefined) {
-    throw new CliError(2, "--at-budget needs --budget: without it nothing is reached.");
+    throw new CliError(2, "--at-budget needs --budget: without it there is no limit to reach.");
   }
   if (price === undefined) {
     if (budget === undefined) return undefined;
-    throw new CliError(2, "--budget needs --price: without it nobody knows what is spent.");
+    throw new CliError(2, "--budget needs --price: without it the spending is unknown.");
   }
   if (budget === undefined) return { prices: price };
   if (atBudget === undefined) return { prices: price, cap: budget };

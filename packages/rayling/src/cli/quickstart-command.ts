@@ -33,7 +33,9 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
   const stop = stopSignal();
   const startMs = performance.now();
-  say("A tiny transformer learns to add: 37+85 is 122. First by heart, until it knows a third.");
+  say(
+    "A tiny transformer learns to add: 37+85 is 122. First by supervised warm-up, until it knows a third.",
+  );
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
     await ray.init({ numCpus: 8 });
@@ -112,7 +114,7 @@ function rowsOf({ accuracy, runs }: QuickstartResult): Record<string, string>[] 
 function progressText(progress: QuickstartProgress): string {
   switch (progress.phase) {
     case "warm start":
-      return `  ${progress.steps} steps by heart: ${share(progress.accuracy)} of new problems right`;
+      return `  ${progress.steps} warm-up steps: ${share(progress.accuracy)} of new problems right`;
     case "calibration":
       return `Its own work takes ${progress.computeMs.toFixed(0)} ms a step; the judge takes up to ${progress.latencyMs.toFixed(0)} ms for an answer.`;
     default:

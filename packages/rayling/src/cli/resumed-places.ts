@@ -99,7 +99,7 @@ function tellChange(
   gone: readonly number[],
 ): void {
   tell(
-    `the input is not what it was when ${plain(out)} was written: ${grouped(kept)} of its samples are known, ${some(fresh)} are new, and ${some(gone)} of the log are gone from it\n`,
+    `the input has changed since ${plain(out)} was written: ${grouped(kept)} of its samples are known, ${some(fresh)} are new, and ${some(gone)} of the log are no longer in it\n`,
   );
 }
 

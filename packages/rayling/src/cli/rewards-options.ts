@@ -51,7 +51,9 @@ export function addRewardsCommand(
   program: Command,
   { report, show, exportLog, rescore }: RewardsCommands,
 ): void {
-  const rewards = program.command("rewards").summary("what is made of a reward log");
+  const rewards = program
+    .command("rewards")
+    .summary("report on, show, export or rescore a reward log");
   rewards
     .command("report")
     .summary("counts, scores, failures, times and costs of a reward log")
@@ -72,7 +74,7 @@ export function addRewardsCommand(
     .command("export")
     .summary("a reward log as a table for other programs")
     .description(
-      "Writes what counts of each sample, and of its parts, as a row: Parquet, CSV or JSON Lines.",
+      "Writes the valid outcome of each sample, with its parts, as a row: Parquet, CSV or JSON Lines.",
     )
     .argument("<log>", "the file")
     .addOption(
@@ -85,7 +87,7 @@ export function addRewardsCommand(
       "--out <path>",
       "where it is written; behind .csv and .jsonl .gz compresses it (default: beside the log, with .parquet for .jsonl)",
     )
-    .option("--all-lines", "with those that others took the place of: what was scored again", false)
+    .option("--all-lines", "with all lines, including those that later ones replaced", false)
     .allowExcessArguments(false)
     .action(
       async (
@@ -111,15 +113,15 @@ function addShowCommand(
     .command("show")
     .summary("samples with what was asked, answered and scored: `--score 0` shows the zeros")
     .description(
-      "Shows what counts of each sample, in the order of the log. Without --score, --above, --below and --failed: all of them.",
+      "Shows the valid outcome of each sample, in the order of the log. Without --score, --above, --below and --failed it shows all.",
     )
     .argument("<log>", "the file")
     .argument("[input]", "the solutions that it is of, where it was written with --no-texts")
-    .option("--score <number>", "those with this score", number)
-    .option("--above <number>", "those with a higher score", number)
-    .option("--below <number>", "those with a lower score", number)
-    .option("--failed", "those without a score", false)
-    .option("--limit <count>", "so many of them", count(1), 10)
+    .option("--score <number>", "samples with this score", number)
+    .option("--above <number>", "samples with a higher score", number)
+    .option("--below <number>", "samples with a lower score", number)
+    .option("--failed", "samples without a score", false)
+    .option("--limit <count>", "the most samples", count(1), 10)
     .addOption(
       new Option("--format <format>", "how they are printed").choices(formats).default("table"),
     )
@@ -151,14 +153,14 @@ function addRescoreCommand(
     .command("rescore")
     .summary("score samples of a reward log again: those that failed, or those of an old version")
     .description(
-      "Reads the log and the solutions that it is of, scores some of its samples again, and appends what came out: the last valid line of a sample counts.",
+      "Reads the log and the solutions that it is of, scores some of its samples again, and appends the outcomes: the last valid line of a sample counts.",
     )
     .argument("<log>", "the file, which is appended to")
     .argument("[input]", "the file of --solutions")
     .addOption(
       new Option(
         "--only <which>",
-        "failed: what has no valid score; stale: that, and what another version of the functions scored",
+        "failed: samples without a valid score; stale: these, and samples that another version of the functions scored",
       )
         .choices(["failed", "stale"])
         .default("failed"),

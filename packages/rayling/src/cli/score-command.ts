@@ -124,7 +124,7 @@ async function scoreAll(
   const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();
   const onStop = (): void => {
-    tell("stopping: what is in flight is finished; Ctrl-C again stops at once\n");
+    tell("stopping: samples in flight are finished; Ctrl-C again stops at once\n");
   };
   signal.addEventListener("abort", onStop, { once: true });
   try {

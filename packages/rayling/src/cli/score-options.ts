@@ -114,27 +114,24 @@ export function addScoreCommand(
     )
     .option(
       "--resume",
-      "go on with the rewards in --out: what has a score is not scored again",
+      "continue the rewards in --out: samples with a score are not scored again",
       false,
     )
     .option(
       "--rescore-stale",
-      "with --resume: score again what another version of the reward functions scored",
+      "with --resume: score samples again that another version of the reward functions scored",
       false,
     )
     .option(
       "--keep-stale",
-      "with --resume: keep what another version of the reward functions scored, beside the new scores",
+      "with --resume: keep the scores of another version of the reward functions, beside the new ones",
       false,
     )
     .option(
       "--no-texts",
       "keep no prompts and responses in --out: `rewards show` finds them in the input",
     )
-    .option(
-      "--replay <log>",
-      "take the rewards out of that log of an earlier run, and call nothing",
-    )
+    .option("--replay <log>", "take the rewards from that log of an earlier run, and call nothing")
     .allowExcessArguments(false)
     .addHelpText("after", HELP)
     .action(async (input: string | undefined, flags: ScoreFlags) => {
@@ -174,7 +171,7 @@ export function addRewardFlags(command: Command): Command {
     )
     .option(
       "--judge <path[:name]>",
-      "a judge, asked only for what --reward cannot tell (it returns null); limits and prices are its own",
+      "a judge for samples that --reward cannot score (it returns null); limits and prices are its own",
     )
     .option(
       "--rewards <path>",

@@ -35,7 +35,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
     const server = await listen(options, version, token, scores);
     say(greeting(server, scores, options, token));
     await stopped(stop.signal);
-    tell("ending: what is under way is answered; a second signal stops at once\n");
+    tell("ending: requests under way are answered; a second signal stops at once\n");
     const left = await server.drain(options.drainTimeoutMs);
     await loop.close();
     if (left === 0) return;

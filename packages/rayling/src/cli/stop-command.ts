@@ -65,7 +65,7 @@ async function kill(
   about: DriverAbout,
   { force, gracePeriod, ...choice }: StopFlags,
 ): Promise<void> {
-  const late = `the driver ${about.pid} (${about.script}) was told to end and has not done so for ${gracePeriod} ms`;
+  const late = `the driver ${about.pid} (${about.script}) has not ended within ${gracePeriod} ms`;
   if (force !== true) throw new CliError(1, `${late}: --force kills it`);
   if (!sendKill(about.pid)) {
     if (!(await isRunning(about, choice))) return tell(about, "has ended");
@@ -75,7 +75,7 @@ async function kill(
     );
   }
   for (const until = performance.now() + killedMs; await isRunning(about, choice);) {
-    if (performance.now() > until) throw new CliError(1, `${late}, nor since it was killed`);
+    if (performance.now() > until) throw new CliError(1, `${late}, nor after it was killed`);
     await delay(lookEveryMs);
   }
   tell(about, "was killed");

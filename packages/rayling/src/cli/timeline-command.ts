@@ -23,7 +23,7 @@ export async function writeTimeline(flags: TimelineFlags): Promise<void> {
     if (parts === undefined) {
       throw new CliError(
         1,
-        `the driver ${pid} (${script}) notes nothing for a timeline: start it with init({ taskEvents: true })`,
+        `the driver ${pid} (${script}) records no events: start it with init({ taskEvents: true })`,
       );
     }
     if (flags.out === "-") await writeParts(driver, parts, sayData);

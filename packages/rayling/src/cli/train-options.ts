@@ -33,21 +33,18 @@ export function addTrainCommand(
       "Trains a policy as verl's configuration says: a file, or one of the presets, with changes on the command line.",
     )
     .option("--config-name <name>", "a file of --config-dir, a preset, or a path", "ppo_trainer")
-    .option("--config-dir <folder>", "is looked through before the presets")
+    .option("--config-dir <folder>", "a folder that is searched before the presets")
     .addOption(
-      new Option("--config-path <folder>", "the same, by Hydra's other name").conflicts(
+      new Option("--config-path <folder>", "--config-dir by Hydra's other name").conflicts(
         "configDir",
       ),
     )
     .addOption(
       new Option("--print-config", "print the whole configuration as YAML, and end").default(false),
     )
-    .addOption(new Option("--cfg <what>", "the same, by Hydra's name").choices(["job"]))
+    .addOption(new Option("--cfg <what>", "--print-config by Hydra's name").choices(["job"]))
     .addOption(
-      new Option(
-        "--dry-run",
-        "print what would be done, and how long it may take, and end",
-      ).default(false),
+      new Option("--dry-run", "print the plan, and how long it may take, and end").default(false),
     )
     .addHelpText("after", help)
     .action(async (overrides: readonly string[], flags: Omit<TrainOptions, "overrides">) => {
