@@ -16,9 +16,9 @@ export const aims: Readonly<Record<Measure, Aim>> = {
   "comments that begin in the middle": {
     what: "comments that begin with Of, Those, The same, What",
     aim: 0,
-    most: 1244,
+    most: 725,
   },
-  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 1930 },
-  whoever: { what: "comments that say whoever", aim: 0, most: 149 },
+  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 1047 },
+  whoever: { what: "comments that say whoever", aim: 0, most: 63 },
   "words of the README": { what: "READMEs of more than 900 words", aim: 0, most: 1 },
 };
