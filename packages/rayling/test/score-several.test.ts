@@ -380,7 +380,7 @@ describe("flags that do not go together", () => {
   });
 
   test.each([
-    ["reward: x", '"reward" is none of rewards, combine, cascade'],
+    ["reward: x", '"reward" is not one of rewards, combine, cascade'],
     ["combine: mean", "it has neither rewards nor cascade"],
     ["- 1", "it must hold rewards or cascade"],
     ["rewards: { a: { reward: ./no-such.mjs } }", "no-such.mjs"],

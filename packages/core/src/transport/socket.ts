@@ -8,10 +8,10 @@
  * before is still read.
  *
  * One write is under way at a time and the rest waits here, so that an ending process can still
- * send all of it (`drainNow`). Credit bounds the waiting data (rpc/session/session.ts). Past `warnBytes`,
- * and at every doubling, a warning names the peer that does not read; past `maxUnreadBytes` the
- * connection ends. It also ends for a peer that is too slow in the middle of a frame
- * (transport/slow-peers.ts).
+ * send all of it (`drainNow`). Credit bounds the waiting data (rpc/session/session.ts). Past
+ * `warnBytes`, and at every doubling, a warning names the peer that does not read; past
+ * `maxUnreadBytes` the connection ends. It also ends for a peer that is too slow in the middle of a
+ * frame (transport/slow-peers.ts).
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
