@@ -10,29 +10,18 @@ import type { CauseData } from "../protocol/cause.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { BudgetShare } from "../store/budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";
-import type {
-  ClusterResources,
-  GroupInfo,
-  GroupRegistration,
-  GroupSpec,
-  GroupState,
-  NodeInfo,
-  NodeSpec,
-} from "../rpc/cluster.ts";
-import type { Assignment, Demand } from "../rpc/demand.ts";
+import type { Assignment } from "../rpc/demand.ts";
 import type {
   ActorInfo,
   ActorLocation,
   ActorSpec,
-  ActorStatus,
+  Directory,
   Registration,
   RemoteKey,
   StartArguments,
-  WorkerLease,
-  WorkerRequest,
 } from "../rpc/directory.ts";
 import type { WaitNode } from "../rpc/wait-graph.ts";
-import type { HostReport, RuntimeView, StateAnswer, StateQuery, TraceEvent } from "../rpc/state.ts";
+import type { HostReport, RuntimeView } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
 import type { Credentials } from "../transport/tls/credentials.ts";
 import type { Address, NetworkSettings } from "../transport/address.ts";
@@ -210,15 +199,59 @@ export interface HostControl {
   stop(): Promise<void>;
 }
 
+/** Questions of the Directory that a host passes to the driver, and answers, as they are. */
+export const asked = [
+  "actorEnded",
+  "find",
+  "list",
+  "kill",
+  "endWorker",
+  "state",
+  "timeline",
+  "metricsText",
+  "actorStatus",
+  "whyWaiting",
+  "leaseWorker",
+  "nodes",
+  "resources",
+  "addNode",
+  "removeNode",
+  "drainNode",
+  "createGroup",
+  "groupReady",
+  "removeGroup",
+  "groups",
+] as const;
+
+/** Messages of the Directory that a host passes to the driver as they are. */
+export const told = ["outOfScope", "withdrawWorker", "releaseWorker", "setBlocked"] as const;
+
+type Asked = (typeof asked)[number];
+type Told = (typeof told)[number];
+
+/**
+ * Methods of `target` as functions of their own, by their names.
+ *
+ * @param then is given what they return
+ */
+export function methodsOf<Target extends object, Name extends keyof Target>(
+  target: Target,
+  names: readonly Name[],
+  then: (returned: unknown) => unknown = (returned) => returned,
+): Pick<Target, Name> {
+  const methods = names.map((name) => [
+    name,
+    (...args: unknown[]) => then((target[name] as (...args: unknown[]) => unknown)(...args)),
+  ]);
+  return Object.fromEntries(methods) as Pick<Target, Name>;
+}
+
 /** The calls of a host to its driver: the Directory in plain data. */
-export interface DriverControl {
+export interface DriverControl extends Pick<Directory, Asked | Told> {
   register(spec: ActorSpec): Registration;
   start(actorId: string, args: StartArguments): void;
   abortSignal(actorId: string, index: number, reason: Encoded): void;
-  actorEnded(actorId: string): Promise<void>;
   abandon(actorId: string, cause: CauseData): void;
-  find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined>;
-  list(allNamespaces: boolean): Promise<{ readonly name: string; readonly namespace: string }[]>;
   locate(
     info: ActorInfo,
   ): Promise<
@@ -229,8 +262,8 @@ export interface DriverControl {
     actorId: string,
     incarnation: number,
   ): Promise<{ readonly restarting: boolean; readonly cause: CauseData }>;
-  kill(info: ActorInfo, noRestart: boolean): Promise<void>;
-  outOfScope(actorId: string): void;
+  /** Resolves when that host is known to be gone. */
+  death(hostId: string): Promise<CauseData>;
   /**
    * An actor of this host ends for good when its running calls have ended; no further call starts
    * in it.
@@ -238,33 +271,12 @@ export interface DriverControl {
   exiting(actorId: string, incarnation: number, cause: CauseData): void;
   /** An actor of this host has ended by itself. */
   exited(actorId: string, incarnation: number, cause: CauseData): void;
-  endWorker(hostId: string): Promise<void>;
   /** @param wayId names the request, for a channel that the other host opens */
   connect(fromHostId: string, toHostId: string, wayId: string): Promise<Way>;
-  /** Resolves when that host is known to be gone. */
-  death(hostId: string): Promise<CauseData>;
-  state(query: StateQuery): Promise<StateAnswer>;
-  timeline(): Promise<readonly TraceEvent[]>;
-  metricsText(): Promise<string>;
   /** Takes the records of a host. */
   reported(report: HostReport): void;
   /** Reports tasks of that host that may be part of a cycle, by their node ids. */
   suspect(taskNodeIds: readonly string[]): void;
-  actorStatus(actorId: string): Promise<ActorStatus | undefined>;
-  whyWaiting(demand: Demand): Promise<string | undefined>;
-  leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease>;
-  withdrawWorker(ticket: number): void;
-  releaseWorker(hostId: string): void;
-  setBlocked(hostId: string, blocked: boolean): void;
-  nodes(): readonly NodeInfo[];
-  resources(): ClusterResources;
-  addNode(spec: NodeSpec): NodeInfo;
-  removeNode(nodeId: string): Promise<boolean>;
-  drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined>;
-  createGroup(spec: GroupSpec): GroupRegistration;
-  groupReady(groupId: string): Promise<GroupState>;
-  removeGroup(groupId: string): Promise<void>;
-  groups(): readonly GroupInfo[];
 }
 
 /** Further calls of a host to its launcher. */

@@ -7,7 +7,7 @@ import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { Channel } from "../transport/channel.ts";
 import { newId } from "../shared/ids.ts";
-import { detach, detachArguments, type DriverControl } from "./control.ts";
+import { asked, detach, detachArguments, type DriverControl, methodsOf, told } from "./control.ts";
 import type { DirectChannels } from "./ways/direct-channels.ts";
 
 export type RemoteDirectory = Directory & { readonly registered: () => Promise<void> };
@@ -22,6 +22,8 @@ export function remoteDirectory(
   // A driver that cannot be reached is ending, and this host with it.
   const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
   return {
+    ...methodsOf(driver, asked),
+    ...methodsOf(driver, told, (sent) => tell(sent as Promise<void>)),
     register(spec) {
       const registering = driver.register(spec);
       const settled = registering.then(
@@ -41,10 +43,7 @@ export function remoteDirectory(
       onExport([reason]);
       tell(driver.abortSignal(actorId, index, detach(reason)));
     },
-    actorEnded: (actorId) => driver.actorEnded(actorId),
     abandon: (actorId, cause) => tell(driver.abandon(actorId, causeToData(cause))),
-    find: (name, namespace) => driver.find(name, namespace),
-    list: (allNamespaces) => driver.list(allNamespaces),
     async locate(info) {
       const location = await driver.locate(info);
       return location.state === "alive"
@@ -55,7 +54,6 @@ export function remoteDirectory(
       const { restarting, cause } = await driver.loss(actorId, incarnation);
       return { restarting, cause: causeFromData(cause) };
     },
-    kill: (info, noRestart) => driver.kill(info, noRestart),
     death: async (deadId) => causeFromData(await driver.death(deadId)),
     async connect(toHostId): Promise<Channel> {
       const wayId = newId("way");
@@ -66,25 +64,5 @@ export function remoteDirectory(
         incoming.end();
       }
     },
-    outOfScope: (actorId) => tell(driver.outOfScope(actorId)),
-    endWorker: (workerId) => driver.endWorker(workerId),
-    state: (query) => driver.state(query),
-    timeline: () => driver.timeline(),
-    metricsText: () => driver.metricsText(),
-    actorStatus: (actorId) => driver.actorStatus(actorId),
-    whyWaiting: (demand) => driver.whyWaiting(demand),
-    leaseWorker: (request, ticket) => driver.leaseWorker(request, ticket),
-    withdrawWorker: (ticket) => tell(driver.withdrawWorker(ticket)),
-    releaseWorker: (workerId) => tell(driver.releaseWorker(workerId)),
-    setBlocked: (workerId, blocked) => tell(driver.setBlocked(workerId, blocked)),
-    nodes: () => driver.nodes(),
-    resources: () => driver.resources(),
-    addNode: (spec) => driver.addNode(spec),
-    removeNode: (nodeId) => driver.removeNode(nodeId),
-    drainNode: (nodeId, timeoutMs) => driver.drainNode(nodeId, timeoutMs),
-    createGroup: (spec) => driver.createGroup(spec),
-    groupReady: (groupId) => driver.groupReady(groupId),
-    removeGroup: (groupId) => driver.removeGroup(groupId),
-    groups: () => driver.groups(),
   };
 }

@@ -5,7 +5,7 @@
  * This file is composition: actor-registry knows the actors, workers the workers, cluster the nodes
  * and groups. The hosts are here.
  */
-import type { DriverControl } from "../host/control.ts";
+import { asked, type DriverControl, methodsOf, told } from "../host/control.ts";
 import type { Encoded } from "../protocol/codec.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type {
@@ -266,6 +266,10 @@ export class LocalDirectory implements Directory {
   /** Returns the Directory for one host, in plain data. */
   controlFor(fromHostId: string): DriverControl {
     return {
+      ...methodsOf<Directory, (typeof asked)[number] | (typeof told)[number]>(this, [
+        ...asked,
+        ...told,
+      ]),
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
       start: (actorId, args) => {
         // The refs in the arguments are claimed at once, because the start may wait long: they are
@@ -278,10 +282,7 @@ export class LocalDirectory implements Directory {
         this.#parts.caller().values.claim(reason);
         this.abortSignal(actorId, index, reason);
       },
-      actorEnded: (actorId) => this.actorEnded(actorId),
       abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
-      find: (name, namespace) => this.find(name, namespace),
-      list: (allNamespaces) => this.list(allNamespaces),
       locate: async (info) => {
         const location = await this.locate(info);
         return location.state === "alive"
@@ -292,16 +293,10 @@ export class LocalDirectory implements Directory {
         const { restarting, cause } = await this.loss(actorId, incarnation);
         return { restarting, cause: causeToData(cause) };
       },
-      kill: (info, noRestart) => this.kill(info, noRestart),
       connect: async (from, to, wayId) => joinHosts(this.#host(from), this.#host(to), wayId),
       death: async (hostId) => causeToData(await this.death(hostId)),
-      state: (query) => this.state(query),
-      timeline: () => this.timeline(),
-      metricsText: () => this.metricsText(),
       reported: (report) => this.#settings.inside().reported(fromHostId, report),
       suspect: (ids) => this.#settings.suspect(ids),
-      actorStatus: (actorId) => this.actorStatus(actorId),
-      whyWaiting: (demand) => this.whyWaiting(demand),
       leaseWorker: async (request, ticket) => {
         const lease = await this.#workers.lease(request, fromHostId, ticket);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
@@ -310,23 +305,10 @@ export class LocalDirectory implements Directory {
         return lease;
       },
       withdrawWorker: (ticket) => this.#workers.withdraw(fromHostId, ticket),
-      outOfScope: (actorId) => this.outOfScope(actorId),
       exiting: (actorId, incarnation, cause) =>
         this.#actors.find(actorId)?.exiting(incarnation, causeFromData(cause)),
       exited: (actorId, incarnation, cause) =>
         this.#actors.get(actorId).exited(incarnation, causeFromData(cause)),
-      endWorker: (hostId) => this.endWorker(hostId),
-      releaseWorker: (hostId) => this.releaseWorker(hostId),
-      setBlocked: (hostId, blocked) => this.setBlocked(hostId, blocked),
-      nodes: () => this.cluster.nodes(),
-      resources: () => this.cluster.resources(),
-      addNode: (spec) => this.cluster.addNode(spec),
-      removeNode: (nodeId) => this.removeNode(nodeId),
-      drainNode: (nodeId, timeoutMs) => this.drainNode(nodeId, timeoutMs),
-      createGroup: (spec) => this.cluster.createGroup(spec),
-      groupReady: (groupId) => this.groupReady(groupId),
-      removeGroup: (groupId) => this.removeGroup(groupId),
-      groups: () => this.cluster.groups(),
     };
   }
 
