@@ -24,7 +24,7 @@ import type { Waiting } from "./waits/waiting.ts";
 export class StreamState implements Returns {
   readonly completion: ObjectEntry;
   readonly waiting: Waiting;
-  /** See waitable.ts. */
+  /** See waits/waitable.ts. */
   wave = 0;
   readonly #link: ClientLink;
   readonly #isLimited: boolean;

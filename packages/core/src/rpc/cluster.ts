@@ -3,10 +3,13 @@ import type { Amounts, LabelConditions } from "./demand.ts";
 
 /** A node as `nodes()` shows it; names are Ray's in camelCase. */
 export interface NodeInfo {
+  /** The node's id, as strategies take it. */
   readonly nodeId: string;
+  /** False when it was removed or lost. */
   readonly alive: boolean;
   /** It is being emptied: nothing new is placed there. */
   readonly draining: boolean;
+  /** The name that it was given; its id without one. */
   readonly nodeName: string;
   /** The machine's own name for itself. */
   readonly nodeManagerHostname: string;
@@ -19,6 +22,7 @@ export interface NodeInfo {
   readonly resources: Amounts;
   /** The part of it that is free now. */
   readonly availableResources: Amounts;
+  /** Labels that label selectors look at. */
   readonly labels: Readonly<Record<string, string>>;
   /** Why it is dead. */
   readonly deathReason: string | undefined;
@@ -39,6 +43,10 @@ export interface NodeSpec {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/**
+ * How bundles are spread: PACK on few nodes and SPREAD over many, if that can be; STRICT_PACK on
+ * one node, STRICT_SPREAD each on its own, or not at all.
+ */
 export type GroupStrategy = "PACK" | "SPREAD" | "STRICT_PACK" | "STRICT_SPREAD";
 
 export interface GroupSpec {
@@ -52,14 +60,23 @@ export interface GroupSpec {
   readonly owner: string | undefined;
 }
 
+/**
+ * PENDING: bundles wait for room. CREATED: all are reserved. RESCHEDULING: a node was lost, and its
+ * bundles wait. REMOVED: it is no more.
+ */
 export type GroupState = "PENDING" | "CREATED" | "RESCHEDULING" | "REMOVED";
 
 /** A placement group as `placementGroupTable()` shows it. */
 export interface GroupInfo {
+  /** The group's id. */
   readonly placementGroupId: string;
+  /** The name that it was given; empty without one. */
   readonly name: string;
+  /** How its bundles are spread over nodes. */
   readonly strategy: GroupStrategy;
+  /** Whether its bundles are reserved. */
   readonly state: GroupState;
+  /** Amounts of each bundle, by resource. */
   readonly bundles: readonly Amounts[];
   /** The node of each bundle; undefined while it has none. */
   readonly bundlesToNodeId: readonly (string | undefined)[];

@@ -1,6 +1,6 @@
 /**
  * The node that an actor or a task asks for: amounts, a strategy, labels. Plain data, made by
- * api/scheduling.ts and read by placement/; the parts between pass it on and compare keys at most.
+ * api/scheduling/ and read by placement/; the parts between pass it on and compare keys at most.
  */
 
 /**

@@ -84,14 +84,19 @@ export interface ResourceLimits {
    * its limit can end the whole process.
    */
   readonly maxYoungGenerationSizeMb?: number;
+  /** The heap of objects that live long, in MiB. A thread beyond it ends. */
   readonly maxOldGenerationSizeMb?: number;
+  /** Memory for compiled code, in MiB. */
   readonly codeRangeSizeMb?: number;
+  /** The stack, in MiB. Node's default: 4. */
   readonly stackSizeMb?: number;
 }
 
 /** More restarts than `restarts` within `withinMs` milliseconds, and the actor is dead. */
 export interface RestartIntensity {
+  /** How many restarts are allowed within the time. */
   readonly restarts: number;
+  /** The time, in milliseconds. */
   readonly withinMs: number;
 }
 
@@ -146,7 +151,9 @@ export interface Permissions {
   readonly allowFsRead?: readonly string[];
   /** Files and directories it may write to; "*" for all. */
   readonly allowFsWrite?: readonly string[];
+  /** Starting programs. Default: false. */
   readonly allowChildProcess?: boolean;
+  /** Starting worker threads. Default: false. */
   readonly allowWorker?: boolean;
   /** Native code, which may do anything. */
   readonly allowAddons?: boolean;

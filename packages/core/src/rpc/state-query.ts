@@ -11,6 +11,7 @@ import {
   type StateQuery,
 } from "./state.ts";
 
+/** Options of the `list…` functions of the state API. */
 export interface ListOptions {
   /**
    * All filters must hold. Texts compare without regard to case; numbers and flags compare as they
@@ -27,8 +28,11 @@ export interface ListOptions {
 
 /** How many there are, by name and state. */
 export interface Summary {
+  /** How many there are in all. */
   readonly total: number;
+  /** How many there are of each name in each state. */
   readonly byName: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Runtimes that did not answer in time, so that their share is missing. */
   readonly missing: readonly string[];
 }
 
