@@ -105,7 +105,9 @@ export type TrainerStateErrorCode =
   /** The filter's metric, or a component of gdpo, is not among the extra info. */
   | "NO_METRIC"
   /** A checkpoint is of another version. */
-  | "OTHER_FORMAT";
+  | "OTHER_FORMAT"
+  /** A schedule saves or validates before it has reported a step. */
+  | "NO_FINISHED_STEP";
 
 /** What training cannot go on with. */
 export class TrainerStateError extends Error {

@@ -15,8 +15,8 @@ export type {
 } from "./algorithms/advantages/compute.ts";
 export { drawRows, pfPpoWeights } from "./algorithms/advantages/pf-ppo.ts";
 export type { PfPpoBatch, PfPpoSettings } from "./algorithms/advantages/pf-ppo.ts";
-export { createAdvantageRegistry } from "./algorithms/advantages/registry.ts";
-export type { AdvantageRegistry } from "./algorithms/advantages/registry.ts";
+export { createAdvantageRegistry } from "./algorithms/advantages/advantage-registry.ts";
+export type { AdvantageRegistry } from "./algorithms/advantages/advantage-registry.ts";
 export { aggLoss } from "./algorithms/losses/aggregation.ts";
 export type { Aggregated, GlobalBatchInfo, LossAggMode } from "./algorithms/losses/aggregation.ts";
 export type {
@@ -25,8 +25,8 @@ export type {
   PolicyLossResult,
   PolicyLossSettings,
 } from "./algorithms/losses/policy-loss.ts";
-export { createPolicyLossRegistry } from "./algorithms/losses/registry.ts";
-export type { PolicyLossRegistry } from "./algorithms/losses/registry.ts";
+export { createPolicyLossRegistry } from "./algorithms/losses/policy-loss-registry.ts";
+export type { PolicyLossRegistry } from "./algorithms/losses/policy-loss-registry.ts";
 export { decoupled, reinforce } from "./algorithms/losses/tokenwise.ts";
 export type { DecoupledBatch, DecoupledSettings } from "./algorithms/losses/tokenwise.ts";
 export { entropyLoss, valueLoss } from "./algorithms/losses/value-loss.ts";
@@ -73,11 +73,11 @@ export type {
   RolloutCorrection,
   RolloutCorrectionBatch,
 } from "./algorithms/rollout-correction/rollout-correction.ts";
-export { rolloutCorrectionPreset } from "./algorithms/rollout-correction/settings.ts";
+export { rolloutCorrectionPreset } from "./algorithms/rollout-correction/correction-settings.ts";
 export type {
   RolloutCorrectionPreset,
   RolloutCorrectionSettings,
-} from "./algorithms/rollout-correction/settings.ts";
+} from "./algorithms/rollout-correction/correction-settings.ts";
 export { balanceBatch, microBatches, seqlenMetrics, workloadOf } from "./balance/batches.ts";
 export type { Balance, BalanceOptions, MicroBatchOptions } from "./balance/batches.ts";
 export { balancedPartitions, greedyPartition, karmarkarKarp } from "./balance/partitions.ts";
@@ -133,7 +133,7 @@ export type {
   TrainerStateErrorCode,
 } from "./errors.ts";
 export { OpenAIPolicy, OpenAIPolicyActor } from "./policy/openai/openai-policy.ts";
-export type { OpenAIPolicySettings, UpdaterSpec } from "./policy/openai/settings.ts";
+export type { OpenAIPolicySettings, UpdaterSpec } from "./policy/openai/openai-settings.ts";
 export type { PolicyUpdater } from "./policy/openai/updater.ts";
 export type {
   Account,
@@ -180,6 +180,7 @@ export { TensorboardLogger } from "./tracking/tensorboard/tensorboard-logger.ts"
 export type { TensorboardLoggerOptions } from "./tracking/tensorboard/tensorboard-logger.ts";
 export { traceOf, writeTrace } from "./tracking/trace/trace.ts";
 export type { TraceOptions, TrainingTraceEvent } from "./tracking/trace/trace.ts";
+export type { StepTracker } from "./tracking/step-tracker.ts";
 export { Tracking } from "./tracking/tracking.ts";
 export type { TrackingOptions } from "./tracking/tracking.ts";
 export type {
@@ -193,8 +194,8 @@ export type {
 } from "./tracking/tracking-logger.ts";
 export { PPOTrainer } from "./ppo-trainer.ts";
 export type { PPOTrainerOptions, TrainingReport } from "./ppo-trainer.ts";
-export { GroupPool } from "./fit/group-pool.ts";
-export type { GroupPoolSettings } from "./fit/group-pool.ts";
+export { GroupPool } from "./groups/group-pool.ts";
+export type { GroupPoolSettings } from "./groups/group-pool.ts";
 export type {
   ActorOptions,
   AlgorithmOptions,
@@ -206,15 +207,15 @@ export type {
   RunOptions,
   ScheduleName,
   StalenessOptions,
-  StepTracker,
   TrainingOptions,
   ValidationOptions,
-} from "./fit/options.ts";
-export type { PreparedBatch, RolloutBatch, ScoredSample } from "./fit/rollout-batch.ts";
-export type { TrainingSample } from "./fit/samples.ts";
-export { Training } from "./fit/training.ts";
-export type { TrainingParts, TrainingStart } from "./fit/training.ts";
-export type { TrainingSettings } from "./fit/settings.ts";
+} from "./settings/training-options.ts";
+export type { PreparedBatch, RolloutBatch, ScoredSample } from "./samples/rollout-batch.ts";
+export type { TrainingSample } from "./samples/training-sample.ts";
+export { Training } from "./step/training.ts";
+export type { TrainingParts } from "./step/training.ts";
+export type { TrainingStart } from "./rollouts/training-state.ts";
+export type { TrainingSettings } from "./settings/training-settings.ts";
 export { TimedCritic, TimedCriticActor, TimedPolicy, TimedPolicyActor } from "./policy/timed.ts";
 export type { TimedPolicySettings } from "./policy/timed.ts";
 export { schedules } from "./schedules/schedule.ts";

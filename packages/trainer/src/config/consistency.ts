@@ -4,8 +4,8 @@
  */
 
 import { ConfigError } from "@rayling/config-tree";
-import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
-import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
+import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
+import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
 import { snakeKey } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import { keys, valuesOf } from "./options/training-options.ts";

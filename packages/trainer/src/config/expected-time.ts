@@ -9,7 +9,7 @@
  *     streaming            as the pipeline, with rewards that begin during gen; one step ahead where the staleness limit allows it
  */
 
-import type { ScheduleName } from "../fit/options.ts";
+import type { TrainingValues } from "./options/training-options.ts";
 import type { ExpectedSeconds } from "./options/index.ts";
 
 export interface RewardLoad {
@@ -37,7 +37,7 @@ export function rewardMakespan({ samples, slots, seconds }: RewardLoad): number 
 }
 
 export interface StepTiming {
-  readonly schedule: ScheduleName;
+  readonly schedule: TrainingValues["schedule"];
   readonly seconds: ExpectedSeconds;
   /** M. */
   readonly makespan: number;

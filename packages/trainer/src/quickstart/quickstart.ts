@@ -7,9 +7,10 @@ import * as ray from "@rayling/core";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
-import type { ScheduleName, StepTracker } from "../fit/options.ts";
-import { answerOf, partsOf } from "../fit/policy-answers.ts";
-import type { PolicyPatience } from "../fit/policy-answers.ts";
+import type { ScheduleName } from "../settings/training-options.ts";
+import type { StepTracker } from "../tracking/step-tracker.ts";
+import { answerOf, partsOf } from "../policy/policy-answers.ts";
+import type { PolicyTimeout } from "../policy/policy-answers.ts";
 import type { PolicyState } from "../policy/policy.ts";
 import { TinyPolicyActor } from "../policy/tiny/tiny-policy.ts";
 import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
@@ -117,7 +118,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
 }
 
 /** Of a machine that has much else to do, too. */
-const patience: PolicyPatience = { policyTimeoutMs: 600_000 };
+const patience: PolicyTimeout = { policyTimeoutMs: 600_000 };
 
 type Policy = ray.ActorHandle<TinyPolicy>;
 

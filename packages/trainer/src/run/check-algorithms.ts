@@ -4,16 +4,16 @@
 
 import { valueAt } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
-import { createAdvantageRegistry } from "../algorithms/advantages/registry.ts";
-import { createPolicyLossRegistry } from "../algorithms/losses/registry.ts";
+import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
+import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
 import { snakeKey } from "../config/camel-keys.ts";
 import { contextOf } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { keys, valuesOf } from "../config/options/training-options.ts";
 import { asTrainerError, refusal } from "../config/refusal.ts";
 import { TrainerInputError } from "../errors.ts";
-import { rehearse } from "../fit/rehearsal.ts";
-import { settingsOf } from "../fit/settings.ts";
+import { rehearse } from "../step/rehearsal.ts";
+import { settingsOf } from "../settings/read-settings.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
 
 /** Throws TrainerConfigError. */

@@ -10,16 +10,16 @@ import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
 import { TrainerConfigError } from "../errors.ts";
-import { answerOf } from "../fit/policy-answers.ts";
-import type { PolicyPatience } from "../fit/policy-answers.ts";
+import { answerOf } from "../policy/policy-answers.ts";
+import type { PolicyTimeout } from "../policy/policy-answers.ts";
 import { OpenAIPolicyActor } from "../policy/openai/openai-policy.ts";
-import type { OpenAIPolicySettings } from "../policy/openai/settings.ts";
+import type { OpenAIPolicySettings } from "../policy/openai/openai-settings.ts";
 import type { Critic, CriticHandle, Policy, PolicyHandle } from "../policy/policy.ts";
 import { TimedCriticActor, TimedPolicyActor } from "../policy/timed.ts";
 import type { TimedPolicySettings } from "../policy/timed.ts";
 import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
-import type { TinySettings } from "../policy/tiny/settings.ts";
+import type { TinySettings } from "../policy/tiny/tiny-settings.ts";
 import { checkKwargs } from "./kwargs.ts";
 import { optimSettingsOf } from "./trainer-options.ts";
 
@@ -101,7 +101,7 @@ export async function openPolicies(
 async function handOver(
   policy: PolicyHandle,
   reference: PolicyHandle,
-  patience: PolicyPatience,
+  patience: PolicyTimeout,
 ): Promise<void> {
   const asked = "the policy, asked for its weights,";
   const state = await answerOf(asked, policy.state.remote(), patience);

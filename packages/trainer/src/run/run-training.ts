@@ -8,7 +8,7 @@ import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
-import { answerOf } from "../fit/policy-answers.ts";
+import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { runFolder } from "../tracking/run-folder.ts";

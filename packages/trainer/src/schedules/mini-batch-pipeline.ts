@@ -1,6 +1,6 @@
 /** A batch is trained in mini-batches as their rewards come: whole groups, whichever are done first. On-policy. */
 
-import type { Training } from "../fit/training.ts";
+import type { Training } from "../step/training.ts";
 
 export async function miniBatchPipeline(training: Training): Promise<void> {
   for (;;) {
@@ -10,6 +10,8 @@ export async function miniBatchPipeline(training: Training): Promise<void> {
     while (training.left(batch) > 0) {
       await training.learn(prepared, training.nextPart(training.left(batch)));
     }
-    await training.endStep();
+    await training.report();
+    await training.save();
+    await training.validate();
   }
 }

@@ -1,6 +1,6 @@
 /** Both: the next batch is generated before this one is trained, and this one is trained in mini-batches as their rewards come. */
 
-import type { Training } from "../fit/training.ts";
+import type { Training } from "../step/training.ts";
 
 export async function oneStepPipeline(training: Training): Promise<void> {
   let batch = await training.rollout();
@@ -10,7 +10,9 @@ export async function oneStepPipeline(training: Training): Promise<void> {
     while (training.left(batch) > 0) {
       await training.learn(prepared, training.nextPart(training.left(batch)));
     }
-    await training.endStep();
+    await training.report();
+    await training.save();
+    await training.validate();
     batch = next;
   }
 }

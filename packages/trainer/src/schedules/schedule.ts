@@ -1,7 +1,7 @@
 /** In which order the parts of training run. Each schedule is one loop in one file; compare them by diff. */
 
-import type { ScheduleName } from "../fit/options.ts";
-import type { Training } from "../fit/training.ts";
+import type { ScheduleName } from "../settings/training-options.ts";
+import type { Training } from "../step/training.ts";
 import { miniBatchPipeline } from "./mini-batch-pipeline.ts";
 import { oneStepOffPolicy } from "./one-step-off-policy.ts";
 import { oneStepPipeline } from "./one-step-pipeline.ts";

@@ -3,7 +3,7 @@
  * allows. With a limit of 0 it is on-policy.
  */
 
-import type { Training } from "../fit/training.ts";
+import type { Training } from "../step/training.ts";
 
 export async function streaming(training: Training): Promise<void> {
   const pool = training.newPool();
@@ -14,6 +14,8 @@ export async function streaming(training: Training): Promise<void> {
       left -= samples.length / training.settings.rollout.n;
       await training.learnFrom(samples, left === 0);
     }
-    await training.endStep(pool);
+    await training.report(pool);
+    await training.save();
+    await training.validate();
   }
 }

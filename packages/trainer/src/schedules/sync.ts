@@ -1,6 +1,6 @@
 /** One step after the other: the rewards of a batch are waited for before it is trained, and only log-probabilities are worked out meanwhile. The baseline. */
 
-import type { Training } from "../fit/training.ts";
+import type { Training } from "../step/training.ts";
 
 export async function sync(training: Training): Promise<void> {
   for (;;) {
@@ -8,6 +8,8 @@ export async function sync(training: Training): Promise<void> {
     if (batch === undefined) return;
     const prepared = await training.prepare(batch);
     await training.learn(prepared, training.left(batch));
-    await training.endStep();
+    await training.report();
+    await training.save();
+    await training.validate();
   }
 }

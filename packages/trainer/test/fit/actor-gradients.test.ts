@@ -5,8 +5,8 @@ import type { Tensor } from "@rayling/data-proto";
 import { createPolicyLossRegistry } from "@rayling/trainer";
 import type { LossAggMode, PolicyLossSettings, RolloutCorrectionSettings } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
-import { actorGradients } from "../../src/fit/actor-gradients.ts";
-import { CollectedMetrics } from "../../src/fit/collected-metrics.ts";
+import { actorGradients } from "../../src/step/actor-gradients.ts";
+import { CollectedMetrics } from "../../src/record/collected-metrics.ts";
 
 const columns = 2;
 

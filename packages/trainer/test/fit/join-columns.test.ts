@@ -2,8 +2,8 @@
 
 import { DataProto, tensor, toNested } from "@rayling/data-proto";
 import { describe, expect, test } from "vitest";
-import { joinColumns } from "../../src/fit/join-columns.ts";
-import { tensorIn } from "../../src/fit/samples.ts";
+import { joinColumns } from "../../src/samples/join-columns.ts";
+import { tensorIn } from "../../src/samples/columns.ts";
 
 function batchOf(prompt: number[], response: number[], scores: number[]): DataProto {
   return DataProto.fromDict({

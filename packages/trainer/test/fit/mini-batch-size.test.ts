@@ -1,7 +1,7 @@
 /** The rule by which a mini-batch's size follows the exposed wait, on scripted times. */
 
 import { expect, test } from "vitest";
-import { AdaptiveMiniBatchSize } from "../../src/fit/mini-batch-size.ts";
+import { AdaptiveMiniBatchSize } from "../../src/groups/mini-batch-size.ts";
 
 /** What is asked for after each wait and update, in ms. */
 function sizesOf(ppoMiniBatchSize: number, parts: readonly (readonly [number, number])[]) {

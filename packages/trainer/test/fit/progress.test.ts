@@ -2,8 +2,8 @@
 
 import type { TrainingProgress } from "@rayling/trainer";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { silentTracker } from "../../src/fit/silent-tracker.ts";
-import { StepRecord } from "../../src/fit/step-record.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
+import { StepRecord } from "../../src/record/step-record.ts";
 
 test("rewards in flight are told again while they are waited for, whenever they are others", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PPOTrainerOptions, RolloutBatch, SampleRecord } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
-import { silentTracker } from "../../src/fit/silent-tracker.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { scoredTrainings } from "../fixtures/scored-training.ts";
 import { ConcurrentPolicyActor } from "../fixtures/scripted.ts";

@@ -25,7 +25,7 @@ import type {
   TrainingReport,
 } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { silentTracker } from "../../src/fit/silent-tracker.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 import type { Script } from "../fixtures/scripted.ts";
 import { sized } from "../../../../test/fixtures/suite.ts";

@@ -2,7 +2,7 @@
 
 import { PromptLoader } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
-import { silentTracker } from "../../src/fit/silent-tracker.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
 const { dataset, trained } = await scoredTrainings();

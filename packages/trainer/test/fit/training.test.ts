@@ -16,7 +16,7 @@ import {
 } from "@rayling/trainer";
 import type { PPOTrainerOptions, ScheduleName, TrainingReport } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { silentTracker } from "../../src/fit/silent-tracker.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { BanditActor } from "../fixtures/bandit.ts";
 import { HangingCriticActor, ScriptedPolicyActor } from "../fixtures/scripted.ts";
 import type { Script } from "../fixtures/scripted.ts";

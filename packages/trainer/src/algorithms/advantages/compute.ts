@@ -7,10 +7,10 @@ import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { applyKlPenalty, type KlController, type KlPenaltyKind } from "../kl.ts";
 import { correctRollouts } from "../rollout-correction/rollout-correction.ts";
-import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
+import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import type { AdvantageBatch, Advantages, AdvantageSettings } from "./batch.ts";
 import { drawRows, pfPpoWeights, type PfPpoSettings } from "./pf-ppo.ts";
-import { type AdvantageRegistry, createAdvantageRegistry } from "./registry.ts";
+import { type AdvantageRegistry, createAdvantageRegistry } from "./advantage-registry.ts";
 import { ofLastOutputs } from "./sessions.ts";
 
 /** What estimators need, but scores in place of rewards, and what else is needed on the way. Matrices are [rows, tokens]. */

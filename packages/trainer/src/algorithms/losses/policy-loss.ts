@@ -4,7 +4,7 @@ import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { divisorOf, maskedMean, maskedMeanOf } from "../masked.ts";
 import { clamp, difference, type Matrix, matrixOf } from "../matrix.ts";
-import type { RolloutCorrectionSettings } from "../rollout-correction/settings.ts";
+import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import { leavesFewerThan, validMask } from "../valid.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 

@@ -17,7 +17,7 @@ import {
 import { leavesFewerThan, validMask } from "../valid.ts";
 import { offPolicyMetrics } from "./off-policy.ts";
 import { checkTokens, rejectRollouts } from "./rejection.ts";
-import { type RolloutCorrectionSettings, withDefaults } from "./settings.ts";
+import { type RolloutCorrectionSettings, withDefaults } from "./correction-settings.ts";
 import { rolloutWeights } from "./weights.ts";
 
 /** All are [rows, tokens]. */

@@ -28,8 +28,8 @@ import { uniformOf } from "../../random.ts";
 import { asTheyEnd } from "./as-they-end.ts";
 import { completionBody, readCompletion } from "./completion.ts";
 import { labelsOfText } from "./labels.ts";
-import { checkOpenAISettings } from "./settings.ts";
-import type { OpenAIPolicySettings } from "./settings.ts";
+import { checkOpenAISettings } from "./openai-settings.ts";
+import type { OpenAIPolicySettings } from "./openai-settings.ts";
 import { loadUpdater } from "./updater.ts";
 import type { PolicyUpdater } from "./updater.ts";
 

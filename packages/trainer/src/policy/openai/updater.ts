@@ -3,7 +3,7 @@
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { TrainerInputError } from "../../errors.ts";
 import type { LogProbs, PolicyState, PolicyUpdate, TokenRows, UpdateMetrics } from "../policy.ts";
-import type { UpdaterSpec } from "./settings.ts";
+import type { UpdaterSpec } from "./openai-settings.ts";
 
 /** Only `update` is needed. What it is told to learn from has the ids of the rollouts: the server's, if it gives them, or labels of texts. */
 export interface PolicyUpdater {

@@ -5,7 +5,7 @@ import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage, TokenRows } from "../policy.ts";
 import { uniformOf } from "../../random.ts";
-import { requireCount } from "./settings.ts";
+import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";
 

@@ -4,20 +4,20 @@ import { remote } from "@rayling/core";
 import type { ActorClass } from "@rayling/core";
 import type { Tensor } from "@rayling/data-proto";
 import type { Critic, CriticUpdate, PolicyState, TokenRows, UpdateMetrics } from "../policy.ts";
-import { Learner, sumOf } from "./learner.ts";
+import { LearnedWeights, sumOf } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
 import { requireShape, TokenBatch } from "./rows.ts";
 import type { RowLimits } from "./rows.ts";
-import { tinySettingsOf } from "./settings.ts";
-import type { TinySettings } from "./settings.ts";
+import { tinySettingsOf } from "./tiny-settings.ts";
+import type { TinySettings } from "./tiny-settings.ts";
 import { CharTokenizer } from "./tokenizer.ts";
 
 export class TinyCritic implements Critic {
   readonly #limits: RowLimits;
   readonly #network: Network;
-  readonly #learner: Learner;
+  readonly #learned: LearnedWeights;
 
   /** @throws TrainerInputError that names the setting */
   constructor(settings: TinySettings) {
@@ -27,14 +27,14 @@ export class TinyCritic implements Critic {
     const architecture = { vocabularySize, contextLength, layers, width, heads, outputs: 1 };
     this.#limits = { vocabularySize, contextLength, microBatchRows };
     this.#network = new Network(architecture);
-    this.#learner = new Learner(resolved, architecture);
+    this.#learned = new LearnedWeights(resolved, architecture);
   }
 
   async values(rows: TokenRows): Promise<Tensor<"float32">> {
     const batch = new TokenBatch(rows, this.#limits);
     const values = batch.zeros();
     for (const chunk of batch.chunks(() => true)) {
-      batch.gather(this.#network.values(this.#learner.weights, chunk), chunk, values.data);
+      batch.gather(this.#network.values(this.#learned.weights, chunk), chunk, values.data);
     }
     return values;
   }
@@ -42,7 +42,7 @@ export class TinyCritic implements Critic {
   /** @throws TrainerInputError, before any weight has changed */
   async update(update: CriticUpdate): Promise<UpdateMetrics> {
     const { gradValues, stepsSchedule = true, learns = true } = update;
-    if (!learns) return this.#learner.pass(stepsSchedule);
+    if (!learns) return this.#learned.pass(stepsSchedule);
     const batch = new TokenBatch(update, this.#limits);
     requireShape("gradValues", gradValues, [batch.count, batch.responseLength]);
     const parts = function* (network: Network, weights: Weights): Generator<Gradient> {
@@ -50,17 +50,17 @@ export class TinyCritic implements Critic {
         yield network.valueGradient(weights, chunk, batch.spread("gradValues", gradValues, chunk));
       }
     };
-    const { weights } = this.#learner;
+    const { weights } = this.#learned;
     const { gradients } = sumOf(parts(this.#network, weights), weights);
-    return this.#learner.update(gradients, stepsSchedule);
+    return this.#learned.update(gradients, stepsSchedule);
   }
 
   async state(): Promise<PolicyState> {
-    return this.#learner.state({});
+    return this.#learned.state({});
   }
 
   async setState(state: PolicyState): Promise<void> {
-    this.#learner.setState(state, []);
+    this.#learned.setState(state, []);
   }
 }
 

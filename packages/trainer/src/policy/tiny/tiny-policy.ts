@@ -20,16 +20,16 @@ import type {
   TokenRows,
   UpdateMetrics,
 } from "../policy.ts";
-import { generateRollouts, planGeneration } from "./generation.ts";
-import { Learner, sumOf } from "./learner.ts";
+import { generateRollouts, planGeneration } from "./decoding.ts";
+import { LearnedWeights, sumOf } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
 import { uniformOf } from "../../random.ts";
 import { requireShape, TokenBatch } from "./rows.ts";
 import type { RowLimits } from "./rows.ts";
-import { requireCount, tinySettingsOf } from "./settings.ts";
-import type { ResolvedTinySettings, TinySettings } from "./settings.ts";
+import { requireCount, tinySettingsOf } from "./tiny-settings.ts";
+import type { ResolvedTinySettings, TinySettings } from "./tiny-settings.ts";
 import { SupervisedPairs } from "./supervision.ts";
 import type { Supervision, SupervisionResult } from "./supervision.ts";
 import { CharTokenizer, padTokenId } from "./tokenizer.ts";
@@ -39,7 +39,7 @@ export class TinyPolicy implements Policy {
   readonly #tokenizer: CharTokenizer;
   readonly #limits: RowLimits;
   readonly #network: Network;
-  readonly #learner: Learner;
+  readonly #learned: LearnedWeights;
   /** Calls of `generate` without a seed, each of which draws from one of its own. */
   #unseeded = 0;
 
@@ -53,7 +53,7 @@ export class TinyPolicy implements Policy {
     const architecture = { vocabularySize, contextLength, layers, width, heads, outputs };
     this.#limits = { vocabularySize, contextLength, microBatchRows };
     this.#network = new Network(architecture);
-    this.#learner = new Learner(this.#settings, architecture);
+    this.#learned = new LearnedWeights(this.#settings, architecture);
   }
 
   async describe(): Promise<PolicyInfo> {
@@ -77,10 +77,10 @@ export class TinyPolicy implements Policy {
       tokenizer: this.#tokenizer,
       contextLength,
       seed: Math.floor(uniformOf(seed, this.#unseeded) * 2 ** 32),
-      version: this.#learner.version,
+      version: this.#learned.version,
     });
     if (request.seed === undefined) this.#unseeded += 1;
-    const { weights } = this.#learner;
+    const { weights } = this.#learned;
     return generateRollouts(plan, { network: this.#network, weights, tokenizer: this.#tokenizer });
   }
 
@@ -92,7 +92,7 @@ export class TinyPolicy implements Policy {
       sumPiSquared: batch.zeros(),
     };
     for (const chunk of batch.chunks(() => true)) {
-      const found = this.#network.scores(this.#learner.weights, chunk, batch.temperature);
+      const found = this.#network.scores(this.#learned.weights, chunk, batch.temperature);
       batch.gather(found.logProbs, chunk, scores.logProbs.data);
       batch.gather(found.entropys, chunk, scores.entropys.data);
       batch.gather(found.sumPiSquared, chunk, scores.sumPiSquared.data);
@@ -103,8 +103,8 @@ export class TinyPolicy implements Policy {
   /** @throws TrainerInputError, before any weight has changed */
   async update(update: PolicyUpdate): Promise<UpdateMetrics> {
     const { stepsSchedule = true, learns = true } = update;
-    if (!learns) return this.#learner.pass(stepsSchedule);
-    return this.#learner.update(this.#gradient(update).gradients, stepsSchedule);
+    if (!learns) return this.#learned.pass(stepsSchedule);
+    return this.#learned.update(this.#gradient(update).gradients, stepsSchedule);
   }
 
   /**
@@ -119,21 +119,21 @@ export class TinyPolicy implements Policy {
     const known = new SupervisedPairs(pairs, this.#tokenizer);
     const losses = new Float32Array(steps);
     for (let i = 0; i < steps; i++) {
-      const step = this.#learner.warmStartSteps;
+      const step = this.#learned.warmStartSteps;
       const rows = known.batch({ size: batchSize, seed: this.#settings.seed, step });
       const { gradients, weighted } = this.#gradient(rows);
       losses[i] = weighted;
-      this.#learner.warmStart(gradients, lr);
+      this.#learned.warmStart(gradients, lr);
     }
     return { losses };
   }
 
   async state(): Promise<PolicyState> {
-    return this.#learner.state({ unseeded: this.#unseeded });
+    return this.#learned.state({ unseeded: this.#unseeded });
   }
 
   async setState(state: PolicyState): Promise<void> {
-    const { unseeded = 0 } = this.#learner.setState(state, ["unseeded"]);
+    const { unseeded = 0 } = this.#learned.setState(state, ["unseeded"]);
     this.#unseeded = unseeded;
   }
 
@@ -154,7 +154,7 @@ export class TinyPolicy implements Policy {
         yield network.scoreGradient(weights, chunk, batch.temperature, { logProbs, entropys });
       }
     };
-    const { weights } = this.#learner;
+    const { weights } = this.#learned;
     return sumOf(parts(this.#network, weights), weights);
   }
 }

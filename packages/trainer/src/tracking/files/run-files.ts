@@ -14,7 +14,7 @@ import type {
   TimelineLine,
   WrittenMetricsLine,
 } from "./run-lines.ts";
-import { ToldMetrics, toldLines } from "./told-again.ts";
+import { ToldMetrics, toldLines } from "./current-lines.ts";
 
 export interface RunRecord {
   /** In order of their steps, each once. */

@@ -4,7 +4,7 @@
  */
 
 import { TrainerInputError } from "../../../errors.ts";
-import type { ResolvedOptimizerSettings } from "./settings.ts";
+import type { ResolvedOptimizerSettings } from "./optimizer-settings.ts";
 
 /** By name. */
 export type Weights = Readonly<Record<string, Float32Array>>;

@@ -1,0 +1,250 @@
+/**
+ * Groups of several batches whose rewards are on the way, for schedules that train on whichever are done first, or that leave some of them out. No group is older than the limit when it is taken:
+ * it is waited for, or dropped, as the strategy says.
+ *
+ * What is dropped was asked for, and is judged and paid for all the same: a reward that is in the loop's line cannot be called back.
+ */
+
+import type { GroupRange } from "./mini-batch-size.ts";
+import type { RolloutBatch, ScoredSample } from "../samples/rollout-batch.ts";
+import { scoredSamplesOf } from "../samples/rollout-batch.ts";
+import { LeftOutTally } from "./left-out-groups.ts";
+import type { LeftOutGroups } from "./left-out-groups.ts";
+
+interface PooledBatch {
+  readonly batch: RolloutBatch;
+  /** Groups that are neither taken nor dropped nor filtered out. */
+  left: number;
+  /** Whether one of its samples has a valid score. */
+  hasScore: boolean;
+  /** Why the first that has none has none. */
+  failure?: string;
+}
+
+interface DoneGroup {
+  readonly from: PooledBatch;
+  readonly samples: readonly ScoredSample[];
+}
+
+/** Groups that this step still takes, with those of so many steps after it. */
+export type StepRoom = (after: number) => number;
+
+export interface GroupPoolSettings {
+  readonly limit: number;
+  readonly strategy: "wait" | "drop";
+  /** Whether a group that is done is worth training on. */
+  readonly keeps: (samples: readonly ScoredSample[]) => boolean;
+  /** So many rows in a row, of a whole batch or of several small ones, without any valid score are an error, where others would be generated in their place for ever. Undefined: they are not. */
+  readonly failsUnscored?: number | undefined;
+}
+
+export class GroupPool {
+  readonly #settings: GroupPoolSettings;
+  /** Oldest first. */
+  #batches: PooledBatch[] = [];
+  /** In order of age, and within a batch of completion. */
+  #done: DoneGroup[] = [];
+  #failure: { readonly error: unknown } | undefined;
+  #news = Promise.withResolvers<void>();
+  readonly #leftOut = new LeftOutTally();
+
+  constructor(settings: GroupPoolSettings) {
+    this.#settings = settings;
+  }
+
+  /** Groups that may still be taken. */
+  get groups(): number {
+    return this.#batches.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** Batches that have so many of the groups that may still be taken: the oldest ones. */
+  oldest(groups: number): RolloutBatch[] {
+    const batches: RolloutBatch[] = [];
+    let found = 0;
+    for (const { batch, left } of this.#batches) {
+      if (found >= groups) break;
+      found += left;
+      batches.push(batch);
+    }
+    return batches;
+  }
+
+  /** Whether groups were filtered out since others were generated in the place of such. */
+  get lacksFiltered(): boolean {
+    return this.#leftOut.lacksFiltered;
+  }
+
+  /** Groups with a score that the filter took out, since it kept one. */
+  get filteredInRow(): number {
+    return this.#leftOut.filteredInRow;
+  }
+
+  /** Others are generated now. */
+  replaced(): void {
+    this.#leftOut.replaced();
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  /** What became of groups that are not trained, since it was asked last. */
+  leftOut(): LeftOutGroups {
+    return this.#leftOut.take();
+  }
+
+  add(batch: RolloutBatch): void {
+    const pooled = { batch, left: batch.samples.length / batch.n, hasScore: false };
+    this.#batches.push(pooled);
+    void this.#gather(pooled);
+  }
+
+  /**
+   * So many groups, as soon as they are done; undefined if the pool has not as many left.
+   *
+   * @param step finished steps, by which the age of groups counts
+   * @param room with the strategy "wait": as many places are kept for groups that would be too old behind them
+   */
+  async take(range: GroupRange, step: number, room: StepRoom): Promise<ScoredSample[] | undefined> {
+    const { least } = range;
+    for (;;) {
+      this.throwIfFailed();
+      if (this.groups < least) return undefined;
+      const taken = this.#choose(range, step, room);
+      if (taken !== undefined) return this.#taken(taken);
+      await this.#news.promise;
+    }
+  }
+
+  /**
+   * So many groups, those of the prompts that came first, as soon as all are judged: the same ones however long each took; undefined if the pool has not as many left.
+   */
+  async takeFirst(count: number): Promise<ScoredSample[] | undefined> {
+    for (;;) {
+      this.throwIfFailed();
+      if (this.groups < count) return undefined;
+      if (this.#done.length === this.groups) {
+        return this.#taken(this.#done.toSorted(inOrder).slice(0, count));
+      }
+      await this.#news.promise;
+    }
+  }
+
+  /** All that is left is dropped. */
+  dropAll(): void {
+    this.#drop(() => true);
+  }
+
+  /** What would be too old for the next step is dropped. With the strategy "wait" that is only what is left over of batches that were generated in place of filtered groups. */
+  dropStale(step: number): void {
+    this.#drop(({ batch }) => step - batch.generatedAt > this.#settings.limit);
+  }
+
+  #drop(isStale: (pooled: PooledBatch) => boolean): void {
+    for (const stale of this.#batches.filter(isStale)) {
+      this.#leftOut.dropped(stale.left);
+      stale.left = 0;
+      stale.batch.isUsed.fill(1);
+    }
+    const { stale = [], fresh = [] } = Object.groupBy(this.#done, ({ from }) =>
+      isStale(from) ? "stale" : "fresh",
+    );
+    this.#leftOut.untrained(stale.flatMap(({ samples }) => samples));
+    this.#done = fresh;
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+  }
+
+  /** The oldest first. Undefined as long as not enough are done. */
+  #choose({ least, most }: GroupRange, step: number, room: StepRoom): DoneGroup[] | undefined {
+    const deadlines = this.#settings.strategy === "wait" ? this.#deadlines(step, room) : [];
+    const chosen: DoneGroup[] = [];
+    for (const group of this.#done) {
+      if (chosen.length === most) break;
+      const before = deadlines.filter(({ after }) => after < this.#stepsLeft(group.from, step));
+      if (before.some(({ spare }) => spare <= 0)) continue;
+      for (const deadline of before) deadline.spare -= 1;
+      chosen.push(group);
+    }
+    return chosen.length < least ? undefined : chosen;
+  }
+
+  /** For each age in the pool: places that are left for younger ones, where all that would be too old by then have theirs, done or not. */
+  #deadlines(step: number, room: StepRoom): { readonly after: number; spare: number }[] {
+    const ages = new Set(this.#batches.map((one) => this.#stepsLeft(one, step)));
+    return Array.from(ages, (after) => {
+      const due = this.#batches.filter((one) => this.#stepsLeft(one, step) <= after);
+      return { after, spare: room(after) - due.reduce((sum, { left }) => sum + left, 0) };
+    });
+  }
+
+  /** Steps after this one in which it may still be taken. */
+  #stepsLeft({ batch }: PooledBatch, step: number): number {
+    return this.#settings.limit - (step - batch.generatedAt);
+  }
+
+  #taken(groups: readonly DoneGroup[]): ScoredSample[] {
+    const gone = new Set(groups);
+    this.#done = this.#done.filter((group) => !gone.has(group));
+    for (const { from } of groups) from.left -= 1;
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+    return groups.flatMap(({ samples }) => samples);
+  }
+
+  async #gather(pooled: PooledBatch): Promise<void> {
+    const { rewards, n } = pooled.batch;
+    try {
+      while (rewards.unasked > 0) {
+        const rows = await rewards.take({ least: n, most: rewards.unasked });
+        for (let start = 0; start < rows.length; start += n) {
+          this.#arrived(pooled, rows.slice(start, start + n));
+        }
+        this.#tell();
+      }
+      const { batch, hasScore, failure } = pooled;
+      const rows = batch.samples.length;
+      const { failsUnscored = Infinity } = this.#settings;
+      this.#leftOut.batch({ rows, hasScore, failure }, failsUnscored);
+    } catch (error) {
+      this.#failure = { error };
+      this.#tell();
+    }
+  }
+
+  /** @param rows of one group: groups are neighbours, and rows come sorted */
+  #arrived(from: PooledBatch, rows: readonly number[]): void {
+    const samples = scoredSamplesOf(from.batch, rows);
+    const isScored = samples.some(({ outcome }) => outcome.valid);
+    from.hasScore ||= isScored;
+    for (const { sample, outcome } of samples) {
+      if (outcome.valid) continue;
+      const { name, message } = outcome.error;
+      from.failure ??= `${sample.id}: ${name}: ${message}`;
+    }
+    if (from.left === 0) {
+      // Dropped meanwhile, and paid for all the same.
+      this.#leftOut.untrained(samples);
+      return;
+    }
+    if (this.#settings.keeps(samples)) {
+      this.#leftOut.kept();
+      this.#done.push({ from, samples });
+      this.#done.sort((a, b) => a.from.batch.generatedAt - b.from.batch.generatedAt);
+      return;
+    }
+    this.#leftOut.filtered(samples, isScored);
+    from.left -= 1;
+    for (const row of rows) from.batch.isUsed[row] = 1;
+    this.#batches = this.#batches.filter(({ left }) => left > 0);
+  }
+
+  #tell(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+}
+
+/** Of their prompts. */
+function inOrder(a: DoneGroup, b: DoneGroup): number {
+  const rowOf = ({ samples }: DoneGroup): number => samples[0]?.row ?? 0;
+  return a.from.batch.number - b.from.batch.number || rowOf(a) - rowOf(b);
+}

@@ -1,0 +1,88 @@
+/** Counts of groups that are not trained: too old, without a difference, or without a score. */
+
+import { TrainerStateError } from "../errors.ts";
+import type { ScoredSample } from "../samples/rollout-batch.ts";
+
+/** Groups that were left out since the last report, and their samples. */
+export interface LeftOutGroups {
+  /** Groups that were too old. */
+  readonly dropped: number;
+  /** Groups with a score that the filter left out. */
+  readonly filtered: number;
+  /** Groups without a valid score that the filter left out: they say nothing about the task. */
+  readonly unscored: number;
+  /** Scored samples of these groups. A group that was dropped earlier is here once it is scored. */
+  readonly samples: readonly ScoredSample[];
+}
+
+const none: LeftOutGroups = { dropped: 0, filtered: 0, unscored: 0, samples: [] };
+
+export class LeftOutTally {
+  #groups: LeftOutGroups = none;
+  #lacksFiltered = false;
+  #filteredInRow = 0;
+  #unscoredRows = 0;
+
+  /** Whether groups were filtered out since the last replacement began. */
+  get lacksFiltered(): boolean {
+    return this.#lacksFiltered;
+  }
+
+  /** Scored groups that the filter left out since it last kept one. */
+  get filteredInRow(): number {
+    return this.#filteredInRow;
+  }
+
+  /** The filter kept a group. */
+  kept(): void {
+    this.#filteredInRow = 0;
+  }
+
+  /** Groups that replace filtered ones are generated now. */
+  replaced(): void {
+    this.#lacksFiltered = false;
+  }
+
+  filtered(samples: readonly ScoredSample[], isScored: boolean): void {
+    const { filtered, unscored } = this.#groups;
+    this.#groups = isScored
+      ? { ...this.#groups, filtered: filtered + 1 }
+      : { ...this.#groups, unscored: unscored + 1 };
+    if (isScored) this.#filteredInRow += 1;
+    this.#lacksFiltered = true;
+    this.untrained(samples);
+  }
+
+  dropped(groups: number): void {
+    this.#groups = { ...this.#groups, dropped: this.#groups.dropped + groups };
+  }
+
+  untrained(samples: readonly ScoredSample[]): void {
+    this.#groups = { ...this.#groups, samples: [...this.#groups.samples, ...samples] };
+  }
+
+  /**
+   * Counts a whole batch. Throws TrainerStateError after `most` rows in sequence without a valid
+   * score: while a judge is away, the filter would have groups generated for ever.
+   *
+   * @param failure why the first sample without a score has none
+   */
+  batch(
+    { rows, hasScore, failure }: { rows: number; hasScore: boolean; failure: string | undefined },
+    most: number,
+  ): void {
+    this.#unscoredRows = hasScore ? 0 : this.#unscoredRows + rows;
+    if (this.#unscoredRows < most) return;
+    throw new TrainerStateError(
+      "NO_SCORES",
+      `none of the last ${this.#unscoredRows} samples has a valid score, so that algorithm.filterGroups would generate others for ever; the first is ${failure ?? "unknown"}`,
+    );
+  }
+
+  /** Returns the groups that were left out since the last call. */
+  take(): LeftOutGroups {
+    const groups = this.#groups;
+    this.#groups = none;
+    return groups;
+  }
+}

@@ -1,0 +1,125 @@
+/** What one step came to, as it goes: where its time went, what it learned from, what is told of it at its end. */
+
+import type { DataProto } from "@rayling/data-proto";
+import type { SampleOutcome } from "@rayling/reward-loop";
+import type { SampleRecord } from "../tracking/tracking-logger.ts";
+import type { Account } from "../policy/policy.ts";
+import { StepClock } from "./step-clock.ts";
+import { CollectedMetrics } from "./collected-metrics.ts";
+import type { StepTracker } from "../tracking/step-tracker.ts";
+import type { ScoredSample } from "../samples/rollout-batch.ts";
+
+/** Rows that an update learned from. */
+export interface LearnedRows {
+  /** With scores, rewards, advantages and returns. */
+  readonly data: DataProto;
+  readonly valid: readonly boolean[];
+}
+
+export class StepRecord {
+  readonly step: number;
+  readonly clock: StepClock;
+  readonly metrics: CollectedMetrics = new CollectedMetrics();
+  /** That were learned from. */
+  readonly samples: ScoredSample[] = [];
+  /** Of all that was scored for it: also of what was filtered out or dropped, and of baselines. */
+  readonly outcomes: SampleOutcome[] = [];
+  /** Those of them that were scored in this run, and not known from a checkpoint. */
+  readonly scoredHere: SampleOutcome[] = [];
+  readonly parts: LearnedRows[] = [];
+  /** Batches that were generated for this step, whenever that was: its own, and those in the place of groups that were filtered out. */
+  generations = 1;
+  readonly #reported: SampleRecord[] = [];
+  readonly #now: () => number;
+  #exposedWaitMs = 0;
+  #firstGeneratedMs = Infinity;
+  #lastScoredMs = -Infinity;
+
+  /** @param inFlight rewards that are not there yet @param now milliseconds, for waits */
+  constructor(step: number, tracker: StepTracker, inFlight: () => number, now: () => number) {
+    this.step = step;
+    this.#now = now;
+    let told = 0;
+    const tell = (phase: string): void => {
+      told = inFlight();
+      tracker.progress({ step, phase, inFlight: told });
+    };
+    this.clock = new StepClock(step, {
+      begins: tell,
+      goesOn: (phase) => {
+        if (inFlight() !== told) tell(phase);
+      },
+      ended: (phase) => tracker.phase(phase),
+    });
+  }
+
+  /** How long the training had nothing to do but to wait for rewards. */
+  get exposedWaitMs(): number {
+    return this.#exposedWaitMs;
+  }
+
+  /** From the first rollout that was scored in this run to the last of these scores; undefined where there is none. */
+  get rewardSpanMs(): number | undefined {
+    const spanMs = this.#lastScoredMs - this.#firstGeneratedMs;
+    return spanMs >= 0 ? spanMs : undefined;
+  }
+
+  /** For calls of the policy and of the critic. */
+  account(phase: string): Account {
+    return { phase, step: this.step };
+  }
+
+  get reported(): readonly SampleRecord[] {
+    return this.#reported;
+  }
+
+  async waitFor<Result>(run: () => Promise<Result>): Promise<Result> {
+    const startMs = this.#now();
+    try {
+      return await run();
+    } finally {
+      this.#exposedWaitMs += this.#now() - startMs;
+    }
+  }
+
+  learned(samples: readonly ScoredSample[], part: LearnedRows): void {
+    this.parts.push(part);
+    this.samples.push(...samples);
+  }
+
+  /** Told of samples that were learned from, when the update begins that learns from them; where there is none, behind their advantages. */
+  used(samples: readonly ScoredSample[]): void {
+    this.#tell(samples, performance.timeOrigin + performance.now());
+  }
+
+  /** What was scored and is not learned from: filtered out, or dropped. */
+  untrained(samples: readonly ScoredSample[]): void {
+    this.#tell(samples, undefined);
+  }
+
+  /** @param isKnown from a checkpoint: paid for, but by another run */
+  scored(outcome: SampleOutcome, isKnown: boolean): void {
+    this.outcomes.push(outcome);
+    if (!isKnown) this.scoredHere.push(outcome);
+  }
+
+  #tell(samples: readonly ScoredSample[], usedMs: number | undefined): void {
+    for (const { sample, batch, row, outcome } of samples) {
+      const generatedMs = batch.generatedMs[row] ?? 0;
+      const scoredMs = batch.rewards.settledMsOf(row);
+      const isKnown = batch.rewards.isKnown(row);
+      this.scored(outcome, isKnown);
+      if (!isKnown) {
+        this.#firstGeneratedMs = Math.min(this.#firstGeneratedMs, generatedMs);
+        this.#lastScoredMs = Math.max(this.#lastScoredMs, scoredMs);
+      }
+      this.#reported.push({
+        id: sample.id,
+        generatedMs,
+        scoredMs,
+        ...(usedMs === undefined ? {} : { usedMs }),
+        outcome,
+      });
+    }
+  }
+}

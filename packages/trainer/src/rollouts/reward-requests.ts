@@ -1,0 +1,112 @@
+/**
+ * Where the training asks for rewards: requests by batch, in the training's lane or in that of validation, begun at once; or, where it is arranged so, only when those before them are done.
+ */
+
+import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import type { RewardArrangement } from "../settings/training-options.ts";
+import { rewardSampleOf } from "../samples/training-sample.ts";
+import type { TrainingSample } from "../samples/training-sample.ts";
+
+export type RewardLane = "training" | "validation";
+
+export class RewardRequests implements AsyncDisposable {
+  readonly loop: RewardLoopManager;
+  /** How many samples are scored at a time: the loop's, or fewer where its limits let fewer through. */
+  readonly slots: number;
+  readonly #arrangement: RewardArrangement;
+  readonly #ownsLoop: boolean;
+  /** When everything that stands in line is done. */
+  #line: Promise<void> = Promise.resolve();
+  #inFlight = new Set<RewardRequest>();
+
+  private constructor(
+    loop: RewardLoopManager,
+    options: RewardLoopOptions | undefined,
+    arrangement: RewardArrangement,
+  ) {
+    this.loop = loop;
+    this.slots = Math.min(loop.slots, options === undefined ? Infinity : limitOf(options));
+    this.#ownsLoop = options !== undefined;
+    this.#arrangement = arrangement;
+  }
+
+  /** Rejects as `RewardLoopManager.create`. */
+  static async open(
+    reward: RewardLoopManager | RewardLoopOptions,
+    arrangement: RewardArrangement,
+  ): Promise<RewardRequests> {
+    if (reward instanceof RewardLoopManager)
+      return new RewardRequests(reward, undefined, arrangement);
+    return new RewardRequests(await RewardLoopManager.create(reward), reward, arrangement);
+  }
+
+  /** Rewards that are not there yet, of all requests. */
+  get inFlight(): number {
+    return [...this.#inFlight].reduce((sum, request) => sum + request.left, 0);
+  }
+
+  /** A request, and what begins to score one of its rows. @param uids one for each row */
+  open(uids: readonly string[], groupSize: number, lane: RewardLane): RewardTicket {
+    const { batchBarrier, validationInLine, validationLoop } = this.#arrangement;
+    const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
+    const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane });
+    this.#inFlight.add(request);
+    const leave = (): void => void this.#inFlight.delete(request);
+    request.whenSettled().then(leave, leave);
+    const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
+    if (!waitsInLine) return new RewardTicket(request, lane, undefined);
+    const turn = this.#line;
+    // What fails in one request is told by that request; those behind it go on.
+    const over = request.whenSettled().catch(() => undefined);
+    this.#line = turn.then(() => over);
+    return new RewardTicket(request, lane, turn);
+  }
+
+  async close(): Promise<void> {
+    if (this.#ownsLoop) await this.loop.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Of its limits, and of the manager rate_limited, whose options are limits. */
+function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number {
+  const concurrency = limits?.concurrency;
+  if (typeof concurrency === "number") return concurrency;
+  // One that adapts may grow so far.
+  if (concurrency !== undefined) {
+    return concurrency === "auto" ? Infinity : (concurrency.max ?? Infinity);
+  }
+  if (manager !== "rate_limited" && manager !== "limited") return Infinity;
+  const { maxConcurrent = 1 } = (managerOptions ?? {}) as { readonly maxConcurrent?: number };
+  return maxConcurrent;
+}
+
+export class RewardTicket {
+  readonly request: RewardRequest;
+  readonly #lane: RewardLane;
+  readonly #turn: Promise<void> | undefined;
+
+  constructor(request: RewardRequest, lane: RewardLane, turn: Promise<void> | undefined) {
+    this.request = request;
+    this.#lane = lane;
+    this.#turn = turn;
+  }
+
+  /** One that brings a score of its own is not scored. */
+  submit(row: number, sample: TrainingSample): void {
+    const { rewardScore } = sample.rollout;
+    const step = sample.generatedAt + (this.#lane === "training" ? 1 : 0);
+    const submit = (): void => {
+      if (rewardScore === undefined) this.request.submit(row, rewardSampleOf(sample, step));
+      else this.request.know(row, { valid: true, rewardScore, ...ofItsOwn });
+    };
+    if (this.#turn === undefined) submit();
+    else void this.#turn.then(submit);
+  }
+}
+
+const ofItsOwn = { rewardExtraInfo: {}, attempts: 0, latencyMs: 0, waitedMs: 0 } as const;

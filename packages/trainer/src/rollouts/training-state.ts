@@ -1,0 +1,189 @@
+/**
+ * Where a training is, as plain data for a checkpoint, and back: finished steps, which prompts come next, and every rollout that was generated and is not trained, with its score if it has one.
+ *
+ * What is put back is not generated again, and what was scored is not scored again: no sample is lost, none is trained or paid for twice.
+ */
+
+import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { keepable } from "../checkpoint/plain-data.ts";
+import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { TrainerInputError, TrainerStateError } from "../errors.ts";
+import type { Rollout } from "../policy/policy.ts";
+import { Baselines } from "../samples/baselines.ts";
+import type { RewardRequests } from "./reward-requests.ts";
+import type { RolloutBatch } from "../samples/rollout-batch.ts";
+import { optional } from "../samples/columns.ts";
+import type { TrainingSample } from "../samples/training-sample.ts";
+
+/** Where a training begins or goes on, and what a checkpoint keeps of it. */
+export interface TrainingStart {
+  readonly finishedSteps: number;
+  /** Number of the prompt batch that is generated next. */
+  readonly nextBatch: number;
+  /** Batches with rows that are not trained yet, oldest first. */
+  readonly outstanding: readonly RolloutBatch[];
+  /** Groups of the next mini-batch where the size adapts. Undefined: `ppoMiniBatchSize`. */
+  readonly miniBatchSize?: number | undefined;
+}
+
+interface KeptTrainer {
+  readonly format: number;
+  readonly finishedSteps: number;
+  /** Of the prompts that come next. */
+  readonly position: LoaderPosition;
+  readonly klCoef: number;
+  /** Of mini-batches whose size adapts. */
+  readonly miniBatchSize?: number;
+}
+
+interface KeptBatch {
+  readonly number: number;
+  readonly n: number;
+  readonly generatedAt: number;
+  /** In whole groups. */
+  readonly samples: readonly KeptSample[];
+  /** Of remax: the greedy answer of each group. */
+  readonly baselines?: readonly KeptSample[] | undefined;
+}
+
+interface KeptSample {
+  /** Its prompt, among those of the batch. */
+  readonly prompt: number;
+  readonly rollout: Rollout;
+  readonly generatedMs: number;
+  /** Undefined as long as it is not scored. */
+  readonly outcome?: SampleOutcome | undefined;
+}
+
+const FORMAT: number = 1;
+
+export function keptTraining(
+  training: TrainingStart,
+  prompts: PromptLoader,
+  klCoef: number,
+): Pick<Checkpoint, "trainer" | "outstanding"> {
+  const trainer: KeptTrainer = {
+    format: FORMAT,
+    finishedSteps: training.finishedSteps,
+    position: prompts.positionOf(training.nextBatch),
+    klCoef,
+    ...optional("miniBatchSize", training.miniBatchSize),
+  };
+  return { trainer, outstanding: training.outstanding.map((batch) => keptBatch(batch, prompts)) };
+}
+
+function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
+  const { number, n, generatedAt, baselines, isUsed, generatedMs } = batch;
+  const { rows } = prompts.batch(number);
+  const kept = (
+    { prompt, rollout }: TrainingSample,
+    ofMs: number,
+    outcome: SampleOutcome | undefined,
+  ): KeptSample => ({
+    prompt: rows.indexOf(prompt),
+    rollout,
+    generatedMs: ofMs,
+    // Whatever a score function told besides: a checkpoint that fails would end the training.
+    ...(outcome === undefined ? {} : { outcome: keepable(outcome) as SampleOutcome }),
+  });
+  const samples = batch.samples.flatMap((sample, row) =>
+    isUsed[row] === 1
+      ? []
+      : [kept(sample, generatedMs[row] ?? 0, batch.rewards.scoredOutcomeOf(row))],
+  );
+  const greedy = baselines?.samples.flatMap((sample, group) =>
+    isUsed[group * n] === 1 ? [] : [kept(sample, 0, baselines.request.scoredOutcomeOf(group))],
+  );
+  return {
+    number,
+    n,
+    generatedAt,
+    samples,
+    ...(greedy === undefined ? {} : { baselines: greedy }),
+  };
+}
+
+/** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data, or of another `rollout.n`. @param n samples of a prompt */
+export function restoredTraining(
+  { trainer, outstanding = [] }: Checkpoint,
+  prompts: PromptLoader,
+  rewards: RewardRequests,
+  n: number,
+): { readonly start: TrainingStart; readonly klCoef: number } {
+  const { format, finishedSteps, position, klCoef, miniBatchSize } = trainer as KeptTrainer;
+  if (format !== FORMAT) {
+    throw new TrainerStateError(
+      "OTHER_FORMAT",
+      `the checkpoint's trainer.json has the format ${format}, and this version reads ${FORMAT}`,
+    );
+  }
+  const nextBatch = prompts.numberOf(position);
+  const kept = outstanding as readonly KeptBatch[];
+  // Steps and mini-batches are counted in groups of one size.
+  const other = kept.find((batch) => batch.samples.length > 0 && batch.n !== n);
+  if (other !== undefined) {
+    throw new TrainerInputError(
+      "rollout.n",
+      `rollout.n is ${n}, and the checkpoint has rollouts that are still to be trained of a run where it was ${other.n}: resume with ${other.n}`,
+    );
+  }
+  const batches = kept.map((batch) => restoredBatch(batch, prompts, rewards));
+  return { start: { finishedSteps, nextBatch, outstanding: batches, miniBatchSize }, klCoef };
+}
+
+function restoredBatch(
+  kept: KeptBatch,
+  prompts: PromptLoader,
+  rewards: RewardRequests,
+): RolloutBatch {
+  const { number, n, generatedAt, baselines } = kept;
+  const { rows, uids, epoch } = prompts.batch(number);
+  const nowMs = performance.timeOrigin + performance.now();
+  const sampleOf = (one: KeptSample, id: string, uid: string): TrainingSample => ({
+    id,
+    uid,
+    prompt: rows[one.prompt] as PromptRow,
+    rollout: one.rollout,
+    generatedAt,
+  });
+  const samples = kept.samples.map((one) => {
+    const uid = uids[one.prompt] as string;
+    return sampleOf(one, `${uid}/${one.rollout.sample}`, uid);
+  });
+  // They are no others' samples, and in no group.
+  const greedy = baselines?.map((one) => {
+    const id = `${uids[one.prompt] as string}/greedy`;
+    return sampleOf(one, id, id);
+  });
+  return {
+    samples,
+    n,
+    number,
+    epoch,
+    generatedAt,
+    baselines: greedy && new Baselines(greedy, asked(greedy, baselines ?? [], 1, rewards)),
+    rewards: asked(samples, kept.samples, n, rewards),
+    // Nobody waited for a score while nothing ran: as far as this run is concerned, it was generated when it was read.
+    generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
+    isUsed: new Uint8Array(samples.length),
+  };
+}
+
+/** For what was not scored. */
+function asked(
+  samples: readonly TrainingSample[],
+  kept: readonly KeptSample[],
+  groupSize: number,
+  rewards: RewardRequests,
+): RewardRequest {
+  const uids = samples.map(({ uid }) => uid);
+  const ticket = rewards.open(uids, groupSize, "training");
+  for (const [row, sample] of samples.entries()) {
+    const outcome = kept[row]?.outcome;
+    if (outcome === undefined) ticket.submit(row, sample);
+    else ticket.request.know(row, outcome);
+  }
+  return ticket.request;
+}

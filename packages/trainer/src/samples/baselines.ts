@@ -1,0 +1,42 @@
+/**
+ * Remax: what the greedy answers to the prompts of a batch are rewarded with. They are of the weights that its rollouts are of, and whoever waits for some of them waits for no others.
+ */
+
+import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import type { TrainingSample } from "./training-sample.ts";
+
+export class Baselines {
+  /** One for each group of the batch, in their order. */
+  readonly samples: readonly TrainingSample[];
+  /** Its rows are those of `samples`. */
+  readonly request: RewardRequest;
+  readonly #outcomes: readonly PromiseWithResolvers<SampleOutcome>[];
+
+  constructor(samples: readonly TrainingSample[], request: RewardRequest) {
+    this.samples = samples;
+    this.request = request;
+    this.#outcomes = samples.map(() => Promise.withResolvers<SampleOutcome>());
+    // Whoever waits for one hears why it does not come.
+    for (const { promise } of this.#outcomes) promise.catch(() => undefined);
+    void this.#gather();
+  }
+
+  /** Rejects with what the reward loop failed with. */
+  outcomeOf(group: number): Promise<SampleOutcome> {
+    return (this.#outcomes[group] as PromiseWithResolvers<SampleOutcome>).promise;
+  }
+
+  async #gather(): Promise<void> {
+    const { request } = this;
+    try {
+      while (request.unasked > 0) {
+        const rows = await request.take({ least: 1, most: request.unasked });
+        for (const row of rows) {
+          this.#outcomes[row]?.resolve(request.outcomeOf(row) as SampleOutcome);
+        }
+      }
+    } catch (error) {
+      for (const { reject } of this.#outcomes) reject(error);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/** Rollouts of some prompts with their rewards on the way: whole groups, each of which is trained on once. */
+
+import type { DataProto } from "@rayling/data-proto";
+import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import type { Baselines } from "./baselines.ts";
+import type { TrainingSample } from "./training-sample.ts";
+
+export interface RolloutBatch {
+  /** In groups of `n` neighbours. */
+  readonly samples: readonly TrainingSample[];
+  readonly n: number;
+  /** Of its prompts, among the loader's batches. */
+  readonly number: number;
+  readonly epoch: number;
+  /** Steps that were finished when its generation began. */
+  readonly generatedAt: number;
+  /** Its rows are those of `samples`. */
+  readonly rewards: RewardRequest;
+  /** Of remax: one for each group. */
+  readonly baselines?: Baselines | undefined;
+  /** When each rollout was finished, in ms since 1970. */
+  readonly generatedMs: readonly number[];
+  /** By row: whether an update has learned from it, or it was dropped. */
+  readonly isUsed: Uint8Array;
+}
+
+/** With columns for all of its rows. */
+export interface PreparedBatch extends RolloutBatch {
+  readonly data: DataProto;
+}
+
+export interface ScoredSample {
+  readonly batch: RolloutBatch;
+  readonly row: number;
+  readonly sample: TrainingSample;
+  readonly outcome: SampleOutcome;
+}
+
+/** Of rows whose outcomes are there. */
+export function scoredSamplesOf(batch: RolloutBatch, rows: readonly number[]): ScoredSample[] {
+  return rows.map((row) => ({
+    batch,
+    row,
+    sample: batch.samples[row] as TrainingSample,
+    outcome: batch.rewards.outcomeOf(row) as SampleOutcome,
+  }));
+}

@@ -1,0 +1,46 @@
+/** One rollout of one prompt, with its group and the weights that generated it. */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { messageText } from "../policy/message-text.ts";
+import type { Rollout } from "../policy/policy.ts";
+import { optional } from "./columns.ts";
+
+export interface TrainingSample {
+  /** `{uid}/{sample}`: no other sample of the run has it. */
+  readonly id: string;
+  /** The uid of its group: all samples of one prompt share it. */
+  readonly uid: string;
+  readonly prompt: PromptRow;
+  readonly rollout: Rollout;
+  /** Steps that were finished when its generation began. */
+  readonly generatedAt: number;
+}
+
+/**
+ * Returns the sample that the reward loop scores.
+ *
+ * @param step the step that generated it; for a validation, the number of finished steps
+ */
+export function rewardSampleOf(
+  { id, prompt, rollout }: TrainingSample,
+  step: number,
+): RewardSample {
+  return {
+    dataSource: prompt.dataSource,
+    ...optional("isSourceAssumed", prompt.isSourceAssumed),
+    response: rollout.response,
+    responseLength: rollout.responseIds.length,
+    // A rollout is one turn.
+    turnEnds: rollout.responseIds.length === 0 ? [] : [rollout.responseIds.length - 1],
+    groundTruth: prompt.groundTruth,
+    rawPrompt: prompt.rawPrompt,
+    extraInfo: prompt.extraInfo,
+    context: { uid: id, step },
+  };
+}
+
+/** Returns the text of all messages of the prompt, for people to read. */
+export function promptTextOf({ rawPrompt }: PromptRow): string {
+  return rawPrompt.map(messageText).join("\n");
+}

@@ -1,0 +1,121 @@
+/** Reads the options of a training. Options that do not fit together are refused by their names. */
+
+import { ConfigError } from "@rayling/config-tree";
+import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
+import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
+import { ownDefaults } from "../config/options/training-options.ts";
+import type { GivenOptions } from "../config/options/training-options.ts";
+import { readTrainingOptions } from "../config/read-training.ts";
+import { checkFit } from "../config/together.ts";
+import type { Whole } from "../config/together.ts";
+import { TrainerInputError } from "../errors.ts";
+import type { ScheduleName, TrainingOptions } from "./training-options.ts";
+import { needsReference } from "./training-settings.ts";
+import type { Known, TrainingSettings } from "./training-settings.ts";
+
+/** Facts that settings hang on beside options. */
+export interface SettingsContext extends Omit<Whole, "values"> {
+  readonly batchesPerEpoch: number;
+  readonly hasValidation: boolean;
+}
+
+/** Throws TrainerInputError. */
+export function readTrainingSettings(
+  options: TrainingOptions & { readonly schedule?: unknown },
+): TrainingSettings {
+  const { policy: _policy, referencePolicy, critic, prompts, validationPrompts, ...more } = options;
+  const { reward: _reward, tracking: _tracking, now: _now, ...registries } = more;
+  const { advantageRegistry = createAdvantageRegistry(), ...others } = registries;
+  const { policyLossRegistry = createPolicyLossRegistry(), schedule, ...given } = others;
+  const hasOwnSchedule = typeof schedule === "function";
+  const named = { ...given, ...(hasOwnSchedule ? {} : { schedule: schedule as ScheduleName }) };
+  const context = {
+    trainBatchSize: prompts.positionOf(0).batchSize,
+    batchesPerEpoch: prompts.batchesPerEpoch,
+    hasValidation: validationPrompts !== undefined,
+    hasCritic: critic !== undefined,
+    hasOwnSchedule,
+    estimators: advantageRegistry.names(),
+    losses: policyLossRegistry.names(),
+  };
+  const settings = asInputError(() => settingsOf(named, context));
+  const { algorithm, run, checkpoints } = settings;
+  if (needsReference(settings) && referencePolicy === undefined) {
+    const option = algorithm.useKlInReward ? "algorithm.useKlInReward" : "actor.useKlLoss";
+    const message = `referencePolicy: is undefined, and ${option} needs one`;
+    throw new TrainerInputError("referencePolicy", message);
+  }
+  if (run.saveFreq > 0 && checkpoints === undefined) {
+    const message = "checkpoints: are undefined, and run.saveFreq needs a folder";
+    throw new TrainerInputError("checkpoints", message);
+  }
+  return settings;
+}
+
+function asInputError<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new TrainerInputError(error.key, error.message, { cause: error });
+  }
+}
+
+/** Throws ConfigError, which names the option. */
+export function settingsOf(given: GivenOptions, context: SettingsContext): TrainingSettings {
+  const { trainBatchSize, hasOwnSchedule } = context;
+  const { resumePath } = given.checkpoints ?? {};
+  const values = readTrainingOptions(given, ownDefaults({ ...context, resumePath }));
+  checkFit({ values, ...context }, (option) => option);
+  const { actor, rollout, staleness, run } = values;
+  const schedule = hasOwnSchedule ? undefined : values.schedule;
+  const { filterGroups, ...algorithm } = known(values.algorithm);
+  const { rolloutCorrection } = algorithm;
+  const isBypassed = rolloutCorrection?.bypassMode === true;
+  const { maxResponseLength, validation } = rollout;
+  const draws = validation.doSample && validation.temperature > 0;
+  return {
+    ...values,
+    schedule,
+    algorithm: {
+      ...algorithm,
+      filterGroups:
+        filterGroups?.enable === true
+          ? { ...filterGroups, metric: filterGroups.metric ?? "score" }
+          : undefined,
+    },
+    actor: {
+      ...known(actor),
+      // One for both sides, where they have none of their own: a loss would take its default for
+      // these.
+      clipRatioLow: actor.clipRatioLow ?? actor.clipRatio,
+      clipRatioHigh: actor.clipRatioHigh ?? actor.clipRatio,
+      globalBatchInfo: { lossScaleFactor: actor.lossScaleFactor ?? maxResponseLength },
+      ...(isBypassed ? { lossMode: "bypass_mode", rolloutCorrection } : {}),
+    },
+    criticOptions: { ...values.criticOptions, lossScaleFactor: maxResponseLength },
+    rollout: {
+      ...rollout,
+      // The likeliest token has no temperature.
+      validation: draws
+        ? validation
+        : { ...validation, doSample: false, temperature: rollout.temperature },
+    },
+    staleness: {
+      ...staleness,
+      numWarmupBatches: staleness.numWarmupBatches ?? Math.min(1, staleness.limit),
+    },
+    run: {
+      ...run,
+      valBeforeTrain: run.valBeforeTrain && context.hasValidation,
+      overlapValidation: run.overlapValidation ?? schedule !== "sync",
+      totalSteps: run.totalTrainingSteps ?? run.totalEpochs * context.batchesPerEpoch,
+    },
+    trainBatchSize,
+  };
+}
+
+function known<Section extends object>(section: Section): Known<Section> {
+  const set = Object.entries(section).filter(([, value]) => (value ?? null) !== null);
+  return Object.fromEntries(set) as Known<Section>;
+}

@@ -1,0 +1,73 @@
+/**
+ * What a training run is made of: parts, and the options of `config/options`, by verl's names in
+ * camelCase.
+ */
+
+import type { RewardLoopManager, RewardLoopOptions } from "@rayling/reward-loop";
+import type { AdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
+import type { PolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
+import type { Given, GivenOptions, TrainingValues } from "../config/options/training-options.ts";
+import type { PromptDataset } from "../data/prompt-dataset.ts";
+import type { PromptLoader } from "../data/prompt-loader.ts";
+import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
+import type { StepTracker } from "../tracking/step-tracker.ts";
+
+export type ScheduleName = TrainingValues["schedule"];
+/** verl `algorithm`. */
+export interface AlgorithmOptions extends Given<"algorithm"> {}
+/** DAPO: groups that do not differ are left out, and others generated in their place. */
+export type FilterGroups = NonNullable<AlgorithmOptions["filterGroups"]>;
+/**
+ * verl `actor_rollout_ref.actor`. `clipRatio` counts for each side that has no ratio of its own.
+ */
+export interface ActorOptions extends Given<"actor"> {}
+/** verl `critic`; what is not given is the actor's. */
+export interface CriticOptions extends Given<"criticOptions"> {}
+/** verl `actor_rollout_ref.rollout`, and of validation `val_kwargs`. */
+export interface RolloutOptions extends Given<"rollout"> {
+  /** In tokens. */
+  readonly maxResponseLength: number;
+}
+export type ValidationOptions = NonNullable<RolloutOptions["validation"]>;
+/** How rewards are asked for. */
+export interface RewardArrangement extends Given<"rewardArrangement"> {}
+/** verl `trainer`. */
+export interface RunOptions extends Given<"run"> {}
+/** verl `trainer.default_local_dir`, how many stay there, and what is gone on with. */
+export interface CheckpointOptions extends Given<"checkpoints"> {
+  /** Made if it is not there. */
+  readonly folder: string;
+}
+/** With `streaming`: how old rollouts may be. */
+export interface StalenessOptions extends Given<"staleness"> {}
+
+export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
+  readonly policy: PolicyHandle;
+  /** Needed for a KL loss and for KL in the reward. */
+  readonly referencePolicy?: PolicyHandle | undefined;
+  /** Needed for gae. */
+  readonly critic?: CriticHandle | undefined;
+  readonly prompts: PromptLoader;
+  readonly validationPrompts?: PromptDataset | undefined;
+  /** The reward loop, or how to make one. It is closed with the training if it was made by it. */
+  readonly reward: RewardLoopManager | RewardLoopOptions;
+  readonly rollout: RolloutOptions;
+  readonly algorithm?: AlgorithmOptions | undefined;
+  readonly actor?: ActorOptions | undefined;
+  readonly criticOptions?: CriticOptions | undefined;
+  readonly staleness?: StalenessOptions | undefined;
+  readonly rewardArrangement?: RewardArrangement | undefined;
+  readonly run?: RunOptions | undefined;
+  /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
+  readonly checkpoints?: CheckpointOptions | undefined;
+  /** Is told what goes on, such as a Tracking; it is not closed with the training. */
+  readonly tracking?: StepTracker | undefined;
+  /**
+   * Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`.
+   */
+  readonly now?: (() => number) | undefined;
+  /** With estimators of your own. */
+  readonly advantageRegistry?: AdvantageRegistry | undefined;
+  /** With losses of your own. */
+  readonly policyLossRegistry?: PolicyLossRegistry | undefined;
+}

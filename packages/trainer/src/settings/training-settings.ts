@@ -1,0 +1,60 @@
+/** The settings of a training: its options as they are used, with what follows from several of them. */
+
+import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
+import type { TrainingValues } from "../config/options/training-options.ts";
+import type { ScheduleName } from "./training-options.ts";
+
+type Values = TrainingValues;
+
+export interface TrainingSettings extends Omit<
+  Values,
+  "schedule" | "algorithm" | "actor" | "staleness" | "run"
+> {
+  /** Undefined for one of the user's own. */
+  readonly schedule: ScheduleName | undefined;
+  readonly algorithm: Omit<Known<Values["algorithm"]>, "filterGroups"> & {
+    /** Undefined: no group is left out. */
+    readonly filterGroups: FilterSettings | undefined;
+  };
+  readonly actor: Known<Values["actor"]> & PolicyLossSettings;
+  readonly criticOptions: Values["criticOptions"] & { readonly lossScaleFactor: number };
+  readonly staleness: Values["staleness"] & { readonly numWarmupBatches: number };
+  readonly run: Values["run"] & {
+    readonly overlapValidation: boolean;
+    readonly totalSteps: number;
+  };
+  /** Prompts of a batch. */
+  readonly trainBatchSize: number;
+}
+
+export interface FilterSettings {
+  readonly metric: string;
+  readonly maxNumGenBatches: number;
+}
+
+/** A section without the options that are not set: a formula has its own default for them. */
+export type Known<Section> = {
+  readonly [Name in keyof Section as IsUnset<Section[Name], never, Name>]: Section[Name];
+} & {
+  readonly [Name in keyof Section as IsUnset<Section[Name], Name, never>]?: NonNullable<
+    Section[Name]
+  >;
+};
+type IsUnset<Value, Yes, No> = null extends Value ? Yes : undefined extends Value ? Yes : No;
+
+/** Whether log-probabilities of the reference policy are needed. */
+export function needsReference({
+  algorithm,
+  actor,
+}: Pick<TrainingSettings, "algorithm" | "actor">): boolean {
+  return algorithm.useKlInReward || actor.useKlLoss;
+}
+
+/** Whether a thing that is done every so many steps, and after the last, belongs to this step. */
+export function isDue(
+  everySteps: number,
+  step: number,
+  { totalSteps }: { readonly totalSteps: number },
+): boolean {
+  return everySteps > 0 && (step % everySteps === 0 || step >= totalSteps);
+}

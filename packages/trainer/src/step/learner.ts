@@ -1,0 +1,297 @@
+/**
+ * What a batch with rewards does to the critic and to the policy: advantages, then updates in mini-batches. The formulas are `algorithms/`; here is who is asked for what, in verl's order.
+ */
+
+import { asTensor, DataProto } from "@rayling/data-proto";
+import type { Tensor } from "@rayling/data-proto";
+import { computeAdvantage } from "../algorithms/advantages/compute.ts";
+import type { AdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
+import { createKlController } from "../algorithms/kl.ts";
+import type { KlController } from "../algorithms/kl.ts";
+import { aggLoss } from "../algorithms/losses/aggregation.ts";
+import type { PolicyLoss } from "../algorithms/losses/policy-loss.ts";
+import { valueLoss } from "../algorithms/losses/value-loss.ts";
+import { countOf, maskedMean } from "../algorithms/masked.ts";
+import { matrixOf } from "../algorithms/matrix.ts";
+import { validMask } from "../algorithms/valid.ts";
+import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
+import { shuffled, uniformOf } from "../random.ts";
+import { actorGradients } from "./actor-gradients.ts";
+import type { CollectedMetrics } from "../record/collected-metrics.ts";
+import { answerOf } from "../policy/policy-answers.ts";
+import { componentMetrics, componentsOf } from "./reward-components.ts";
+import { optional, tensorIn, tokenRowsOf, validIn } from "../samples/columns.ts";
+import type { ScoredSample } from "../samples/rollout-batch.ts";
+import type { TrainingSettings } from "../settings/training-settings.ts";
+
+/** Rows that are trained on together. */
+export interface ScoredRows {
+  /** With old_log_probs, and where they are needed ref_log_prob and values. */
+  readonly data: DataProto;
+  /** Token_level_scores, [rows, R]. */
+  readonly scores: Tensor;
+  /** Whether there is something to learn from: a score, and for remax one of the greedy answer. */
+  readonly valid: readonly boolean[];
+  readonly samples: readonly ScoredSample[];
+  /** Of remax. */
+  readonly rewardBaselines?: readonly number[] | undefined;
+}
+
+/** Of updates: whether the step has no others after them, and the learning rate goes on with the last. */
+export interface UpdateContext {
+  readonly isLast: boolean;
+  readonly account: Account;
+}
+
+export interface ActorUpdateContext extends UpdateContext {
+  readonly isFresh: boolean;
+  readonly scoresTokens: boolean;
+  /** Which of those parts of the step that are trained on one after the other: what is drawn depends on it, and not on the run before. */
+  readonly partOfStep: number;
+}
+
+/** With the columns token_level_scores, token_level_rewards, advantages and returns, and where rollouts are corrected another response_mask and rollout_is_weights. */
+export interface Learnable {
+  readonly data: DataProto;
+  /** What is to be learned from: the same, or rows that PF-PPO drew of it. */
+  readonly drawn: DataProto;
+}
+
+export class Learner {
+  readonly #policy: PolicyHandle;
+  readonly #critic: CriticHandle | undefined;
+  readonly #settings: TrainingSettings;
+  readonly #advantages: AdvantageRegistry;
+  readonly #policyLoss: PolicyLoss;
+  #klController: KlController;
+
+  constructor(
+    policy: PolicyHandle,
+    critic: CriticHandle | undefined,
+    settings: TrainingSettings,
+    parts: { readonly advantages: AdvantageRegistry; readonly policyLoss: PolicyLoss },
+  ) {
+    this.#policy = policy;
+    this.#critic = critic;
+    this.#settings = settings;
+    this.#advantages = parts.advantages;
+    this.#policyLoss = parts.policyLoss;
+    this.#klController = createKlController(settings.algorithm.klCtrl);
+  }
+
+  /** The coefficient of KL in the reward, which an adaptive controller changes. */
+  get klCoef(): number {
+    return this.#klController.value;
+  }
+
+  set klCoef(klCoef: number) {
+    this.#klController = createKlController({ ...this.#settings.algorithm.klCtrl, klCoef });
+  }
+
+  /** verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did not tell, or there is no token. */
+  recordEntropy(data: DataProto, metrics: CollectedMetrics): void {
+    const entropys = data.batch?.["entropys"];
+    if (entropys === undefined) return;
+    const matrix = matrixOf("entropys", entropys);
+    const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
+    if (countOf(mask) === 0) return;
+    const { lossAggMode, globalBatchInfo } = this.#settings.actor;
+    metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode, globalBatchInfo).loss);
+  }
+
+  /** Throws TrainerInputError, and TrainerStateError where a component of gdpo is missing. @param step for what PF-PPO draws */
+  advantagesOf(
+    { data, scores, valid, samples, rewardBaselines }: ScoredRows,
+    step: number,
+    metrics: CollectedMetrics,
+  ): Learnable {
+    const { algorithm, run } = this.#settings;
+    const batch = data.batch ?? {};
+    const baselines = rewardBaselines && asTensor(Float32Array.from(rewardBaselines));
+    const components = componentsOf(samples, valid, algorithm.gdpoRewardKeys);
+    let draws = 0;
+    const computed = computeAdvantage(
+      {
+        tokenLevelScores: scores,
+        responseMask: tensorIn(data, "response_mask"),
+        groups: samples.map(({ sample }) => sample.uid),
+        valid,
+        ...optional("values", batch["values"]),
+        ...optional("rewardBaselines", baselines),
+        ...optional("oldLogProbs", batch["old_log_probs"]),
+        ...optional("refLogProb", batch["ref_log_prob"]),
+        ...optional("rolloutLogProbs", batch["rollout_log_probs"]),
+        ...optional("sumPiSquared", batch["sum_pi_squared"]),
+        ...optional("rewardComponents", components),
+      },
+      algorithm,
+      {
+        registry: this.#advantages,
+        klController: this.#klController,
+        random: () => uniformOf(run.seed, step, draws++),
+      },
+    );
+    metrics.addAll(computed.metrics);
+    if (algorithm.advEstimator === "gdpo") metrics.addAll(componentMetrics(components, valid));
+    const learnable = new DataProto({
+      ...data.toData(),
+      batch: {
+        ...batch,
+        token_level_scores: scores,
+        token_level_rewards: computed.tokenLevelRewards,
+        response_mask: computed.responseMask,
+        advantages: computed.advantages,
+        returns: computed.returns,
+        ...optional("rollout_is_weights", computed.rolloutIsWeights),
+      },
+      nonTensorBatch: { ...data.nonTensorBatch, valid },
+    });
+    const { drawnRows } = computed;
+    const drawn = drawnRows === undefined ? learnable : learnable.selectIdxs([...drawnRows]);
+    return { data: learnable, drawn };
+  }
+
+  /** In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate. */
+  async updateCritic(
+    data: DataProto,
+    metrics: CollectedMetrics,
+    { isLast, account }: UpdateContext,
+  ): Promise<void> {
+    const critic = this.#critic;
+    if (critic === undefined) return;
+    const { run } = this.#settings;
+    const { ppoMiniBatchSize, ppoEpochs } = this.#settings.criticOptions;
+    const rows = miniBatchRows(data.length, ppoMiniBatchSize * this.#settings.rollout.n, ppoEpochs);
+    for (const [index, { start, stop }] of rows.entries()) {
+      const part = data.slice(start, stop);
+      const tokens = { ...tokenRowsOf(part, this.#settings.rollout.temperature), account };
+      const stepsSchedule = isLast && index === rows.length - 1;
+      const learns = hasTokens(part);
+      if (!learns && !stepsSchedule) continue;
+      const gradValues = learns
+        ? await this.#valueGradients(part, tokens, metrics)
+        : zerosFor(part);
+      const update = { ...tokens, gradValues, stepsSchedule, learns };
+      const { gradNorm, lr } = await answerOf(
+        "the critic, asked for an update,",
+        critic.update.remote(update),
+        run,
+      );
+      metrics.addAll({ ...(learns ? { "critic/grad_norm": gradNorm } : {}), "critic/lr": lr });
+    }
+  }
+
+  /**
+   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate.
+   *
+   * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
+   * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
+   */
+  async updateActor(
+    data: DataProto,
+    metrics: CollectedMetrics,
+    { isLast, isFresh, scoresTokens, partOfStep, account }: ActorUpdateContext,
+  ): Promise<void> {
+    const { actor, rollout, run, adaptiveMiniBatch } = this.#settings;
+    // One that adapts was cut when its rows were taken.
+    const size = adaptiveMiniBatch ? data.length : actor.ppoMiniBatchSize * rollout.n;
+    const rows = miniBatchRows(data.length, size, actor.ppoEpochs);
+    for (const [index, { start, stop }] of rows.entries()) {
+      const part = data.slice(start, stop);
+      const tokens = tokenRowsOf(part, rollout.temperature);
+      const stepsSchedule = isLast && index === rows.length - 1;
+      const learns = hasTokens(part);
+      if (!learns && !stepsSchedule) continue;
+      const gradients = learns
+        ? actorGradients(
+            part,
+            !scoresTokens || (index === 0 && isFresh)
+              ? { logProbs: tensorIn(part, "old_log_probs"), entropys: tensorIn(part, "entropys") }
+              : await this.#logProbs(tokens, account),
+            {
+              actor,
+              policyLoss: this.#policyLoss,
+              permutation: (count) =>
+                shuffled(count, (place) =>
+                  uniformOf(run.seed, account.step, partOfStep, index, place),
+                ),
+            },
+            metrics,
+          )
+        : { gradLogProbs: zerosFor(part) };
+      const update = { ...tokens, ...gradients, stepsSchedule, learns, account };
+      const { gradNorm, lr } = await answerOf(
+        "the policy, asked for an update,",
+        this.#policy.update.remote(update),
+        run,
+      );
+      metrics.addAll({ ...(learns ? { "actor/grad_norm": gradNorm } : {}), "actor/lr": lr });
+    }
+  }
+
+  /** By what a mini-batch changes the critic. */
+  async #valueGradients(
+    part: DataProto,
+    tokens: TokenRows & { readonly account: Account },
+    metrics: CollectedMetrics,
+  ): Promise<Tensor> {
+    const { criticOptions, run } = this.#settings;
+    const asked = (this.#critic as CriticHandle).values.remote(tokens);
+    const vpreds = await answerOf("the critic, asked for values,", asked, run);
+    const { loss, clipfrac, gradVpreds } = valueLoss(
+      {
+        vpreds,
+        values: tensorIn(part, "values"),
+        returns: tensorIn(part, "returns"),
+        valid: validIn(part),
+        responseMask: tensorIn(part, "response_mask"),
+      },
+      criticOptions,
+    );
+    metrics.addAll({
+      "critic/vf_loss": loss,
+      "critic/vf_clipfrac": clipfrac,
+      "critic/vpred_mean": meanOfValid(vpreds, part),
+    });
+    return gradVpreds;
+  }
+
+  /** Its time is part of the update's. */
+  async #logProbs(tokens: TokenRows, account: Account): Promise<LogProbs> {
+    const own = { ...account, phase: "update_actor_log_prob" };
+    const answer = this.#policy.logProbs.remote({ ...tokens, account: own });
+    return await answerOf("the policy, asked for log-probs,", answer, this.#settings.run);
+  }
+}
+
+interface RowRange {
+  readonly start: number;
+  readonly stop: number;
+}
+
+/** The last one may be smaller. */
+function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
+  const count = Math.ceil(rows / size);
+  return Array.from({ length: count * epochs }, (_, index) => {
+    const start = (index % count) * size;
+    return { start, stop: Math.min(start + size, rows) };
+  });
+}
+
+/** A token of a valid row that is not rejected. Without one there is no step: of a gradient of 0, too, an optimiser would make one, by its moments and its weight decay. */
+function hasTokens(part: DataProto): boolean {
+  const mask = matrixOf("responseMask", tensorIn(part, "response_mask"));
+  return countOf(validMask(mask, validIn(part))) > 0;
+}
+
+/** Of an update that only goes on with the learning rate. */
+function zerosFor(part: DataProto): Tensor {
+  const { shape, data } = tensorIn(part, "responses");
+  return asTensor(new Float32Array(data.length), shape);
+}
+
+function meanOfValid(values: Tensor, data: DataProto): number {
+  const matrix = matrixOf("values", values);
+  const mask = matrixOf("responseMask", tensorIn(data, "response_mask"), matrix);
+  return maskedMean(matrix, validMask(mask, validIn(data)));
+}

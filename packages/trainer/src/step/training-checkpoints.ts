@@ -1,0 +1,90 @@
+/** Checkpoints of a whole training: weights of its actors, its place, rollouts not trained yet. */
+
+import { warn } from "@rayling/core/terminal";
+import { resumeCheckpoint, saveCheckpoint } from "../checkpoint/checkpoint-folder.ts";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { PromptLoader } from "../data/prompt-loader.ts";
+import { answerOf } from "../policy/policy-answers.ts";
+import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
+import type { RewardRequests } from "../rollouts/reward-requests.ts";
+import { keptTraining, restoredTraining } from "../rollouts/training-state.ts";
+import type { TrainingStart } from "../rollouts/training-state.ts";
+import { isDue } from "../settings/training-settings.ts";
+import type { TrainingSettings } from "../settings/training-settings.ts";
+import type { Learner } from "./learner.ts";
+
+export interface TrainingCheckpointsParts {
+  readonly policy: PolicyHandle;
+  readonly critic: CriticHandle | undefined;
+  readonly prompts: PromptLoader;
+  readonly rewards: RewardRequests;
+  readonly learner: Learner;
+  readonly settings: TrainingSettings;
+}
+
+export class TrainingCheckpoints {
+  readonly #parts: TrainingCheckpointsParts;
+
+  constructor(parts: TrainingCheckpointsParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether a checkpoint belongs to the end of this step. */
+  isDue(step: number): boolean {
+    const { run } = this.#parts.settings;
+    return isDue(run.saveFreq, step, run);
+  }
+
+  /** Rejects with CheckpointError, and with the error of an actor. */
+  async save(training: TrainingStart): Promise<void> {
+    const { policy, critic, prompts, learner, settings } = this.#parts;
+    const { run, checkpoints } = settings;
+    if (checkpoints === undefined) return;
+    const { folder, keep } = checkpoints;
+    const state = await answerOf("the policy, asked for its weights,", policy.state.remote(), run);
+    const criticState =
+      critic && (await answerOf("the critic, asked for its weights,", critic.state.remote(), run));
+    const checkpoint = {
+      globalStep: training.finishedSteps,
+      policy: state,
+      critic: criticState,
+      ...keptTraining(training, prompts, learner.klCoef),
+    };
+    await saveCheckpoint(checkpoint, { folder, keep: keep ?? undefined });
+  }
+
+  /** Puts back the last checkpoint if the settings say so, and returns where the run goes on. */
+  async resume(): Promise<TrainingStart> {
+    const { prompts, rewards, learner, settings } = this.#parts;
+    const { checkpoints, rollout, algorithm } = settings;
+    const resumed =
+      checkpoints &&
+      (await resumeCheckpoint({
+        folder: checkpoints.folder,
+        mode: checkpoints.resumeMode,
+        path: checkpoints.resumePath ?? undefined,
+      }));
+    if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
+    for (const { message } of resumed.passedOver) warn(`a checkpoint was passed over: ${message}`);
+    const { start, klCoef } = restoredTraining(resumed, prompts, rewards, rollout.n);
+    await this.#setWeights(resumed, start.finishedSteps);
+    // A fixed coefficient is the configured one, even where the configuration was changed.
+    if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
+    return start;
+  }
+
+  async #setWeights(checkpoint: Checkpoint, finishedSteps: number): Promise<void> {
+    const { policy, critic, settings } = this.#parts;
+    const { run } = settings;
+    const policyAnswer = policy.setState.remote(checkpoint.policy);
+    await answerOf("the policy, given its weights,", policyAnswer, run);
+    if (critic === undefined) return;
+    if (checkpoint.critic !== undefined) {
+      const answer = critic.setState.remote(checkpoint.critic);
+      await answerOf("the critic, given its weights,", answer, run);
+      return;
+    }
+    const message = `the checkpoint of step ${finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
+    warn(message);
+  }
+}

@@ -1,0 +1,127 @@
+/** Validation: answers to all of its prompts, greedy if nothing else is said, scored in a lane of their own, and verl's metrics of them. */
+
+import type { SampleOutcome } from "@rayling/reward-loop";
+import { warn } from "@rayling/core/terminal";
+import type { PromptDataset } from "../data/prompt-dataset.ts";
+import type { PromptRow } from "../data/prompt-row.ts";
+import { validationMetrics } from "../metrics/validation-metrics.ts";
+import type { PolicyHandle } from "../policy/policy.ts";
+import type { Generation } from "../tracking/tracking-logger.ts";
+import type { DumpedRow } from "../record/dumped-rows.ts";
+import type { RewardRequests } from "../rollouts/reward-requests.ts";
+import { collectRollouts } from "../rollouts/collect-rollouts.ts";
+import { extraInfoColumns } from "../samples/columns.ts";
+import { promptTextOf } from "../samples/training-sample.ts";
+import type { TrainingSample } from "../samples/training-sample.ts";
+import type { TrainingSettings } from "../settings/training-settings.ts";
+
+export interface ValidationParts {
+  readonly policy: PolicyHandle;
+  readonly prompts: PromptDataset;
+  readonly rewards: RewardRequests;
+  readonly settings: TrainingSettings;
+}
+
+export interface ValidationResult {
+  /** val-core/..., val-aux/..., and the share that has no valid score as val-aux/invalid_rate. */
+  readonly metrics: Record<string, number>;
+  readonly generations: readonly Generation[];
+  readonly rows: readonly DumpedRow[];
+}
+
+/** Answers are there; their scores may still be on the way. */
+export interface BegunValidation {
+  /** Rejects with what the reward loop failed with. */
+  readonly result: Promise<ValidationResult>;
+}
+
+/** Resolves when all answers are generated. @param step for the policy's account */
+export async function beginValidation(
+  { policy, prompts, rewards, settings }: ValidationParts,
+  step: number,
+): Promise<BegunValidation> {
+  const { rollout, run } = settings;
+  const { n, doSample, temperature, topP, topK } = rollout.validation;
+  const uids = prompts.rows.flatMap(({ index }) => Array.from({ length: n }, () => String(index)));
+  const ticket = rewards.open(uids, n, "validation");
+  const samples = Array<TrainingSample>(uids.length);
+  const request = {
+    prompts: prompts.rows.map(({ rawPrompt }) => rawPrompt),
+    n,
+    doSample,
+    temperature,
+    topP,
+    topK,
+    maxResponseLength: rollout.maxResponseLength,
+    seed: run.seed,
+    account: { phase: "testing", step },
+  };
+  await collectRollouts(policy, request, run, (moment) => {
+    for (const one of moment) {
+      const row = one.prompt * n + one.sample;
+      const prompt = prompts.rows[one.prompt] as PromptRow;
+      const uid = uids[row] as string;
+      const sample: TrainingSample = {
+        id: `validation/${uid}/${one.sample}`,
+        uid,
+        prompt,
+        rollout: one,
+        generatedAt: step,
+      };
+      samples[row] = sample;
+      ticket.submit(row, sample);
+    }
+  });
+  const { request: scores } = ticket;
+  const scored = uids.length === 0 ? Promise.resolve([]) : scores.take(uids.length);
+  const result = scored.then(() => {
+    const outcomes = uids.map((_, row) => scores.outcomeOf(row) as SampleOutcome);
+    return resultOf({ prompts, samples, outcomes, uids, n });
+  });
+  // Whoever waits for it hears of it; until somebody does, it is nobody's loose end.
+  result.catch(() => undefined);
+  return { result };
+}
+
+interface Validated {
+  readonly prompts: PromptDataset;
+  readonly samples: readonly TrainingSample[];
+  readonly outcomes: readonly SampleOutcome[];
+  readonly uids: readonly string[];
+  readonly n: number;
+}
+
+function resultOf({ prompts, samples, outcomes, uids, n }: Validated): ValidationResult {
+  const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
+  const mixed = new Map<string, string>();
+  const metrics = validationMetrics(
+    {
+      dataSources: outcomes.map((_, row) => promptOf(row).dataSource),
+      sampleUids: uids,
+      infos: {
+        ...extraInfoColumns(outcomes),
+        reward: outcomes.map((one) => (one.valid ? one.rewardScore : null)),
+      },
+      valid: outcomes.map(({ valid }) => valid),
+    },
+    // What a judge says besides is no reason to end a training.
+    { onMixed: (variable, question) => mixed.set(variable, question) },
+  );
+  for (const [variable, question] of mixed) {
+    const message = `"${variable}" is a number in some answers to question ${question} of the validation, and something else in others: what is mixed so is left out of its metrics`;
+    warn(message);
+  }
+  return {
+    metrics: {
+      ...metrics,
+      "val-aux/invalid_rate":
+        outcomes.filter(({ valid }) => !valid).length / Math.max(1, outcomes.length),
+    },
+    generations: outcomes.map((outcome, row) => ({
+      input: promptTextOf(promptOf(row)),
+      output: samples[row]?.rollout.response ?? "",
+      score: outcome.valid ? outcome.rewardScore : Number.NaN,
+    })),
+    rows: outcomes.map((outcome, row) => ({ sample: samples[row] as TrainingSample, outcome })),
+  };
+}

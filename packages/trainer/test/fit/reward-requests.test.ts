@@ -1,0 +1,122 @@
+/** How many rewards the training has at a time, and in what order it asks for them. */
+
+import * as ray from "@rayling/core";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { PromptDataset } from "@rayling/trainer";
+import type { PromptRow } from "@rayling/trainer";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { RewardArrangement } from "../../src/settings/training-options.ts";
+import { RewardRequests } from "../../src/rollouts/reward-requests.ts";
+import type { RewardLane } from "../../src/rollouts/reward-requests.ts";
+import type { TrainingSample } from "../../src/samples/training-sample.ts";
+import { rewardsPath } from "../fixtures/scored-training.ts";
+
+beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+test.for<[string, Partial<RewardLoopOptions>, number]>([
+  ["the slots of its workers", {}, 6],
+  ["no more than its limits let through", { limits: { concurrency: 4 } }, 4],
+  ["not more than its slots for a limit that is wider", { limits: { concurrency: 40 } }, 6],
+  ["as an adaptive limit may grow", { limits: { concurrency: { max: 5 } } }, 5],
+  ["one with the manager rate_limited", { manager: "rate_limited" }, 1],
+  [
+    "as the manager rate_limited says",
+    { manager: "rate_limited", managerOptions: { maxConcurrent: 2 } },
+    2,
+  ],
+])("%s", async ([, more, slots]) => {
+  const reward = { path: rewardsPath, name: "halves" };
+  await using rewards = await RewardRequests.open(
+    { reward, workers: 2, executors: 1, concurrency: 3, ...more },
+    {},
+  );
+  expect(rewards.slots).toBe(slots);
+});
+
+describe("requests that are asked in another order than they were opened in", () => {
+  test("are scored as they are asked", async () => {
+    await using rewards = await openedRewards({});
+    const [first, second] = await asked(rewards, ["training", "training"]);
+    expect(await second.ask()).toBe(1);
+    expect(await first.ask()).toBe(0);
+  });
+
+  test("with a barrier: batch by batch, validation beside them", async () => {
+    await using rewards = await openedRewards({ batchBarrier: true });
+    const [first, validation, second] = await asked(rewards, [
+      "training",
+      "validation",
+      "training",
+    ]);
+    const late = second.ask();
+    expect(await validation.ask()).toBe(1);
+    expect(await inOrder([late, first.ask()])).toEqual([0, 2]);
+  });
+
+  test("with validation in line: behind the batch before it", async () => {
+    await using rewards = await openedRewards({ batchBarrier: true, validationInLine: true });
+    const lanes = ["training", "validation", "training"] as const;
+    const [first, validation, second] = await asked(rewards, lanes);
+    expect(await inOrder([second.ask(), validation.ask(), first.ask()])).toEqual([0, 1, 2]);
+  });
+});
+
+interface Asked {
+  /** Submits its two rows; resolves to its place when both are scored. */
+  readonly ask: () => Promise<number>;
+}
+
+/** One slot: what is asked first is scored first. */
+async function openedRewards(arrangement: RewardArrangement): Promise<RewardRequests> {
+  const reward = { path: rewardsPath, name: "halves" };
+  return await RewardRequests.open(
+    { reward, workers: 1, executors: 1, concurrency: 1 },
+    arrangement,
+  );
+}
+
+async function asked<const Lanes extends readonly RewardLane[]>(
+  rewards: RewardRequests,
+  lanes: Lanes,
+): Promise<{ readonly [Place in keyof Lanes]: Asked }> {
+  const dataset = await PromptDataset.fromRows([
+    {
+      prompt: [{ role: "user", content: "0" }],
+      data_source: "rewards",
+      reward_model: { ground_truth: "" },
+    },
+  ]);
+  const [prompt] = dataset.rows as [PromptRow];
+  const open = (lane: RewardLane, place: number): Asked => {
+    const ticket = rewards.open([`${place}`, `${place}`], 2, lane);
+    return {
+      ask: async () => {
+        for (const row of [0, 1]) ticket.submit(row, sampleOf(prompt, `${place}/${row}`, row));
+        await ticket.request.take(2);
+        return place;
+      },
+    };
+  };
+  return lanes.map(open) as { readonly [Place in keyof Lanes]: Asked };
+}
+
+/** What they resolve to, as they do. */
+async function inOrder<Value>(promises: readonly Promise<Value>[]): Promise<Value[]> {
+  const values: Value[] = [];
+  await Promise.all(promises.map(async (one) => void values.push(await one)));
+  return values;
+}
+
+function sampleOf(prompt: PromptRow, id: string, sample: number): TrainingSample {
+  const rollout = {
+    prompt: 0,
+    sample,
+    promptIds: Int32Array.of(1),
+    responseIds: Int32Array.of(1),
+    response: `0 #${sample}`,
+    finishReason: "stop" as const,
+    version: 0,
+  };
+  return { id, uid: id, prompt, rollout, generatedAt: 0 };
+}
