@@ -1,4 +1,4 @@
-/** What a formula cannot be worked out from. Code "TRAINER_INPUT". */
+/** An input or setting that cannot be used. Code "TRAINER_INPUT". */
 export class TrainerInputError extends Error {
   override readonly name = "TrainerInputError";
   readonly code = "TRAINER_INPUT";
@@ -11,7 +11,10 @@ export class TrainerInputError extends Error {
   }
 }
 
-/** Where a row of a data set stands: a line of a file, from 1, or a row (of a Parquet file, of an array), from 0. */
+/**
+ * Where a row of a data set stands: a line of a file, from 1, or a row (of a Parquet file, of an
+ * array), from 0.
+ */
 export interface RowPlace {
   readonly path?: string;
   readonly line?: number;
@@ -42,18 +45,18 @@ export class DatasetError extends Error {
 }
 
 export type TrackingErrorCode =
-  /** A logger cannot begin, or there is none of this name: the run does not start. */
+  /** A logger cannot begin, or its name is unknown: the run does not start. */
   | "TRACKING_OPEN"
   /** A logger failed while the run went on: it is told nothing more. */
   | "TRACKING_FAILED"
   /** Files of a run cannot be read. */
   | "TRACKING_FILES";
 
-/** What watches a run failed. */
+/** A logger of a run failed. */
 export class TrackingError extends Error {
   override readonly name = "TrackingError";
   readonly code: TrackingErrorCode;
-  /** Of the logger, or the path of the file. */
+  /** Name of the logger, or path of the file. */
   readonly logger: string;
 
   constructor(code: TrackingErrorCode, logger: string, problem: string, cause?: unknown) {
@@ -69,7 +72,7 @@ export type CheckpointErrorCode =
   | "CHECKPOINT_NOT_FOUND"
   /** A file is missing, cut off, or not what was written. */
   | "CHECKPOINT_DAMAGED"
-  /** What is to be kept is no plain data, or another option is wrong. */
+  /** A value cannot be saved because it is not plain data, or an option is wrong. */
   | "CHECKPOINT_BAD_VALUE"
   /** A path that cannot be one. */
   | "CHECKPOINT_BAD_PATH"
@@ -80,7 +83,7 @@ export type CheckpointErrorCode =
 export class CheckpointError extends Error {
   override readonly name = "CheckpointError";
   readonly code: CheckpointErrorCode;
-  /** Of the file or folder. */
+  /** Path of the file or folder. */
   readonly path: string;
   /** The message without the path. */
   readonly reason: string;
@@ -109,7 +112,7 @@ export type TrainerStateErrorCode =
   /** A schedule saves or validates before it has reported a step. */
   | "NO_FINISHED_STEP";
 
-/** What training cannot go on with. */
+/** A state in which training cannot continue. */
 export class TrainerStateError extends Error {
   override readonly name = "TrainerStateError";
   readonly code: TrainerStateErrorCode;
@@ -123,9 +126,12 @@ export class TrainerStateError extends Error {
 export interface ConfigErrorPlace {
   /** With dots: `data.train_batch_size`. */
   readonly key: string;
-  /** What stands there, if anything does. */
+  /** The value at this key, if there is one. */
   readonly value: unknown;
-  /** A key or a value that there is, and that is written much alike; or a setting, as key=value, that would do. */
+  /**
+   * A key or a value that there is, and that is written much alike; or a setting, as key=value,
+   * that would do.
+   */
   readonly nearest: string | undefined;
 }
 

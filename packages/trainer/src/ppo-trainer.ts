@@ -79,9 +79,11 @@ export class PPOTrainer implements AsyncDisposable {
   }
 
   /**
-   * Trains all steps that are left. With a policy that does not train (`describe`) it only validates, as with `run.valOnly`.
+   * Trains all steps that are left. With a policy that does not train (`describe`) it only
+   * validates, as with `run.valOnly`.
    *
-   * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError for a folder that cannot be written to, CheckpointError, and TrainerStateError.
+   * Rejects with what the policy, the critic or the reward loop failed with, with TrainerInputError
+   * for a folder that cannot be written to, CheckpointError, and TrainerStateError.
    */
   async fit(): Promise<TrainingReport> {
     const { policy, referencePolicy, critic, prompts } = this.#options;

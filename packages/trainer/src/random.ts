@@ -1,20 +1,24 @@
 /**
- * Random numbers that are named, not counted: each is a function of a few whole numbers. What a row draws depends on its own place alone, never on who drew before, and
- * there is no state to keep.
+ * Random numbers as functions of a few whole numbers. A draw depends on its own place alone, never
+ * on earlier draws, and there is no state to keep.
  */
 
-/** From 0 to below 1. The same keys give the same number. */
+/** Returns a number from 0 to below 1. Equal keys give equal numbers. */
 export function uniformOf(...keys: readonly number[]): number {
   let hash = 0;
   for (const key of keys) {
     hash = mixed(hash + 0x9e3779b9 + (key | 0));
-    // What of a key is beyond 32 bits.
+    // The bits of the key beyond the 32nd.
     hash = mixed(hash + 0x85ebca6b + Math.floor(key / 2 ** 32));
   }
   return hash / 2 ** 32;
 }
 
-/** 0 to count - 1 in another order (Fisher and Yates). @param draw for each place, from 0 to below 1 */
+/**
+ * 0 to count - 1 in another order (Fisher and Yates).
+ *
+ * @param draw for each place, from 0 to below 1
+ */
 export function shuffled(count: number, draw: (place: number) => number): number[] {
   const order = Array.from({ length: count }, (_, place) => place);
   for (let last = count - 1; last > 0; last--) {

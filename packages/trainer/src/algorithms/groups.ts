@@ -1,11 +1,14 @@
-/** Rows of one prompt: which belong together, and what their scores are like (verl/utils/groupwise.py). */
+/**
+ * Rows of one prompt: which belong together, and what their scores are like
+ * (verl/utils/groupwise.py).
+ */
 
 export type GroupId = string | number;
 
 export interface GroupStatistics {
   readonly rows: readonly number[];
   readonly mean: number;
-  /** Of a sample: by n - 1. 1 for a group of one. */
+  /** Standard deviation of the sample, divided by n - 1; 1 for a group of one. */
   readonly std: number;
 }
 
@@ -24,7 +27,9 @@ export function groupsOf(
   return groups;
 }
 
-/** Of a group of one nothing is taken off and nothing is scaled: mean 0, std 1. */
+/**
+ * Returns mean 0 and std 1 for a group of one, so that nothing is subtracted and nothing is scaled.
+ */
 export function statisticsOf(rows: readonly number[], scores: Float64Array): GroupStatistics {
   if (rows.length < 2) return { rows, mean: 0, std: 1 };
   const mean = meanOf(rows, scores);
@@ -37,7 +42,8 @@ export function meanOf(rows: readonly number[], scores: Float64Array): number {
 }
 
 /**
- * Numbers for ids (verl `as_torch_index`): whole numbers, and texts of such, are kept; of all else the place in the sorted list of those that there are.
+ * Numbers for ids (verl `as_torch_index`): whole numbers, and texts of such, are kept; of all else
+ * the place in the sorted list of those that there are.
  */
 export function groupIndexOf(ids: readonly GroupId[]): readonly number[] {
   const numbers = ids.map((id) =>
@@ -52,7 +58,10 @@ export function groupIndexOf(ids: readonly GroupId[]): readonly number[] {
   return ids.map((id) => places.get(String(id)) as number);
 }
 
-/** Of each group by its number (verl `group_mean_std`); those that no row has are empty: mean 0, std 1. A variance is at least `eps`. */
+/**
+ * Statistics of each group by its number (verl `group_mean_std`). A number without rows has mean 0
+ * and std 1. A variance is at least `eps`.
+ */
 export function groupMeanStd(
   scores: readonly number[],
   index: readonly number[],

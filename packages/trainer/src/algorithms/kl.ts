@@ -1,4 +1,7 @@
-/** How far a policy is from its reference: estimates for each token with their gradients, their coefficient, and what they take off rewards. */
+/**
+ * How far a policy is from its reference: estimates for each token with their gradients, their
+ * coefficient, and what they take off rewards.
+ */
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
@@ -22,13 +25,13 @@ export interface KlPenalty {
   readonly gradLogProb: Tensor<"float32">;
 }
 
-/** Of a token, used again for the next one. */
+/** Estimate for one token; the object is used again for the next token. */
 interface Estimate {
   value: number;
   slope: number;
 }
 
-/** Of d = logProb - refLogProb. */
+/** Estimators as functions of d = logProb - refLogProb. */
 const kinds: Readonly<Record<string, (estimate: Estimate, difference: number) => void>> = {
   kl(estimate, difference) {
     estimate.value = difference;
@@ -154,7 +157,10 @@ export interface KlInReward {
   };
 }
 
-/** Takes the divergence off the rewards (verl `apply_kl_penalty`), and updates the controller by its mean over valid rows, as many steps as there are of them; where there is none, it stays. */
+/**
+ * Subtracts the divergence from the rewards (verl `apply_kl_penalty`) and updates the controller
+ * with its mean over the valid rows. Without a valid row the controller does not change.
+ */
 export function applyKlPenalty(
   batch: KlInRewardBatch,
   controller: KlController,

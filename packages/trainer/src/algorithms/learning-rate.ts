@@ -1,25 +1,31 @@
-/** What a learning rate is multiplied by at each step: a linear warm-up, and what comes behind it (verl/utils/torch_functional.py, `optim.*`). */
+/**
+ * Factors of the learning rate for each step: a linear warm-up, then the chosen schedule
+ * (verl/utils/torch_functional.py, `optim.*`).
+ */
 
 import { TrainerInputError } from "../errors.ts";
 import { clamp } from "./matrix.ts";
 
 /** verl's `optim.*`. */
 export interface LearningRateSettings {
-  /** wsd: warm-up, stable, decay by a cosine. linear is Megatron's `lr_decay_style`. Default "constant". */
+  /**
+   * wsd: warm-up, stable, decay by a cosine. linear is Megatron's `lr_decay_style`. Default
+   * "constant".
+   */
   readonly lrSchedulerType?: "constant" | "linear" | "cosine" | "wsd";
   /** Default 0. */
   readonly numWarmupSteps?: number;
   /** Needed for all but constant. */
   readonly numTrainingSteps?: number;
-  /** What is left at the end. Default 0. */
+  /** Factor at the end. Default 0. */
   readonly minLrRatio?: number;
   /** Where the warm-up of cosine begins. Default 0. */
   readonly initLrRatio?: number;
-  /** Of the cosine: half of one goes down once. Default 0.5. */
+  /** Cycles of the cosine; half a cycle goes down once. Default 0.5. */
   readonly numCycles?: number;
-  /** False, and the first step is 1. Of cosine. Default true. */
+  /** Whether the cosine counts steps from 0 and not from 1. Default true. */
   readonly zeroIndexedStep?: boolean;
-  /** Of wsd: the share of steps behind the warm-up that are stable. Default 0.9. */
+  /** Share of the steps after the warm-up at which wsd stays stable. Default 0.9. */
   readonly stableRatio?: number;
 }
 

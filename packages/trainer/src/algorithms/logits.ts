@@ -1,4 +1,7 @@
-/** What a model's logits say: log-probabilities, entropies and sums of squared probabilities of each distribution, with gradients (verl/utils/torch_functional.py). */
+/**
+ * Log-probabilities, entropies and sums of squared probabilities of a model's logits, with
+ * gradients (verl/utils/torch_functional.py).
+ */
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
@@ -22,7 +25,11 @@ export function entropyFromLogits(logits: Tensor): OfLogits {
   });
 }
 
-/** verl `logprobs_from_logits`. @param labels [...], places in the vocabulary. Throws TrainerInputError. */
+/**
+ * verl `logprobs_from_logits`.
+ *
+ * @param labels [...], places in the vocabulary. Throws TrainerInputError.
+ */
 export function logProbsFromLogits(logits: Tensor, labels: Tensor): OfLogits {
   const vocabulary = logits.shape.at(-1) ?? 0;
   if (labels.data.length * vocabulary !== logits.data.length) {
@@ -46,7 +53,10 @@ export function logProbsFromLogits(logits: Tensor, labels: Tensor): OfLogits {
   });
 }
 
-/** verl `calculate_sum_pi_squared_from_logits`: what the optimal token baselines need. Throws TrainerInputError. */
+/**
+ * verl `calculate_sum_pi_squared_from_logits`: what the optimal token baselines need. Throws
+ * TrainerInputError.
+ */
 export function sumPiSquaredFromLogits(logits: Tensor): OfLogits {
   return ofEach(logits, (logProbs, gradient) => {
     let sum = 0;
@@ -59,7 +69,10 @@ export function sumPiSquaredFromLogits(logits: Tensor): OfLogits {
   });
 }
 
-/** @param work is given the log-probabilities of a distribution, and where its gradient goes; both are used again for the next one */
+/**
+ * @param work is given the log-probabilities of a distribution, and where its gradient goes; both
+ *   are used again for the next one
+ */
 function ofEach(
   logits: Tensor,
   work: (logProbs: Float64Array, gradient: Float64Array, row: number) => number,

@@ -1,4 +1,7 @@
-/** Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever stands where the mask is 0 does no harm, NaN included. */
+/**
+ * Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever
+ * stands where the mask is 0 does no harm, NaN included.
+ */
 
 import { TrainerInputError } from "../errors.ts";
 import { type Matrix, newMatrix, rowSums } from "./matrix.ts";
@@ -18,17 +21,20 @@ export function countOf(mask: Matrix): number {
   return count;
 }
 
-/** What a sum over so many tokens is divided by. verl adds 1e-8, so that the mean of nothing is 0; beside a token, its float32 does not see that, and here it must not be seen, either. */
+/**
+ * Returns the divisor of a sum over so many tokens. verl adds 1e-8, so that the mean of no token is
+ * 0. Its float32 does not see that beside one token, and neither may float64 here.
+ */
 export function divisorOf(count: number): number {
   return count === 0 ? 1e-8 : count;
 }
 
-/** Of nothing 0. */
+/** Returns 0 where no token counts. */
 export function maskedMean(values: Matrix, mask: Matrix): number {
   return maskedSum(values, mask) / divisorOf(countOf(mask));
 }
 
-/** The same, of what each value comes to. */
+/** Returns the mean of `of(value)` over the tokens that count. */
 export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) => number): number {
   let sum = 0;
   let count = 0;
@@ -41,7 +47,7 @@ export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) =
   return sum / divisorOf(count);
 }
 
-/** Of each row. */
+/** Returns the sum of each row over its tokens that count. */
 export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
   const sums = new Float64Array(mask.rows);
   for (let row = 0, at = 0; row < mask.rows; row++) {
@@ -55,13 +61,18 @@ export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
   return sums;
 }
 
-/** Of each row; of one without tokens 0. */
+/** Returns the mean of each row over its tokens that count; 0 for a row without such tokens. */
 export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
   const lengths = rowSums(mask);
   return maskedRowSums(values, mask).map((sum, row) => sum / divisorOf(lengths[row] as number));
 }
 
-/** Of a sample, by n - 1, unless it is not to be. @throws TrainerInputError for a sample where one token counts, or none */
+/**
+ * Returns the variance over the tokens that count, divided by n - 1, or by n if `unbiased` is
+ * false.
+ *
+ * @throws TrainerInputError for an unbiased variance of fewer than two tokens
+ */
 export function maskedVariance(
   values: Matrix,
   mask: Matrix,
@@ -83,7 +94,12 @@ export function maskedVariance(
   return (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1);
 }
 
-/** Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and scaled with them. @throws TrainerInputError as maskedVariance */
+/**
+ * Variance 1 over the tokens that count, and mean 0, or what it was; the others are shifted and
+ * scaled with them.
+ *
+ * @throws TrainerInputError as maskedVariance
+ */
 export function maskedWhiten(
   values: Matrix,
   mask: Matrix,

@@ -1,6 +1,6 @@
 /**
- * Rows of tokens, as formulas see them: float64, row by row. Tensors of a batch come in and go out as float32; what is between is exact enough that only the input's own
- * rounding is left.
+ * Rows of tokens, as formulas see them: float64, row by row. Tensors of a batch come in and go out
+ * as float32; what is between is exact enough that only the input's own rounding is left.
  */
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
@@ -79,7 +79,7 @@ export function difference(left: Matrix, right: Matrix): Matrix {
   return result;
 }
 
-/** Of each row, all of its columns. */
+/** Returns the sum of all columns of each row. */
 export function rowSums({ rows, columns, data }: Matrix): Float64Array {
   const sums = new Float64Array(rows);
   for (let row = 0, at = 0; row < rows; row++) {

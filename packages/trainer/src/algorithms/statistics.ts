@@ -11,7 +11,7 @@ export function meanOf(values: Float64Array): number {
 
 export interface Spread {
   readonly mean: number;
-  /** Of a sample: by n - 1. 0 of one. */
+  /** Standard deviation of the sample, divided by n - 1; 0 for one value. */
   readonly std: number;
   readonly max: number;
   readonly min: number;
@@ -35,7 +35,7 @@ export function wholeStdOf(values: Float64Array): number {
   return spreadOf(values).std * Math.sqrt((values.length - 1) / values.length);
 }
 
-/** Of the tokens that count. */
+/** Returns the range over the tokens that count. */
 export function tokenRange(
   values: Matrix,
   mask: Matrix,
@@ -50,7 +50,7 @@ export function tokenRange(
   return { max, min };
 }
 
-/** Of the tokens that count, the share for which it holds. */
+/** Returns the share of the tokens that count for which `holds` is true. */
 export function shareOf(mask: Matrix, holds: (at: number) => boolean): number {
   let sum = 0;
   for (let at = 0; at < mask.data.length; at++) {

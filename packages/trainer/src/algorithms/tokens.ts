@@ -1,10 +1,16 @@
-/** Rows of tokens of different lengths as one matrix, and back (verl/utils/torch_functional.py, verl/utils/attention_utils.py). */
+/**
+ * Rows of tokens of different lengths as one matrix, and back (verl/utils/torch_functional.py,
+ * verl/utils/attention_utils.py).
+ */
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 import { matrixOf } from "./matrix.ts";
 
-/** Of the attention mask of prompts and responses, what is of responses: its last columns (verl `compute_response_mask`). Throws TrainerInputError. */
+/**
+ * Returns the last columns of an attention mask of prompts and responses, which are those of the
+ * responses (verl `compute_response_mask`). Throws TrainerInputError.
+ */
 export function responseMaskOf(attentionMask: Tensor, responseWidth: number): Tensor<"int32"> {
   const mask = matrixOf("attentionMask", attentionMask);
   const from = mask.columns - responseWidth;
@@ -18,7 +24,10 @@ export function responseMaskOf(attentionMask: Tensor, responseWidth: number): Te
   return asTensor(Int32Array.from(kept), [mask.rows, responseWidth]) as Tensor<"int32">;
 }
 
-/** 1 up to the first token that ends a response, and for that one; 0 behind it (verl `get_response_mask`). */
+/**
+ * 1 up to the first token that ends a response, and for that one; 0 behind it (verl
+ * `get_response_mask`).
+ */
 export function responseMaskByEos(
   responses: Tensor,
   eosTokens: number | readonly number[],
@@ -43,7 +52,10 @@ export interface PadOptions {
   readonly leftPad?: boolean;
 }
 
-/** Rows of one length (verl `pad_2d_list_to_length`, `pad_sequence_to_length`): that of the longest, if it is above `maxLength`. */
+/**
+ * Rows of one length (verl `pad_2d_list_to_length`, `pad_sequence_to_length`): that of the longest,
+ * if it is above `maxLength`.
+ */
 export function padRows(
   rows: readonly ArrayLike<number>[],
   { padTokenId, maxLength = 0, leftPad = false }: PadOptions,
@@ -61,7 +73,7 @@ export interface FitOptions {
   readonly padTokenId: number;
   /** Default true. */
   readonly leftPad?: boolean;
-  /** What is dropped of a row that is too long. Default "error": it is refused. */
+  /** Which part of a row that is too long is dropped. Default "error": the row is refused. */
   readonly truncation?: "error" | "left" | "right" | "middle";
 }
 
@@ -70,7 +82,10 @@ export interface FittedRows {
   readonly attentionMask: Tensor<"int32">;
 }
 
-/** Rows of exactly `maxLength` tokens, padded or cut (verl `postprocess_data`, `data.truncation`). Throws TrainerInputError for one that is too long and must not be cut. */
+/**
+ * Rows of exactly `maxLength` tokens, padded or cut (verl `postprocess_data`, `data.truncation`).
+ * Throws TrainerInputError for one that is too long and must not be cut.
+ */
 export function fitRows(
   rows: readonly ArrayLike<number>[],
   { maxLength, padTokenId, leftPad = true, truncation = "error" }: FitOptions,

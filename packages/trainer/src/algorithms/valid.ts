@@ -1,10 +1,17 @@
-/** Rows whose score is invalid: masked, so that nothing is learnt from them and nothing is divided by them. */
+/**
+ * Rows whose score is invalid: masked, so that nothing is learnt from them and nothing is divided
+ * by them.
+ */
 
 import { TrainerInputError } from "../errors.ts";
 import { countOf } from "./masked.ts";
 import type { Matrix } from "./matrix.ts";
 
-/** The mask with nothing of rows that are not valid; by default, all are. @throws TrainerInputError where there is not one entry for each row */
+/**
+ * The mask with nothing of rows that are not valid; by default, all are.
+ *
+ * @throws TrainerInputError where there is not one entry for each row
+ */
 export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): Matrix {
   if (valid === undefined) return mask;
   if (valid.length !== mask.rows) {
@@ -20,7 +27,12 @@ export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): 
   return { ...mask, data };
 }
 
-/** Whether a batch with rows that are not valid has fewer tokens left than that: then there is nothing to learn, and nothing wrong with the input. @param mask of the valid rows */
+/**
+ * Whether a batch with rows that are not valid has fewer tokens left than that: then there is
+ * nothing to learn, and nothing wrong with the input.
+ *
+ * @param mask of the valid rows
+ */
 export function leavesFewerThan(
   least: number,
   mask: Matrix,

@@ -1,27 +1,41 @@
-/** Which rows of a batch go to which process, and in which micro-batch, by how long they are (verl `_balance_batch`, `rearrange_micro_batches`). Orders of rows only: who holds the batch reorders it. */
+/**
+ * Which rows of a batch go to which process, and in which micro-batch, by how long they are (verl
+ * `_balance_batch`, `rearrange_micro_batches`). Orders of rows only: who holds the batch reorders
+ * it.
+ */
 
 import { TrainerInputError } from "../errors.ts";
 import { balancedPartitions } from "./partitions.ts";
 
-/** What a row of so many tokens asks of a 7B model, in proportion: 24,576 L + L^2 (verl `calculate_workload`). */
+/**
+ * Returns the work of a row of so many tokens for a 7B model, in proportion: 24,576 L + L^2 (verl
+ * `calculate_workload`).
+ */
 export function workloadOf(tokens: number): number {
   return 24_576 * tokens + tokens * tokens;
 }
 
 export interface BalanceOptions {
   readonly dpSize: number;
-  /** Rows of each mini-batch are dealt out by themselves, so that every process has as many of each; must divide the rows. Default: all rows at once. */
+  /**
+   * Rows of each mini-batch are dealt out by themselves, so that every process has as many of each;
+   * must divide the rows. Default: all rows at once.
+   */
   readonly miniBatchSize?: number;
 }
 
 export interface Balance {
-  /** Of the rows as they are: the first `rows / dpSize` are the first process's, and so on. */
+  /** New order of the rows: the first `rows / dpSize` belong to the first process, and so on. */
   readonly order: Int32Array;
   /** `global_seqlen/*`. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Within a process, rows that take little are at both ends. @param tokens of each row. Throws TrainerInputError where rows do not divide. */
+/**
+ * Within a process, rows that take little are at both ends.
+ *
+ * @param tokens of each row. Throws TrainerInputError where rows do not divide.
+ */
 export function balanceBatch(
   tokens: ArrayLike<number>,
   { dpSize, miniBatchSize = tokens.length }: BalanceOptions,
@@ -93,9 +107,12 @@ export interface MicroBatchOptions {
 }
 
 /**
- * Micro-batches of rows that together have about as much to do each, as few as `maxTokens` allows (verl `use_dynamic_bsz`); the ones with the least to do come first and last. Their
- * rows are balanced, not packed: one may have more tokens than `maxTokens`.
- * @param tokens of each row. Throws TrainerInputError for a row that is longer than a micro-batch may be, and for fewer rows than micro-batches.
+ * Micro-batches of rows that together have about as much to do each, as few as `maxTokens` allows
+ * (verl `use_dynamic_bsz`); the ones with the least to do come first and last. Their rows are
+ * balanced, not packed: one may have more tokens than `maxTokens`.
+ *
+ * @param tokens of each row. Throws TrainerInputError for a row that is longer than a micro-batch
+ *   may be, and for fewer rows than micro-batches.
  */
 export function microBatches(
   tokens: ArrayLike<number>,

@@ -1,6 +1,7 @@
 /**
- * Rows dealt out so that every part has about as much to do: Karmarkar and Karp's largest differencing method, 1982 (verl/utils/seqlen_balancing.py). Ties are broken as verl breaks
- * them, so the same rows go to the same part.
+ * Rows dealt out so that every part has about as much to do: Karmarkar and Karp's largest
+ * differencing method, 1982 (verl/utils/seqlen_balancing.py). Ties are broken as verl breaks them,
+ * so the same rows go to the same part.
  */
 
 import { TrainerInputError } from "../errors.ts";
@@ -11,7 +12,10 @@ export interface PartitionOptions {
   readonly equalSize: boolean;
 }
 
-/** Rows of one part: how much there is to do, and which they are, in the order in which they came together. */
+/**
+ * Rows of one part: how much there is to do, and which they are, in the order in which they came
+ * together.
+ */
 interface Part {
   sum: number;
   readonly rows: number[];
@@ -20,7 +24,11 @@ interface Part {
 /** One part each, the one that has the most to do first. */
 type State = Part[];
 
-/** Parts by what they have to do, the most first; rows in the order in which they came together. @param workloads of each row. Throws TrainerInputError. */
+/**
+ * Parts by what they have to do, the most first; rows in the order in which they came together.
+ *
+ * @param workloads of each row. Throws TrainerInputError.
+ */
 export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOptions): number[][] {
   checkOptions(workloads, options);
   const { parts, equalSize } = options;
@@ -39,7 +47,8 @@ export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOp
     states.push(state.toSorted((left, right) => compareParts(right, left)));
   }
   states.sort(compareStates);
-  // The two that are spread the widest become one: what is most in one, with what is least in the other.
+  // The two that are spread the widest become one: what is most in one, with what is least in the
+  // other.
   for (let first = states.pop(); first !== undefined; first = states.pop()) {
     const second = states.pop();
     if (second === undefined) return first.map((part) => part.rows);
@@ -57,7 +66,10 @@ export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOp
   return Array.from({ length: parts }, () => []);
 }
 
-/** Each row to the part that has the least to do so far; where parts are to be of one size, rows count before workloads. Throws TrainerInputError. */
+/**
+ * Each row to the part that has the least to do so far; where parts are to be of one size, rows
+ * count before workloads. Throws TrainerInputError.
+ */
 export function greedyPartition(
   workloads: ArrayLike<number>,
   options: PartitionOptions,
@@ -78,7 +90,10 @@ export function greedyPartition(
   return partitions;
 }
 
-/** By Karmarkar and Karp, each part's rows in ascending order (verl `get_seqlen_balanced_partitions`). Throws TrainerInputError where a part would have no row. */
+/**
+ * By Karmarkar and Karp, each part's rows in ascending order (verl
+ * `get_seqlen_balanced_partitions`). Throws TrainerInputError where a part would have no row.
+ */
 export function balancedPartitions(
   workloads: ArrayLike<number>,
   options: PartitionOptions,

@@ -1,7 +1,10 @@
 /**
- * The checkpoints of a run: verl's `trainer.default_local_dir`, with `latest_checkpointed_iteration.txt` beside them. Saves one, keeps the last few, and finds the one to go on with.
+ * The checkpoints of a run: verl's `trainer.default_local_dir`, with
+ * `latest_checkpointed_iteration.txt` beside them. Saves one, keeps the last few, and finds the one
+ * to go on with.
  *
- * The file says which is the latest; where it is damaged, the one before that is whole is taken, and what was passed over is told. A run never begins anew because its checkpoints are damaged.
+ * The file says which is the latest; where it is damaged, the one before that is whole is taken,
+ * and what was passed over is told. A run never begins anew because its checkpoints are damaged.
  */
 
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
@@ -22,7 +25,10 @@ export interface SaveCheckpointOptions {
 export interface ResumeOptions {
   /** verl `trainer.default_local_dir`. */
   readonly folder: string;
-  /** verl `trainer.resume_mode`: the latest of the folder, if there is one; none; that of `path`. Default: resume_path where there is a `path`, else auto. */
+  /**
+   * verl `trainer.resume_mode`: the latest of the folder, if there is one; none; that of `path`.
+   * Default: resume_path where there is a `path`, else auto.
+   */
   readonly mode?: "auto" | "disable" | "resume_path" | undefined;
   /** verl `trainer.resume_from_path`: a folder global_step_N. */
   readonly path?: string | undefined;
@@ -37,7 +43,8 @@ export interface Resumed extends Checkpoint {
 const LATEST = "latest_checkpointed_iteration.txt";
 
 /**
- * Resolves to its path when it is on the disk and the latest. Rejects with CheckpointError: CHECKPOINT_BAD_VALUE, CHECKPOINT_IO; then the one before is still the latest.
+ * Resolves to its path when it is on the disk and the latest. Rejects with CheckpointError:
+ * CHECKPOINT_BAD_VALUE, CHECKPOINT_IO; then the one before is still the latest.
  */
 export async function saveCheckpoint(
   checkpoint: Checkpoint,
@@ -55,7 +62,7 @@ export async function saveCheckpoint(
   await ofFolder(folder, async () => {
     await replaceDurably(join(folder, LATEST), String(globalStep));
     const steps = await stepsIn(folder);
-    // Those behind it are of another run that began here: nobody knows what they are worth, and they stay.
+    // Later steps are of another run that began here; nothing is known about them, and they stay.
     const before = steps.filter((step) => step <= globalStep);
     for (const step of before.slice(keep ?? before.length))
       await discardCheckpoint(at(folder, step));
@@ -66,7 +73,8 @@ export async function saveCheckpoint(
 /**
  * Undefined: begin at the beginning.
  *
- * Rejects with CheckpointError: CHECKPOINT_BAD_PATH and CHECKPOINT_NOT_FOUND for a `path`, CHECKPOINT_DAMAGED where that one, or each of the folder is, CHECKPOINT_IO.
+ * Rejects with CheckpointError: CHECKPOINT_BAD_PATH and CHECKPOINT_NOT_FOUND for a `path`,
+ * CHECKPOINT_DAMAGED where that one, or each of the folder is, CHECKPOINT_IO.
  */
 export async function resumeCheckpoint({
   folder,
@@ -124,7 +132,10 @@ async function resumePath(path: string | undefined): Promise<Resumed> {
   return { ...(await readCheckpoint(folder)), path: folder, passedOver: [] };
 }
 
-/** The latest first. What is wrong with the file that names it goes to `problems`. */
+/**
+ * Returns the steps to try, the latest first. Problems of the file that names the latest go to
+ * `problems`.
+ */
 async function stepsToTry(folder: string, problems: CheckpointError[]): Promise<readonly number[]> {
   const steps = await stepsIn(folder);
   const path = join(folder, LATEST);
@@ -132,7 +143,7 @@ async function stepsToTry(folder: string, problems: CheckpointError[]): Promise<
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    // It was killed between its first checkpoint and this file, or there is none.
+    // The process was killed between its first checkpoint and this file, or there is no checkpoint.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return steps;
     throw error;
   }
@@ -155,7 +166,7 @@ async function stepsIn(folder: string): Promise<readonly number[]> {
     .toSorted((a, b) => b - a);
 }
 
-/** What a process that is gone left behind. */
+/** Deletes the unfinished folders and files of processes that are gone. */
 async function discardUnfinished(folder: string): Promise<void> {
   for (const name of (await namesIn(folder)) ?? []) {
     if (!isLeftBehind(name)) continue;

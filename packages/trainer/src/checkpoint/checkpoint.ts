@@ -1,5 +1,6 @@
 /**
- * A checkpoint is a folder, whole or not there: everything is written into another one, which gets the name when all of it is on the disk. Names are verl's, the files are our own.
+ * A checkpoint is a folder, whole or not there: everything is written into another one, which gets
+ * the name when all of it is on the disk. Names are verl's, the files are our own.
  *
  *     global_step_20/
  *       actor/{weights,optimizer}.safetensors     critic/... if there is one
@@ -28,14 +29,18 @@ export interface Checkpoint {
   readonly critic?: PolicyState | undefined;
   /** Where the run was; plain data, for people, too. */
   readonly trainer: unknown;
-  /** What was generated and not trained on yet, with the rewards that are known; plain data with typed arrays. */
+  /**
+   * Rollouts that were generated and not trained yet, with the rewards that are known; plain data
+   * with typed arrays.
+   */
   readonly outstanding?: unknown;
 }
 
 /**
  * Resolves to its path when it is on the disk. One of the same step is replaced.
  *
- * Rejects with CheckpointError: CHECKPOINT_BAD_VALUE for what is no plain data, CHECKPOINT_IO (the disk is full, no permission); then nothing has changed.
+ * Rejects with CheckpointError: CHECKPOINT_BAD_VALUE for what is no plain data, CHECKPOINT_IO (the
+ * disk is full, no permission); then nothing has changed.
  */
 export async function writeCheckpoint(folder: string, checkpoint: Checkpoint): Promise<string> {
   const { globalStep } = checkpoint;

@@ -1,6 +1,7 @@
 /**
- * Files that are there for good, or not at all: written, and on the disk (fsync), before anything says that they are. Knows nothing of what is in them.
- * A name becomes durable with its folder, which Windows does not let anybody sync.
+ * Files that are there for good, or not at all: written, and on the disk (fsync), before anything
+ * says that they are. Knows nothing of what is in them. A name becomes durable with its folder,
+ * which Windows does not let anybody sync.
  */
 
 import { createHash } from "node:crypto";
@@ -15,7 +16,10 @@ export interface FileSum {
   readonly sha256: string;
 }
 
-/** What nobody may take for the real thing yet, file or folder: of which process it is stands last, and which of those that had its number, as in a container each has. */
+/**
+ * The name of an unfinished file or folder. It ends with the process id and a token of the process:
+ * in containers several processes have the same id.
+ */
 const UNFINISHED = /\.(\d+)-([\w-]{8})-\d+\.unfinished$/;
 const ownToken = nanoid(8);
 let made = 0;
@@ -41,7 +45,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Of one write or read. */
+/** The largest piece of one write or read. */
 const PIECE_BYTES = 2 ** 24;
 
 /** A new file. */

@@ -1,6 +1,7 @@
 /**
- * What a checkpoint consists of: each of its files with its size and SHA-256, in `manifest.json`, which is written last and has a sum of its own. A checkpoint without it, or with a file that
- * is not as it says, is damaged.
+ * The files of a checkpoint, each with its size and SHA-256, in `manifest.json`, which is written
+ * last and has a checksum of its own. A checkpoint without it, or with a file that differs from it,
+ * is damaged.
  */
 
 import { createHash } from "node:crypto";
@@ -16,7 +17,7 @@ export interface Manifest {
   readonly files: Readonly<Record<string, FileSum>>;
 }
 
-/** Of the files' meaning: another one is for another release. */
+/** Format of the files; a release refuses a format that it does not know. */
 const FORMAT = 2;
 export const MANIFEST_FILE = "manifest.json";
 
@@ -24,7 +25,10 @@ export function manifestText(manifest: Manifest): string {
   return `${JSON.stringify({ format: FORMAT, ...manifest, sha256: digestOf(manifest) }, null, 2)}\n`;
 }
 
-/** Reads every byte of the checkpoint. Rejects with CheckpointError: CHECKPOINT_NOT_FOUND, CHECKPOINT_DAMAGED. */
+/**
+ * Reads every byte of the checkpoint. Rejects with CheckpointError: CHECKPOINT_NOT_FOUND,
+ * CHECKPOINT_DAMAGED.
+ */
 export async function verifiedManifest(folder: string): Promise<Manifest> {
   const manifest = await manifestOf(folder);
   for (const [file, { bytes, sha256 }] of Object.entries(manifest.files)) {

@@ -1,9 +1,12 @@
 /**
- * Any plain data as JSON and arrays: objects, lists, texts, numbers, and typed arrays, which go into a safetensors file beside the JSON. What comes back is equal to what went in: also NaN, the
- * infinities, -0, bigints, dates, maps, sets, and undefined in a list; undefined in an object is as if the key were not there. What would come back as something else (functions, classes, cycles)
- * is refused with its place.
+ * Plain data as JSON and arrays: objects, lists, texts, numbers, and typed arrays, which go into a
+ * safetensors file beside the JSON. The data comes back equal, including NaN, the infinities, -0,
+ * bigints, dates, maps, sets, and undefined in a list; a key whose value is undefined is lost.
+ * Values that would come back as something else (functions, classes, cycles) are refused with their
+ * place.
  *
- * In the JSON an object with one key that begins with a single $ stands for what JSON has no word for; keys of the data that begin with $ get another one.
+ * In the JSON, an object with one key that begins with a single $ stands for a value that JSON
+ * cannot write; keys of the data that begin with $ get another $.
  */
 
 import { isNumberArray } from "./safetensors.ts";
@@ -57,7 +60,10 @@ export function flatten(data: unknown): FlatData {
   return { json: walk(data, "$"), arrays: Object.fromEntries(arrays) };
 }
 
-/** What can be kept of any data. What would be refused is a text where it has one of its own (errors, addresses, patterns), and null elsewhere. */
+/**
+ * Returns the part of any data that can be saved. A value that would be refused becomes its text if
+ * it has one (errors, addresses, patterns), and null otherwise.
+ */
 export function keepable(value: unknown, within: readonly unknown[] = []): unknown {
   if (typeof value === "function" || typeof value === "symbol") return null;
   if (typeof value !== "object" || value === null) return value;
@@ -94,7 +100,8 @@ export function unflatten({ json, arrays }: FlatData): unknown {
 }
 
 /**
- * The JSON of `flatten` as lines, none of which is longer than one item of a list: a list of objects is `{"$list": n}`, and each of its items stands before, as `[n, item]`. The last line is
+ * The JSON of `flatten` as lines, none of which is longer than one item of a list: a list of
+ * objects is `{"$list": n}`, and each of its items stands before, as `[n, item]`. The last line is
  * `{"whole": ...}`.
  */
 export function* jsonLines(json: unknown): Generator<string, void, undefined> {
@@ -138,7 +145,10 @@ export async function jsonOfLines(
   throw new TypeError("it ends before its last line");
 }
 
-/** What JSON says itself, or the object that stands for it; undefined for what has parts, or cannot be. */
+/**
+ * Returns the JSON value, or the object that stands for it; undefined for a value with parts and
+ * for one that cannot be saved.
+ */
 function wordFor(value: unknown): unknown {
   if (value === undefined) return { $undefined: true };
   if (typeof value === "bigint") return { $bigint: String(value) };
@@ -164,7 +174,7 @@ function builtOf(key: string, parts: unknown): unknown {
     : new Set(parts as readonly unknown[]);
 }
 
-/** What has parts of which it can be put together again. */
+/** Whether the value is a plain object or list. */
 function isPlain(value: object): boolean {
   if (Array.isArray(value) || value instanceof Map || value instanceof Set) return true;
   const prototype: unknown = Object.getPrototypeOf(value);

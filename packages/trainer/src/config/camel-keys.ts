@@ -1,4 +1,7 @@
-/** verl's keys, ppo_mini_batch_size, and those that they have in TypeScript, ppoMiniBatchSize: the one from the other. */
+/**
+ * verl's keys, ppo_mini_batch_size, and those that they have in TypeScript, ppoMiniBatchSize: the
+ * one from the other.
+ */
 
 import { isTree } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
@@ -11,7 +14,10 @@ export function snakeKey(key: string): string {
   return key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** @param free keys below which names are somebody else's: those are taken over as they are, but for the first. */
+/**
+ * @param free keys below which names are somebody else's: those are taken over as they are, but for
+ *   the first.
+ */
 export function camelTree(value: ConfigValue, free: readonly string[] = []): ConfigValue {
   return withKeys(value, camelKey, free);
 }

@@ -1,6 +1,6 @@
 /**
- * What does not fit together of a configuration: what a program would be refused for, by verl's
- * keys, and what a configuration alone has.
+ * Checks of a whole configuration: rules that a program has too, by verl's keys, and rules for
+ * configurations alone.
  */
 
 import { ConfigError } from "@rayling/config-tree";
@@ -32,8 +32,8 @@ export function needsCritic({
 }
 
 /**
- * What its settings hang on beside their values. A configuration has no estimators, losses and
- * schedules of its own.
+ * Returns the facts beside option values that settings depend on. A configuration has no
+ * estimators, losses and schedules of its own.
  */
 export function contextOf(config: TrainerConfig): Omit<Whole, "values"> {
   return {

@@ -1,5 +1,6 @@
 /**
- * How long a step is expected to take, from the times of its phases and of one reward: the closed forms of the overlap (verl's recipe; its recorded runs are met within some percent), before
+ * How long a step is expected to take, from the times of its phases and of one reward: the closed
+ * forms of the overlap (verl's recipe; its recorded runs are met within some percent), before
  * anything is run. Seconds throughout.
  *
  *     sync                 gen + max(old + ref, M) + adv + update
@@ -17,12 +18,13 @@ export interface RewardLoad {
   readonly samples: number;
   /** At once. */
   readonly slots: number;
-  /** Of one sample: always the same, or even between two. */
+  /** Time of one sample: constant, or evenly spread between two values. */
   readonly seconds: number | readonly [number, number];
 }
 
 /**
- * M: from the first reward's beginning to the last one's end, first come first served. With even times the slots are all busy until no sample waits, and then each has what is left of its own:
+ * M: from the first reward's beginning to the last one's end, first come first served. With even
+ * times the slots are all busy until no sample waits, and then each has what is left of its own:
  * the mean of that is E[X^2] / 2 E[X], and its longest of all slots is near the longest there is.
  */
 export function rewardMakespan({ samples, slots, seconds }: RewardLoad): number {
@@ -45,7 +47,7 @@ export interface StepTiming {
   readonly miniBatches: number;
   /** Whether rollouts may be a step older than the weights. */
   readonly isStale: boolean;
-  /** Of what else the step does at its end: a validation, a checkpoint. */
+  /** Seconds at the end of the step: a validation, a checkpoint. */
   readonly also: number;
 }
 
@@ -73,7 +75,10 @@ export function expectedStepSeconds(timing: StepTiming): number {
   }
 }
 
-/** Parts arrive evenly over the makespan, and each is worked on when it is there and the one before is done. */
+/**
+ * Parts arrive evenly over the makespan, and each is worked on when it is there and the one before
+ * is done.
+ */
 function pipelined(
   ready: number,
   start: number,

@@ -1,4 +1,7 @@
-/** verl's configuration of a training, for `@rayling/trainer/config`: by itself, because what reads it takes time to load. */
+/**
+ * verl's configuration of a training, for `@rayling/trainer/config`: by itself, because what reads
+ * it takes time to load.
+ */
 
 export { TrainerConfigError } from "../errors.ts";
 export type { ConfigErrorPlace } from "../errors.ts";

@@ -24,7 +24,8 @@ export function isPreset({ path }: ComposedFile): boolean {
 }
 
 /**
- * A preset, or a file of the user's, with all that it stands on, and the overrides that change values.
+ * A preset, or a file of the user's, with all that it stands on, and the overrides that change
+ * values.
  *
  * @param folder is looked through before the presets. Throws ConfigError.
  */

@@ -1,8 +1,10 @@
 /**
- * From files and overrides to one checked, frozen TrainerConfig. Read strictly: a key that is misspelt is an error that names the nearest one, never a setting that is missing.
+ * From files and overrides to one checked, frozen TrainerConfig. Read strictly: a key that is
+ * misspelt is an error that names the nearest one, never a setting that is missing.
  *
- * In order: the file with what it stands on; overrides, which may change what has a default; verl's keys that mean nothing here go, and are told; defaults; the recipe's names; references;
- * types; what does not fit together.
+ * In order: the file with what it stands on; overrides, which may change what has a default; verl's
+ * keys that mean nothing here go, and are told; defaults; the recipe's names; references; types;
+ * what does not fit together.
  */
 
 import {
@@ -43,7 +45,10 @@ import { notDoneIn, notDoneKeys } from "./verl/not-done.ts";
 import { otherNames, respelt } from "./verl/spellings.ts";
 
 export interface LoadConfigOptions {
-  /** Of a file in `folder` or of a preset, with .yaml or without; one with a "/" is a path. Default "ppo_trainer". */
+  /**
+   * Name of a file in `folder` or of a preset, with .yaml or without; a name with a "/" is a path.
+   * Default "ppo_trainer".
+   */
   readonly name?: string | undefined;
   /** Is looked through before the presets. */
   readonly folder?: string | undefined;
@@ -65,7 +70,10 @@ export function loadTrainerConfig({
   });
 }
 
-/** The warm start of a preset is of its task: on data of the user's there is one where the user says so. */
+/**
+ * The warm start of a preset is of its task: on data of the user's there is one where the user says
+ * so.
+ */
 function withoutWarmStart(
   tree: ConfigTree,
   overrides: readonly string[],
@@ -82,7 +90,7 @@ function withoutWarmStart(
   return hasTask || isUsers ? tree : withValue(tree, path, 0);
 }
 
-/** The same from keys as YAML reads them: verl's names, over verl's defaults. */
+/** Reads a configuration from keys as YAML has them: verl's names, over verl's defaults. */
 export function readTrainerConfig(
   tree: Readonly<Record<string, unknown>> = {},
   overrides: readonly string[] = [],
@@ -179,7 +187,9 @@ function managerNotes({ reward_manager: manager }: RewardConfig): string[] {
   return [`reward.reward_manager.name is ${manager.name}, and naive does its work: ${instead}`];
 }
 
-/** Those that say something: not of a section alone, nor what verl's own classes are called. */
+/**
+ * Returns the engine keys that set something: not a bare section, and not the class names of verl.
+ */
 function engineKeysOf(given: ConfigTree, isEngine: (key: string) => boolean): string[] {
   return keysOf(given).filter(
     (key) => isEngine(key) && !isTree(valueAt(given, key.split("."))) && !key.endsWith("_target_"),
@@ -209,7 +219,7 @@ function refuseFiles(given: ConfigTree, defaults: ConfigTree, task: string): voi
 
 const kwargs = ["policy_kwargs", "task_kwargs"];
 
-/** What is not known here key by key may be changed, and added, and changed again. */
+/** Whether the keys below this one are unknown here and may be changed and added. */
 function isFree(key: string): boolean {
   return (
     otherNames.includes(key) ||
@@ -235,7 +245,9 @@ function withoutEngineKeys(
   );
 }
 
-/** verl's recipe: mini-batches as their rewards come, with whatever other overlap the schedule has. */
+/**
+ * verl's recipe: mini-batches as their rewards come, with whatever other overlap the schedule has.
+ */
 function withRecipeKeys(tree: ConfigTree): ConfigTree {
   let result = tree;
   for (const key of recipeKeys) {
@@ -259,7 +271,10 @@ const withPipeline: Readonly<Record<string, string>> = {
   "one-step-off-policy": "one-step-pipeline",
 };
 
-/** In camelCase they would be taken for the same, and two names for one setting are one too many. Settings of a policy have that policy's names. */
+/**
+ * In camelCase they would be taken for the same, and two names for one setting are one too many.
+ * Settings of a policy have that policy's names.
+ */
 function refuseCamel(tree: ConfigTree, prefix: string): void {
   for (const [key, value] of Object.entries(tree)) {
     const place = prefix + key;

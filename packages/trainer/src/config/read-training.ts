@@ -26,7 +26,7 @@ export function readTrainingOptions(
     if (Object.hasOwn(own, option)) return own[option];
     const standard = defaultOf(entries.get(option) as z.ZodType);
     if (typeof standard !== "string" || !standard.includes("${")) return standard;
-    // What another key says, where a program has an option for that.
+    // The value of another key, where a program has an option for it.
     const other = optionAt.get(camelKey(standard.slice(2, -1)));
     if (other === undefined) throw new ConfigError(option, "is needed");
     return valueOf(other);

@@ -1,7 +1,7 @@
 /**
- * What each option allows, and all of them together do not: verl's own checks (`validate_config`)
- * that have a meaning here, and those of ours. One place for a program and for a configuration,
- * which call options by their own names.
+ * Checks between options: each value is allowed, and together they are not. Contains verl's own
+ * checks (`validate_config`) that have a meaning here, and ours. A program and a configuration
+ * share them; each calls options by its own names.
  */
 
 import { ConfigError, nearestOf } from "@rayling/config-tree";

@@ -1,4 +1,7 @@
-/** What a configuration would do, without doing it: how many steps of what size in which order, and, where the times of phases are known, how long it would take. */
+/**
+ * The plan of a configuration, without running it: steps and batch sizes in order and, where the
+ * times of phases are known, the expected time.
+ */
 
 import { asksScorers, rewardLoopOptionsOf, rewardModelsIn } from "@rayling/reward-loop/config";
 import type { RewardModelUse } from "@rayling/reward-loop";
@@ -43,7 +46,7 @@ export interface ExpectedRun {
   readonly totalSeconds: number | undefined;
 }
 
-/** What a worker has without `max_concurrency` (RewardLoopOptions.concurrency). */
+/** Slots of a worker without `max_concurrency` (RewardLoopOptions.concurrency). */
 const SLOTS_PER_WORKER = 16;
 
 export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): TrainingPlan {
@@ -75,7 +78,10 @@ export function trainingPlanOf(config: TrainerConfig, sizes: DatasetSizes): Trai
   return { ...plan, expected: expectedOf(config, plan) };
 }
 
-/** Of all workers. Of several rewards each has its share of them, and each sample takes a slot of each. */
+/**
+ * Returns the slots of all workers. Several rewards share them, and each sample takes a slot of
+ * each.
+ */
 function slotsOf({ num_workers: workers, rewards }: RewardConfig): number {
   const functions = Object.values(rewards).map(({ cascade }) =>
     Math.max(1, Object.keys(cascade).length),
@@ -85,8 +91,9 @@ function slotsOf({ num_workers: workers, rewards }: RewardConfig): number {
 }
 
 /**
- * How many rewards may be under way at once, over all workers, as the limits say; those of the manager rate_limited where there are no others. Of several rewards the one that lets least through
- * counts, of a cascade all of its stages together.
+ * Returns how many rewards the limits allow at once, over all workers; without limits, those of the
+ * manager rate_limited count. For several rewards, the smallest bound counts; a cascade adds its
+ * stages.
  */
 export function rewardBoundOf(reward: RewardConfig): number {
   const bound = ({ limits }: Pick<RewardConfig, "limits">): number => boundOf(reward, limits);
@@ -148,7 +155,10 @@ function expectedOf(
   };
 }
 
-/** Validation and checkpoints are a part of their steps: where the rewards of the next one are what takes long, they take no time of their own. */
+/**
+ * Validation and checkpoints are a part of their steps: where the rewards of the next one are what
+ * takes long, they take no time of their own.
+ */
 function totalOf(
   { rayling, trainer }: TrainerConfig,
   stepSeconds: (also: number) => number,
@@ -217,7 +227,7 @@ function rewardText(reward: RewardConfig, { task }: TrainerConfig["rayling"]): s
   return `${custom.path ?? scorer} by ${manager.name}`;
 }
 
-/** The one that scores where there is no function. */
+/** Returns the reward model that scores where there is no function. */
 function modelText(reward: RewardConfig): string {
   const scoring = rewardModelsIn(reward).find(
     ({ name }) => reward.asked_models?.includes(name) ?? true,
@@ -226,8 +236,8 @@ function modelText(reward: RewardConfig): string {
 }
 
 /**
- * A line for each reward model: its servers and their GPUs. Throws RewardConfigError where they
- * cannot be had.
+ * Returns a line for each reward model, with its servers and their GPUs. Throws RewardConfigError
+ * where they cannot be had.
  */
 function serversOf(reward: RewardConfig): [string, string][] {
   const { rewardModel, rewardModels = {} } = rewardLoopOptionsOf(reward);

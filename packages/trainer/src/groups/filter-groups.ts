@@ -7,9 +7,11 @@ import type { ScoredSample } from "../samples/rollout-batch.ts";
 const ofReward = new Set(["score", "seq_reward", "seq_final_reward"]);
 
 /**
- * Whether not all valid rewards of the group are exactly the same, as verl compares them. One alone has nothing to differ from, and is kept.
+ * Whether not all valid rewards of the group are exactly the same, as verl compares them. One alone
+ * has nothing to differ from, and is kept.
  *
- * @param metric a key of the extra info, or score. Throws TrainerStateError where a valid sample has no number there.
+ * @param metric a key of the extra info, or score. Throws TrainerStateError where a valid sample
+ *   has no number there.
  */
 export function differs(samples: readonly ScoredSample[], metric: string): boolean {
   if (samples.length === 1) return true;

@@ -1,8 +1,10 @@
 /**
- * Groups of several batches whose rewards are on the way, for schedules that train on whichever are done first, or that leave some of them out. No group is older than the limit when it is taken:
+ * Groups of several batches whose rewards are on the way, for schedules that train on the groups
+ * that are scored first, or that leave some out. No group is older than the limit when it is taken:
  * it is waited for, or dropped, as the strategy says.
  *
- * What is dropped was asked for, and is judged and paid for all the same: a reward that is in the loop's line cannot be called back.
+ * A dropped group is scored and paid for all the same: a request in the reward loop cannot be
+ * called back.
  */
 
 import type { GroupRange } from "./mini-batch-size.ts";
@@ -34,7 +36,10 @@ export interface GroupPoolSettings {
   readonly strategy: "wait" | "drop";
   /** Whether a group that is done is worth training on. */
   readonly keeps: (samples: readonly ScoredSample[]) => boolean;
-  /** So many rows in a row, of a whole batch or of several small ones, without any valid score are an error, where others would be generated in their place for ever. Undefined: they are not. */
+  /**
+   * So many rows in a row, of a whole batch or of several small ones, without any valid score are
+   * an error, where others would be generated in their place for ever. Undefined: they are not.
+   */
   readonly failsUnscored?: number | undefined;
 }
 
@@ -88,7 +93,7 @@ export class GroupPool {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
 
-  /** What became of groups that are not trained, since it was asked last. */
+  /** Returns the groups that were left out since the last call. */
   leftOut(): LeftOutGroups {
     return this.#leftOut.take();
   }
@@ -103,7 +108,8 @@ export class GroupPool {
    * So many groups, as soon as they are done; undefined if the pool has not as many left.
    *
    * @param step finished steps, by which the age of groups counts
-   * @param room with the strategy "wait": as many places are kept for groups that would be too old behind them
+   * @param room with the strategy "wait": as many places are kept for groups that would be too old
+   *   behind them
    */
   async take(range: GroupRange, step: number, room: StepRoom): Promise<ScoredSample[] | undefined> {
     const { least } = range;
@@ -117,7 +123,8 @@ export class GroupPool {
   }
 
   /**
-   * So many groups, those of the prompts that came first, as soon as all are judged: the same ones however long each took; undefined if the pool has not as many left.
+   * So many groups, those of the prompts that came first, as soon as all are judged: the same ones
+   * however long each took; undefined if the pool has not as many left.
    */
   async takeFirst(count: number): Promise<ScoredSample[] | undefined> {
     for (;;) {
@@ -135,7 +142,10 @@ export class GroupPool {
     this.#drop(() => true);
   }
 
-  /** What would be too old for the next step is dropped. With the strategy "wait" that is only what is left over of batches that were generated in place of filtered groups. */
+  /**
+   * Drops groups that are too old for the next step. With the strategy "wait" these are only the
+   * rest of batches that replaced filtered groups.
+   */
   dropStale(step: number): void {
     this.#drop(({ batch }) => step - batch.generatedAt > this.#settings.limit);
   }
@@ -168,7 +178,10 @@ export class GroupPool {
     return chosen.length < least ? undefined : chosen;
   }
 
-  /** For each age in the pool: places that are left for younger ones, where all that would be too old by then have theirs, done or not. */
+  /**
+   * For each age in the pool: places that are left for younger ones, where all that would be too
+   * old by then have theirs, done or not.
+   */
   #deadlines(step: number, room: StepRoom): { readonly after: number; spare: number }[] {
     const ages = new Set(this.#batches.map((one) => this.#stepsLeft(one, step)));
     return Array.from(ages, (after) => {
@@ -243,7 +256,7 @@ export class GroupPool {
   }
 }
 
-/** Of their prompts. */
+/** Compares two groups by the order of their prompts. */
 function inOrder(a: DoneGroup, b: DoneGroup): number {
   const rowOf = ({ samples }: DoneGroup): number => samples[0]?.row ?? 0;
   return a.from.batch.number - b.from.batch.number || rowOf(a) - rowOf(b);

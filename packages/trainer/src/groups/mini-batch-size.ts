@@ -1,20 +1,24 @@
 /**
- * How large the next mini-batch of a schedule is that trains as rewards come, chosen by the exposed wait for the one before: how long the trainer had nothing to do but to wait for it.
+ * The size of the next mini-batch of a schedule that trains as rewards come. It follows the exposed
+ * wait: how long the trainer had nothing to do but wait for the mini-batch before.
  *
- * A small mini-batch begins early and leaves little to do behind the last reward; each one costs a fixed time of its own, which is why the recipe's pipelines lose to one large update where
- * rewards are fast. So: a part that was waited for longer than a tenth of what its update then took is followed by one that asks for half as much, any other by one that asks for twice as much,
- * between a quarter of `ppoMiniBatchSize` and all of it. Whatever else is done by then comes along, up to what the batch has left: growing is never waited for, and where all rewards are there
- * a batch is one update. The rule is ours; that the number of mini-batches is to follow the exposed wait comes from the simulation of verl's recorded runs over all numbers of slots.
+ * A small mini-batch begins early and leaves little to do after the last reward, but each one costs
+ * a fixed time: the recipe's pipelines lose to one large update where rewards are fast. If the wait
+ * took longer than a tenth of the update after it, the next size is half of the last one, else it
+ * is twice the last one, between a quarter of `ppoMiniBatchSize` and all of it. Groups that are
+ * scored by then come along, up to the rest of the batch, so that where all rewards are there a
+ * batch is one update. The rule is ours; a simulation of verl's recorded runs over all numbers of
+ * slots shows that the number of mini-batches is to follow the exposed wait.
  */
 
 /** In groups. */
 export interface GroupRange {
   readonly least: number;
-  /** What is done anyway comes along, up to so many. */
+  /** Groups that are scored by then come along, up to this number. */
   readonly most: number;
 }
 
-/** Of its update's time: less is what a turn of the loop takes. */
+/** Share of the update's time; a shorter wait is just a turn of the loop. */
 const tolerance = 0.1;
 
 export class AdaptiveMiniBatchSize {
@@ -30,7 +34,7 @@ export class AdaptiveMiniBatchSize {
     this.#size = Math.min(this.#most, Math.max(this.#least, size));
   }
 
-  /** Of the next one, in groups. */
+  /** Size of the next mini-batch, in groups. */
   get size(): number {
     return this.#size;
   }
@@ -45,7 +49,7 @@ export class AdaptiveMiniBatchSize {
     this.#waitMs += ms;
   }
 
-  /** What its advantages and updates took. */
+  /** Adds the time of the mini-batch's advantages and updates, in milliseconds. */
   worked(ms: number): void {
     const isExposed = this.#waitMs > tolerance * ms;
     this.#waitMs = 0;

@@ -1,4 +1,7 @@
-/** What the best, the worst and the majority of k of n answers would be like: of 1,000 draws of k with replacement (verl `bootstrap_metric`, `calc_maj_val`). */
+/**
+ * Estimates of the best, the worst and the majority of k of n answers, from 1,000 draws of k with
+ * replacement (verl `bootstrap_metric`, `calc_maj_val`).
+ */
 
 import { meanOf, wholeStdOf } from "../algorithms/statistics.ts";
 import { createMt19937 } from "./mt19937.ts";
@@ -10,7 +13,7 @@ export interface Draws {
   readonly size: number;
 }
 
-/** The same places for the same numbers: verl sows anew before each. */
+/** Returns equal places for equal numbers: verl seeds again before each draw. */
 export function drawPlaces(rows: number, size: number, seed = 42, count = 1000): Draws {
   const generator = createMt19937(seed);
   const places = new Int32Array(count * size);
@@ -20,7 +23,7 @@ export function drawPlaces(rows: number, size: number, seed = 42, count = 1000):
 
 export interface Estimate {
   readonly mean: number;
-  /** Of the whole: by n. */
+  /** Standard deviation of all values, divided by n. */
   readonly std: number;
 }
 
@@ -36,7 +39,11 @@ export function estimateOf(
   return { mean: meanOf(values), std: wholeStdOf(values) };
 }
 
-/** The value of the answer that is there most often, and of those the first; its first value. @param answers the same number for the same answer, from 0 on */
+/**
+ * The value of the answer that is there most often, and of those the first; its first value.
+ *
+ * @param answers the same number for the same answer, from 0 on
+ */
 export function majorityOf(
   draw: Int32Array,
   answers: Int32Array,

@@ -1,4 +1,7 @@
-/** What a batch is like: scores, advantages, values, lengths, turns (verl `compute_data_metrics`). Names are verl's. NaN is what there is nothing to tell of. */
+/**
+ * Metrics of a batch: scores, advantages, values, lengths, turns (verl `compute_data_metrics`).
+ * Names are verl's. A metric without a value is NaN.
+ */
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
@@ -16,11 +19,17 @@ export interface DataMetricsBatch extends LengthsBatch {
   readonly responseMask: Tensor;
   /** Where there is a critic. */
   readonly values?: Tensor;
-  /** False for a row whose score is invalid: it does not count where scores, rewards, advantages, returns and values do. Default: all are valid. */
+  /**
+   * False for a row whose score is invalid: it does not count where scores, rewards, advantages,
+   * returns and values do. Default: all are valid.
+   */
   readonly valid?: readonly boolean[];
   /** `__num_turns__` of each row. */
   readonly numTurns?: readonly number[];
-  /** What a prompt and a response may have at most: one of that length counts as cut off. Default: the width of the batch, to which verl fills up. */
+  /**
+   * Longest prompt and response: a text of this length counts as cut off. Default: the width of the
+   * batch, to which verl pads.
+   */
   readonly maxPromptLength?: number | undefined;
   readonly maxResponseLength?: number | undefined;
   readonly toolCallCounts?: readonly number[];
@@ -40,7 +49,10 @@ export interface Lengths {
   readonly responseWidth: number;
 }
 
-/** Tokens of the prompt and of the response of each row (verl `_compute_response_info`). Throws TrainerInputError. */
+/**
+ * Tokens of the prompt and of the response of each row (verl `_compute_response_info`). Throws
+ * TrainerInputError.
+ */
 export function lengthsOf({ attentionMask, responseWidth }: LengthsBatch): Lengths {
   const mask = matrixOf("attentionMask", attentionMask);
   const promptWidth = mask.columns - responseWidth;
@@ -102,7 +114,7 @@ function valueMetrics(returns: Float64Array, values: Float64Array): Record<strin
   };
 }
 
-/** Of a sample: NaN of one. */
+/** Returns the variance of the sample; NaN for one value. */
 function varianceOf(values: Float64Array): number {
   return values.length > 1 ? spreadOf(values).std ** 2 : Number.NaN;
 }

@@ -1,6 +1,6 @@
 /**
- * numpy's legacy random numbers (`np.random.seed`, `np.random.choice`): the Mersenne Twister MT19937 of Matsumoto and Nishimura, 1998. Bootstraps are verl's only if
- * they draw the same rows.
+ * numpy's legacy random numbers (`np.random.seed`, `np.random.choice`): the Mersenne Twister
+ * MT19937 of Matsumoto and Nishimura, 1998. Bootstraps are verl's only if they draw the same rows.
  */
 
 const size = 624;
@@ -9,7 +9,10 @@ const middle = 397;
 export interface Mt19937 {
   /** The next 32 bits. */
   next(): number;
-  /** From 0 to below `count`: of what is drawn, only as many bits as `count` needs are looked at, and what is too large is drawn again. Of one there is nothing to draw. */
+  /**
+   * Draws a number from 0 to below `count`: takes as many bits as `count` needs and draws again
+   * while the number is too large. Draws nothing if `count` is 1.
+   */
   below(count: number): number;
 }
 

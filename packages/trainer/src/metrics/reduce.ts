@@ -18,7 +18,10 @@ export interface Metric {
   readonly values: readonly number[];
 }
 
-/** Throws TrainerInputError for an aggregation there is not, and for the largest or smallest of nothing. */
+/**
+ * Throws TrainerInputError for an aggregation there is not, and for the largest or smallest of
+ * nothing.
+ */
 export function aggregate({ aggregation, values }: Metric): number {
   if (!Object.hasOwn(aggregations, aggregation)) {
     throw new TrainerInputError(
@@ -33,8 +36,9 @@ export function aggregate({ aggregation, values }: Metric): number {
 }
 
 /**
- * Of processes that each worked on a part of every micro-batch (verl `Metric.aggregate_dp`): means and sums are of the means over processes. Throws TrainerInputError where they have
- * not as many values each, or do not agree on how to put them together.
+ * Combines metrics of processes that each worked on a part of every micro-batch (verl
+ * `Metric.aggregate_dp`): takes the mean or sum of the means over processes. Throws
+ * TrainerInputError where their numbers of values or their aggregations differ.
  */
 export function aggregateDp(metrics: readonly Metric[]): number {
   const [first] = metrics;
@@ -65,8 +69,9 @@ export function aggregateDp(metrics: readonly Metric[]): number {
 }
 
 /**
- * verl `reduce_metrics`: a name with "max" in it is the largest, one with "min" the smallest, all others the mean; "minmax" has both, and is the largest. NaN is the mean of nothing.
- * Throws TrainerInputError for the largest or smallest of nothing.
+ * verl `reduce_metrics`: a name with "max" in it is the largest, one with "min" the smallest, all
+ * others the mean; "minmax" has both, and is the largest. NaN is the mean of nothing. Throws
+ * TrainerInputError for the largest or smallest of nothing.
  */
 export function reduceMetrics(
   metrics: Readonly<Record<string, readonly number[] | Metric>>,

@@ -1,4 +1,7 @@
-/** How far the policy is from what its answers were sampled of, token by token (verl `calculate_debug_metrics`): an engine with other weights, or another precision, shows here first. */
+/**
+ * How far the policy is from what its answers were sampled of, token by token (verl
+ * `calculate_debug_metrics`): an engine with other weights, or another precision, shows here first.
+ */
 
 import type { Tensor } from "@rayling/data-proto";
 import { matrixOf } from "../algorithms/matrix.ts";
@@ -6,16 +9,17 @@ import { spreadOf } from "../algorithms/statistics.ts";
 
 /** All are [rows, tokens]. */
 export interface RolloutProbsBatch {
-  /** Of the rollout, when it sampled the token. */
+  /** Log-probabilities of the rollout, when each token was sampled. */
   readonly rolloutLogProbs: Tensor;
-  /** Of the policy that is trained, before the update. */
+  /** Log-probabilities of the trained policy, before the update. */
   readonly oldLogProbs: Tensor;
   readonly responseMask: Tensor;
 }
 
 /**
- * Of the tokens that count: how far the two probabilities of a token are from each other, and how well they go together (Pearson; NaN where one of them is always the same). `valid` is 0, and the
- * rest is left out, where no token counts. Throws TrainerInputError.
+ * Difference and correlation of the two probabilities of each token that counts (Pearson; NaN where
+ * one of them is constant). Where no token counts, `valid` is 0 and the other metrics are missing.
+ * Throws TrainerInputError.
  */
 export function rolloutProbsMetrics(batch: RolloutProbsBatch): Record<string, number> {
   const mask = matrixOf("responseMask", batch.responseMask);

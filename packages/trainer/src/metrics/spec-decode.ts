@@ -1,4 +1,7 @@
-/** How well drafts were guessed where the rollout decodes speculatively (verl `compute_spec_decode_metrics`). */
+/**
+ * How well drafts were guessed where the rollout decodes speculatively (verl
+ * `compute_spec_decode_metrics`).
+ */
 
 import { TrainerInputError } from "../errors.ts";
 import { meanOf } from "../algorithms/statistics.ts";
@@ -12,7 +15,10 @@ export interface SpecDecodeBatch {
   readonly keep?: readonly boolean[];
 }
 
-/** The mean of rows, each as long as any other; what has no draft or step is 0. Nothing without rows. Throws TrainerInputError where only some of the three are there. */
+/**
+ * The mean of rows, each as long as any other; what has no draft or step is 0. Nothing without
+ * rows. Throws TrainerInputError where only some of the three are there.
+ */
 export function specDecodeMetrics(batch: SpecDecodeBatch): Record<string, number> {
   const { numDraftTokens: drafts, numAcceptedTokens: accepted, numVerifySteps: steps } = batch;
   if (drafts === undefined && accepted === undefined && steps === undefined) return {};

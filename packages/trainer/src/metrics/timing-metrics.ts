@@ -1,4 +1,7 @@
-/** Where the time of a step goes, and how much is done in it (verl `compute_timing_metrics`, `compute_throughout_metrics`). */
+/**
+ * Where the time of a step goes, and how much is done in it (verl `compute_timing_metrics`,
+ * `compute_throughout_metrics`).
+ */
 
 import { TrainerInputError } from "../errors.ts";
 
@@ -10,7 +13,10 @@ export interface TokenCounts {
   readonly responseTokens: number;
 }
 
-/** Of these, the time per token of prompts and responses is told, too; of gen, per token of responses. */
+/**
+ * Timers that also get a time per token of prompts and responses; gen gets one per token of
+ * responses.
+ */
 const ofAllTokens = ["ref", "values", "adv", "update_critic", "update_actor"];
 
 /** `timing_s/*` and `timing_per_token_ms/*`; without tokens, 0 per token. */
@@ -28,7 +34,11 @@ export function timingMetrics(
   return metrics;
 }
 
-/** `perf/*`. @param globalTokenNum tokens of each row. Throws TrainerInputError without a time for the step. */
+/**
+ * `perf/*`.
+ *
+ * @param globalTokenNum tokens of each row. Throws TrainerInputError without a time for the step.
+ */
 export function throughputMetrics(
   globalTokenNum: readonly number[],
   timings: Timings,

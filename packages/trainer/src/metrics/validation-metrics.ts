@@ -1,6 +1,7 @@
 /**
- * How good the answers to the questions of a validation set are, by data source and variable: mean@n, std@n, and best, worst and majority of k of n (verl
- * `process_validation_metrics`, `_val_metrics_update`).
+ * How good the answers to the questions of a validation set are, by data source and variable:
+ * mean@n, std@n, and best, worst and majority of k of n (verl `process_validation_metrics`,
+ * `_val_metrics_update`).
  */
 
 import { TrainerInputError } from "../errors.ts";
@@ -13,11 +14,17 @@ export interface ValidationResults {
   readonly dataSources: readonly string[];
   /** Answers to one question have one. */
   readonly sampleUids: readonly string[];
-  /** Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees on. An answer that has null does not count for that variable. */
+  /**
+   * Variables, as "reward" and "acc"; texts are left out, but that "pred" is what a majority agrees
+   * on. An answer that has null does not count for that variable.
+   */
   readonly infos: Readonly<Record<string, readonly unknown[]>>;
-  /** False for an answer whose score is invalid: it is left out, and its question has one less. Default: all are valid. */
+  /**
+   * False for an answer whose score is invalid: it is left out, and its question has one less.
+   * Default: all are valid.
+   */
   readonly valid?: readonly boolean[];
-  /** Of each answer. */
+  /** Number of turns of each answer. */
   readonly numTurns?: readonly number[];
 }
 
@@ -26,7 +33,10 @@ export type ValidationBySource = Readonly<
   Record<string, Readonly<Record<string, Readonly<Record<string, number>>>>>
 >;
 
-/** `val-core/*`: mean, best and majority of as many answers as there are, of "acc" (or "reward", where there is none); `val-aux/*`: all else. Throws TrainerInputError. */
+/**
+ * Returns `val-core/*`, the mean, best and majority over all answers of "acc" (or of "reward",
+ * where there is no "acc"), and `val-aux/*`, all others. Throws TrainerInputError.
+ */
 export function validationMetrics(
   results: ValidationResults,
   options: ValidationMetricsOptions = {},
@@ -53,13 +63,19 @@ function answersIn(name: string): number {
 }
 
 export interface ValidationMetricsOptions {
-  /** Of the bootstrap. Default 42, as verl. */
+  /** Seed of the bootstrap. Default 42, as in verl. */
   readonly seed?: number;
-  /** Is told of a variable that is a number in some answers to a question and something else in others: that question is left out of it. Default: TrainerInputError, which names both. */
+  /**
+   * Is told of a variable that is a number in some answers to a question and something else in
+   * others: that question is left out of it. Default: TrainerInputError, which names both.
+   */
   readonly onMixed?: ((variable: string, question: string) => void) | undefined;
 }
 
-/** Means over questions; those with another number of answers have metrics of their own. Throws TrainerInputError for columns of other lengths, and for values that are no numbers. */
+/**
+ * Means over questions; those with another number of answers have metrics of their own. Throws
+ * TrainerInputError for columns of other lengths, and for values that are no numbers.
+ */
 export function processValidationMetrics(
   results: ValidationResults,
   { seed = 42, onMixed }: ValidationMetricsOptions = {},
@@ -89,7 +105,7 @@ export function processValidationMetrics(
   return nested(collected);
 }
 
-/** Of each question, by metric by variable by data source. */
+/** Values of the questions, by data source, variable and metric. */
 type Collected = Map<string, Map<string, Map<string, number[]>>>;
 
 interface Question {
@@ -111,7 +127,12 @@ function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Que
   );
 }
 
-/** Undefined where there are none, for texts, for what is made of parts, and for what is mixed if somebody is told of it. @throws TrainerInputError if not */
+/**
+ * Undefined where there are none, for texts, for what is made of parts, and for what is mixed if
+ * somebody is told of it.
+ *
+ * @throws TrainerInputError if not
+ */
 function valuesOf(
   column: readonly unknown[],
   rows: readonly number[],
@@ -139,7 +160,7 @@ function valuesOf(
   );
 }
 
-/** The same number for the same answer. */
+/** Returns equal numbers for equal answers. */
 function answersOf(
   predictions: readonly unknown[] | undefined,
   rows: readonly number[],

@@ -1,4 +1,7 @@
-/** How much of the gradient is signal, and how much noise (verl `compute_variance_proxy_metrics`): what the optimal token baselines are for. */
+/**
+ * How much of the gradient is signal, and how much noise (verl `compute_variance_proxy_metrics`):
+ * what the optimal token baselines are for.
+ */
 
 import type { Tensor } from "@rayling/data-proto";
 import { maskedRowMeans, maskedRowSums } from "../algorithms/masked.ts";
@@ -14,7 +17,11 @@ export interface VarianceProxyBatch {
   readonly rolloutIsWeights?: Tensor;
 }
 
-/** Nothing without old log-probs and sums of squared probabilities. @param gradientNorm without it, signal and noise are told as 0. Throws TrainerInputError. */
+/**
+ * Nothing without old log-probs and sums of squared probabilities.
+ *
+ * @param gradientNorm without it, signal and noise are told as 0. Throws TrainerInputError.
+ */
 export function varianceProxyMetrics(
   batch: VarianceProxyBatch,
   gradientNorm?: number,
@@ -37,7 +44,7 @@ export function varianceProxyMetrics(
     mask,
     (_row, _column, at) => (own.data[at] as number) * squaredWeight(at),
   );
-  // What a weight next to 0 has taken away does not come back by dividing.
+  // Dividing does not bring back what a weight near 0 has removed.
   const unweighted = filled(
     mask,
     (_row, _column, at) => (weighted.data[at] as number) / Math.max(squaredWeight(at), 1e-10),

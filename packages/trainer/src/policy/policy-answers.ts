@@ -1,4 +1,7 @@
-/** How policies and critics are waited for: without a word for as long as they may take, and not for ever. */
+/**
+ * How policies and critics are waited for: without a word for as long as they may take, and not for
+ * ever.
+ */
 
 import * as ray from "@rayling/core";
 import type { ObjectRef, ObjectRefGenerator } from "@rayling/core";
@@ -22,7 +25,7 @@ export async function answerOf<Value>(
   try {
     return await ray.get(ref, { timeoutMs: policyTimeoutMs, stuckWarningMs: 0 });
   } catch (error) {
-    // Of its own calls it may have given up one, too: that is what it failed with.
+    // The policy may have given up a call of its own: then that is its failure.
     if (!(error instanceof ray.GetTimeoutError) || error instanceof ray.TaskError) throw error;
     throw tooLate(what, policyTimeoutMs);
   }

@@ -1,8 +1,11 @@
 /**
- * What a trainer needs of a policy, and of a critic. Both are actors: a class with these methods, made remote where it is defined with `maxConcurrency: 1`, and handed to the
- * trainer as a handle. A call sees the weights that the calls before it left, because such an actor runs the calls of one caller one after the other.
+ * The contracts of a policy and of a critic. Both are actors: a class with these methods, made
+ * remote where it is defined with `maxConcurrency: 1`, and passed to the trainer as a handle. Such
+ * an actor runs the calls of one caller one after the other, so a call sees the weights that the
+ * calls before it left.
  *
- * Rows travel as tensors by verl's names: prompts [rows, P] padded on the left, responses [rows, R] padded on the right, attentionMask [rows, P + R].
+ * Rows travel as tensors by verl's names: prompts [rows, P] padded on the left, responses [rows, R]
+ * padded on the right, attentionMask [rows, P + R].
  */
 
 import type { ActorHandle } from "@rayling/core";
@@ -23,9 +26,14 @@ export interface ContentPart {
   readonly [key: string]: unknown;
 }
 
-/** Which part of which training step a call is of, for policies that account for their time or write it down. */
+/**
+ * Which part of which training step a call is of, for policies that account for their time or write
+ * it down.
+ */
 export interface Account {
-  /** verl's name of its timer: gen, testing, old_log_prob, ref, values, update_actor, update_critic. */
+  /**
+   * verl's name of its timer: gen, testing, old_log_prob, ref, values, update_actor, update_critic.
+   */
   readonly phase: string;
   /** From 1; 0 is before the training. */
   readonly step: number;
@@ -45,7 +53,7 @@ export interface GenerateRequest {
   readonly topP?: number;
   /** Default -1: all. */
   readonly topK?: number;
-  /** The same seed, prompts and weights give the same rollouts, where the policy can promise it. */
+  /** Equal seeds, prompts and weights give equal rollouts, where the policy can promise it. */
   readonly seed?: number;
   readonly account?: Account;
 }
@@ -61,9 +69,15 @@ export interface Rollout {
   readonly responseIds: Int32Array;
   /** Without special tokens. */
   readonly response: string;
-  /** Of each of `responseIds` when it was drawn; where the policy does not tell, it lacks. */
+  /**
+   * Log-probability of each of `responseIds` when it was sampled. Undefined where the policy does
+   * not report them.
+   */
   readonly rolloutLogProbs?: Float32Array;
-  /** Where an agent loop or a tool has rewarded it already (verl `reward_score`): the reward loop is not asked. */
+  /**
+   * Where an agent loop or a tool has rewarded it already (verl `reward_score`): the reward loop is
+   * not asked.
+   */
   readonly rewardScore?: number;
   readonly finishReason: "stop" | "length";
   /** How many updates the weights had seen. */
@@ -74,7 +88,7 @@ export interface TokenRows {
   readonly prompts: Tensor;
   readonly responses: Tensor;
   readonly attentionMask: Tensor;
-  /** What logits are divided by before the softmax. Default 1. */
+  /** Divisor of the logits before the softmax. Default 1. */
   readonly temperature?: number;
   readonly account?: Account;
 }
@@ -83,7 +97,10 @@ export interface TokenRows {
 export interface LogProbs {
   readonly logProbs: Tensor<"float32">;
   readonly entropys: Tensor<"float32">;
-  /** The sum of squared probabilities over the vocabulary, for the optimal token baselines, where the policy tells. */
+  /**
+   * The sum of squared probabilities over the vocabulary, for the optimal token baselines, where
+   * the policy tells.
+   */
   readonly sumPiSquared?: Tensor<"float32">;
 }
 
@@ -92,9 +109,15 @@ export interface PolicyUpdate extends TokenRows {
   readonly gradLogProbs: Tensor;
   /** d loss / d entropy, [rows, R]. */
   readonly gradEntropys?: Tensor;
-  /** Whether the learning rate goes on by one step: true for the last update of a training step. Default true. */
+  /**
+   * Whether the learning rate goes on by one step: true for the last update of a training step.
+   * Default true.
+   */
   readonly stepsSchedule?: boolean;
-  /** False where no row has a valid score: weights and moments stay as they are, and the learning rate alone goes on. Default true. */
+  /**
+   * False where no row has a valid score: weights and moments stay as they are, and the learning
+   * rate alone goes on. Default true.
+   */
   readonly learns?: boolean;
 }
 
@@ -110,7 +133,10 @@ export interface PolicyState {
   /** Updates so far. */
   readonly version: number;
   readonly weights: Readonly<Record<string, Float32Array>>;
-  /** Moments of the optimiser and whatever else it needs to go on exactly; empty where there is none. */
+  /**
+   * Moments of the optimizer and all else that it needs to continue exactly; empty where there is
+   * none.
+   */
   readonly optimizer: Readonly<Record<string, Float32Array>>;
 }
 
@@ -131,7 +157,10 @@ export interface Policy {
   describe(): Awaitable<PolicyInfo>;
   /** Tokens of each prompt as the policy would read it. */
   promptLengths(prompts: readonly (readonly ChatMessage[])[]): Awaitable<readonly number[]>;
-  /** Yields rollouts as they are finished, those of one moment together, in any order; each of prompts x n once. */
+  /**
+   * Yields rollouts as they are finished, those of one moment together, in any order; each of
+   * prompts x n once.
+   */
   generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined>;
   logProbs(rows: TokenRows): Awaitable<LogProbs>;
   /** One step of the optimiser over all of the rows. */
@@ -148,7 +177,7 @@ export interface CriticUpdate extends TokenRows {
   readonly learns?: boolean;
 }
 
-/** What gae needs: the value of each token of the response before it is written. */
+/** A critic, which gae needs: it values each token of the response before the token is written. */
 export interface Critic {
   /** [rows, R]. */
   values(rows: TokenRows): Awaitable<Tensor<"float32">>;

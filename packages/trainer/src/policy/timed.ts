@@ -1,7 +1,9 @@
 /**
- * A policy that takes the time of a real one and does nothing in it: for replays of recorded runs, and to see what a schedule comes to before there is a model.
+ * A policy that takes the time of a real one and computes nothing: for replays of recorded runs,
+ * and to measure a schedule before there is a model.
  *
- * Its one thread is the GPU: phases run one after the other. What it answers is a function of the request: rollouts of a few tokens, log-probabilities of 0.
+ * Its one thread stands for the GPU: phases run one after the other. Its answers are functions of
+ * the request: rollouts of a few tokens, log-probabilities of 0.
  */
 
 import * as ray from "@rayling/core";
@@ -25,15 +27,22 @@ import type {
 
 export interface TimedPolicySettings {
   /**
-   * Seconds of a step in each phase by verl's timers (gen, testing, old_log_prob, ref, values, update_actor, update_critic, save_checkpoint), or a list with those of each step, of which the last
-   * goes on for ever. A phase that is not there takes no time.
+   * Seconds of a step in each phase by verl's timers (gen, testing, old_log_prob, ref, values,
+   * update_actor, update_critic, save_checkpoint), or a list with those of each step, of which the
+   * last goes on for ever. A phase that is not there takes no time.
    */
   readonly seconds: Readonly<Record<string, number | readonly number[]>>;
   /** All seconds are divided by it. Default 1. */
   readonly scale?: number;
-  /** Rows of a whole step: a call with fewer takes its share. Default: each call takes all of the seconds. */
+  /**
+   * Rows of a whole step: a call with fewer takes its share. Default: each call takes all of the
+   * seconds.
+   */
   readonly rowsPerStep?: number;
-  /** After which part of the generation the first rollout is finished; the others follow evenly until its end. Default 1: all at the end. */
+  /**
+   * After which part of the generation the first rollout is finished; the others follow evenly
+   * until its end. Default 1: all at the end.
+   */
   readonly firstFinished?: number;
   /** Tokens of each response. Default 1. */
   readonly responseTokens?: number;
@@ -185,7 +194,10 @@ function durationMsOf(
   return (ofStep * 1000 * share) / scale;
 }
 
-/** To a fraction of a millisecond: timers are only good to one, late by up to another, and replays count hundreds of phases. */
+/**
+ * To a fraction of a millisecond: timers are only good to one, late by up to another, and replays
+ * count hundreds of phases.
+ */
 async function sleepUntil(deadlineMs: number): Promise<void> {
   const leftMs = deadlineMs - performance.now();
   if (leftMs > timerSlackMs) {

@@ -1,4 +1,7 @@
-/** A judge of additions who takes his time: up to `latencyMs` for each answer, by chance. 1 for the right sum, to the letter. */
+/**
+ * A judge of additions who takes his time: up to `latencyMs` for each answer, by chance. 1 for the
+ * right sum, to the letter.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";

@@ -1,6 +1,8 @@
 /**
- * A training from nothing in a minute or two: a tiny policy learns to add, first by heart, then by GRPO from a judge who is as slow, beside the policy's own work, as the judges of the
- * published runs were. The same start is trained under several schedules, which shows what waiting for rewards costs and what is left of it.
+ * A training from nothing in a minute or two: a tiny policy learns to add, first by heart, then by
+ * GRPO from a judge who is as slow, beside the policy's own work, as the judges of the published
+ * runs were. The same start is trained under several schedules, which shows what waiting for
+ * rewards costs and what is left of it.
  */
 
 import * as ray from "@rayling/core";
@@ -21,10 +23,13 @@ import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
 export interface QuickstartOptions {
   /** Default: sync and one-step-off-policy. */
   readonly schedules?: readonly ScheduleName[] | undefined;
-  /** Of GRPO, under each schedule. Default 200. */
+  /** Steps of GRPO under each schedule. Default 200. */
   readonly steps?: number | undefined;
   readonly seed?: number | undefined;
-  /** Of the judge's slowest answer. Default: so that waiting is to the policy's own work as in the published runs. */
+  /**
+   * Time of the judge's slowest answer. Default: waiting is to the policy's own work as in the
+   * published runs.
+   */
   readonly latencyMs?: number | undefined;
   /** The warm start is over after so many, whatever it knows. Default 1500. */
   readonly warmSteps?: number | undefined;
@@ -42,11 +47,11 @@ export type QuickstartProgress =
 
 export interface QuickstartRun {
   readonly schedule: ScheduleName;
-  /** Of all steps of GRPO. */
+  /** Seconds of all steps of GRPO. */
   readonly seconds: number;
   /** Share of right answers to problems that were never trained on, sampled. */
   readonly accuracy: number;
-  /** The same of its likeliest answers, as verl validates. */
+  /** Accuracy of the likeliest answers, as verl validates. */
   readonly greedyAccuracy: number;
   /** In which the training had nothing to do but to wait for rewards. */
   readonly exposedWaitSeconds: number;
@@ -62,29 +67,43 @@ export interface QuickstartResult {
   readonly runs: readonly QuickstartRun[];
 }
 
-/** Those of presets/grpo.yaml, too. */
+/** presets/grpo.yaml has the same settings. */
 export const settings = {
   trainBatchSize: 32,
   n: 8,
   ppoMiniBatchSize: 32,
   // Seeds 1 to 4 rise by 33 to 51 points in 200 steps.
   lr: 3e-3,
-  /** Adam's first steps are as long as they may be, in any direction: without this, half of the warm start is lost in them. */
+  /**
+   * Adam's first steps are as long as they may be, in any direction: without this, half of the warm
+   * start is lost in them.
+   */
   lrWarmupStepsRatio: 0.07,
   minLrRatio: 0,
-  /** Without it the policy is sure of its wrong answers, too, before it has tried others: a group that is all wrong teaches nothing. */
+  /**
+   * Without it the policy is sure of its wrong answers, too, before it has tried others: a group
+   * that is all wrong teaches nothing.
+   */
   entropyCoeff: 0.01,
   /**
-   * The ratio of the loss is to the policy that made the rollout, which is the step's own under sync and one update older under one-step-off-policy: clipping then bounds how far old rollouts
-   * can lead. Without it a learning rate like this one makes what is learned from old rollouts collapse.
+   * The ratio of the loss is to the policy that made the rollout, which is the step's own under
+   * sync and one update older under one-step-off-policy: clipping then bounds how far old rollouts
+   * can lead. Without it a learning rate like this one makes what is learned from old rollouts
+   * collapse.
    */
   rolloutCorrection: { bypassMode: true },
   /** Rewards at a time. */
   slots: 32,
-  /** The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy stays below a half, and GRPO finds it out slowly. */
+  /**
+   * The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy
+   * stays below a half, and GRPO finds it out slowly.
+   */
   warmAccuracy: { sampled: 0.33, greedy: 0.6 },
   warmSteps: { each: 25, most: 1500 },
-  /** Of the published 7B baseline: 427 s of rewards over 238 s of generation, log-probabilities and update. */
+  /**
+   * Waiting over computing in the published 7B baseline: 427 s of rewards over 238 s of generation,
+   * log-probabilities and update.
+   */
   waitPerCompute: 1.794,
   /** Steps that are thrown away, and measured. */
   calibration: { warm: 4, measured: 8 },
@@ -117,7 +136,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
   }
 }
 
-/** Of a machine that has much else to do, too. */
+/** Long enough for a busy machine. */
 const patience: PolicyTimeout = { policyTimeoutMs: 600_000 };
 
 type Policy = ray.ActorHandle<TinyPolicy>;
@@ -201,7 +220,8 @@ class Quickstart {
       .toSorted((a, b) => a - b);
     const computeMs = (sorted[Math.floor(sorted.length / 2)] ?? 0) * 1000;
     const { slots, n, trainBatchSize, waitPerCompute } = settings;
-    // The slots' share of all answers, which take half of the slowest on average, and the last ones, when some slots have nothing left to do.
+    // The slots' share of all answers, which take half of the slowest on average, and the last
+    // ones, when some slots have nothing left to do.
     const slowest = (trainBatchSize * n) / slots / 2 + 0.6;
     const latencyMs = (computeMs * waitPerCompute) / slowest;
     onProgress?.({ phase: "calibration", computeMs, latencyMs });
@@ -266,7 +286,7 @@ class Quickstart {
     return await trainer.fit();
   }
 
-  /** Of answers to the test's problems, sampled as in training. */
+  /** Returns the accuracy of answers to the test's problems, sampled as in training. */
   async accuracy(doSample: boolean = true): Promise<number> {
     const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
     const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };

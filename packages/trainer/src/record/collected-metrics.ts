@@ -1,4 +1,7 @@
-/** Metrics of one step as they come: several values under one name become one at its end, as verl does it. */
+/**
+ * Metrics of one step as they come: several values under one name become one at its end, as verl
+ * does it.
+ */
 
 import { reduceMetrics } from "../metrics/reduce.ts";
 

@@ -1,4 +1,7 @@
-/** Rollouts with their scores as rows to look through: of a step that was trained, and of a validation. */
+/**
+ * Rollouts with their scores as rows to look through: of a step that was trained, and of a
+ * validation.
+ */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 import type { RolloutDump } from "../tracking/rollout-dump.ts";

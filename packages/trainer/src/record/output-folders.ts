@@ -1,9 +1,15 @@
-/** The folders that a training writes to, made before anything takes its time: one that cannot be would end it hours later, when there is something to be kept. */
+/**
+ * The folders that a training writes to, made before anything takes its time: one that cannot be
+ * would end it hours later, when there is something to be kept.
+ */
 
 import { access, constants, mkdir } from "node:fs/promises";
 import { TrainerInputError } from "../errors.ts";
 
-/** By the names of their options; null and undefined: nothing is written. Rejects with TrainerInputError, which names the option. */
+/**
+ * By the names of their options; null and undefined: nothing is written. Rejects with
+ * TrainerInputError, which names the option.
+ */
 export async function makeOutputFolders(
   folders: Readonly<Record<string, string | null | undefined>>,
 ): Promise<void> {

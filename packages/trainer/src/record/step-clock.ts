@@ -1,4 +1,7 @@
-/** Where the time of a step goes: phases by verl's timers, each of which may run several times in a step. */
+/**
+ * Where the time of a step goes: phases by verl's timers, each of which may run several times in a
+ * step.
+ */
 
 import type { PhaseRecord } from "../tracking/tracking-logger.ts";
 
@@ -42,7 +45,10 @@ export class StepClock {
     }
   }
 
-  /** Seconds of all phases so far, and `step`, which is all of the time since it began but for `testing`: as in verl, validation comes behind the step. */
+  /**
+   * Seconds of all phases so far, and `step`, which is all of the time since it began but for
+   * `testing`: as in verl, validation comes behind the step.
+   */
   timings(): Record<string, number> {
     const testing = this.#seconds.get("testing") ?? 0;
     return { ...Object.fromEntries(this.#seconds), step: (now() - this.#startMs) / 1000 - testing };

@@ -1,4 +1,7 @@
-/** What is told of a step at its end, by verl's names: staleness, data, lengths, times, throughput, and what waiting for rewards came to. */
+/**
+ * Metrics of a finished step by verl's names: staleness, data, lengths, times, throughput, and the
+ * waiting for rewards.
+ */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import { responseMaskOf } from "../algorithms/tokens.ts";
@@ -15,7 +18,7 @@ import { optional, tensorIn } from "../samples/columns.ts";
 import type { LearnedRows, StepRecord } from "./step-record.ts";
 
 export interface StepMetricsContext {
-  /** Of verl's throughput, which is per GPU. */
+  /** Divisor of verl's throughput, which is per GPU. */
   readonly gpus: number;
   /** How many samples the reward loop scores at a time. */
   readonly slots: number;
@@ -65,14 +68,17 @@ export function timesOf({ clock, samples }: StepRecord, gpus: number): Record<st
   };
 }
 
-/** Of each row. */
+/** Returns the number of tokens of each row. */
 function tokensOf(samples: readonly ScoredSample[]): number[] {
   return samples.map(
     ({ sample: { rollout } }) => rollout.promptIds.length + rollout.responseIds.length,
   );
 }
 
-/** A rollout is of the weights of one moment: its newest tokens are as old as its oldest, and it spans one version. */
+/**
+ * A rollout is of the weights of one moment: its newest tokens are as old as its oldest, and it
+ * spans one version.
+ */
 function stalenessOf({ samples, step }: StepRecord): Record<string, number> {
   const ages = Float64Array.from(samples, ({ sample }) => step - 1 - sample.generatedAt);
   return {
@@ -98,7 +104,11 @@ function wholeOf(parts: readonly LearnedRows[]): WholeStep {
   return { data, valid: parts.flatMap((part) => part.valid) };
 }
 
-/** verl `variance_proxy/*`, of valid rows, where the policy tells sums of squared probabilities. @param gradNorm of the policy's updates, if there was one */
+/**
+ * verl `variance_proxy/*`, of valid rows, where the policy tells sums of squared probabilities.
+ *
+ * @param gradNorm of the policy's updates, if there was one
+ */
 function noiseOf({ data, valid }: WholeStep, gradNorm: number | undefined): Record<string, number> {
   const rows = data.selectIdxs([...valid.keys()].filter((row) => valid[row]));
   if (rows.length === 0) return {};
@@ -114,7 +124,10 @@ function noiseOf({ data, valid }: WholeStep, gradNorm: number | undefined): Reco
   );
 }
 
-/** Of all responses, also of those that are not valid or were rejected. Nothing where the rollout told no log-probs. */
+/**
+ * Returns metrics of all responses, including those that are not valid or were rejected; none where
+ * the rollout has no log-probabilities.
+ */
 function mismatchOf({ data }: WholeStep): Record<string, number> {
   const rolloutLogProbs = data.batch?.["rollout_log_probs"];
   if (rolloutLogProbs === undefined) return {};

@@ -1,4 +1,7 @@
-/** What one step came to, as it goes: where its time went, what it learned from, what is told of it at its end. */
+/**
+ * The record of one step while it runs: where its time goes, which samples it learned from, and its
+ * scores.
+ */
 
 import type { DataProto } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
@@ -22,12 +25,18 @@ export class StepRecord {
   readonly metrics: CollectedMetrics = new CollectedMetrics();
   /** That were learned from. */
   readonly samples: ScoredSample[] = [];
-  /** Of all that was scored for it: also of what was filtered out or dropped, and of baselines. */
+  /**
+   * Outcomes of all samples that were scored for the step, including those that were filtered out
+   * or dropped, and baselines.
+   */
   readonly outcomes: SampleOutcome[] = [];
-  /** Those of them that were scored in this run, and not known from a checkpoint. */
+  /** Outcomes that were scored in this run, not known from a checkpoint. */
   readonly scoredHere: SampleOutcome[] = [];
   readonly parts: LearnedRows[] = [];
-  /** Batches that were generated for this step, whenever that was: its own, and those in the place of groups that were filtered out. */
+  /**
+   * Batches that were generated for this step, whenever that was: its own, and those in the place
+   * of groups that were filtered out.
+   */
   generations = 1;
   readonly #reported: SampleRecord[] = [];
   readonly #now: () => number;
@@ -58,7 +67,10 @@ export class StepRecord {
     return this.#exposedWaitMs;
   }
 
-  /** From the first rollout that was scored in this run to the last of these scores; undefined where there is none. */
+  /**
+   * Milliseconds from the first rollout that was scored in this run to the last of these scores;
+   * undefined where there is none.
+   */
   get rewardSpanMs(): number | undefined {
     const spanMs = this.#lastScoredMs - this.#firstGeneratedMs;
     return spanMs >= 0 ? spanMs : undefined;
@@ -87,12 +99,15 @@ export class StepRecord {
     this.samples.push(...samples);
   }
 
-  /** Told of samples that were learned from, when the update begins that learns from them; where there is none, behind their advantages. */
+  /**
+   * Records samples when the update begins that learns from them; without an update, after their
+   * advantages.
+   */
   used(samples: readonly ScoredSample[]): void {
     this.#tell(samples, performance.timeOrigin + performance.now());
   }
 
-  /** What was scored and is not learned from: filtered out, or dropped. */
+  /** Records samples that were scored and are not learned from: filtered out, or dropped. */
   untrained(samples: readonly ScoredSample[]): void {
     this.#tell(samples, undefined);
   }

@@ -1,4 +1,7 @@
-/** Everything that a policy generates for a request, each rollout once: one that is missing, comes twice or was not asked for is the policy's error, and named. */
+/**
+ * Everything that a policy generates for a request, each rollout once: one that is missing, comes
+ * twice or was not asked for is the policy's error, and named.
+ */
 
 import { TrainerStateError } from "../errors.ts";
 import type { GenerateRequest, PolicyHandle, Rollout } from "../policy/policy.ts";

@@ -1,7 +1,9 @@
 /**
- * What advantages and losses need of rows beside their rewards: log-probabilities of the policy and of its reference, and values.
+ * Columns that advantages and losses need beside rewards: log-probabilities of the policy and of
+ * its reference, and values.
  *
- * They are of the policy of the step that trains on the rows, whichever weights these were generated with: what the losses clip by.
+ * They are of the policy of the step that trains on the rows, whichever weights generated these:
+ * the losses clip by them.
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
@@ -40,16 +42,19 @@ export interface PreparedSamples {
 
 export class PreparedRows {
   readonly #parts: PreparationParts;
-  /** Of batches of a pool. */
+  /** Columns of batches of a pool. */
   readonly #columns = new WeakMap<RolloutBatch, BatchColumns>();
-  /** Of the policy's weights, since this run began. */
+  /** Updates of the policy's weights since this run began. */
   #updates = 0;
 
   constructor(parts: PreparationParts) {
     this.#parts = parts;
   }
 
-  /** Whether old log-probabilities are those of the policy of the step: else those of the rollout stand for them. */
+  /**
+   * Whether old log-probabilities are those of the policy of the step: else those of the rollout
+   * stand for them.
+   */
   get hasOwnLogProbs(): boolean {
     const { settings, policyInfo } = this.#parts;
     const { rolloutCorrection } = settings.algorithm;
@@ -66,7 +71,7 @@ export class PreparedRows {
     return batch?.["entropys"] !== undefined && metaInfo["updates"] === this.#updates;
   }
 
-  /** Of what this step has not trained yet: what it leaves is prepared again by the next one. */
+  /** Prepares the rows that are not trained yet. The next step prepares the rest again. */
   async prepare(batch: RolloutBatch, record: StepRecord): Promise<void> {
     const left = [...batch.samples.keys()].filter((row) => batch.isUsed[row] === 0);
     const samples = left.map((row) => batch.samples[row] as TrainingSample);
@@ -83,7 +88,10 @@ export class PreparedRows {
     return true;
   }
 
-  /** Of samples of any batches: those that are not prepared in this step are now, and come last. */
+  /**
+   * Returns samples of any batches with their columns. Samples that this step has not prepared are
+   * prepared now, and come last.
+   */
   async gather(samples: readonly ScoredSample[], record: StepRecord): Promise<PreparedSamples> {
     const { ahead = [], due = [] } = Object.groupBy(samples, ({ batch, row }) =>
       this.#of(batch, record.step)?.at.has(row) === true ? "due" : "ahead",
@@ -143,7 +151,10 @@ export class PreparedRows {
     return data;
   }
 
-  /** Of a policy that does not tell them: those of the rollout, or 0 everywhere, and 0 for its entropy. In the bypass: those of the rollout. */
+  /**
+   * Asks the policy for its log-probabilities. If it reports none, those of the rollout stand for
+   * them, or 0, and its entropy is 0. In the bypass those of the rollout are used.
+   */
   async #oldLogProbs(data: DataProto, record: StepRecord): Promise<Record<string, Tensor>> {
     const { policy, policyInfo, settings } = this.#parts;
     const { rolloutCorrection } = settings.algorithm;
@@ -169,7 +180,7 @@ export class PreparedRows {
     };
   }
 
-  /** Of that step. */
+  /** Returns the columns if they are of this step. */
   #of(batch: RolloutBatch, step: number): BatchColumns | undefined {
     const columns = this.#columns.get(batch);
     return columns?.step === step ? columns : undefined;

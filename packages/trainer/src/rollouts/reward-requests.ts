@@ -1,5 +1,6 @@
 /**
- * Where the training asks for rewards: requests by batch, in the training's lane or in that of validation, begun at once; or, where it is arranged so, only when those before them are done.
+ * The training's requests for rewards, one for each batch, in the lane of training or in that of
+ * validation. A request begins at once, or, if so arranged, after the requests before it.
  */
 
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
@@ -12,7 +13,9 @@ export type RewardLane = "training" | "validation";
 
 export class RewardRequests implements AsyncDisposable {
   readonly loop: RewardLoopManager;
-  /** How many samples are scored at a time: the loop's, or fewer where its limits let fewer through. */
+  /**
+   * How many samples are scored at a time: the loop's, or fewer where its limits let fewer through.
+   */
   readonly slots: number;
   readonly #arrangement: RewardArrangement;
   readonly #ownsLoop: boolean;
@@ -57,7 +60,7 @@ export class RewardRequests implements AsyncDisposable {
     const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
     if (!waitsInLine) return new RewardTicket(request, lane, undefined);
     const turn = this.#line;
-    // What fails in one request is told by that request; those behind it go on.
+    // A failure rejects its own request; the requests after it go on.
     const over = request.whenSettled().catch(() => undefined);
     this.#line = turn.then(() => over);
     return new RewardTicket(request, lane, turn);
@@ -72,7 +75,9 @@ export class RewardRequests implements AsyncDisposable {
   }
 }
 
-/** Of its limits, and of the manager rate_limited, whose options are limits. */
+/**
+ * Returns the bound of the loop's limits, or of the manager rate_limited, whose options are limits.
+ */
 function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number {
   const concurrency = limits?.concurrency;
   if (typeof concurrency === "number") return concurrency;

@@ -62,7 +62,8 @@ export class RolloutGeneration {
       temperature,
       topP,
       topK,
-      // Another one for each batch, the same one in each run. The remainder first: beyond 2^53 not all numbers are there.
+      // Another one for each batch, the same one in each run. The remainder first: beyond 2^53 not
+      // all numbers are there.
       seed: ((run.seed % 2 ** 31) * 1_000_003 + prompts.number) % 2 ** 31,
       account: record.account("gen"),
     };

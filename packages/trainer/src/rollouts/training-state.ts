@@ -1,7 +1,9 @@
 /**
- * Where a training is, as plain data for a checkpoint, and back: finished steps, which prompts come next, and every rollout that was generated and is not trained, with its score if it has one.
+ * Where a training is, as plain data for a checkpoint, and back: finished steps, which prompts come
+ * next, and every rollout that was generated and is not trained, with its score if it has one.
  *
- * What is put back is not generated again, and what was scored is not scored again: no sample is lost, none is trained or paid for twice.
+ * What is put back is not generated again, and what was scored is not scored again: no sample is
+ * lost, none is trained or paid for twice.
  */
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
@@ -31,10 +33,10 @@ export interface TrainingStart {
 interface KeptTrainer {
   readonly format: number;
   readonly finishedSteps: number;
-  /** Of the prompts that come next. */
+  /** Position of the prompts that come next. */
   readonly position: LoaderPosition;
   readonly klCoef: number;
-  /** Of mini-batches whose size adapts. */
+  /** Size of the next mini-batch where it adapts. */
   readonly miniBatchSize?: number;
 }
 
@@ -44,7 +46,7 @@ interface KeptBatch {
   readonly generatedAt: number;
   /** In whole groups. */
   readonly samples: readonly KeptSample[];
-  /** Of remax: the greedy answer of each group. */
+  /** Greedy answer of each group, for remax. */
   readonly baselines?: readonly KeptSample[] | undefined;
 }
 
@@ -105,7 +107,12 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
   };
 }
 
-/** Rewards that are not known are asked for. Throws TrainerStateError for a state of another format, TrainerInputError where it is one of other data, or of another `rollout.n`. @param n samples of a prompt */
+/**
+ * Rewards that are not known are asked for. Throws TrainerStateError for a state of another format,
+ * TrainerInputError where it is one of other data, or of another `rollout.n`.
+ *
+ * @param n samples of a prompt
+ */
 export function restoredTraining(
   { trainer, outstanding = [] }: Checkpoint,
   prompts: PromptLoader,
@@ -165,7 +172,8 @@ function restoredBatch(
     generatedAt,
     baselines: greedy && new Baselines(greedy, asked(greedy, baselines ?? [], 1, rewards)),
     rewards: asked(samples, kept.samples, n, rewards),
-    // Nobody waited for a score while nothing ran: as far as this run is concerned, it was generated when it was read.
+    // Nobody waited for a score while nothing ran: as far as this run is concerned, it was
+    // generated when it was read.
     generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
   };

@@ -1,5 +1,5 @@
 /**
- * What the algorithms of a configuration refuse, by its key: before data, policies and warm start.
+ * Checks of a configuration's algorithms before data, policies and warm start; errors name the key.
  */
 
 import { valueAt } from "@rayling/config-tree";
@@ -42,7 +42,7 @@ export function checkAlgorithms(config: TrainerConfig): void {
 /** Names that algorithms have for options, where they are others. */
 const renamed: Readonly<Record<string, string>> = {
   groups: "n",
-  // What no policy is asked for in the bypass.
+  // The bypass asks no policy for it.
   sumPiSquared: "advEstimator",
 };
 

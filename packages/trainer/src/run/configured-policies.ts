@@ -1,4 +1,7 @@
-/** The actors of a configuration: the policy, its reference where a divergence from it counts, a critic where the estimator needs one. */
+/**
+ * The actors of a configuration: the policy, its reference where a divergence from it counts, a
+ * critic where the estimator needs one.
+ */
 
 import type { ConfigTree } from "@rayling/config-tree";
 import { kill } from "@rayling/core";
@@ -47,7 +50,10 @@ interface Kind {
   readonly warmStart?: (policy: PolicyHandle) => Promise<void>;
 }
 
-/** What makes the actors, none of which is there yet. Loads the modules of the user's. Rejects with TrainerConfigError. */
+/**
+ * Returns functions that create the actors, and creates none yet. Loads the user's modules. Rejects
+ * with TrainerConfigError.
+ */
 export async function planPolicies(
   config: TrainerConfig,
   context: PolicyContext,
@@ -97,7 +103,7 @@ export async function openPolicies(
   }
 }
 
-/** What the policy is before training. */
+/** The policy before training. */
 async function handOver(
   policy: PolicyHandle,
   reference: PolicyHandle,
@@ -163,7 +169,7 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
 /** A table of more characters than that is no tiny policy's. */
 const mostCharacters = 4096;
 
-/** Those of the prompts and of what is to be answered. */
+/** Returns the characters of the prompts and of their ground truths. */
 function alphabetOf({ train, validation }: PolicyContext): string {
   const found = new Set<string>();
   for (const { rawPrompt, groundTruth } of [...train.rows, ...(validation?.rows ?? [])]) {
@@ -218,7 +224,7 @@ const openaiKwargs: readonly (keyof OpenAIPolicySettings)[] = [
   "updater",
 ];
 
-/** What its settings may be, it says itself. */
+/** The policy checks its settings itself. */
 function openai(config: TrainerConfig, { baseDirectory, totalSteps }: PolicyContext): Kind {
   const { rayling, actorRolloutRef } = config;
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, openaiKwargs);
@@ -229,7 +235,10 @@ function openai(config: TrainerConfig, { baseDirectory, totalSteps }: PolicyCont
   return { policy: () => OpenAIPolicyActor.remote({ ...kwargs, updater: own }) };
 }
 
-/** An actor class of the user's, `export const Policy = ray.remote(class ...)`, made with the policy_kwargs, and with `optim` beside them. */
+/**
+ * An actor class of the user's, `export const Policy = ray.remote(class ...)`, made with the
+ * policy_kwargs, and with `optim` beside them.
+ */
 async function ofModule(config: TrainerConfig, context: PolicyContext): Promise<Kind> {
   const { policy, policyKwargs } = config.rayling;
   const own = await actorClassOf<Policy>("rayling.policy", policy, "Policy", context);

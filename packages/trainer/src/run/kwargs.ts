@@ -1,4 +1,7 @@
-/** Settings that go to somebody else, whose names are known: one that is misspelt is an error, as any other key is. */
+/**
+ * Settings that go to somebody else, whose names are known: one that is misspelt is an error, as
+ * any other key is.
+ */
 
 import { nearestOf } from "@rayling/config-tree";
 import { snakeKey } from "../config/camel-keys.ts";

@@ -14,7 +14,10 @@ export interface ConfiguredPrompts {
   readonly validation: PromptDataset | undefined;
 }
 
-/** As they are, however long. Rejects with DatasetError, TrainerInputError, and TrainerConfigError for prompts that are more than text. */
+/**
+ * As they are, however long. Rejects with DatasetError, TrainerInputError, and TrainerConfigError
+ * for prompts that are more than text.
+ */
 export async function openPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
   const { data, rayling } = config;
   const { trainMaxSamples, valMaxSamples, promptKey, rewardFnKey, allowNan, shuffle } = data;
@@ -60,7 +63,7 @@ function isSomething(value: unknown): boolean {
   return !(Array.isArray(value) && value.length === 0);
 }
 
-/** What their values may be, the task says. */
+/** The task checks the values. */
 function arithmeticOptionsOf(kwargs: Readonly<Record<string, unknown>>): ArithmeticOptions {
   const known: readonly (keyof ArithmeticOptions)[] = [
     "low",

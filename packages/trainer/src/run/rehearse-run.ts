@@ -1,4 +1,7 @@
-/** What a run would refuse before its first step, found without one: no actor is started, nothing is generated and nobody is asked. */
+/**
+ * Finds what a run would refuse before its first step. No actor is started, nothing is generated,
+ * and no server is asked.
+ */
 
 import { resolve } from "node:path";
 import { checkRewardLoop } from "@rayling/reward-loop";
@@ -20,8 +23,9 @@ export interface RehearseOptions {
 /**
  * Loads the user's modules in this thread, and reads the prompts. Resolves to them.
  *
- * Rejects as `runTraining` would: TrainerConfigError for what the configuration asks for and cannot be had, for algorithms, policies and loggers that lack something; DatasetError; and why a
- * reward function, its module or its manager cannot be had.
+ * Rejects as `runTraining` would: TrainerConfigError for what the configuration asks for and cannot
+ * be had, for algorithms, policies and loggers that lack something; DatasetError; and why a reward
+ * function, its module or its manager cannot be had.
  */
 export async function rehearseRun(
   config: TrainerConfig,

@@ -1,4 +1,7 @@
-/** A whole run of a configuration: prompts, actors, reward loop, tracking, training. Everything that it makes it ends. */
+/**
+ * A whole run of a configuration: prompts, actors, reward loop, tracking, training. Everything that
+ * it makes it ends.
+ */
 
 import { join, resolve } from "node:path";
 import * as ray from "@rayling/core";
@@ -32,7 +35,7 @@ export interface RunTrainingOptions {
 
 export interface TrainingRun {
   readonly report: TrainingReport;
-  /** Of the run's files. */
+  /** Folder of the run's files. */
   readonly directory: string;
   readonly checkpoints: string;
 }
@@ -40,13 +43,14 @@ export interface TrainingRun {
 /**
  * Needs `ray.init` before it.
  *
- * Rejects with TrainerConfigError, DatasetError, CheckpointError, TrackingError, and as `PPOTrainer.create` and `fit`.
+ * Rejects with TrainerConfigError, DatasetError, CheckpointError, TrackingError, and as
+ * `PPOTrainer.create` and `fit`.
  */
 export async function runTraining(
   config: TrainerConfig,
   { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
-  // What is not there, and what does not fit, is told before anything takes its time.
+  // Missing things and settings that do not fit are refused before anything takes time.
   checkAlgorithms(config);
   checkLoggers(config);
   for (const path of rewardPathsOf(config.reward)) resolveRewardModule(path, baseDirectory);

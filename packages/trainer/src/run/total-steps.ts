@@ -5,7 +5,10 @@ import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 
-/** Undefined where it hangs on prompts that only the policy can count, and nobody needs to know. Throws TrainerConfigError where somebody does. */
+/**
+ * Undefined where it hangs on prompts that only the policy can count, and nobody needs to know.
+ * Throws TrainerConfigError where somebody does.
+ */
 export function totalStepsOf(
   config: TrainerConfig,
   prompts: ConfiguredPrompts,
@@ -13,7 +16,7 @@ export function totalStepsOf(
   const { data, trainer, critic } = config;
   const { actor } = config.actorRolloutRef;
   if (!data.filterOverlongPrompts || trainer.totalTrainingSteps !== null) {
-    // What the learning rate follows, also of a run that only validates.
+    // The learning rate follows these steps even in a run that only validates.
     const whole = { ...config, trainer: { ...trainer, valOnly: false } };
     return trainingPlanOf(whole, { train: prompts.train.length, validation: 0 }).totalSteps;
   }

@@ -1,4 +1,7 @@
-/** A configuration as the options of a PPOTrainer: the same things by the names of the library. Pure. */
+/**
+ * A configuration as the options of a PPOTrainer: the same things by the names of the library.
+ * Pure.
+ */
 
 import { asksScorers, hasOwnReward, rewardLoopOptionsOf } from "@rayling/reward-loop/config";
 import type { RewardLoopOptions } from "@rayling/reward-loop";

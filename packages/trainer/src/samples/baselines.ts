@@ -1,5 +1,6 @@
 /**
- * Remax: what the greedy answers to the prompts of a batch are rewarded with. They are of the weights that its rollouts are of, and whoever waits for some of them waits for no others.
+ * Rewards of remax's greedy answers to the prompts of a batch. The weights that generated the batch
+ * generated them, and a mini-batch waits for those of its own prompts alone.
  */
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
@@ -16,7 +17,7 @@ export class Baselines {
     this.samples = samples;
     this.request = request;
     this.#outcomes = samples.map(() => Promise.withResolvers<SampleOutcome>());
-    // Whoever waits for one hears why it does not come.
+    // `outcomeOf` rejects for each caller; without a caller the rejection is handled here.
     for (const { promise } of this.#outcomes) promise.catch(() => undefined);
     void this.#gather();
   }

@@ -17,8 +17,8 @@ export function extraInfoColumns(outcomes: readonly SampleOutcome[]): Record<str
 }
 
 /**
- * Columns by verl's names: prompts [rows, P] padded on the left, responses, response_mask [rows, R], attention_mask [rows, P + R]; rollout_log_probs [rows, R] if all
- * rows have them; and uid.
+ * Columns by verl's names: prompts [rows, P] padded on the left, responses, response_mask [rows,
+ * R], attention_mask [rows, P + R]; rollout_log_probs [rows, R] if all rows have them; and uid.
  */
 export function columnsOf(samples: readonly TrainingSample[], padTokenId: number): DataProto {
   const rows = samples.length;
@@ -61,7 +61,7 @@ function widest(
   return samples.reduce((most, sample) => Math.max(most, ids(sample).length), 1);
 }
 
-/** What a policy or a critic reads of a batch. */
+/** Returns the columns that a policy or a critic reads. */
 export function tokenRowsOf(data: DataProto, temperature: number): TokenRows {
   return {
     prompts: tensorIn(data, "prompts"),
@@ -91,9 +91,11 @@ export function optional<Name extends string, Value>(
 }
 
 /**
- * token_level_scores [rows, R] with each valid score at its row's last token, or where the function has put its parts, and `valid` by row.
+ * token_level_scores [rows, R] with each valid score at its row's last token, or where the function
+ * has put its parts, and `valid` by row.
  *
- * A response without a token has its score in the last column, as in verl (index -1): nothing is learned from it, and its group is compared with it.
+ * A response without a token has its score in the last column, as in verl (index -1): nothing is
+ * learned from it, and its group is compared with it.
  */
 export function scoreColumnsOf(
   samples: readonly TrainingSample[],

@@ -1,9 +1,14 @@
-/** Numbers that a score function tells beside the score, and that the training cannot do without. */
+/**
+ * Numbers that a score function tells beside the score, and that the training cannot do without.
+ */
 
 import { TrainerStateError } from "../errors.ts";
 import type { ScoredSample } from "./rollout-batch.ts";
 
-/** @param option that asks for it. Throws TrainerStateError, which names sample and key, where a valid outcome has no number there. */
+/**
+ * @param option that asks for it. Throws TrainerStateError, which names sample and key, where a
+ *   valid outcome has no number there.
+ */
 export function extraInfoNumber(
   { outcome, sample }: ScoredSample,
   key: string,

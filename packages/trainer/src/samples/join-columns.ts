@@ -1,10 +1,16 @@
-/** Rows of several batches as one: their widths differ, because each batch is as wide as its longest row. */
+/**
+ * Rows of several batches as one: their widths differ, because each batch is as wide as its longest
+ * row.
+ */
 
 import { concatRows, DataProto, zeros } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { tensorIn } from "./columns.ts";
 
-/** Columns that all of them have: prompts filled up on the left, what is [rows, tokens of the response] on the right; columns of values as they are. */
+/**
+ * Columns that all of them have: prompts filled up on the left, what is [rows, tokens of the
+ * response] on the right; columns of values as they are.
+ */
 export function joinColumns(parts: readonly DataProto[], padTokenId: number): DataProto {
   const [first] = parts;
   if (first === undefined || parts.length === 1) return first ?? new DataProto();

@@ -1,4 +1,7 @@
-/** Rollouts of some prompts with their rewards on the way: whole groups, each of which is trained on once. */
+/**
+ * Rollouts of some prompts with their rewards on the way: whole groups, each of which is trained on
+ * once.
+ */
 
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
@@ -9,14 +12,14 @@ export interface RolloutBatch {
   /** In groups of `n` neighbours. */
   readonly samples: readonly TrainingSample[];
   readonly n: number;
-  /** Of its prompts, among the loader's batches. */
+  /** Number of its prompts among the loader's batches. */
   readonly number: number;
   readonly epoch: number;
   /** Steps that were finished when its generation began. */
   readonly generatedAt: number;
   /** Its rows are those of `samples`. */
   readonly rewards: RewardRequest;
-  /** Of remax: one for each group. */
+  /** Greedy answers of remax, one for each group. */
   readonly baselines?: Baselines | undefined;
   /** When each rollout was finished, in ms since 1970. */
   readonly generatedMs: readonly number[];
@@ -36,7 +39,7 @@ export interface ScoredSample {
   readonly outcome: SampleOutcome;
 }
 
-/** Of rows whose outcomes are there. */
+/** Returns the samples of rows that are scored. */
 export function scoredSamplesOf(batch: RolloutBatch, rows: readonly number[]): ScoredSample[] {
   return rows.map((row) => ({
     batch,

@@ -1,4 +1,7 @@
-/** A batch is trained in mini-batches as their rewards come: whole groups, whichever are done first. On-policy. */
+/**
+ * A batch is trained in mini-batches as their rewards come: whole groups, whichever are done first.
+ * On-policy.
+ */
 
 import type { Training } from "../step/training.ts";
 

@@ -1,4 +1,7 @@
-/** The next batch is generated before this one is trained, with weights that are one update older: its rewards are on the way while this one waits and is trained. */
+/**
+ * The next batch is generated before this one is trained, with weights that are one update older:
+ * its rewards are on the way while this one waits and is trained.
+ */
 
 import type { Training } from "../step/training.ts";
 

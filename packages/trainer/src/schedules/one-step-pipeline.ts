@@ -1,4 +1,7 @@
-/** Both: the next batch is generated before this one is trained, and this one is trained in mini-batches as their rewards come. */
+/**
+ * Both: the next batch is generated before this one is trained, and this one is trained in
+ * mini-batches as their rewards come.
+ */
 
 import type { Training } from "../step/training.ts";
 

@@ -1,4 +1,7 @@
-/** In which order the parts of training run. Each schedule is one loop in one file; compare them by diff. */
+/**
+ * In which order the parts of training run. Each schedule is one loop in one file; compare them by
+ * diff.
+ */
 
 import type { ScheduleName } from "../settings/training-options.ts";
 import type { Training } from "../step/training.ts";

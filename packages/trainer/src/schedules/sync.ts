@@ -1,4 +1,7 @@
-/** One step after the other: the rewards of a batch are waited for before it is trained, and only log-probabilities are worked out meanwhile. The baseline. */
+/**
+ * One step after the other: the rewards of a batch are waited for before it is trained, and only
+ * log-probabilities are worked out meanwhile. The baseline.
+ */
 
 import type { Training } from "../step/training.ts";
 

@@ -1,5 +1,5 @@
 /**
- * What a training run is made of: parts, and the options of `config/options`, by verl's names in
+ * The options of a training: its parts, and the options of `config/options` by verl's names in
  * camelCase.
  */
 

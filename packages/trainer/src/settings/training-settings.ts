@@ -1,4 +1,6 @@
-/** The settings of a training: its options as they are used, with what follows from several of them. */
+/**
+ * The settings of a training: its options as they are used, with what follows from several of them.
+ */
 
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import type { TrainingValues } from "../config/options/training-options.ts";

@@ -1,4 +1,7 @@
-/** By what a mini-batch changes the policy (verl `ppo_loss`): policy loss - entropyCoeff x entropy + klLossCoef x divergence, all of them of rows with a valid score alone. */
+/**
+ * By what a mini-batch changes the policy (verl `ppo_loss`): policy loss - entropyCoeff x entropy +
+ * klLossCoef x divergence, all of them of rows with a valid score alone.
+ */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import { klPenalty } from "../algorithms/kl.ts";
@@ -13,7 +16,7 @@ import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { optional, tensorIn, validIn } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 
-/** What the policy says of the rows now, [rows, R]. */
+/** Answer of the policy for the rows now, [rows, R]. */
 export interface PolicyNow {
   readonly logProbs: Tensor;
   readonly entropys: Tensor;
@@ -28,11 +31,14 @@ export interface ActorLossSettings {
   readonly actor: PolicyLossSettings &
     Pick<TrainingSettings["actor"], "entropyCoeff" | "useKlLoss" | "klLossCoef" | "klLossType">;
   readonly policyLoss: PolicyLoss;
-  /** Of clip_cov, where the settings have none. */
+  /** Permutation for clip_cov, where the settings have none. */
   readonly permutation: NonNullable<PolicyLossSettings["permutation"]>;
 }
 
-/** @param part with old_log_probs and advantages, and what the settings ask for. Throws TrainerInputError */
+/**
+ * @param part with old_log_probs and advantages, and what the settings ask for. Throws
+ *   TrainerInputError
+ */
 export function actorGradients(
   part: DataProto,
   { logProbs, entropys }: PolicyNow,
@@ -71,8 +77,10 @@ export function actorGradients(
 }
 
 /**
- * What the losses of a mini-batch are divided by: its rows with a valid score, and the tokens of these. Counted before a loss rejects any, as verl does (`batch_num_tokens`, `global_batch_size`), so that
- * what is rejected has no part in the sum, but does not make the others count for more than divergence and entropy, which know nothing of it.
+ * Returns the divisors of a mini-batch's losses: its rows with a valid score, and their tokens.
+ * They are counted before a loss rejects any, as in verl (`batch_num_tokens`, `global_batch_size`):
+ * a rejected token has no part in the sum, and does not raise the weight of the others against
+ * divergence and entropy, which do not know of it.
  */
 function batchInfoOf(part: DataProto, { globalBatchInfo }: PolicyLossSettings): GlobalBatchInfo {
   const valid = validIn(part);

@@ -1,5 +1,6 @@
 /**
- * What a batch with rewards does to the critic and to the policy: advantages, then updates in mini-batches. The formulas are `algorithms/`; here is who is asked for what, in verl's order.
+ * The effect of a batch with rewards on the critic and on the policy: advantages, then updates in
+ * mini-batches. `algorithms/` has the formulas; this file asks the actors in verl's order.
  */
 
 import { asTensor, DataProto } from "@rayling/data-proto";
@@ -33,11 +34,14 @@ export interface ScoredRows {
   /** Whether there is something to learn from: a score, and for remax one of the greedy answer. */
   readonly valid: readonly boolean[];
   readonly samples: readonly ScoredSample[];
-  /** Of remax. */
+  /** Rewards of remax's greedy answers. */
   readonly rewardBaselines?: readonly number[] | undefined;
 }
 
-/** Of updates: whether the step has no others after them, and the learning rate goes on with the last. */
+/**
+ * One call for updates: whether the step has no updates after them, so that the learning rate goes
+ * on with the last one.
+ */
 export interface UpdateContext {
   readonly isLast: boolean;
   readonly account: Account;
@@ -46,14 +50,20 @@ export interface UpdateContext {
 export interface ActorUpdateContext extends UpdateContext {
   readonly isFresh: boolean;
   readonly scoresTokens: boolean;
-  /** Which of those parts of the step that are trained on one after the other: what is drawn depends on it, and not on the run before. */
+  /**
+   * Which of those parts of the step that are trained on one after the other: what is drawn depends
+   * on it, and not on the run before.
+   */
   readonly partOfStep: number;
 }
 
-/** With the columns token_level_scores, token_level_rewards, advantages and returns, and where rollouts are corrected another response_mask and rollout_is_weights. */
+/**
+ * With the columns token_level_scores, token_level_rewards, advantages and returns, and where
+ * rollouts are corrected another response_mask and rollout_is_weights.
+ */
 export interface Learnable {
   readonly data: DataProto;
-  /** What is to be learned from: the same, or rows that PF-PPO drew of it. */
+  /** Rows to learn from: all of `data`, or those that PF-PPO drew. */
   readonly drawn: DataProto;
 }
 
@@ -88,7 +98,10 @@ export class Learner {
     this.#klController = createKlController({ ...this.#settings.algorithm.klCtrl, klCoef });
   }
 
-  /** verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did not tell, or there is no token. */
+  /**
+   * verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did
+   * not tell, or there is no token.
+   */
   recordEntropy(data: DataProto, metrics: CollectedMetrics): void {
     const entropys = data.batch?.["entropys"];
     if (entropys === undefined) return;
@@ -99,7 +112,11 @@ export class Learner {
     metrics.add("actor/entropy", aggLoss(matrix, mask, lossAggMode, globalBatchInfo).loss);
   }
 
-  /** Throws TrainerInputError, and TrainerStateError where a component of gdpo is missing. @param step for what PF-PPO draws */
+  /**
+   * Throws TrainerInputError, and TrainerStateError where a component of gdpo is missing.
+   *
+   * @param step for what PF-PPO draws
+   */
   advantagesOf(
     { data, scores, valid, samples, rewardBaselines }: ScoredRows,
     step: number,
@@ -151,7 +168,10 @@ export class Learner {
     return { data: learnable, drawn };
   }
 
-  /** In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate. */
+  /**
+   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes
+   * nothing, and nothing is told of it but the learning rate.
+   */
   async updateCritic(
     data: DataProto,
     metrics: CollectedMetrics,
@@ -182,10 +202,13 @@ export class Learner {
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes nothing, and nothing is told of it but the learning rate.
+   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes
+   * nothing, and nothing is told of it but the learning rate.
    *
-   * @param isFresh whether the policy is still the one that old_log_probs are of: the first of these updates needs no others
-   * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the rollout, which old_log_probs are, stand for them
+   * @param isFresh whether the policy is still the one that old_log_probs are of: the first of
+   *   these updates needs no others
+   * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the
+   *   rollout, which old_log_probs are, stand for them
    */
   async updateActor(
     data: DataProto,
@@ -278,13 +301,16 @@ function miniBatchRows(rows: number, size: number, epochs: number): RowRange[] {
   });
 }
 
-/** A token of a valid row that is not rejected. Without one there is no step: of a gradient of 0, too, an optimiser would make one, by its moments and its weight decay. */
+/**
+ * A token of a valid row that is not rejected. Without one there is no step: of a gradient of 0,
+ * too, an optimiser would make one, by its moments and its weight decay.
+ */
 function hasTokens(part: DataProto): boolean {
   const mask = matrixOf("responseMask", tensorIn(part, "response_mask"));
   return countOf(validMask(mask, validIn(part))) > 0;
 }
 
-/** Of an update that only goes on with the learning rate. */
+/** Returns the gradients of an update that only goes on with the learning rate. */
 function zerosFor(part: DataProto): Tensor {
   const { shape, data } = tensorIn(part, "responses");
   return asTensor(new Float32Array(data.length), shape);

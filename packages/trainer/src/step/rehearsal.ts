@@ -1,6 +1,8 @@
 /**
- * The algorithms of a training, tried on a few rows that nobody generated: what an estimator, a correction or a loss refuses in the settings is refused before a policy generates and a judge is
- * paid. What a policy does not tell (log-probabilities of its rollouts, the sum of squared probabilities) is found out by the first batch alone.
+ * Runs the algorithms of a training on a few made-up rows: settings that an estimator, a correction
+ * or a loss refuses are refused before a policy generates and a judge is paid. Columns that a
+ * policy may not report (log-probabilities of its rollouts, sums of squared probabilities) are
+ * checked only by the first batch.
  */
 
 import { asTensor, DataProto } from "@rayling/data-proto";

@@ -7,7 +7,10 @@ import type { ScoredSample } from "../samples/rollout-batch.ts";
 
 export type RewardComponents = Readonly<Record<string, readonly number[]>>;
 
-/** From extra info, by key and row; of rows that are not valid 0, which nobody looks at. Throws TrainerStateError where a valid one lacks. */
+/**
+ * From extra info, by key and row; of rows that are not valid 0, which nobody looks at. Throws
+ * TrainerStateError where a valid one lacks.
+ */
 export function componentsOf(
   samples: readonly ScoredSample[],
   valid: readonly boolean[],

@@ -1,4 +1,7 @@
-/** The reward of the arithmetic task: the answer to the letter, or nothing. Of its own, for a reward loop to load where it scores. */
+/**
+ * The reward of the arithmetic task: 1 for the exact answer, else 0. A file without imports, for a
+ * reward loop to load where it scores.
+ */
 
 export function computeScore({
   solutionStr,

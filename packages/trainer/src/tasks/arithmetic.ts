@@ -1,6 +1,7 @@
 /**
- * Additions to train on, made here: "37+85=" is to be answered with "221", the sum's digits from the last to the first, as one adds by hand. A small model learns it in seconds.
- * No problem of the test set, nor the same one with its operands exchanged, is in the training set.
+ * Additions to train on, made here: "37+85=" is to be answered with "221", the sum's digits from
+ * the last to the first, as one adds by hand. A small model learns it in seconds. No problem of the
+ * test set, nor the same one with its operands exchanged, is in the training set.
  */
 
 import { TrainerInputError } from "../errors.ts";
@@ -14,7 +15,7 @@ export interface ArithmeticOptions {
   readonly high?: number;
   /** Answers from the last digit to the first. Default true. */
   readonly reversed?: boolean;
-  /** Of all problems. Default 0.1. */
+  /** Share of all problems that are for tests. Default 0.1. */
   readonly testShare?: number;
   /** Which problems are for the test, and the order of all. Default 0. */
   readonly seed?: number;

@@ -1,9 +1,15 @@
-/** Which answers of a validation are shown: verl's choice, so that the same ones are seen here and there, and the same prompts again and again. */
+/**
+ * Which answers of a validation are shown: verl's choice, so that the same ones are seen here and
+ * there, and the same prompts again and again.
+ */
 
 import { createMt19937 } from "../metrics/mt19937.ts";
 import type { Generation } from "./tracking-logger.ts";
 
-/** As verl: sorted, put into an order by numpy's legacy `RandomState(42).shuffle`, the first `count` of them. */
+/**
+ * As verl: sorted, put into an order by numpy's legacy `RandomState(42).shuffle`, the first `count`
+ * of them.
+ */
 export function chosenGenerations(
   generations: readonly Generation[],
   count: number,

@@ -23,10 +23,13 @@ const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
 
 export const loggerNames: readonly LoggerName[] = Object.keys(makers) as LoggerName[];
 
-/** Those that make something of the files of a run when it ends: after the one that writes them. */
+/** Loggers that read the files of a run when it ends, after the logger that writes them. */
 const ofFiles: readonly string[] = ["report", "trace"] satisfies readonly LoggerName[];
 
-/** One of each, with the one of the files that others need. Throws TrackingError for a name that is none. */
+/**
+ * Returns one logger of each name, with the file logger where another one needs it. Throws
+ * TrackingError for an unknown name.
+ */
 export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
   const wanted = new Set(names);
   for (const name of wanted) {

@@ -1,7 +1,9 @@
 /**
- * The metrics of the last step as gauges of the session, for Prometheus: `critic/score/mean` is `ray_train_critic_score_mean`.
+ * The metrics of the last step as gauges of the session, for Prometheus: `critic/score/mean` is
+ * `ray_train_critic_score_mean`.
  *
- * Names there have only letters, digits and "_", so that two of verl's can become one: the label `metric` has the whole name and keeps them apart.
+ * Names there have only letters, digits and "_", so that two of verl's can become one: the label
+ * `metric` has the whole name and keeps them apart.
  */
 
 import { metrics as ray } from "@rayling/core";

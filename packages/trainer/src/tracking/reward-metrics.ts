@@ -1,14 +1,23 @@
-/** What the rewards of a step were like and what they cost the trainer, as metrics. The names are ours: verl has none for it. */
+/**
+ * Metrics of a step's rewards, and of the time that they cost the trainer. The names are ours: verl
+ * has none for them.
+ */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { meanMaxMin } from "../metrics/data-metrics.ts";
 import type { StepMetrics } from "./tracking-logger.ts";
 
-/** What is left out leaves out the metrics that are made of it. */
+/** Times of a step's rewards. Metrics of a time that is missing are missing, too. */
 export interface RewardTimes {
-  /** From the first request of the step's rewards to their last outcome, where at least one was on its way. */
+  /**
+   * From the first request of the step's rewards to their last outcome, where at least one was on
+   * its way.
+   */
   readonly spanMs?: number;
-  /** Those of the outcomes that came in it: what is known from a run before takes no slot. Default: all. */
+  /**
+   * Outcomes that came within the span; a score known from an earlier run takes no slot. Default:
+   * all.
+   */
   readonly scoredInSpan?: readonly SampleOutcome[];
   /** How long the trainer did nothing but wait for them. */
   readonly exposedWaitMs?: number;
@@ -70,8 +79,9 @@ export function rewardMetrics(
 }
 
 /**
- * `reward_extra/{key}/{mean,max,min}` of what score functions told beside their scores (`format_reward`, dapo's `overlong_reward`), for keys that have numbers: of those valid outcomes that
- * have one there. Yes counts 1, no 0.
+ * `reward_extra/{key}/{mean,max,min}` of what score functions told beside their scores
+ * (`format_reward`, dapo's `overlong_reward`), for keys that have numbers: of those valid outcomes
+ * that have one there. Yes counts 1, no 0.
  */
 export function extraInfoMetrics(outcomes: readonly SampleOutcome[]): StepMetrics {
   const byKey = new Map<string, number[]>();

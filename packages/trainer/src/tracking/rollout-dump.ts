@@ -1,4 +1,7 @@
-/** Rollouts as files to look through, as verl dumps them (`trainer.rollout_data_dir`, `validation_data_dir`): `{dir}/{step}.jsonl`, a line for each row. */
+/**
+ * Rollouts as files to look through, as verl dumps them (`trainer.rollout_data_dir`,
+ * `validation_data_dir`): `{dir}/{step}.jsonl`, a line for each row.
+ */
 
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,16 +15,18 @@ export interface RolloutDump {
   readonly outputs: readonly string[];
   /** Ground truths; null where there is none. */
   readonly gts: readonly unknown[];
-  /** What is no number is written as null. */
+  /** Scores; one that is not a finite number is written as null. */
   readonly scores: readonly number[];
   /** Further columns by name. One of another length than the rest is left out, as in verl. */
   readonly extras?: Readonly<Record<string, readonly unknown[]>>;
 }
 
 /**
- * Writes the file anew, so that a step that is done again after a resume has its rows once; returns its path. Makes the folder.
+ * Writes the file anew, so that a step that is done again after a resume has its rows once; returns
+ * its path. Makes the folder.
  *
- * Rejects with TrainerInputError for columns that do not fit each other, JsonlError for a file that cannot be written or a value that JSON cannot carry.
+ * Rejects with TrainerInputError for columns that do not fit each other, JsonlError for a file that
+ * cannot be written or a value that JSON cannot carry.
  */
 export async function dumpRollouts(directory: string, rollouts: RolloutDump): Promise<string> {
   const { step, inputs, outputs, gts, scores, extras = {} } = rollouts;
@@ -49,8 +54,9 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
 }
 
 /**
- * Whatever a score function told, as JSON: a dump that fails would end the training. Numbers that are none are null, big ones texts; maps are objects, sets and typed arrays lists; what JSON
- * has no word for is null, and so is what is a part of itself.
+ * Returns any extra info of a score function as JSON: a dump that fails would end the training. A
+ * number that is not finite becomes null, a bigint a text, a map an object, a set or typed array a
+ * list. A value that JSON cannot write becomes null, and so does one inside itself.
  */
 function jsonOf(value: unknown, within: readonly object[] = []): unknown {
   if (typeof value === "number") return Number.isFinite(value) ? value : null;

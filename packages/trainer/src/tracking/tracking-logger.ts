@@ -1,29 +1,40 @@
 /**
- * What a run tells those that watch it, and what such a one is: the console, files, TensorBoard, or an object of the user's own.
+ * The reports of a run, and the contract of a logger that receives them: the console, files,
+ * TensorBoard, or an object of the user's own.
  *
- * Plain data by verl's names. Times are milliseconds since 1970 by the clock of `Tracking.now()`, which never goes back within a process.
+ * Reports are plain data by verl's names. Times are milliseconds since 1970 by the clock of
+ * `Tracking.now()`, which never goes back within a process.
  */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 
-/** By verl's names: `critic/score/mean`, `timing_s/gen`. What could not be worked out is NaN. */
+/**
+ * Metrics by verl's names: `critic/score/mean`, `timing_s/gen`. A metric that could not be computed
+ * is NaN.
+ */
 export type StepMetrics = Readonly<Record<string, number>>;
 
 /** Something that took time, as a bar of a chart: a phase of the trainer, a call of an actor. */
 export interface PhaseRecord {
   /** The step that it was done for, from 1; 0 for what comes before the first. */
   readonly step: number;
-  /** verl's name of the timer: gen, reward, old_log_prob, ref, values, adv, update_critic, update_actor, testing, save_checkpoint, step. */
+  /**
+   * verl's name of the timer: gen, reward, old_log_prob, ref, values, adv, update_critic,
+   * update_actor, testing, save_checkpoint, step.
+   */
   readonly name: string;
   readonly startMs: number;
   readonly endMs: number;
-  /** Who was busy. Those of one track may lie within each other. Default "trainer". */
+  /**
+   * The track on which the phase is drawn; phases of one track may lie within each other. Default
+   * "trainer".
+   */
   readonly track?: string;
 }
 
 /** One sample that was trained on, or dropped. */
 export interface SampleRecord {
-  /** The same in no two samples of a run. */
+  /** Id of the sample, unique within a run. */
   readonly id: string;
   /** When its last token was there. */
   readonly generatedMs: number;
@@ -34,11 +45,11 @@ export interface SampleRecord {
   readonly outcome: SampleOutcome;
 }
 
-/** What goes on right now, for people who look. */
+/** The current phase, for people who watch. */
 export interface TrainingProgress {
   /** The one that is worked at, from 1. */
   readonly step: number;
-  /** What the trainer does or waits for. */
+  /** Name of the phase that runs or is waited for. */
   readonly phase?: string;
   /** Rewards that are not there yet. */
   readonly inFlight?: number;
@@ -48,11 +59,14 @@ export interface TrainingProgress {
 export interface Generation {
   readonly input: string;
   readonly output: string;
-  /** NaN where there is none. */
+  /** Score of the answer; NaN without a valid one. */
   readonly score: number;
 }
 
-/** What is told of a step beside its own metrics: the validation before the first step or behind any, and how long that and the checkpoint took. */
+/**
+ * Whether metrics are an addition to a step: a validation, before the first step or after any, or
+ * the times of a validation and of a checkpoint.
+ */
 export function isAddition(metrics: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(metrics).every((name) => /^(?:val-|timing_|perf\/)/.test(name));
 }
@@ -67,15 +81,19 @@ export interface TrackedRun {
 }
 
 /**
- * One that is told. What it lacks it is not told; it is asked one thing at a time, in the order in which things happened.
- * One that throws or rejects is told nothing more but `close`, and training goes on.
+ * A logger. Methods are called one at a time, in the order of the events; methods that are missing
+ * are skipped. After a method throws or rejects only `close` is called, and training goes on.
  */
 export interface TrackingLogger {
   /** For messages about it. */
   readonly name: string;
-  /** Before anything else. What it rejects with keeps the run from starting. */
+  /** Called before all others. A rejection keeps the run from starting. */
   open?(run: TrackedRun): void | Promise<void>;
-  /** The metrics of a step, once it is trained; its validation, and how long that and its checkpoint took, come on their own when they are known. What is told of a step again, as by a run that was resumed, counts in place of what was. */
+  /**
+   * Receives the metrics of a trained step. Its validation, and the times of that and of its
+   * checkpoint, come in later calls. Metrics reported again, as by a resumed run, replace the
+   * earlier ones.
+   */
   log?(metrics: StepMetrics, step: number): void | Promise<void>;
   phase?(phase: PhaseRecord): void | Promise<void>;
   /** All samples of a step at once. */

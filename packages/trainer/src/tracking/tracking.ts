@@ -1,8 +1,9 @@
 /**
  * verl's Tracking: what a run tells goes to each logger, in order, while training goes on.
  *
- * Nothing here throws into the training loop or holds it up. A logger that fails is left out from then on, with one warning that names it; a logger that
- * does not come to an end is left behind when the run closes.
+ * Nothing here throws into the training loop or holds it up. A logger that fails is left out from
+ * then on, with one warning that names it; a logger that does not come to an end is left behind
+ * when the run closes.
  */
 
 import { mkdir } from "node:fs/promises";
@@ -31,16 +32,23 @@ export interface TrackingOptions {
   readonly projectName: string;
   /** verl `trainer.experiment_name`. */
   readonly experimentName: string;
-  /** Of this run's files; made if it is not there. Default runs/{projectName}/{experimentName}. A run that is resumed goes on in its files. */
+  /**
+   * Folder of this run's files; it is created if missing. Default
+   * runs/{projectName}/{experimentName}. A resumed run appends to its files.
+   */
   readonly directory?: string;
   readonly totalSteps?: number;
-  /** verl `trainer.log_val_generations`: how many answers of each validation are told. Default 0. */
+  /**
+   * verl `trainer.log_val_generations`: how many answers of each validation are told. Default 0.
+   */
   readonly logValGenerations?: number;
   /** Is told of a logger that failed, once each. Default: a warning of the process. */
   readonly onWarning?: (warning: TrackingError) => void;
   /** How long loggers may take for what they were told before `close`. Default 30,000. */
   readonly closeTimeoutMs?: number;
-  /** Default: the time of the machine when the process began, and its monotonic clock from there. */
+  /**
+   * Default: the time of the machine when the process began, and its monotonic clock from there.
+   */
   readonly now?: () => number;
 }
 
@@ -60,7 +68,10 @@ export class Tracking implements AsyncDisposable {
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
   }
 
-  /** Rejects with TrackingError for a logger that is unknown, or cannot begin; those that had begun are closed. */
+  /**
+   * Rejects with TrackingError for a logger that is unknown, or cannot begin; those that had begun
+   * are closed.
+   */
   static async open(options: TrackingOptions): Promise<Tracking> {
     const { projectName, experimentName, totalSteps } = options;
     const directory = options.directory ?? join("runs", projectName, experimentName);
@@ -184,7 +195,7 @@ class Told {
     }
   }
 
-  /** What failed fails again when it is closed: one warning is enough. */
+  /** A logger that failed fails again when it is closed: one warning is enough. */
   #fail(problem: string, cause?: unknown): void {
     if (this.#state !== "open") return;
     this.#state = "failed";
@@ -192,7 +203,7 @@ class Told {
     try {
       this.#onWarning(warning);
     } catch {
-      // Whoever was to hear of it cannot: the process still can.
+      // The handler of warnings failed: the process still gets the warning.
       warnProcess(warning);
     }
   }

@@ -1,4 +1,7 @@
-/** Validation: answers to all of its prompts, greedy if nothing else is said, scored in a lane of their own, and verl's metrics of them. */
+/**
+ * Validation: answers to all prompts, greedy by default, scored in a lane of their own, and verl's
+ * metrics of them.
+ */
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { warn } from "@rayling/core/terminal";
@@ -78,7 +81,7 @@ export async function beginValidation(
     const outcomes = uids.map((_, row) => scores.outcomeOf(row) as SampleOutcome);
     return resultOf({ prompts, samples, outcomes, uids, n });
   });
-  // Whoever waits for it hears of it; until somebody does, it is nobody's loose end.
+  // A caller of `result` sees the rejection; until there is one, it must not count as unhandled.
   result.catch(() => undefined);
   return { result };
 }
@@ -104,7 +107,7 @@ function resultOf({ prompts, samples, outcomes, uids, n }: Validated): Validatio
       },
       valid: outcomes.map(({ valid }) => valid),
     },
-    // What a judge says besides is no reason to end a training.
+    // Mixed values in a judge's extra info must not end a training.
     { onMixed: (variable, question) => mixed.set(variable, question) },
   );
   for (const [variable, question] of mixed) {

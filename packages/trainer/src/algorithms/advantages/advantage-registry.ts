@@ -1,4 +1,7 @@
-/** Advantage estimators by verl's names. A registry is a value that somebody makes and passes on: importing a module registers nothing. */
+/**
+ * Advantage estimators by verl's names. A registry is a value that somebody makes and passes on:
+ * importing a module registers nothing.
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 import type { AdvantageEstimator } from "./batch.ts";
@@ -21,7 +24,10 @@ import {
 } from "./token.ts";
 
 export interface AdvantageRegistry {
-  /** Returns the estimator. The same again is fine; another one under a name that is taken throws TrainerInputError. */
+  /**
+   * Returns the estimator. The same again is fine; another one under a name that is taken throws
+   * TrainerInputError.
+   */
   register(name: string, estimator: AdvantageEstimator): AdvantageEstimator;
   /** Throws TrainerInputError, which lists the names there are. Case sensitive. */
   get(name: string): AdvantageEstimator;

@@ -1,4 +1,4 @@
-/** What advantage estimators are given, and give. */
+/** Input and output of the advantage estimators. */
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
@@ -15,18 +15,21 @@ export interface AdvantageBatch {
   readonly responseMask: Tensor;
   /** verl `index`, `uid`: rows with the same one answer the same prompt. */
   readonly groups?: readonly GroupId[];
-  /** False for a row whose score is invalid: it is left out of all statistics, and its advantages are 0. Default: all are valid. */
+  /**
+   * False for a row whose score is invalid: all statistics leave it out, and its advantages are 0.
+   * Default: all rows are valid.
+   */
   readonly valid?: readonly boolean[];
-  /** Of gae. */
+  /** Values of the critic; needed by gae. */
   readonly values?: Tensor;
-  /** Of remax: what the greedy answer was rewarded with, one for each row. */
+  /** Rewards of the greedy answers, one for each row; needed by remax. */
   readonly rewardBaselines?: Tensor;
-  /** Of the optimal token baselines. */
+  /** Needed by the optimal token baselines. */
   readonly oldLogProbs?: Tensor;
-  /** Of the optimal token baselines: the sum of squared probabilities over the vocabulary. */
+  /** Sums of squared probabilities over the vocabulary; needed by the optimal token baselines. */
   readonly sumPiSquared?: Tensor;
   readonly rolloutIsWeights?: Tensor;
-  /** Of gdpo: scores of each row by component. */
+  /** Scores of each row by component; used by gdpo. */
   readonly rewardComponents?: Readonly<Record<string, readonly number[]>>;
 }
 
@@ -40,12 +43,15 @@ export interface AdvantageSettings {
   readonly normAdvByStdInGrpo?: boolean;
   /** Beside the standard deviation of a group. Default 1e-6. */
   readonly epsilon?: number;
-  /** Of gpg. Default 1. */
+  /** Divisor of gpg. Default 1. */
   readonly fNorm?: number;
   readonly gdpoRewardKeys?: readonly string[];
   /** As long as the keys. Default: 1 each. */
   readonly gdpoRewardWeights?: readonly number[];
-  /** Of the optimal token baselines: no baseline where only the longest row of a group goes on. Default true. */
+  /**
+   * Whether the optimal token baselines use no baseline where only the longest row of a group goes
+   * on. Default true.
+   */
   readonly handleZeroTail?: boolean;
 }
 
@@ -65,7 +71,7 @@ export interface Rows {
   readonly rewards: Matrix;
   /** With nothing of invalid rows. */
   readonly mask: Matrix;
-  /** What each row was rewarded with: all of its tokens, masked or not. */
+  /** Reward of each row: the sum over all of its tokens, masked or not. */
   readonly scores: Float64Array;
   readonly isValid: (row: number) => boolean;
 }
@@ -82,7 +88,12 @@ export interface GroupedRows extends Rows {
   readonly groups: ReadonlyMap<GroupId, readonly number[]>;
 }
 
-/** For estimators that compare the rows of a group: one that invalid rows have left alone has nothing to be compared with, and is left out as they are. @throws TrainerInputError as groupIdsOf */
+/**
+ * For estimators that compare the rows of a group: one that invalid rows have left alone has
+ * nothing to be compared with, and is left out as they are.
+ *
+ * @throws TrainerInputError as groupIdsOf
+ */
 export function groupedRowsOf(batch: AdvantageBatch): GroupedRows {
   const rows = rowsOf(batch);
   const ids = groupIdsOf(batch, rows);
@@ -130,7 +141,12 @@ export function advantagesOf(advantages: Matrix, returns: Matrix = advantages): 
   return { advantages: tensorOf(advantages), returns: tensorOf(returns) };
 }
 
-/** Over the tokens that count. Where invalid rows have left fewer than two of them, there is no spread to scale by: all 0. @throws TrainerInputError as maskedWhiten */
+/**
+ * Over the tokens that count. Where invalid rows have left fewer than two of them, there is no
+ * spread to scale by: all 0.
+ *
+ * @throws TrainerInputError as maskedWhiten
+ */
 export function whitened(
   values: Matrix,
   { mask }: Rows,

@@ -1,6 +1,7 @@
 /**
- * From scores to advantages, as verl's trainer goes from one to the other: KL in reward, rollout correction, the estimator by its name, PF-PPO's draw. What it is given is columns, what it
- * gives is columns: whoever holds the batch puts them there.
+ * From scores to advantages, in the order of verl's trainer: KL in the reward, rollout correction,
+ * the estimator by its name, PF-PPO's draw. Columns come in and columns go out; the caller puts
+ * them into its batch.
  */
 
 import type { Tensor } from "@rayling/data-proto";
@@ -13,17 +14,26 @@ import { drawRows, pfPpoWeights, type PfPpoSettings } from "./pf-ppo.ts";
 import { type AdvantageRegistry, createAdvantageRegistry } from "./advantage-registry.ts";
 import { ofLastOutputs } from "./sessions.ts";
 
-/** What estimators need, but scores in place of rewards, and what else is needed on the way. Matrices are [rows, tokens]. */
+/**
+ * The input of the estimators with scores in place of rewards, and further columns that the steps
+ * before the estimator need. Matrices are [rows, tokens].
+ */
 export interface AdvantageColumns extends Omit<
   AdvantageBatch,
   "tokenLevelRewards" | "rolloutIsWeights"
 > {
   readonly tokenLevelScores: Tensor;
-  /** Of `useKlInReward`, together with `oldLogProbs`. */
+  /** Needed by `useKlInReward`, together with `oldLogProbs`. */
   readonly refLogProb?: Tensor;
-  /** Of the rollout correction, together with `oldLogProbs`. Without them, nothing is corrected. */
+  /**
+   * Needed by the rollout correction, together with `oldLogProbs`. Without them nothing is
+   * corrected.
+   */
   readonly rolloutLogProbs?: Tensor;
-  /** Which rows came out of one run of an agent: its number within the group. Of grpo; together with `outputIndex`. */
+  /**
+   * Number of the agent run within the group that each row belongs to. Used by grpo, together with
+   * `outputIndex`.
+   */
   readonly sessions?: readonly (string | number)[];
   /** Which of the outputs of that run a row is. */
   readonly outputIndex?: readonly number[];
@@ -35,9 +45,9 @@ export interface ComputeAdvantageSettings extends AdvantageSettings {
   readonly advEstimator?: string;
   /** Default false. */
   readonly useKlInReward?: boolean;
-  /** Of useKlInReward. Default "kl". */
+  /** Estimator of the divergence for `useKlInReward`. Default "kl". */
   readonly klPenalty?: KlPenaltyKind;
-  /** Draw rows again by their scores. Of gae. Default false. */
+  /** Whether rows are drawn again by their scores; only with gae. Default false. */
   readonly usePfPpo?: boolean;
   readonly pfPpo?: PfPpoSettings;
   /** Nothing is done here with bypassMode: the loss does it. */
@@ -47,9 +57,9 @@ export interface ComputeAdvantageSettings extends AdvantageSettings {
 export interface ComputeAdvantageParts {
   /** Default: verl's estimators. */
   readonly registry?: AdvantageRegistry;
-  /** Of useKlInReward; it is updated. */
+  /** Needed by `useKlInReward`, which updates it. */
   readonly klController?: KlController;
-  /** Of usePfPpo: from 0 to below 1. */
+  /** Random numbers from 0 to below 1; needed by `usePfPpo`. */
   readonly random?: () => number;
 }
 
@@ -59,13 +69,19 @@ export interface ComputedAdvantage extends Advantages {
   readonly responseMask: Tensor;
   /** Where the rollout correction asks for weights. */
   readonly rolloutIsWeights?: Tensor<"float32">;
-  /** Of usePfPpo: the rows to learn from, some of them more than once, in place of all. No column has been changed for it. */
+  /**
+   * Rows that `usePfPpo` drew, some more than once: learn from these in place of all rows. The
+   * columns are not changed.
+   */
   readonly drawnRows?: Int32Array;
   /** `actor/reward_kl_penalty*` and `rollout_corr/*`. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** verl `compute_advantage` and what goes before it. Throws TrainerInputError for a column or a part that is missing, and whatever the estimator does. */
+/**
+ * verl `compute_advantage` and what goes before it. Throws TrainerInputError for a column or a part
+ * that is missing, and whatever the estimator does.
+ */
 export function computeAdvantage(
   columns: AdvantageColumns,
   settings: ComputeAdvantageSettings = {},

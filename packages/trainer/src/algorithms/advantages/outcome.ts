@@ -19,7 +19,10 @@ import {
   whitened,
 } from "./batch.ts";
 
-/** (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its score. */
+/**
+ * (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its
+ * score.
+ */
 export const grpo: AdvantageEstimator = (batch, settings = {}) => {
   const rows = groupedRowsOf(batch);
   return outcome(rows, normalized(rows, rows.scores, settings));
@@ -65,7 +68,7 @@ export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
 /** Leave one out: n / (n - 1) (R - mean). */
 export const rloo: AdvantageEstimator = (batch) => leaveOneOut(batch, 1);
 
-/** The same, but of a group of one: 0. */
+/** Leave one out; the advantage of a group of one is 0. */
 export const rlooVectorized: AdvantageEstimator = (batch) => leaveOneOut(batch, 0);
 
 /** @param alone by what the score of a group of one is multiplied */
@@ -135,7 +138,10 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
   return advantagesOf(masked(whitened(values, rows, batch), rows.mask));
 };
 
-/** Each component normalised by itself in its group, their weighted sum whitened; without components, the score is the only one. */
+/**
+ * Each component normalised by itself in its group, their weighted sum whitened; without
+ * components, the score is the only one.
+ */
 export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
   const rows = groupedRowsOf(batch);
   const components = componentsOf(batch, settings, rows);

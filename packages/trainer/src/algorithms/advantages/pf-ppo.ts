@@ -1,13 +1,19 @@
-/** PF-PPO: rows drawn again by what they scored, so that the policy learns from those that tell it most (verl `compute_pf_ppo_reweight_data`, `algorithm.pf_ppo`). */
+/**
+ * PF-PPO: rows drawn again by what they scored, so that the policy learns from those that tell it
+ * most (verl `compute_pf_ppo_reweight_data`, `algorithm.pf_ppo`).
+ */
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { matrixOf, rowSums } from "../matrix.ts";
 
 export interface PfPpoSettings {
-  /** pow: the score to a power, without its sign. max_min: only the best and the worst. max_random: the best four times as often as others. Default "pow". */
+  /**
+   * pow: the score to a power, without its sign. max_min: only the best and the worst. max_random:
+   * the best four times as often as others. Default "pow".
+   */
   readonly reweightMethod?: "pow" | "max_min" | "max_random";
-  /** Of pow. Default 2. */
+  /** Exponent of the method "pow". Default 2. */
   readonly weightPow?: number;
 }
 
@@ -50,7 +56,11 @@ export function pfPpoWeights(
   return scores.map((score, row) => (isValid(row) ? weigh(score) + 1e-8 : 0));
 }
 
-/** As many rows as there are, each drawn by its weight, with repeats. @param random from 0 to below 1. Throws TrainerInputError where no row can be drawn. */
+/**
+ * As many rows as there are, each drawn by its weight, with repeats.
+ *
+ * @param random from 0 to below 1. Throws TrainerInputError where no row can be drawn.
+ */
 export function drawRows(weights: Float64Array, random: () => number): Int32Array {
   const sums = new Float64Array(weights.length);
   let sum = 0;
@@ -65,7 +75,9 @@ export function drawRows(weights: Float64Array, random: () => number): Int32Arra
   return Int32Array.from(weights, () => firstAbove(sums, random() * sum, last));
 }
 
-/** The first row whose sum is above, or the last that has a weight: rows of weight 0 are never it. */
+/**
+ * The first row whose sum is above, or the last that has a weight: rows of weight 0 are never it.
+ */
 function firstAbove(sums: Float64Array, target: number, last: number): number {
   let low = 0;
   let high = last;

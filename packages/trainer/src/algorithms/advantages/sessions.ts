@@ -1,4 +1,7 @@
-/** Agents whose runs have several outputs: only the last of each run is scored and compared, and its advantage is that of all of them (verl `compute_advantage_for_multi_trajectories`). */
+/**
+ * Agents whose runs have several outputs: only the last of each run is scored and compared, and its
+ * advantage is that of all of them (verl `compute_advantage_for_multi_trajectories`).
+ */
 
 import { gatherRows } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
@@ -18,7 +21,12 @@ export interface Sessions {
   readonly outputIndex: readonly number[] | undefined;
 }
 
-/** The estimate of the rows with the highest index of their session; its value at their first token that counts, at every token of the session that does. @throws TrainerInputError */
+/**
+ * The estimate of the rows with the highest index of their session; its value at their first token
+ * that counts, at every token of the session that does.
+ *
+ * @throws TrainerInputError
+ */
 export function ofLastOutputs(
   estimate: AdvantageEstimator,
   batch: AdvantageBatch,

@@ -18,8 +18,9 @@ import {
 } from "./batch.ts";
 
 /**
- * Generalised advantage estimation, whitened. Tokens that do not count are passed over: the next value and the last advantage are those of the token behind them. As in
- * verl they are not set to 0, but for rows that are not valid.
+ * Generalised advantage estimation, whitened. Tokens that do not count are passed over: the next
+ * value and the last advantage are those of the token behind them. As in verl they are not set to
+ * 0, but for rows that are not valid.
  */
 export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const rows = rowsOf(batch);
@@ -85,20 +86,29 @@ export const remax: AdvantageEstimator = (batch) => {
   return advantagesOf(advantages, returns);
 };
 
-/** Per token, the mean of the returns of its group weighted by how much each row has varied up to there. */
+/**
+ * Per token, the mean of the returns of its group weighted by how much each row has varied up to
+ * there.
+ */
 export const optimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =>
   tokenBaseline(batch, settings, (_row, { mask }) =>
     Array.from({ length: mask.columns }, (_, column) => column),
   );
 
-/** The same for rows of several turns: the n-th token that counts is compared with the n-th of the others. */
+/**
+ * Optimal token baseline for rows of several turns: the n-th token that counts is compared with the
+ * n-th of the other rows.
+ */
 export const tirOptimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =>
   tokenBaseline(batch, settings, (row, { mask }) => {
     const columns = Array.from({ length: mask.columns }, (_, column) => column);
     return columns.filter((column) => mask.data[row * mask.columns + column] !== 0);
   });
 
-/** @param placesOf the columns of a row, in the order in which they are compared with those of others */
+/**
+ * @param placesOf the columns of a row, in the order in which they are compared with those of
+ *   others
+ */
 function tokenBaseline(
   batch: AdvantageBatch,
   { handleZeroTail = true }: AdvantageSettings,

@@ -1,8 +1,10 @@
 /**
- * How the losses of tokens become one (verl `agg_loss`). All modes are weighted sums, so the weights are the gradient, too.
+ * One loss from the losses of tokens (verl `agg_loss`). All modes are weighted sums, so the weights
+ * are the gradient, too.
  *
- * In token modes what is masked does no harm whatever it is; in sequence modes a NaN there does, as in verl. Of no token at all the loss is NaN where verl divides by
- * their count, and its gradient 0.
+ * In token modes masked values do no harm, whatever they are; in sequence modes a masked NaN does,
+ * as in verl. The loss of no token at all is NaN where verl divides by the number of tokens, and
+ * its gradient is 0.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -19,7 +21,9 @@ export const lossAggModes = [
 ] as const;
 export type LossAggMode = (typeof lossAggModes)[number];
 
-/** Of the whole batch, where this is a part of it that its own process works on (verl `global_batch_info`). */
+/**
+ * Counts of the whole batch for a process that works on a part of it (verl `global_batch_info`).
+ */
 export interface GlobalBatchInfo {
   /** Default 1. */
   readonly dpSize?: number;
@@ -27,7 +31,7 @@ export interface GlobalBatchInfo {
   readonly batchNumTokens?: number;
   /** Rows. Default: those that are here and have tokens that count. */
   readonly globalBatchSize?: number;
-  /** Of seq-mean-token-sum-norm. Default: the width of a row. */
+  /** Divisor of seq-mean-token-sum-norm. Default: the width of a row. */
   readonly lossScaleFactor?: number;
 }
 
@@ -37,7 +41,10 @@ export interface Aggregated {
   readonly weights: Matrix;
 }
 
-/** @throws TrainerInputError for an unknown mode, and for several parts without the count of the whole */
+/**
+ * @throws TrainerInputError for an unknown mode, and for several parts without the count of the
+ * whole
+ */
 export function aggLoss(
   losses: Matrix,
   mask: Matrix,

@@ -1,6 +1,7 @@
 /**
- * The loss of the bypass: what the rollout said of its own log-probs stands for the old policy's, so that what is too far off is found, and weighted, while the loss is worked
- * out (verl `compute_policy_loss_bypass_mode`). Mask and weights are not part of what is differentiated.
+ * The loss of the bypass: what the rollout said of its own log-probs stands for the old policy's,
+ * so that what is too far off is found, and weighted, while the loss is worked out (verl
+ * `compute_policy_loss_bypass_mode`). Mask and weights are not part of what is differentiated.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -9,7 +10,10 @@ import { correction } from "../rollout-correction/rollout-correction.ts";
 import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";
 import { dualClip, policyGradient } from "./tokenwise.ts";
 
-/** `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. Where only invalid rows are there, nothing is corrected, and nothing told of it. */
+/**
+ * `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. Where only
+ * invalid rows are there, nothing is corrected, and nothing told of it.
+ */
 export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   // null where it comes from a configuration.
   const rolloutCorrection = settings.rolloutCorrection ?? undefined;

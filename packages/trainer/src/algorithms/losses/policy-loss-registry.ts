@@ -1,4 +1,7 @@
-/** Policy losses by verl's names (`actor.policy_loss.loss_mode`). A registry is a value that somebody makes and passes on. */
+/**
+ * Policy losses by verl's names (`actor.policy_loss.loss_mode`). A registry is a value that
+ * somebody makes and passes on.
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 import { bypassMode } from "./bypass.ts";
@@ -17,7 +20,10 @@ import {
 } from "./tokenwise.ts";
 
 export interface PolicyLossRegistry {
-  /** Returns the loss. The same again is fine; another one under a name that is taken throws TrainerInputError. */
+  /**
+   * Returns the loss. The same again is fine; another one under a name that is taken throws
+   * TrainerInputError.
+   */
   register(name: string, loss: PolicyLoss): PolicyLoss;
   /** Throws TrainerInputError, which lists the names there are. Case sensitive. */
   get(name: string): PolicyLoss;
@@ -61,6 +67,6 @@ const verl: Readonly<Record<string, PolicyLoss>> = {
   dro,
   cispo,
   bypass_mode: bypassMode,
-  // Of the recipe async_reward_agent.
+  // verl's recipe async_reward_agent defines this loss.
   decoupled: decoupledFromRollout,
 };

@@ -1,4 +1,7 @@
-/** What policy losses are given, and give: the loss, verl's metrics, and how the loss changes with each log-probability. Tokens are worked out in loops that make no objects. */
+/**
+ * Input and output of the policy losses: the loss, verl's metrics, and the gradient of each
+ * log-probability. The loops over tokens create no objects.
+ */
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
@@ -15,9 +18,11 @@ export interface PolicyLossBatch {
   readonly advantages: Tensor;
   readonly responseMask: Tensor;
   readonly rolloutIsWeights?: Tensor;
-  /** What the policy that made the rollout said of its tokens. Of decoupled; needed there. */
+  /** Log-probabilities that the policy reported with the rollout; needed by decoupled. */
   readonly rolloutLogProbs?: Tensor;
-  /** False for a row whose score is invalid: the loss is that of the other rows alone. Default: all are valid. */
+  /**
+   * False for a row whose score is invalid: the loss leaves it out. Default: all rows are valid.
+   */
   readonly valid?: readonly boolean[];
 }
 
@@ -30,29 +35,32 @@ export interface PolicyLossSettings {
   /** Default 0.2: it is stronger than `clipRatio`, unless it is null. */
   readonly clipRatioLow?: number | null;
   readonly clipRatioHigh?: number | null;
-  /** Of the dual clip, and of dppo. Default 3. */
+  /** Bound of the dual clip and of dppo. Default 3. */
   readonly clipRatioC?: number;
-  /** Of sapo. Default 1. */
+  /** Temperature of sapo for advantages above 0. Default 1. */
   readonly tauPos?: number;
-  /** Of sapo. Default 1.05. */
+  /** Temperature of sapo for the other advantages. Default 1.05. */
   readonly tauNeg?: number;
-  /** Of dro; needed there. */
+  /** Weight of the squared log ratio; needed by dro. */
   readonly droBeta?: number;
-  /** Of clip_cov. Default 0.0002. */
+  /** Share of the tokens that clip_cov leaves out. Default 0.0002. */
   readonly clipCovRatio?: number;
   /** Default 1. */
   readonly clipCovLb?: number;
   /** Default 5. */
   readonly clipCovUb?: number;
-  /** Of clip_cov: a permutation of so many. Default: at random; in a training by its seed. */
+  /**
+   * Returns a permutation of so many numbers for clip_cov. Default: random; a training draws it by
+   * its seed.
+   */
   readonly permutation?: (count: number) => readonly number[];
-  /** Of kl_cov. Default 0.0002. */
+  /** Share of the tokens that kl_cov penalises. Default 0.0002. */
   readonly klCovRatio?: number;
-  /** Of kl_cov. Default 0.1. */
+  /** Weight of kl_cov's penalty. Default 0.1. */
   readonly ppoKlCoef?: number;
-  /** Of decoupled: tokens that were so many times less likely in the rollout are left out. Default 5. */
+  /** Decoupled leaves out tokens whose weight is above this cap. Default 5. */
   readonly behavImpWeightCap?: number;
-  /** Of bypass_mode; needed there. */
+  /** Needed by bypass_mode. */
   readonly rolloutCorrection?: RolloutCorrectionSettings;
   readonly globalBatchInfo?: GlobalBatchInfo;
 }
@@ -114,7 +122,10 @@ export function clipRangeOf({
   return { low: clipRatioLow ?? clipRatio, high: clipRatioHigh ?? clipRatio };
 }
 
-/** The losses of tokens, and how each changes with its log-probability. Whoever made them fills them. */
+/**
+ * Losses of tokens, and the derivative of each by its log-probability. The loss that creates them
+ * fills them.
+ */
 export interface TokenLosses {
   readonly values: Float64Array;
   readonly slopes: Float64Array;
@@ -127,7 +138,10 @@ export function newTokenLosses({ mask }: PolicyRows): TokenLosses {
   };
 }
 
-/** Weighted, put together, and with its gradient; 0 where only invalid rows are there. Changes the losses. */
+/**
+ * Weighted, put together, and with its gradient; 0 where only invalid rows are there. Changes the
+ * losses.
+ */
 export function policyLossOf(
   { mask, weights: scales, isLeftOut }: PolicyRows,
   { values, slopes }: TokenLosses,
@@ -151,7 +165,7 @@ export function policyLossOf(
   return { loss: isLeftOut ? 0 : loss, gradLogProb, metrics };
 }
 
-/** Of those tokens that count, the share that is marked. */
+/** Returns the share of marked tokens among the tokens that count. */
 export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
   let sum = 0;
   let count = 0;
@@ -184,7 +198,7 @@ export function slopeOfLarger(
 export interface ClippedLoss {
   value: number;
   slope: number;
-  /** What is within the range is worse than what is not. */
+  /** Whether the ratio within the range gives the larger loss. */
   isClipped: boolean;
 }
 
@@ -192,7 +206,11 @@ export function newClippedLoss(): ClippedLoss {
   return { value: 0, slope: 0, isClipped: false };
 }
 
-/** The larger of -A times the ratio, and of -A times what is left of it within the range. @param slope of the ratio */
+/**
+ * The larger of -A times the ratio, and of -A times what is left of it within the range.
+ *
+ * @param slope of the ratio
+ */
 export function clipInto(
   loss: ClippedLoss,
   advantage: number,

@@ -18,7 +18,10 @@ import {
   ppoKlOf,
 } from "./policy-loss.ts";
 
-/** PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left out, drawn at random: they are what entropy is lost by. */
+/**
+ * PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left
+ * out, drawn at random: they are what entropy is lost by.
+ */
 export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
@@ -122,7 +125,11 @@ function checkRatio(name: string, ratio: number): void {
   throw new TrainerInputError(name, `${name} must be above 0 and at most 1; it is ${ratio}`);
 }
 
-/** The geometric mean of the ratios of a row, each clipped in log space on the side that its advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one that is not valid does not count. */
+/**
+ * The geometric mean of the ratios of a row, each clipped in log space on the side that its
+ * advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one
+ * that is not valid does not count.
+ */
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);

@@ -1,4 +1,6 @@
-/** Losses of tokens by themselves: vanilla and what was made of it (verl/trainer/ppo/core_algos.py). */
+/**
+ * Losses of tokens by themselves: vanilla and what was made of it (verl/trainer/ppo/core_algos.py).
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 import { maskedRowSums } from "../masked.ts";
@@ -62,7 +64,10 @@ export function dualClip(
   });
 }
 
-/** Where the probability has changed by more than the range, nothing is learnt; elsewhere the ratio is a weight, and no more than clipRatioC. */
+/**
+ * Where the probability has changed by more than the range, nothing is learnt; elsewhere the ratio
+ * is a weight, and no more than clipRatioC.
+ */
 export const dppoTv: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);
   return dppo(batch, settings, (advantage, probability, old) =>
@@ -70,7 +75,10 @@ export const dppoTv: PolicyLoss = (batch, settings = {}) => {
   );
 };
 
-/** The same by the KL divergence of the token against all others together. */
+/**
+ * Learns nothing where the KL divergence of the token against all others together is beyond the
+ * range; elsewhere the ratio is a weight of at most clipRatioC.
+ */
 export const dppoKl: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);
   return dppo(batch, settings, (advantage, probability, old, logRatio) => {
@@ -110,7 +118,10 @@ function dppo(
   });
 }
 
-/** Clipped by the ratio of whole rows, to the power of one over their length. Always put together by seq-mean-token-mean. */
+/**
+ * Clipped by the ratio of whole rows, to the power of one over their length. Always put together by
+ * seq-mean-token-mean.
+ */
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const range = clipRangeOf(settings);
@@ -175,7 +186,10 @@ export const sapo: PolicyLoss = (batch, settings = {}) => {
 export const gpg: PolicyLoss = (batch, settings = {}) =>
   policyGradient(policyRowsOf(batch), settings, {});
 
-/** The same, for rollouts of another policy where weights make up for it (verl `compute_policy_loss_reinforce`). */
+/**
+ * -A log p for rollouts of another policy, for which the weights correct (verl
+ * `compute_policy_loss_reinforce`).
+ */
 export const reinforce: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   return policyGradient(rows, settings, { "actor/ppo_kl": ppoKlOf(rows) });
@@ -242,9 +256,9 @@ export interface DecoupledBatch extends Omit<
   PolicyLossBatch,
   "oldLogProb" | "rolloutIsWeights" | "rolloutLogProbs"
 > {
-  /** Of the policy that the clip keeps to. */
+  /** Log-probabilities of the policy that the clip keeps to. */
   readonly proximalLogProb: PolicyLossBatch["oldLogProb"];
-  /** Of the policy that made the rollout. */
+  /** Log-probabilities of the policy that generated the rollout. */
   readonly behavLogProb: PolicyLossBatch["oldLogProb"];
 }
 
@@ -253,7 +267,10 @@ export interface DecoupledSettings extends PolicyLossSettings {
   readonly behavImpWeightCap?: number;
 }
 
-/** The recipe's loss_mode "decoupled", whose cap is 5: what the rollout said of itself is the behaviour, the old log-probs are proximal. */
+/**
+ * The recipe's loss_mode "decoupled", whose cap is 5: what the rollout said of itself is the
+ * behaviour, the old log-probs are proximal.
+ */
 export const decoupledFromRollout: PolicyLoss = (batch, settings = {}) => {
   const { oldLogProb, rolloutLogProbs, rolloutIsWeights: _, ...rest } = batch;
   if (rolloutLogProbs === undefined) {
@@ -270,8 +287,8 @@ export const decoupledFromRollout: PolicyLoss = (batch, settings = {}) => {
 };
 
 /**
- * The recipe's decoupled loss: vanilla against the proximal policy, each token weighted by how much more likely that one is to make it than the one that did.
- * Metrics have no prefix, as there.
+ * The recipe's decoupled loss: vanilla against the proximal policy, each token weighted by how much
+ * more likely that one is to make it than the one that did. Metrics have no prefix, as there.
  */
 export function decoupled(
   batch: DecoupledBatch,

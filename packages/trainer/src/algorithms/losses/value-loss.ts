@@ -11,13 +11,15 @@ import { slopeOfLarger } from "./policy-loss.ts";
 
 /** All are [rows, tokens]. */
 export interface ValueLossBatch {
-  /** What the critic says now. */
+  /** Values of the critic now. */
   readonly vpreds: Tensor;
-  /** What it said when the batch was made. */
+  /** Values of the critic when the batch was prepared. */
   readonly values: Tensor;
   readonly returns: Tensor;
   readonly responseMask: Tensor;
-  /** False for a row whose score is invalid: the loss is that of the other rows alone. Default: all are valid. */
+  /**
+   * False for a row whose score is invalid: the loss leaves it out. Default: all rows are valid.
+   */
   readonly valid?: readonly boolean[];
 }
 
@@ -34,7 +36,10 @@ export interface ValueLossResult {
   readonly gradVpreds: Tensor<"float32">;
 }
 
-/** Half of the larger square: of what it says, and of that within its range (verl `compute_value_loss`); 0 where only invalid rows are there. Throws TrainerInputError. */
+/**
+ * Half of the larger square: of what it says, and of that within its range (verl
+ * `compute_value_loss`); 0 where only invalid rows are there. Throws TrainerInputError.
+ */
 export function valueLoss(
   batch: ValueLossBatch,
   { cliprangeValue: range, lossAggMode, ...info }: ValueLossSettings,
@@ -77,7 +82,11 @@ export interface EntropyLossResult {
   readonly gradLogits: Tensor<"float32">;
 }
 
-/** The entropy of each token's distribution, put together (verl `compute_entropy_loss`). @param logits [rows, tokens, vocabulary] */
+/**
+ * The entropy of each token's distribution, put together (verl `compute_entropy_loss`).
+ *
+ * @param logits [rows, tokens, vocabulary]
+ */
 export function entropyLoss(
   logits: Tensor,
   responseMask: Tensor,

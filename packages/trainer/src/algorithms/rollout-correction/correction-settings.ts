@@ -1,21 +1,37 @@
-/** How rollouts of another policy are made up for: verl's `algorithm.rollout_correction` and its presets, which are data. */
+/**
+ * How rollouts of another policy are made up for: verl's `algorithm.rollout_correction` and its
+ * presets, which are data.
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 
 export interface RolloutCorrectionSettings {
   /** Weights of tokens by themselves, or of whole rows. Default null: none. */
   readonly rolloutIs?: "token" | "sequence" | null;
-  /** A number, or its text: weights above are that (truncated). "low_high": weights outside are 0 (IcePop). Default 2; null: no weights. */
+  /**
+   * A number, or its text: weights above are that (truncated). "low_high": weights outside are 0
+   * (IcePop). Default 2; null: no weights.
+   */
   readonly rolloutIsThreshold?: number | string | null;
   /** Divide weights by their mean. Default false. */
   readonly rolloutIsBatchNormalize?: boolean;
-  /** What rows or tokens must pass, all of it: token_k1, seq_mean_k3, ..., with commas between. Default null: nothing. */
+  /**
+   * Tests that rows or tokens must all pass, with commas between: token_k1, seq_mean_k3, ...
+   * Default null: none.
+   */
   readonly rolloutRs?: string | null;
-  /** One for all, or one for each with commas between. Of k1 "low_high", bounds of the ratio, or one number for it and its inverse; of k2 and k3 the upper bound. */
+  /**
+   * One bound for all tests, or one for each with commas between. A bound of k1 is "low_high",
+   * bounds of the ratio, or one number for the ratio and its inverse; a bound of k2 or k3 is its
+   * upper bound.
+   */
   readonly rolloutRsThreshold?: number | string | null;
-  /** Log-probs of the rollout stand in for those of the old policy, which need not be worked out. Default false. */
+  /**
+   * Log-probs of the rollout stand in for those of the old policy, which need not be worked out.
+   * Default false.
+   */
   readonly bypassMode?: boolean;
-  /** Of the bypass. Default "ppo_clip". */
+  /** Loss of the bypass. Default "ppo_clip". */
   readonly lossType?: "ppo_clip" | "reinforce";
 }
 
@@ -73,7 +89,10 @@ const presets: Readonly<Record<RolloutCorrectionPreset, RolloutCorrectionSetting
   disabled: base,
 };
 
-/** One of verl's, by its name (`RolloutCorrectionConfig.decoupled_token_is()` ...), with every setting written out. Throws TrainerInputError for another name. */
+/**
+ * One of verl's, by its name (`RolloutCorrectionConfig.decoupled_token_is()` ...), with every
+ * setting written out. Throws TrainerInputError for another name.
+ */
 export function rolloutCorrectionPreset(
   name: RolloutCorrectionPreset,
 ): Required<RolloutCorrectionSettings> {

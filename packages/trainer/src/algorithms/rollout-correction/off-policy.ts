@@ -1,4 +1,7 @@
-/** How far the policy that is trained is from the one that made the rollouts (verl `compute_offpolicy_metrics`). Rows without tokens count with a mean of 0. */
+/**
+ * How far the policy that is trained is from the one that made the rollouts (verl
+ * `compute_offpolicy_metrics`). Rows without tokens count with a mean of 0.
+ */
 
 import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, difference, type Matrix } from "../matrix.ts";

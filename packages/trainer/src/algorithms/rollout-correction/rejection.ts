@@ -1,8 +1,10 @@
 /**
- * Which tokens and rows are too far from the rollout to learn from (verl `compute_rollout_rejection_mask`).
+ * Which tokens and rows are too far from the rollout to learn from (verl
+ * `compute_rollout_rejection_mask`).
  *
- * With r the ratio of the trained policy's probability to the rollout's: k1 is -log r, k2 is (log r)^2 / 2, k3 is r - 1 - log r. Bounds of k1 are given for the ratio and
- * compared as logarithms, with the sign that k1 has: of "0.5_2.0" a token passes whose -log r is from log 0.5 to log 2.
+ * With r the ratio of the trained policy's probability to the rollout's: k1 is -log r, k2 is (log
+ * r)^2 / 2, k3 is r - 1 - log r. Bounds of k1 are given for the ratio and compared as logarithms,
+ * with the sign that k1 has: of "0.5_2.0" a token passes whose -log r is from log 0.5 to log 2.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -33,7 +35,10 @@ export interface Rejection {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** @throws TrainerInputError for an unknown option, for bounds that do not fit, and where no token counts */
+/**
+ * @throws TrainerInputError for an unknown option, for bounds that do not fit, and where no token
+ * counts
+ */
 export function rejectRollouts(
   logRatio: Matrix,
   mask: Matrix,
@@ -91,15 +96,15 @@ function optionsOf(rolloutRs: string): readonly Option[] {
   );
 }
 
-/** Of k1 as logarithms. */
+/** Returns bounds of k1 as logarithms, and other bounds as they are. */
 function boundsOf({ lower, upper }: Band): Band {
   return lower === null ? { lower, upper } : { lower: Math.log(lower), upper: Math.log(upper) };
 }
 
 interface Statistic {
-  /** Of a row, at each of its tokens. */
+  /** Statistic at each token; a statistic of rows stands at each token of its row. */
   readonly ofTokens: Matrix;
-  /** Of tokens, their mean. */
+  /** Statistic of each row; for a statistic of tokens, its mean. */
   readonly ofRows: Float64Array;
   readonly isOfRows: boolean;
 }
@@ -127,7 +132,7 @@ function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic 
   return { ofTokens: filled(mask, (row) => ofRows[row] as number), ofRows, isOfRows: true };
 }
 
-/** Of a row without tokens 0. */
+/** Returns 0 for a row without tokens. */
 function maskedRowMaxima(values: Matrix, mask: Matrix): Float64Array {
   return Float64Array.from({ length: mask.rows }, (_, row) => {
     let most = -Infinity;
@@ -177,7 +182,11 @@ function clampedStd(values: Matrix, mask: Matrix, lower: number, upper: number):
   return Math.sqrt(Math.max(0, ofSquares - mean * mean));
 }
 
-/** Of tokens, and of rows that lose at least one. @param rows what they are a share of. Default: rows with tokens */
+/**
+ * Returns the share of tokens that do not pass, and of rows that lose at least one.
+ *
+ * @param rows divisor of the rows' share. Default: number of rows with tokens
+ */
 function maskedFractions(
   prefix: string,
   mask: Matrix,

@@ -1,6 +1,7 @@
 /**
- * Rollouts of another policy than the one that is trained (an older one, or the same at another precision): weights that make up for it, and a mask without what is too
- * far off (verl/trainer/ppo/rollout_corr_helper.py).
+ * Rollouts of another policy than the one that is trained (an older one, or the same at another
+ * precision): weights that make up for it, and a mask without what is too far off
+ * (verl/trainer/ppo/rollout_corr_helper.py).
  */
 
 import { asTensor, type Tensor, zeros } from "@rayling/data-proto";
@@ -22,25 +23,38 @@ import { rolloutWeights } from "./weights.ts";
 
 /** All are [rows, tokens]. */
 export interface RolloutCorrectionBatch {
-  /** Of the policy that is trained, before the step. In the bypass: of the one that is trained now. */
+  /**
+   * Log-probabilities of the trained policy before the step; in the bypass, of the policy as it is
+   * now.
+   */
   readonly oldLogProbs: Tensor;
-  /** Of the policy that made the rollout, as it said itself. */
+  /** Log-probabilities that the policy reported with the rollout. */
   readonly rolloutLogProbs: Tensor;
   readonly responseMask: Tensor;
-  /** False for a row whose score is invalid: it is not looked at, keeps its mask, and has no weight. Default: all are valid. */
+  /**
+   * False for a row whose score is invalid: it is not looked at, keeps its mask, and has no weight.
+   * Default: all are valid.
+   */
   readonly valid?: readonly boolean[];
 }
 
 export interface RolloutCorrection {
   /** For the losses. Absent where no weights are asked for. */
   readonly rolloutIsWeights?: Tensor<"float32">;
-  /** Without what was rejected, in the dtype that it had. Takes the place of the mask before advantages are worked out. */
+  /**
+   * Without what was rejected, in the dtype that it had. Takes the place of the mask before
+   * advantages are worked out.
+   */
   readonly responseMask: Tensor;
   /** `rollout_corr/*`. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** verl `compute_rollout_correction_and_rejection_mask`. Throws TrainerInputError for settings that are none, shapes that differ, and where no token counts or no weight is left. Of no valid row at all, nothing is corrected. */
+/**
+ * Corrects rollouts of another policy (verl `compute_rollout_correction_and_rejection_mask`).
+ * Without a valid row nothing is corrected. Throws TrainerInputError for unknown settings, shapes
+ * that differ, and where no token counts or no weight is left.
+ */
 export function correctRollouts(
   batch: RolloutCorrectionBatch,
   settings: RolloutCorrectionSettings = {},
@@ -62,7 +76,7 @@ export interface Correction {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** The same on matrices. @throws TrainerInputError */
+/** Corrects rollouts given as matrices. @throws TrainerInputError */
 export function correction(
   logProb: Matrix,
   rolloutLogProb: Matrix,
@@ -117,7 +131,8 @@ function correctionOfAll(
 }
 
 /**
- * verl `compute_rollout_corr_metrics_from_logprobs`: how far the policy of now is from the rollout's, while it is trained. Throws TrainerInputError.
+ * verl `compute_rollout_corr_metrics_from_logprobs`: how far the policy of now is from the
+ * rollout's, while it is trained. Throws TrainerInputError.
  */
 export function rolloutCorrectionMetrics(batch: {
   readonly logProb: Tensor;
@@ -132,15 +147,16 @@ export function rolloutCorrectionMetrics(batch: {
 }
 
 /**
- * The bypass (verl `apply_bypass_mode`): what the rollout said of its own log-probs is taken for the old policy's, and the loss makes up for the rest.
- * Throws TrainerInputError where the rollout said nothing.
+ * The bypass (verl `apply_bypass_mode`): what the rollout said of its own log-probs is taken for
+ * the old policy's, and the loss makes up for the rest. Throws TrainerInputError where the rollout
+ * said nothing.
  */
 export function bypassed(
   rolloutLogProbs: Tensor | undefined,
   rolloutCorrection: RolloutCorrectionSettings,
 ): {
   readonly oldLogProbs: Tensor;
-  /** Of the policy loss. */
+  /** Name of the policy loss. */
   readonly lossMode: "bypass_mode";
   readonly rolloutCorrection: RolloutCorrectionSettings;
 } {

@@ -1,4 +1,7 @@
-/** The texts in which verl writes bounds: "2.0", "0.5_2.0", and lists of them. Everything that is not one is refused by its name. */
+/**
+ * The texts in which verl writes bounds: "2.0", "0.5_2.0", and lists of them. Everything that is
+ * not one is refused by its name.
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 
@@ -8,7 +11,7 @@ export interface Band {
   readonly upper: number;
 }
 
-/** Of importance weights. @throws TrainerInputError */
+/** Returns the bounds of importance weights. @throws TrainerInputError */
 export function weightBandOf(threshold: unknown): Band {
   const name = "rolloutIsThreshold";
   if (typeof threshold !== "number" && typeof threshold !== "string") {
@@ -21,7 +24,7 @@ export function weightBandOf(threshold: unknown): Band {
   return checked(name, { lower, upper }, threshold);
 }
 
-/** Of what rows and tokens must pass, in the order of the options. @throws TrainerInputError */
+/** Returns the bounds of each test, in the order of the options. @throws TrainerInputError */
 export function rejectionBandsOf(options: readonly string[], threshold: unknown): readonly Band[] {
   const name = "rolloutRsThreshold";
   if (typeof threshold !== "number" && typeof threshold !== "string") {
@@ -66,7 +69,10 @@ function bandOf(name: string, text: string): Band {
   return { lower, upper };
 }
 
-/** As Python reads it, without NaN, and without the other meanings that JavaScript gives to texts ("", "0x10"). */
+/**
+ * As Python reads it, without NaN, and without the other meanings that JavaScript gives to texts
+ * ("", "0x10").
+ */
 function numberOf(text: string): number {
   const trimmed = text.trim();
   if (/^[+]?inf(?:inity)?$/i.test(trimmed)) return Infinity;

@@ -1,7 +1,8 @@
 /**
- * Importance weights: by how much more likely the policy that is trained is to say what the rollout said (verl `compute_rollout_correction_weights`).
+ * Importance weights: how many times more likely the trained policy is to generate the rollout's
+ * token than the policy that generated it (verl `compute_rollout_correction_weights`).
  *
- * They are weights, not part of what is differentiated. What is NaN off the mask stays NaN there, as in verl; no metric sees it.
+ * Nothing is differentiated through them. A masked NaN stays NaN, as in verl; no metric sees it.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -96,7 +97,10 @@ function tokenMetrics(
   };
 }
 
-/** Largest and smallest are of what the weights were before they were cut. Rows without tokens count: their ratio is 1. */
+/**
+ * Largest and smallest are of what the weights were before they were cut. Rows without tokens
+ * count: their ratio is 1.
+ */
 function sequenceMetrics(
   weights: Matrix,
   sums: Float64Array,
@@ -113,7 +117,11 @@ function sequenceMetrics(
   };
 }
 
-/** Of the weights as they are applied, but for the normalisation. @throws TrainerInputError where all of them are 0 */
+/**
+ * Returns metrics of the weights as they are applied, before the normalisation.
+ *
+ * @throws TrainerInputError where all of them are 0
+ */
 function spreadMetrics(weights: Matrix, mask: Matrix, upper: number): Record<string, number> {
   const mean = maskedMean(weights, mask);
   const ofSquares = maskedMeanOf(weights, mask, (weight) => weight * weight);

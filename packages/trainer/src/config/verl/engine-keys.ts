@@ -1,6 +1,8 @@
 /**
- * verl's keys that have no meaning here, because they are about its engines, its GPUs or its processes. A configuration of verl's may have them: references may name them, and they are told
- * once. Which they are, with verl's defaults, is data: verl/engine-keys.yaml, made of verl's own files.
+ * verl's keys that have no meaning here, because they are about its engines, its GPUs or its
+ * processes. A configuration of verl's may have them: references may name them, and they are told
+ * once. Which they are, with verl's defaults, is data: verl/engine-keys.yaml, made of verl's own
+ * files.
  */
 
 import { fileURLToPath } from "node:url";
@@ -10,7 +12,9 @@ import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 /** Beside src and dist alike. */
 const file: string = fileURLToPath(new URL("../../../verl/engine-keys.yaml", import.meta.url));
 
-/** In no file of verl's that is made of all others: of its recipes, of Hydra, of versions before. */
+/**
+ * In no file of verl's that is made of all others: of its recipes, of Hydra, of versions before.
+ */
 const others: readonly string[] = [
   "async_training",
   "hydra",
@@ -50,7 +54,10 @@ export function engineDefaults(): ConfigTree {
   return read;
 }
 
-/** Whether a key has no meaning here: it is one of them, or stands below one, or in a section that has none that is used. */
+/**
+ * Whether a key has no meaning here: it is one of them, or stands below one, or in a section that
+ * has none that is used.
+ */
 export function isEngineKey(key: string, used: ConfigTree): boolean {
   if (key.endsWith("_target_")) return true;
   const isBelow = (one: string): boolean => key === one || key.startsWith(`${one}.`);
@@ -61,13 +68,16 @@ export function isEngineKey(key: string, used: ConfigTree): boolean {
     engine = isTree(engine) ? engine[part] : undefined;
     own = isTree(own) ? own[part] : undefined;
     if (engine === undefined) return false;
-    // What is below is free where nothing of it is used here.
+    // Keys below this one are free where none of them is used here.
     if (own === undefined) return true;
   }
   return false;
 }
 
-/** Whether an override chooses a file of one of verl's groups: `model_engine=megatron`, `optim@critic.optim=fsdp`. */
+/**
+ * Whether an override chooses a file of one of verl's groups: `model_engine=megatron`,
+ * `optim@critic.optim=fsdp`.
+ */
 export function choosesEngine(key: string, place: string | undefined): boolean {
   return key === "model_engine" || (place !== undefined && engineGroups.has(key));
 }

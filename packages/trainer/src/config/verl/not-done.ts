@@ -11,7 +11,7 @@ import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 export interface NotDone {
   readonly key: string;
   readonly value: ConfigValue;
-  /** What it may say, and what is done instead. */
+  /** Values that are allowed, and what happens instead. */
   readonly hint: string;
 }
 

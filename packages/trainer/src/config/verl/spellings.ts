@@ -1,11 +1,14 @@
-/** Ways in which verl's command lines say what has one way here: the value as it is here, and a note where somebody may miss something. */
+/**
+ * Ways in which verl's command lines say what has one way here: the value as it is here, and a note
+ * where somebody may miss something.
+ */
 
 import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 
 export interface Respelt {
   readonly tree: ConfigTree;
-  /** What is done otherwise than it says, or not at all. */
+  /** Settings that are done in another way than they say, or not at all. */
   readonly notes: readonly string[];
 }
 
@@ -92,7 +95,7 @@ export function respelt(given: ConfigTree): Respelt {
   return { tree, notes };
 }
 
-/** Of those that are not here there is a note. */
+/** Returns the loggers that exist here; adds a note for each other one. */
 function loggersOf(value: ConfigValue, notes: string[]): ConfigValue {
   const names = (Array.isArray(value) ? value : [value]) as readonly ConfigValue[];
   const isOther = (name: ConfigValue): name is string => isOneOf(otherLoggers, name);

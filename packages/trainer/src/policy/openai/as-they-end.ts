@@ -1,4 +1,4 @@
-/** What promises resolve with, as they do: those of one moment together. */
+/** Results of promises in the order in which they resolve, those of one moment together. */
 
 /** Throws what the first one rejects with. */
 export async function* asTheyEnd<Value>(

@@ -1,4 +1,7 @@
-/** What a chat completion is asked with, and what of its answer a rollout is made of, in the words of OpenAI's API and of what vLLM and SGLang add to it. */
+/**
+ * Request and answer of a chat completion, in the words of OpenAI's API and of vLLM's and SGLang's
+ * additions to it.
+ */
 
 import { EndpointError } from "@rayling/reward-loop/client";
 import type { ChatMessage, GenerateRequest } from "../policy.ts";
@@ -8,7 +11,7 @@ import { labelOf, labelsOfText } from "./labels.ts";
 export interface CompletedSample {
   readonly text: string;
   readonly ids: Int32Array;
-  /** Of each of the ids, if the server told. */
+  /** Log-probability of each id, if the server reported them. */
   readonly logProbs: Float32Array | undefined;
   readonly finishReason: "stop" | "length";
 }
@@ -56,7 +59,11 @@ interface RawToken {
   readonly bytes?: readonly number[] | null;
 }
 
-/** @throws EndpointError for an answer that is none, or has not as many choices as were asked for */
+/**
+ * Reads the choices of an answer.
+ *
+ * @throws EndpointError for a malformed answer, or one with too few choices
+ */
 export function readCompletion(
   url: string,
   raw: unknown,

@@ -1,8 +1,11 @@
 /**
- * Rollouts of a model behind any OpenAI-compatible server, by its chat completions; what becomes of updates is the user's affair, or nobody's: then it evaluates only.
+ * Rollouts of a model behind any OpenAI-compatible server, by its chat completions; what becomes of
+ * updates is the user's affair, or nobody's: then it evaluates only.
  *
- * Log-probabilities are the server's: vLLM's are those before the temperature, unless it was started with `--logprobs-mode processed_logprobs`. Token ids are the server's where it gives
- * them (`body: { return_token_ids: true }`), else labels of the tokens' bytes. A request that fails for good ends its call: no sample is left out in silence.
+ * Log-probabilities are the server's: vLLM's are those before the temperature, unless it was
+ * started with `--logprobs-mode processed_logprobs`. Token ids are the server's where it gives them
+ * (`body: { return_token_ids: true }`), else labels of the tokens' bytes. A request that fails for
+ * good ends its call: no sample is left out in silence.
  */
 
 import { remote } from "@rayling/core";
@@ -72,7 +75,10 @@ export class OpenAIPolicy implements Policy {
     return ids.map(({ length }) => length);
   }
 
-  /** Throws EndpointError of the first request that failed for good; the others are given up then, as they are when the answers are no longer taken. */
+  /**
+   * Throws EndpointError of the first request that failed for good; the others are given up then,
+   * as they are when the answers are no longer taken.
+   */
   async *generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined> {
     const pieces = this.#piecesOf(request);
     const givenUp = new AbortController();
@@ -120,7 +126,10 @@ export class OpenAIPolicy implements Policy {
     this.#version = state.version;
   }
 
-  /** Its requests, those of a prompt next to each other: a server that knows their beginning answers them faster. */
+  /**
+   * Its requests, those of a prompt next to each other: a server that knows their beginning answers
+   * them faster.
+   */
   #piecesOf({ prompts, n = 1, maxResponseLength }: GenerateRequest): Piece[] {
     for (const [name, count] of Object.entries({ n, maxResponseLength })) {
       if (Number.isSafeInteger(count) && count > 0) continue;
@@ -204,7 +213,10 @@ export class OpenAIPolicy implements Policy {
   }
 }
 
-/** Timers know none that is longer: 24 days. Without one, Node's fetch gives up after five minutes in which no byte came, and an answer comes all at once. */
+/**
+ * Timers know none that is longer: 24 days. Without one, Node's fetch gives up after five minutes
+ * in which no byte came, and an answer comes all at once.
+ */
 const longestMs = 2 ** 31 - 1;
 
 export const OpenAIPolicyActor: ActorClass<typeof OpenAIPolicy> = remote(OpenAIPolicy);

@@ -3,26 +3,32 @@
 import { TrainerInputError } from "../../errors.ts";
 
 export interface OpenAIPolicySettings {
-  /** Of the API: `http://host:port/v1`; a bare host:port stands for that. */
+  /** Address of the API: `http://host:port/v1`; a bare host:port stands for that. */
   readonly baseUrl: string;
   readonly model: string;
   readonly apiKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Any other field of the requests, by the API's own name: `{ return_token_ids: true }` for vLLM's. */
+  /**
+   * Any other field of the requests, by the API's own name: `{ return_token_ids: true }` for
+   * vLLM's.
+   */
   readonly body?: Readonly<Record<string, unknown>>;
   /** Requests at once. Default 32. */
   readonly maxConcurrency?: number;
-  /** Samples of a prompt that one request asks for (`n`). Default 1: each is there when it is finished, and none waits for another. */
+  /**
+   * Samples of a prompt that one request asks for (`n`). Default 1: each is there when it is
+   * finished, and none waits for another.
+   */
   readonly samplesPerRequest?: number;
   /** Tries of a request in all. Default 16, as verl's. */
   readonly maxRetries?: number;
-  /** Of a try. Default: as long as it takes. */
+  /** Time limit of an attempt. Default: none. */
   readonly timeoutMs?: number;
-  /** Of one second of a pause before the next try; for tests. Default 1,000. */
+  /** Length of one second of a pause before the next attempt; for tests. Default 1,000. */
   readonly secondMs?: number;
   /** A model's folder with its tokenizer and chat template: prompts are counted by it. */
   readonly tokenizer?: string;
-  /** What becomes of updates. Default: the policy does not train. */
+  /** Receives the updates. Default: the policy does not train. */
   readonly updater?: UpdaterSpec;
 }
 
@@ -30,9 +36,9 @@ export interface OpenAIPolicySettings {
 export interface UpdaterSpec {
   /** Relative to `baseDirectory`, or `pkg:name`. */
   readonly path: string;
-  /** Of its exports. Default "createUpdater". */
+  /** Name of the module's export. Default "createUpdater". */
   readonly name?: string;
-  /** What it is called with. */
+  /** Argument of the export. */
   readonly options?: Readonly<Record<string, unknown>>;
   /** Default: the working directory. */
   readonly baseDirectory?: string;

@@ -1,11 +1,17 @@
-/** What a user gives to an `OpenAIPolicy` so that it trains: a module that knows how the model behind the server is updated. */
+/**
+ * The user's part of an `OpenAIPolicy` that trains: a module that can update the model behind the
+ * server.
+ */
 
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { TrainerInputError } from "../../errors.ts";
 import type { LogProbs, PolicyState, PolicyUpdate, TokenRows, UpdateMetrics } from "../policy.ts";
 import type { UpdaterSpec } from "./openai-settings.ts";
 
-/** Only `update` is needed. What it is told to learn from has the ids of the rollouts: the server's, if it gives them, or labels of texts. */
+/**
+ * Only `update` is needed. Its rows have the ids of the rollouts: the server's ids, if it reports
+ * them, or labels of texts.
+ */
 export interface PolicyUpdater {
   update(update: PolicyUpdate): UpdateMetrics | Promise<UpdateMetrics>;
   /** With it the trainer works log-probs out anew; else those of the rollout are taken. */
@@ -15,7 +21,10 @@ export interface PolicyUpdater {
   setState?(state: PolicyState): void | Promise<void>;
 }
 
-/** Rejects with the loader's errors, with TrainerInputError for what is no updater, and with what the module throws. */
+/**
+ * Rejects with the loader's errors, with TrainerInputError for what is no updater, and with what
+ * the module throws.
+ */
 export async function loadUpdater(spec: UpdaterSpec): Promise<PolicyUpdater> {
   const { path, name = "createUpdater", options = {}, baseDirectory = process.cwd() } = spec;
   const exports = (await import(resolveRewardModule(path, baseDirectory))) as Readonly<

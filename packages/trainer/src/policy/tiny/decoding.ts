@@ -1,7 +1,9 @@
 /**
- * Answers of the tiny policy, in chunks of rows that are decoded together; answers are yielded when their last token is drawn, those of one step together.
+ * Answers of the tiny policy, in chunks of rows that are decoded together; answers are yielded when
+ * their last token is drawn, those of one step together.
  *
- * What a row draws is a function of (seed, prompt, sample, token) and its scores: the same request with the same weights gives the same answers.
+ * What a row draws is a function of (seed, prompt, sample, token) and its scores: the same request
+ * with the same weights gives the same answers.
  */
 
 import { setImmediate } from "node:timers/promises";

@@ -1,4 +1,7 @@
-/** The policy and the critic that learn on a CPU: public names of @rayling/trainer/tiny, which alone loads jax-js. */
+/**
+ * The policy and the critic that learn on a CPU: public names of @rayling/trainer/tiny, which alone
+ * loads jax-js.
+ */
 
 export { CharTokenizer } from "./tokenizer.ts";
 export type { OptimizerSettings } from "./optimizer/optimizer-settings.ts";

@@ -1,5 +1,6 @@
 /**
- * Weights that learn: what the tiny policy and the tiny critic have in common. Owns the weights, the optimiser's moments and the place in the schedule, and is all of these as a state.
+ * Weights that learn: what the tiny policy and the tiny critic have in common. Owns the weights,
+ * the optimiser's moments and the place in the schedule, and is all of these as a state.
  *
  * Weights are replaced, never changed: who took them before an update still has those from before.
  */
@@ -14,7 +15,10 @@ import type { Moments, Weights } from "./optimizer/adamw.ts";
 import { learningRateOf } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedTinySettings } from "./tiny-settings.ts";
 
-/** Named numbers of an owner, kept with the state. Whole and below 2^24, so that float32 has them exactly. */
+/**
+ * Named numbers of an owner, kept with the state. Whole and below 2^24, so that float32 has them
+ * exactly.
+ */
 export type Counters = Readonly<Record<string, number>>;
 
 export class LearnedWeights {
@@ -22,7 +26,7 @@ export class LearnedWeights {
   readonly #learningRate: (stepsBefore: number) => number;
   #weights: Weights;
   #moments: Moments;
-  /** Of the warm start, which ends with the first update. */
+  /** Moments of the warm start, which ends with the first update. */
   #warmStart: Moments | undefined;
   #version = 0;
   #scheduleSteps = 0;
@@ -47,7 +51,9 @@ export class LearnedWeights {
     return this.#warmStart?.steps ?? 0;
   }
 
-  /** Nothing is learned: the weights stay as they are, and the learning rate goes on, if it does. */
+  /**
+   * Nothing is learned: the weights stay as they are, and the learning rate goes on, if it does.
+   */
   pass(stepsSchedule: boolean): UpdateMetrics {
     const lr = this.#learningRate(this.#scheduleSteps);
     if (stepsSchedule) this.#scheduleSteps += 1;
@@ -73,7 +79,10 @@ export class LearnedWeights {
     return { gradNorm: step.gradNorm, lr };
   }
 
-  /** A step with moments of its own, before training: it counts neither as an update nor for the schedule. */
+  /**
+   * A step with moments of its own, before training: it counts neither as an update nor for the
+   * schedule.
+   */
   warmStart(gradients: Weights, lr: number): void {
     const step = adamWStep({
       weights: this.#weights,
@@ -103,7 +112,9 @@ export class LearnedWeights {
   }
 
   /**
-   * The owner's counters. Where the state has nothing of an optimiser, as for a policy that only answers, it starts anew.
+   * The owner's counters. Where the state has nothing of an optimiser, as for a policy that only
+   * answers, it starts anew.
+   *
    * @throws TrainerInputError for a state of another shape, before anything has changed
    */
   setState({ version, weights, optimizer }: PolicyState, names: readonly string[]): Counters {

@@ -1,7 +1,9 @@
 /**
- * Rows of a batch as the network takes them: checked, in chunks, padded to one of a few shapes, because each shape is compiled once.
+ * Rows of a batch as the network takes them: checked, in chunks, padded to one of a few shapes,
+ * because each shape is compiled once.
  *
- * Which shape a row is in is a function of the call alone, never of calls before: another shape may round otherwise, and a run that was resumed must go on bit by bit.
+ * Which shape a row is in is a function of the call alone, never of calls before: another shape may
+ * round otherwise, and a run that was resumed must go on bit by bit.
  */
 
 import { zeros } from "@rayling/data-proto";
@@ -39,7 +41,10 @@ export class TokenBatch {
   readonly #promptLength: number;
   readonly #limits: RowLimits;
 
-  /** @throws TrainerInputError for shapes that do not fit each other, and rows that the model cannot read */
+  /**
+   * @throws TrainerInputError for shapes that do not fit each other, and rows that the model cannot
+   * read
+   */
   constructor(rows: TokenRows, limits: RowLimits) {
     const { prompts, responses, attentionMask, temperature = 1 } = rows;
     const [count = 0, promptLength = 0] = prompts.shape;
@@ -70,7 +75,10 @@ export class TokenBatch {
     return false;
   }
 
-  /** Whether one of these, [rows, R], is not 0 at the row's response: of others nothing is to be learned, as of a group whose scores are all the same. */
+  /**
+   * Whether one of these, [rows, R], is not 0 at the row's response: of others nothing is to be
+   * learned, as of a group whose scores are all the same.
+   */
   isTaught(row: number, slopes: readonly Tensor[]): boolean {
     const start = row * this.responseLength;
     return slopes.some(({ data }) => {
@@ -220,7 +228,10 @@ export function powerOfTwo(atLeast: number): number {
   return 2 ** Math.ceil(Math.log2(atLeast));
 }
 
-/** Four widths between one power of two and the next, so at most a quarter is padding; below 16 all even ones. */
+/**
+ * Four widths between one power of two and the next, so at most a quarter is padding; below 16 all
+ * even ones.
+ */
 export function widthFor(length: number): number {
   const step = Math.max(2, powerOfTwo(Math.max(length, 1)) / 8);
   return Math.max(step, Math.ceil(length / step) * step);

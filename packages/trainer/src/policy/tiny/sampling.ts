@@ -12,7 +12,10 @@ export interface DrawSettings {
 
 export interface Draw {
   readonly token: number;
-  /** Over the whole vocabulary at this temperature, as `logProbs` has it, however few were to choose from. */
+  /**
+   * Over the whole vocabulary at this temperature, as `logProbs` has it, however few were to choose
+   * from.
+   */
   readonly logProb: number;
 }
 
@@ -63,7 +66,10 @@ function drawOf(
   return last;
 }
 
-/** The topK likeliest, and of these the fewest whose chances come to topP of theirs, at least one; the likeliest first, among equals the lower id. */
+/**
+ * The topK likeliest, and of these the fewest whose chances come to topP of theirs, at least one;
+ * the likeliest first, among equals the lower id.
+ */
 function likeliest(chances: Float64Array, topK: number, topP: number): number[] {
   const sorted = [...chances.keys()].toSorted(
     (a, b) => (chances[b] as number) - (chances[a] as number),

@@ -1,4 +1,7 @@
-/** The warm start's batches: pairs of a prompt and its answer as rows of tokens, drawn by the seed and the step alone. */
+/**
+ * The warm start's batches: pairs of a prompt and its answer as rows of tokens, drawn by the seed
+ * and the step alone.
+ */
 
 import { asTensor } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
@@ -26,12 +29,12 @@ export interface Supervision {
 }
 
 export interface SupervisionResult {
-  /** Of each step: the mean of -log-prob over the answers' tokens. */
+  /** Loss of each step: the mean of -log-prob over the answers' tokens. */
   readonly losses: Float32Array;
 }
 
 export interface SupervisedRows extends TokenRows {
-  /** Of -log-prob's mean, [rows, R]. */
+  /** Gradient of the mean of -log-prob, [rows, R]. */
   readonly gradLogProbs: Tensor<"float32">;
 }
 

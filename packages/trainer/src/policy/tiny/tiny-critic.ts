@@ -1,4 +1,7 @@
-/** The value of each token before it is written, by the same transformer as the policy with one output at each position, and weights of its own. */
+/**
+ * The value of each token before it is written, by the same transformer as the policy with one
+ * output at each position, and weights of its own.
+ */
 
 import { remote } from "@rayling/core";
 import type { ActorClass } from "@rayling/core";

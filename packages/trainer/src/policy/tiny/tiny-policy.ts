@@ -1,8 +1,10 @@
 /**
- * A policy that really learns, on one CPU core: a small causal transformer on jax-js that reads and writes characters. Everything it does is a function of its settings, its
- * state and the call, so a run under the same seed is the same run, bit by bit.
+ * A policy that really learns, on one CPU core: a small causal transformer on jax-js that reads and
+ * writes characters. Everything it does is a function of its settings, its state and the call, so a
+ * run under the same seed is the same run, bit by bit.
  *
- * A call sees the weights of the moment at which it came, also where its answers take long and updates come in between.
+ * A call sees the weights of the moment at which it came, also where its answers take long and
+ * updates come in between.
  */
 
 import { remote } from "@rayling/core";
@@ -70,7 +72,10 @@ export class TinyPolicy implements Policy {
     return prompts.map((messages) => this.#tokenizer.encodeMessages(messages).length);
   }
 
-  /** Not itself a generator: its weights are those of the call, not of when its first answer is taken. */
+  /**
+   * Not itself a generator: its weights are those of the call, not of when its first answer is
+   * taken.
+   */
   generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined> {
     const { contextLength, seed } = this.#settings;
     const plan = planGeneration(request, {
@@ -108,8 +113,9 @@ export class TinyPolicy implements Policy {
   }
 
   /**
-   * Learns answers by heart, before training: AdamW on their cross entropy, with moments of its own that end with the first update. Several calls go on from each other.
-   * The version stays what it is, and so does the schedule.
+   * Learns answers by heart, before training: AdamW on their cross entropy, with moments of its own
+   * that end with the first update. Several calls go on from each other. The version stays what it
+   * is, and so does the schedule.
    */
   async supervise(supervision: Supervision): Promise<SupervisionResult> {
     const { pairs, steps, batchSize = 64, lr = 3e-3 } = supervision;

@@ -8,19 +8,25 @@ import type {
 } from "./optimizer/optimizer-settings.ts";
 
 export interface TinySettings {
-  /** The characters that it reads and writes, each once. What a prompt has beyond these is refused. */
+  /**
+   * Characters that the policy reads and writes, each once. A prompt with another character is
+   * refused.
+   */
   readonly alphabet: string;
   /** Tokens of a prompt and its answer together, at most. */
   readonly contextLength: number;
   /** Default 2. */
   readonly layers?: number;
-  /** Of what flows through the layers. A multiple of `heads`. Default 48. */
+  /** Width of the stream through the layers. A multiple of `heads`. Default 48. */
   readonly width?: number;
-  /** Of the attention. Default 2. */
+  /** Heads of the attention. Default 2. */
   readonly heads?: number;
-  /** What stands between the contents of a prompt's messages when they are read as one text. Default: nothing. */
+  /**
+   * Text between the contents of a prompt's messages when they are read as one text. Default:
+   * empty.
+   */
   readonly separator?: string;
-  /** Of the first weights, and of what is drawn where a call names no seed. Default 0. */
+  /** Seed of the first weights, and of sampling where a call names no seed. Default 0. */
   readonly seed?: number;
   /** Rows that are worked on at once: the more, the more memory. A power of two. Default 64. */
   readonly microBatchRows?: number;

@@ -1,4 +1,6 @@
-/** One token for each character of an alphabet, and two more: 0 fills rows up, 1 ends a sequence. */
+/**
+ * One token for each character of an alphabet, and two more: 0 fills rows up, 1 ends a sequence.
+ */
 
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage } from "../policy.ts";

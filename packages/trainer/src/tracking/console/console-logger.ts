@@ -1,4 +1,7 @@
-/** What a run looks like to who started it: a line for each step as verl prints it; on a terminal a short one, and below it what goes on right now. */
+/**
+ * Output of a run for the person who started it: one line for each step, as in verl; on a terminal
+ * a shorter one, and below it the current phase.
+ */
 
 import type { WriteStream } from "node:tty";
 import { terminalLine } from "@rayling/core/terminal";

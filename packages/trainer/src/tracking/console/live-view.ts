@@ -1,6 +1,7 @@
 /**
- * The last two lines of a terminal while a run goes on: how far it is and how long it will take, and what this step has spent its time on. They are drawn
- * again ten times a second at most, and when a second has gone by without news. Lines of finished steps stand above them.
+ * The last two lines of a terminal while a run goes on: how far it is and how long it will take,
+ * and what this step has spent its time on. They are drawn again ten times a second at most, and
+ * when a second has gone by without news. Lines of finished steps stand above them.
  */
 
 import type { WriteStream } from "node:tty";
@@ -84,7 +85,7 @@ export class LiveView {
     else this.#draw();
   }
 
-  /** Of a step before, while the next one is worked at. */
+  /** Shows metrics of an earlier step while the next one runs. */
   #more(metrics: StepMetrics, step: number): void {
     if (Object.keys(summaryOf(metrics)).length === 0) return;
     this.#say(stepSummary(metrics, step, this.#totalSteps));

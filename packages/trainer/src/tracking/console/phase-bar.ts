@@ -1,4 +1,7 @@
-/** What a step has spent its time on, as a bar of letters and in words: `[ggggrrruu] gen 4.0 s, reward 3.1 s, update_actor 2.0 s ...`. */
+/**
+ * The times of a step's phases as a bar of letters and in words: `[ggggrrruu] gen 4.0 s, reward 3.1
+ * s, update_actor 2.0 s ...`.
+ */
 
 import { spanText } from "./time-left.ts";
 
@@ -25,7 +28,7 @@ export function phaseBar(
   return `[${bar.padEnd(columns)}] ${words.join(", ")}`;
 }
 
-/** Of what is done. */
+/** Draws the share that is done. */
 export function progressBar(share: number): string {
   const filled = Math.floor(columns * Math.min(1, Math.max(0, share)));
   return `[${"#".repeat(filled)}${"-".repeat(columns - filled)}]`;

@@ -2,7 +2,10 @@
 
 import type { StepMetrics } from "../tracking-logger.ts";
 
-/** `step:3 - critic/score/mean:0.5 - ...`, in the order in which they were told. Figures have six digits at most. */
+/**
+ * `step:3 - critic/score/mean:0.5 - ...`, in the order in which they were told. Figures have six
+ * digits at most.
+ */
 export function stepLine(metrics: StepMetrics, step: number): string {
   const parts = Object.entries(metrics).map(([name, value]) => `${name}:${figure(value)}`);
   return [`step:${step}`, ...parts].join(" - ");

@@ -5,7 +5,7 @@ import { spanText } from "./time-left.ts";
 
 export type StepSummary = Readonly<Partial<Record<"score" | "accuracy", number>>>;
 
-/** Those of them that this step has. */
+/** Returns the figures that this step has. */
 export function summaryOf(metrics: StepMetrics): StepSummary {
   const score = metrics["critic/score/mean"];
   const accuracy = accuracyOf(metrics);
@@ -15,7 +15,10 @@ export function summaryOf(metrics: StepMetrics): StepSummary {
   };
 }
 
-/** Of validation: the mean over its data sources, of `acc` where there is one and of the reward elsewhere. */
+/**
+ * Returns the accuracy of the validation: the mean over its data sources of `acc`, or of the reward
+ * where there is no `acc`.
+ */
 export function accuracyOf(metrics: StepMetrics): number | undefined {
   const means = Object.entries(metrics).filter(
     ([name, value]) => /^val-core\/.+\/mean@\d+$/.test(name) && Number.isFinite(value),

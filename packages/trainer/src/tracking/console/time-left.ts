@@ -1,4 +1,7 @@
-/** How long a run will go on, from what its latest steps took; and spans of time as people read them. */
+/**
+ * How long a run will go on, from what its latest steps took; and spans of time as people read
+ * them.
+ */
 
 /** Steps that are looked at: enough for one validation every few, few enough to follow a change. */
 const window = 10;
@@ -15,7 +18,11 @@ export class TimeLeft {
     this.#ends = [...this.#ends, nowMs].slice(-window - 1);
   }
 
-  /** Undefined until a step is over. Counts down within a step. @param steps with the one that is worked at */
+  /**
+   * Undefined until a step is over. Counts down within a step.
+   *
+   * @param steps with the one that is worked at
+   */
   leftMs(steps: number, nowMs: number): number | undefined {
     const [first] = this.#ends;
     const last = this.#ends.at(-1);

@@ -1,6 +1,7 @@
 /**
- * What counts of files that several processes appended to: one that went on from a checkpoint tells the steps after it again, one that began anew in the same folder tells all of them
- * again. Whatever was told of such a step, or of one after it, by a process before is forgotten.
+ * The lines that count in files to which several processes appended. A process that resumed from a
+ * checkpoint reports the later steps again, and one that began anew in the folder reports all steps
+ * again: earlier lines of such a step, and of the steps after it, are dropped.
  */
 
 import { isAddition } from "../tracking-logger.ts";
@@ -8,7 +9,11 @@ import type { MetricsLine, StartLine, TimelineLine } from "./run-lines.ts";
 
 type StepLine = Exclude<TimelineLine, StartLine>;
 
-/** By their steps. Where steps go back another process began, unless it is only an addition to a step before, such as its validation, or that of the checkpoint which a process begins with: that takes nothing from it. */
+/**
+ * Metrics by step. A lower step number means that another process began, unless the line is only an
+ * addition to an earlier step, such as its validation, or that of the checkpoint from which a
+ * process begins: such a line drops nothing.
+ */
 export class ToldMetrics {
   readonly #lines: Map<number, MetricsLine> = new Map();
   #lastStep = -1;
@@ -21,7 +26,8 @@ export class ToldMetrics {
       else if (!isMore) this.#forgetFrom(step === 1 && this.#lastStep !== 0 ? 0 : step);
     }
     this.#lines.set(step, { step, data: { ...this.#lines.get(step)?.data, ...data } });
-    // Behind an addition to a step before, the metrics of any step are those of another process, if they were there.
+    // Behind an addition to a step before, the metrics of any step are those of another process, if
+    // they were there.
     this.#lastStep = isMore && step < this.#lastStep ? -1 : step;
     this.#highestStep = Math.max(this.#highestStep, step);
   }
@@ -37,7 +43,10 @@ export class ToldMetrics {
   }
 }
 
-/** In the order in which they were told. From the end: what a process told of counts up to the first step of those after it. */
+/**
+ * In the order in which they were told. From the end: what a process told of counts up to the first
+ * step of those after it.
+ */
 export function toldLines(lines: readonly TimelineLine[]): readonly StepLine[] {
   const kept: StepLine[] = [];
   let [firstOfLater, firstOfThis] = [Infinity, Infinity];

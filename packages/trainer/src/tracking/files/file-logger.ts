@@ -1,8 +1,11 @@
 /**
- * A run as files that are only ever appended to: `metrics.jsonl`, a line for each step as verl's file logger writes it, `timeline.jsonl`, what took how long,
- * and `generations.jsonl`, the validation samples that were chosen to be looked at. A run that was killed leaves all but what was on its way.
+ * A run as files that are only appended to: `metrics.jsonl`, a line for each step as verl's file
+ * logger writes it; `timeline.jsonl`, the times of phases and samples; and `generations.jsonl`, the
+ * validation samples chosen to be looked at. A run that was killed leaves all but the lines on
+ * their way.
  *
- * What is not a finite number is its text ("NaN", "-Infinity"), as JSON has nothing for it and null is what nobody knows. The score of a generation is null where there is none.
+ * A number that is not finite is written as its text ("NaN", "-Infinity"), since JSON cannot write
+ * it and null stands for unknown. The score of a generation without one is null.
  */
 
 import { join } from "node:path";

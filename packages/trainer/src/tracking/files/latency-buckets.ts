@@ -1,8 +1,11 @@
-/** Durations by size, eight buckets for each doubling: wide enough to keep, narrow enough that a percentile read from them is within 9 %. */
+/**
+ * Durations by size, eight buckets for each doubling: wide enough to keep, narrow enough that a
+ * percentile read from them is within 9 %.
+ */
 
 const perDoubling = 8;
 
-/** What takes no time is in the bucket of what takes a microsecond. */
+/** A latency of 0 is in the bucket of one microsecond. */
 export function bucketOf(ms: number): number {
   return Math.floor(Math.log2(Math.max(ms, 0.001)) * perDoubling);
 }

@@ -1,4 +1,7 @@
-/** The files of a run read back: of steps that were told again what counts. A line that was cut off by a kill is passed over. */
+/**
+ * The files of a run read back: of steps that were told again what counts. A line that was cut off
+ * by a kill is passed over.
+ */
 
 import { access } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,11 +25,14 @@ export interface RunRecord {
   readonly phases: readonly PhaseLine[];
   readonly samples: readonly SampleLine[];
   readonly rewards: readonly RewardsLine[];
-  /** Of the last validation that told some. */
+  /** Generations of the last validation that reported some. */
   readonly generations: readonly GenerationLine[];
 }
 
-/** Rejects with TrackingError TRACKING_FILES where the folder has no metrics, and JsonlError for what cannot be read. */
+/**
+ * Rejects with TrackingError TRACKING_FILES where the folder has no metrics, and JsonlError for
+ * what cannot be read.
+ */
 export async function readRun(directory: string): Promise<RunRecord> {
   const path = join(directory, runFiles.metrics);
   if (!(await isThere(path))) {

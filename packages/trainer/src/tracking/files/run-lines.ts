@@ -1,4 +1,7 @@
-/** What the files of a run are called, and what their lines hold. Names of fields are data that other programs read: they stay. */
+/**
+ * Names of the files of a run, and fields of their lines. Other programs read the fields: their
+ * names stay.
+ */
 
 import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop";
 import type { PhaseRecord } from "../tracking-logger.ts";
@@ -20,7 +23,10 @@ export interface WrittenMetricsLine {
   readonly data: Readonly<Record<string, number | NotFinite | null>>;
 }
 
-/** The same as it is read: with numbers again. null is what nobody knows, and in runs of before also what is not finite. */
+/**
+ * A line of metrics as it is read, with numbers again. null is an unknown number, and in older runs
+ * also one that is not finite.
+ */
 export interface MetricsLine {
   readonly step: number;
   readonly data: Readonly<Record<string, number | null>>;
@@ -74,7 +80,10 @@ export interface RewardsLine {
 
 export type PhaseLine = { readonly type: "phase" } & PhaseRecord;
 
-/** Where a process began to write: what a killed one had told of a step is told again by the next one. */
+/**
+ * Where a process began to write: what a killed one had told of a step is told again by the next
+ * one.
+ */
 export interface StartLine {
   readonly type: "start";
   readonly atMs: number;

@@ -1,6 +1,8 @@
 /**
- * The phases of each step as bars, a row for each step and time from its start to the right; below them how many of its rewards were on their way. verl's
- * timers "reward" and "adv" have the waiting for rewards in them. What was begun before the step, as by a schedule that is one step ahead, lies left of 0.
+ * The phases of each step as bars: a row for each step, with time from its start to the right, and
+ * below them the number of its rewards on the way. verl's timers "reward" and "adv" contain the
+ * waiting for rewards. A phase that began before the step, as in a schedule that is one step ahead,
+ * lies left of 0.
  */
 
 import {
@@ -90,7 +92,10 @@ interface Colours {
   readonly names: readonly string[];
 }
 
-/** verl's timers in the order in which a step runs them: the same phase has the same colour in one run and the next. */
+/**
+ * verl's timers in the order in which a step runs them: the same phase has the same colour in one
+ * run and the next.
+ */
 const order = [
   "gen",
   "reward",
@@ -104,7 +109,7 @@ const order = [
   "save_checkpoint",
 ];
 
-/** A colour of its own for each of those that took longest in all; one for the rest. */
+/** Returns a colour for each of the phases that took longest, and one for all others. */
 function coloursOf(phases: readonly PhaseLine[]): Colours {
   const totals = new Map<string, number>();
   for (const { name, startMs, endMs } of phases) {

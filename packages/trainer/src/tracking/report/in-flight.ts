@@ -1,4 +1,7 @@
-/** How many rewards were on their way over time, from the samples that have a line: from the last token to the score. */
+/**
+ * How many rewards were on their way over time, from the samples that have a line: from the last
+ * token to the score.
+ */
 
 import type { SampleLine } from "../files/run-lines.ts";
 

@@ -6,7 +6,7 @@ import type { MetricsLine } from "../files/run-lines.ts";
 interface MetricPlot {
   readonly title: string;
   readonly yLabel: string;
-  /** What a curve is called, by the name of its metric; those that match all are one curve each. */
+  /** Names of curves by metric; with a pattern, each metric that matches is a curve. */
   readonly curves: Readonly<Record<string, string>> | RegExp;
 }
 
@@ -118,7 +118,7 @@ function plotted({ title, yLabel, curves }: MetricPlot, lines: readonly MetricsL
   });
 }
 
-/** What is not finite has no place in a plot. */
+/** Returns null for a number that is not finite: a plot has no place for it. */
 function drawn(value: number | null = null): number | null {
   return value !== null && Number.isFinite(value) ? value : null;
 }

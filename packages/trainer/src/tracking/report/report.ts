@@ -1,4 +1,7 @@
-/** A run as one page that needs nothing else, made of what its files say: also of a run that was killed, or that still goes on. */
+/**
+ * A run as one page that needs nothing else, made of what its files say: also of a run that was
+ * killed, or that still goes on.
+ */
 
 import { basename, join, resolve } from "node:path";
 import { htmlPage, numberText, section, table } from "@rayling/reward-loop/page";
@@ -12,7 +15,7 @@ import { failuresTable, latencyPlot, latencyTable } from "./reward-parts.ts";
 import { runFigures } from "./run-figures.ts";
 
 export interface ReportOptions {
-  /** Of the run, with the files of the logger `file`. */
+  /** Folder of the run, with the files of the logger `file`. */
   readonly directory: string;
   /** Default: what the folder is called. */
   readonly title?: string;
@@ -20,7 +23,10 @@ export interface ReportOptions {
   readonly path?: string;
 }
 
-/** Writes the page, and returns its path. Rejects with TrackingError TRACKING_FILES where no run was logged, or the page cannot be written. */
+/**
+ * Writes the page, and returns its path. Rejects with TrackingError TRACKING_FILES where no run was
+ * logged, or the page cannot be written.
+ */
 export async function writeReport({ directory, title, path }: ReportOptions): Promise<string> {
   const run = await readRun(directory);
   const page = reportPage(title ?? basename(resolve(directory)), run);

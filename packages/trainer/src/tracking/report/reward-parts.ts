@@ -4,7 +4,9 @@ import { barPlot, numberText, table } from "@rayling/reward-loop/page";
 import { bucketStartMs } from "../files/latency-buckets.ts";
 import type { FailureCount, RewardsLine } from "../files/run-lines.ts";
 
-/** Two buckets to a bar, four bars to a doubling: what is written down is finer than what is drawn. */
+/**
+ * Two buckets to a bar, four bars to a doubling: what is written down is finer than what is drawn.
+ */
 export function latencyPlot(rewards: readonly RewardsLine[]): string {
   const counts = new Map<number, number>();
   for (const [bucket, count] of latencies(rewards)) {
@@ -52,7 +54,7 @@ export function failuresTable(rewards: readonly RewardsLine[]): string {
   );
 }
 
-/** Of all steps, the shortest first. */
+/** Returns the latencies of all steps, the shortest first. */
 function latencies(rewards: readonly RewardsLine[]): readonly (readonly [number, number])[] {
   const counts = new Map<number, number>();
   for (const [bucket, count] of rewards.flatMap(({ latency }) => latency)) {
@@ -61,7 +63,7 @@ function latencies(rewards: readonly RewardsLine[]): readonly (readonly [number,
   return [...counts].toSorted(([a], [b]) => a - b);
 }
 
-/** Of the bucket in which this share of them is reached. */
+/** Returns the upper end of the bucket in which this share of the latencies is reached. */
 function upperEndMs(counts: readonly (readonly [number, number])[], share: number): number {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   let seen = 0;

@@ -1,4 +1,6 @@
-/** The figures of a run that come first: how long, how good, how much was waited, what was spent. */
+/**
+ * The figures of a run that come first: how long, how good, how much was waited, what was spent.
+ */
 
 import { figuresTable, numberText } from "@rayling/reward-loop/page";
 import { accuracyOf } from "../console/step-summary.ts";

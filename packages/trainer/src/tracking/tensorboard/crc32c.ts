@@ -1,4 +1,7 @@
-/** CRC-32C (Castagnoli, RFC 3720 B.4), and masked as TFRecord stores it: a checksum that is itself part of checked data is not to look like one. */
+/**
+ * CRC-32C (Castagnoli, RFC 3720 B.4), and masked as TFRecord stores it: a checksum that is itself
+ * part of checked data is not to look like one.
+ */
 
 const table: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;

@@ -1,4 +1,7 @@
-/** TensorBoard's events (tensorboard/compat/proto: event, summary, tensor), as records of a file. Numbers are those of the fields there. */
+/**
+ * TensorBoard's events (tensorboard/compat/proto: event, summary, tensor), as records of a file.
+ * Numbers are those of the fields there.
+ */
 
 import { maskedCrc32c } from "./crc32c.ts";
 import { float32, float64, message, text, varint } from "./protobuf.ts";

@@ -1,4 +1,7 @@
-/** As much of the protobuf encoding as events need: fields one after the other, each with its number and what it is. */
+/**
+ * As much of the protobuf encoding as events need: fields one after the other, each with its number
+ * and what it is.
+ */
 
 export type Field = Buffer;
 

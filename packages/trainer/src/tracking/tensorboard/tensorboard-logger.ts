@@ -1,8 +1,9 @@
 /**
- * A run as event files that TensorBoard shows: scalars by their names, validation generations as texts (`val/generations`).
+ * A run as event files for TensorBoard: scalars by their names, validation generations as texts
+ * (`val/generations`).
  *
- * A file of its own for each process, only appended to; records go to the operating system as they come. A run that is resumed tells readers to forget what
- * the one before said of the steps that come again.
+ * Each process appends to a file of its own; records go to the operating system as they come. A
+ * resumed run tells readers to forget the earlier records of the steps that it repeats.
  */
 
 import { mkdir, open, readdir } from "node:fs/promises";
@@ -15,8 +16,9 @@ import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from ".
 
 export interface TensorboardLoggerOptions {
   /**
-   * Default: {projectName}/{experimentName} in the environment's TENSORBOARD_DIR, else `tensorboard` in the folder of the run. verl writes into TENSORBOARD_DIR itself, where a second experiment would
-   * be the same run to a reader.
+   * Default: {projectName}/{experimentName} in the environment's TENSORBOARD_DIR, else
+   * `tensorboard` in the folder of the run. verl writes into TENSORBOARD_DIR itself, where a second
+   * experiment would be the same run to a reader.
    */
   readonly directory?: string;
 }

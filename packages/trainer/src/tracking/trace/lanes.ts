@@ -1,11 +1,18 @@
-/** Slices of one line of a trace lie within each other or apart: those that overlap go to further lines. */
+/**
+ * Slices of one line of a trace lie within each other or apart: those that overlap go to further
+ * lines.
+ */
 
 export interface Span {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** In order of time, those that hold others first; each goes to the first lane that it fits. @param mayNest whether one may lie within another */
+/**
+ * In order of time, those that hold others first; each goes to the first lane that it fits.
+ *
+ * @param mayNest whether one may lie within another
+ */
 export function lanesOf<Slice extends Span>(
   slices: readonly Slice[],
   { mayNest }: { readonly mayNest: boolean },

@@ -1,6 +1,7 @@
 /**
- * A run as a trace in Chrome's JSON format, for Perfetto (ui.perfetto.dev): phases on a line for each track, samples from their last token over their score to
- * the update that learned from them, joined by arrows. Of many samples some are drawn, as many of each step.
+ * A run as a trace in Chrome's JSON format, for Perfetto (ui.perfetto.dev): phases on a line for
+ * each track, and samples from their last token over their score to the update that learned from
+ * them, joined by arrows. If there are many samples, an equal number is drawn for each step.
  */
 
 import { join } from "node:path";
@@ -13,17 +14,17 @@ import { writeWhole } from "../files/write-whole.ts";
 import { lanesOf } from "./lanes.ts";
 import type { Span } from "./lanes.ts";
 
-/** Those of core's traces, and the middle of an arrow. */
+/** An event of core's traces, or the middle of an arrow. */
 export type TrainingTraceEvent = Omit<TraceEvent, "ph"> & { readonly ph: TraceEvent["ph"] | "t" };
 
 export interface TraceOptions {
-  /** Of the run, with the files of the logger `file`. */
+  /** Folder of the run, with the files of the logger `file`. */
   readonly directory: string;
   /** Default `trace.json` in the folder. */
   readonly path?: string;
 }
 
-/** Of a run: more make a viewer slow. */
+/** The largest number of samples of a run: more make a viewer slow. */
 const mostSamples = 20_000;
 
 const processes = { training: 1, waiting: 2, rewards: 3 } as const;
@@ -41,7 +42,10 @@ interface Place {
   readonly startMs: number;
 }
 
-/** Writes the trace, and returns its path. Rejects with TrackingError TRACKING_FILES where no run was logged, or it cannot be written. */
+/**
+ * Writes the trace, and returns its path. Rejects with TrackingError TRACKING_FILES where no run
+ * was logged, or it cannot be written.
+ */
 export async function writeTrace({ directory, path }: TraceOptions): Promise<string> {
   const events = traceOf(await readRun(directory));
   return writeWhole(path ?? join(directory, runFiles.trace), jsonLines(events));

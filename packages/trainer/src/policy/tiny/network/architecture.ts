@@ -9,22 +9,24 @@ export interface Architecture {
   readonly layers: number;
   readonly width: number;
   readonly heads: number;
-  /** What comes out at each position: a score of each token, or one value. */
+  /** Outputs at each position: a score of each token, or one value. */
   readonly outputs: number;
 }
 
 interface WeightShape {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Of the normal distribution that the first ones are drawn from; 0: all 0. */
+  /** Deviation of the normal distribution of the first weights; 0: all weights are 0. */
   readonly deviation: number;
 }
 
-/** In a fixed order. Norms hold what their scale has above 1, so that weight decay draws it to 1. */
+/**
+ * In a fixed order. Norms hold what their scale has above 1, so that weight decay draws it to 1.
+ */
 export function weightShapes(architecture: Architecture): WeightShape[] {
   const { vocabularySize, contextLength, layers, width, outputs } = architecture;
   const inward = 1 / Math.sqrt(width);
-  // What each layer adds to the stream is small at first, the smaller the more layers add to it.
+  // Each layer adds little to the stream at first, and less the more layers there are.
   const back = inward / Math.sqrt(2 * layers);
   const norm = (name: string): WeightShape => ({ name, shape: [width], deviation: 0 });
   const matrix = (name: string, rows: number, columns: number, deviation: number): WeightShape => ({

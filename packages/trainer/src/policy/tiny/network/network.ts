@@ -1,5 +1,6 @@
 /**
- * A tiny transformer for its users: weights and rows in, numbers out, all as typed arrays. Whatever lies in jax-js's memory is made and freed within a call, or belongs to a decoding, which ends.
+ * A tiny transformer for its users: weights and rows in, numbers out, all as typed arrays. Whatever
+ * lies in jax-js's memory is made and freed within a call, or belongs to a decoding, which ends.
  */
 
 import { numpy as np, tree } from "@jax-js/jax";
@@ -107,7 +108,10 @@ export class Network {
   }
 }
 
-/** Answers on their way: `times` rows for each prompt, one after the other; each `next` goes one token further. */
+/**
+ * Answers on their way: `times` rows for each prompt, one after the other; each `next` goes one
+ * token further.
+ */
 export class Decoding {
   readonly rows: number;
   readonly #programs: Programs;
@@ -115,7 +119,7 @@ export class Decoding {
   readonly #mask: Float32Array;
   readonly #length: number;
   readonly #vocabularySize: number;
-  /** Of what comes next: a line for each prompt at first, then one for each row. */
+  /** Logits of the next token: at first a line for each prompt, then one for each row. */
   #logits: Float32Array;
   #memory: KeysAndValues[];
   /** Where the next token stands. */
@@ -203,7 +207,9 @@ function downloaded([weighted, gradients]: [np.Array, Arrays]): Gradient {
   };
 }
 
-/** A copy in jax-js's memory. What is given is ours, never shared with another thread. */
+/**
+ * Returns a copy in the memory of jax-js. `values` belongs to this thread, never to another one.
+ */
 function floatArray(values: Float32Array, shape: readonly number[]): np.Array {
   return np.array(values as Float32Array<ArrayBuffer>, { shape: [...shape] });
 }

@@ -1,5 +1,6 @@
 /**
- * What is compiled of the transformer: the functions that a network calls, each compiled for every shape that it is called with. All of them use up what they are given.
+ * The compiled functions of the transformer that a network calls. Each is compiled for every shape
+ * that it is called with, and uses up its arguments.
  */
 
 import { jit, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
@@ -31,9 +32,12 @@ export interface Programs {
   /** [rows, R]: at the token before each of the response. */
   values(weights: Arrays, inputs: ResponseInputs): np.Array;
   valueGradient(weights: Arrays, inputs: ResponseInputs, slopes: np.Array): [np.Array, Arrays];
-  /** What comes after each prompt, [prompts, vocabulary], and a memory for `times` answers to each in a room of `length` tokens. */
+  /**
+   * Returns the logits after each prompt, [prompts, vocabulary], and a memory for `times` answers
+   * to each in a room of `length` tokens.
+   */
   readPrompts(weights: Arrays, inputs: TokenInputs, times: number, length: number): Decoded;
-  /** What comes after one more token, [rows, vocabulary]. */
+  /** Returns the logits after one more token, [rows, vocabulary]. */
   nextToken(
     weights: Arrays,
     memory: KeysAndValues[],

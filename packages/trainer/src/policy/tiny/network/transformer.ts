@@ -1,8 +1,10 @@
 /**
- * The forward pass of the tiny transformer on jax-js: token and position embeddings, layers of attention and feed-forward with their norms before them (RMS), a head.
+ * The forward pass of the tiny transformer on jax-js: token and position embeddings, layers of
+ * attention and feed-forward with their norms before them (RMS), a head.
  *
- * jax-js counts references: whatever takes an array uses it up, `.ref` keeps it for one more use. Each function here uses up all of the arrays that it is given.
- * Embeddings are products with one-hot rows, which `jit` puts into one kernel: gradients of an indexed read cannot be compiled.
+ * jax-js counts references: whatever takes an array uses it up, `.ref` keeps it for one more use.
+ * Each function here uses up all of the arrays that it is given. Embeddings are products with
+ * one-hot rows, which `jit` puts into one kernel: gradients of an indexed read cannot be compiled.
  */
 
 import { nn, numpy as np } from "@jax-js/jax";
@@ -14,13 +16,16 @@ export type Arrays = Record<string, np.Array>;
 export type TokenInputs = {
   /** Ids, [rows, tokens]. */
   readonly tokens: np.Array;
-  /** Of each token among those that count, [rows, tokens]. */
+  /** Position of each token among those that count, [rows, tokens]. */
   readonly positions: np.Array;
   /** 1 for each token that counts, [rows, tokens]. */
   readonly mask: np.Array;
 };
 
-/** Of one layer: keys [rows, heads, head width, tokens], values [rows, heads, tokens, head width]. */
+/**
+ * Memory of one layer: keys [rows, heads, head width, tokens], values [rows, heads, tokens, head
+ * width].
+ */
 export type KeysAndValues = { readonly keys: np.Array; readonly values: np.Array };
 
 // Minus infinity would make a row of nothing else into NaN.
@@ -28,7 +33,8 @@ const never = -1e9;
 const normEps = 1e-5;
 
 /**
- * What comes out at the last `count` tokens but `skip`: [rows, count, outputs], and what the layers remember. The last layer works on those tokens alone.
+ * Returns the outputs at the last `count` tokens but `skip`, [rows, count, outputs], and the memory
+ * of the layers. The last layer works on those tokens alone.
  */
 export function runTokens(
   architecture: Architecture,
@@ -78,7 +84,10 @@ export function runTokens(
   return { outputs: head(architecture, weights, stream).reshape([rows, count, -1]), memory };
 }
 
-/** One more token of each row: what comes out, [rows, outputs], and what the layers remember with it. */
+/**
+ * One more token of each row: what comes out, [rows, outputs], and what the layers remember with
+ * it.
+ */
 export function runNextToken(
   architecture: Architecture,
   weights: Arrays,
@@ -166,7 +175,9 @@ function keysAndValues(
   };
 }
 
-/** Attention and feed-forward of the tokens in `stream`, [rows * tokens, width], each added to it. */
+/**
+ * Attention and feed-forward of the tokens in `stream`, [rows * tokens, width], each added to it.
+ */
 function runLayer(
   { width, heads }: Architecture,
   weights: Arrays,
@@ -180,7 +191,7 @@ function runLayer(
   }: KeysAndValues & {
     readonly stream: np.Array;
     readonly normed: np.Array;
-    /** What each token may not see, by how much: [rows, 1, tokens, tokens seen]. */
+    /** Penalty of the tokens that each token may not see, [rows, 1, tokens, tokens seen]. */
     readonly barred: np.Array;
   },
 ): np.Array {

@@ -1,6 +1,7 @@
 /**
- * AdamW (Loshchilov and Hutter) with the gradient clipped by its norm over all weights, as torch computes both. On typed arrays: what is kept is float32, what is worked out is float64.
- * Nothing is changed in place: who holds the old weights still holds them.
+ * AdamW (Loshchilov and Hutter) with the gradient clipped by its norm over all weights, as torch
+ * computes both. On typed arrays: what is kept is float32, what is worked out is float64. Nothing
+ * is changed in place: who holds the old weights still holds them.
  */
 
 import { TrainerInputError } from "../../../errors.ts";
@@ -31,7 +32,10 @@ export function noMoments(weights: Weights): Moments {
   return { steps: 0, mean: zeros(), square: zeros() };
 }
 
-/** @throws TrainerInputError for a gradient that is not finite; verl leaves such a step out with a line of output */
+/**
+ * @throws TrainerInputError for a gradient that is not finite; verl leaves such a step out with a
+ * line of output
+ */
 export function adamWStep({
   weights,
   gradients,

@@ -1,4 +1,7 @@
-/** Settings of the optimiser by verl's names (FSDPOptimizerConfig), with torch's defaults where verl leaves them to torch. */
+/**
+ * Settings of the optimiser by verl's names (FSDPOptimizerConfig), with torch's defaults where verl
+ * leaves them to torch.
+ */
 
 import { learningRateSchedule, warmupSteps } from "../../../algorithms/learning-rate.ts";
 import type { LearningRateSettings } from "../../../algorithms/learning-rate.ts";
@@ -7,7 +10,10 @@ import { TrainerInputError } from "../../../errors.ts";
 export interface OptimizerSettings {
   /** The learning rate that the schedule starts from. Default 1e-3. */
   readonly lr?: number;
-  /** Of what is left to all weights after a step without gradient: 1 - lr * weightDecay. Default 0.01. */
+  /**
+   * Decay of all weights: a step without a gradient leaves 1 - lr * weightDecay of them. Default
+   * 0.01.
+   */
   readonly weightDecay?: number;
   /** Default [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
@@ -15,17 +21,19 @@ export interface OptimizerSettings {
   readonly eps?: number;
   /** The longest gradient; a longer one is shortened to it. Default 1. */
   readonly clipGrad?: number;
-  /** What comes after the warm-up. Default "constant". */
+  /** Schedule after the warm-up. Default "constant". */
   readonly lrSchedulerType?: NonNullable<LearningRateSettings["lrSchedulerType"]>;
-  /** Steps of the schedule until the learning rate is whole; -1 takes the ratio instead. Default -1. */
+  /**
+   * Steps of the schedule until the learning rate is whole; -1 takes the ratio instead. Default -1.
+   */
   readonly lrWarmupSteps?: number;
-  /** Of totalTrainingSteps. Default 0. */
+  /** Share of totalTrainingSteps that warms up. Default 0. */
   readonly lrWarmupStepsRatio?: number;
   /** Where all but constant end, and stay; they need it. Default -1: unknown. */
   readonly totalTrainingSteps?: number;
-  /** Of lr, at the end. Default 0. */
+  /** Share of lr at the end. Default 0. */
   readonly minLrRatio?: number;
-  /** Of the cosine: half of one goes down once. Default 0.5. */
+  /** Cycles of the cosine; half a cycle goes down once. Default 0.5. */
   readonly numCycles?: number;
 }
 
@@ -77,8 +85,10 @@ export function optimizerSettingsOf(settings: OptimizerSettings): ResolvedOptimi
 }
 
 /**
- * The learning rate by how many steps of the schedule are over. The first step counts as 1: counted from 0, as verl does, the first update of a warm-up would change nothing. Behind the last one it stays,
- * where verl's cosine would rise again.
+ * The learning rate by how many steps of the schedule are over. The first step counts as 1: counted
+ * from 0, as verl does, the first update of a warm-up would change nothing. Behind the last one it
+ * stays, where verl's cosine would rise again.
+ *
  * @throws TrainerInputError for an unknown schedule
  */
 export function learningRateOf(
