@@ -23,7 +23,7 @@ export function shuffled(count: number, draw: (place: number) => number): number
   const order = Array.from({ length: count }, (_, place) => place);
   for (let last = count - 1; last > 0; last--) {
     const other = Math.floor(draw(last) * (last + 1));
-    [order[last], order[other]] = [order[other] as number, order[last] as number];
+    [order[last], order[other]] = [order[other] ?? NaN, order[last] ?? NaN];
   }
   return order;
 }

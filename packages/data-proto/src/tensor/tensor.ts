@@ -70,6 +70,9 @@ export function tensor<D extends Dtype>(values: Nested, dtype: D): Tensor<D> {
  * Wraps a typed array without a copy. A Uint8Array is uint8 unless dtype says "bool"; the shape
  * defaults to one dimension.
  */
+export function asTensor(data: Float32Array, shape?: readonly number[]): Tensor<"float32">;
+export function asTensor(data: Int32Array, shape?: readonly number[]): Tensor<"int32">;
+export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dtype): Tensor;
 export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dtype): Tensor {
   const made = { dtype: dtype ?? dtypeOf(data), shape: [...(shape ?? [data.length])], data };
   const problem = tensorProblem(made);

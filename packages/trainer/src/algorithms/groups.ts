@@ -32,13 +32,13 @@ export function groupsOf(
  */
 export function statisticsOf(rows: readonly number[], scores: Float64Array): GroupStatistics {
   if (rows.length < 2) return { rows, mean: 0, std: 1 };
-  const mean = meanOf(rows, scores);
-  const squares = rows.reduce((sum, row) => sum + ((scores[row] as number) - mean) ** 2, 0);
+  const mean = groupMean(rows, scores);
+  const squares = rows.reduce((sum, row) => sum + ((scores[row] ?? NaN) - mean) ** 2, 0);
   return { rows, mean, std: Math.sqrt(Math.max(0, squares / (rows.length - 1))) };
 }
 
-export function meanOf(rows: readonly number[], scores: Float64Array): number {
-  return rows.reduce((sum, row) => sum + (scores[row] as number), 0) / rows.length;
+export function groupMean(rows: readonly number[], scores: Float64Array): number {
+  return rows.reduce((sum, row) => sum + (scores[row] ?? NaN), 0) / rows.length;
 }
 
 /**
@@ -55,7 +55,7 @@ export function groupIndexOf(ids: readonly GroupId[]): readonly number[] {
   if (isWhole) return numbers.map(Math.round);
   const names = [...new Set(ids.map(String))].toSorted((left, right) => (left < right ? -1 : 1));
   const places = new Map(names.map((name, place) => [name, place]));
-  return ids.map((id) => places.get(String(id)) as number);
+  return ids.map((id) => places.get(String(id)) ?? NaN);
 }
 
 /**

@@ -7,8 +7,8 @@ import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 import { masked, maskedRowMeans } from "./masked.ts";
 import { clamp, type Matrix, matrixOf, newMatrix, tensorOf } from "./matrix.ts";
-import { meanOf } from "./statistics.ts";
 import { validMask } from "./valid.ts";
+import { meanOf } from "../values/sums.ts";
 
 /** verl's names; k1, k2 and k3 are others of kl, mse and low_var_kl. */
 const names = ["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3"] as const;
@@ -69,7 +69,7 @@ function estimatesOf(
 ): { readonly values: Matrix; readonly slopes: Matrix } {
   const isStraight = kind.endsWith("+");
   const name = isStraight ? kind.slice(0, -1) : kind;
-  const key = Object.hasOwn(aliases, name) ? (aliases[name] as string) : name;
+  const key = (Object.hasOwn(aliases, name) ? aliases[name] : undefined) ?? name;
   const estimateInto = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
   if (estimateInto === undefined) {
     throw new TrainerInputError(
@@ -81,7 +81,7 @@ function estimatesOf(
   const slopes = newMatrix(own.rows, own.columns);
   const estimate = { value: 0, slope: 0 };
   for (let at = 0; at < own.data.length; at++) {
-    const difference = (own.data[at] as number) - (reference.data[at] as number);
+    const difference = (own.data[at] ?? NaN) - (reference.data[at] ?? NaN);
     estimateInto(estimate, difference);
     values.data[at] = estimate.value;
     slopes.data[at] = isStraight ? difference : estimate.slope;
@@ -112,16 +112,13 @@ export interface KlController {
 export function createKlController(settings: KlControllerSettings): KlController {
   const { type = "fixed", klCoef } = settings;
   if (type === "fixed") return { value: klCoef, update: () => undefined };
-  if (type !== "adaptive") {
+  if (settings.type !== "adaptive") {
     throw new TrainerInputError(
       "type",
       `there is no KL controller "${String(type)}"; there are fixed, adaptive`,
     );
   }
-  const { targetKl = 0.1, horizon = 10_000 } = settings as Extract<
-    KlControllerSettings,
-    { type: "adaptive" }
-  >;
+  const { targetKl = 0.1, horizon = 10_000 } = settings;
   if (!(horizon > 0))
     throw new TrainerInputError("horizon", `horizon must be above 0; it is ${horizon}`);
   // verl divides by it at the first update, and fails there.
@@ -174,7 +171,7 @@ export function applyKlPenalty(
   const divergence = masked(values, mask);
   const beta = controller.value;
   for (let at = 0; at < scores.data.length; at++) {
-    (scores.data[at] as number) -= beta * (divergence.data[at] as number);
+    scores.data[at] = (scores.data[at] ?? NaN) - beta * (divergence.data[at] ?? NaN);
   }
   const means = maskedRowMeans(values, mask).filter((_, row) => batch.valid?.[row] ?? true);
   const isLeftOut = means.length === 0 && mask.rows > 0;

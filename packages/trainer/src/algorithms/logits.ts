@@ -39,7 +39,7 @@ export function logProbsFromLogits(logits: Tensor, labels: Tensor): OfLogits {
     );
   }
   return ofEach(logits, (logProbs, gradient, row) => {
-    const label = labels.data[row] as number;
+    const label = labels.data[row] ?? NaN;
     const value = logProbs[label];
     if (value === undefined) {
       throw new TrainerInputError(
@@ -92,18 +92,16 @@ function ofEach(
   for (let row = 0; row < rows; row++) {
     const from = row * vocabulary;
     let most = -Infinity;
-    for (let at = 0; at < vocabulary; at++) most = Math.max(most, logits.data[from + at] as number);
+    for (let at = 0; at < vocabulary; at++) most = Math.max(most, logits.data[from + at] ?? NaN);
     let sum = 0;
-    for (let at = 0; at < vocabulary; at++)
-      sum += Math.exp((logits.data[from + at] as number) - most);
+    for (let at = 0; at < vocabulary; at++) sum += Math.exp((logits.data[from + at] ?? NaN) - most);
     const shift = most + Math.log(sum);
-    for (let at = 0; at < vocabulary; at++)
-      logProbs[at] = (logits.data[from + at] as number) - shift;
+    for (let at = 0; at < vocabulary; at++) logProbs[at] = (logits.data[from + at] ?? NaN) - shift;
     values[row] = work(logProbs, gradient, row);
     gradLogits.set(gradient, from);
   }
   return {
-    values: asTensor(values, logits.shape.slice(0, -1)) as Tensor<"float32">,
-    gradLogits: asTensor(gradLogits, logits.shape) as Tensor<"float32">,
+    values: asTensor(values, logits.shape.slice(0, -1)),
+    gradLogits: asTensor(gradLogits, logits.shape),
   };
 }

@@ -9,15 +9,15 @@ import { type Matrix, newMatrix, rowSums } from "./matrix.ts";
 export function maskedSum(values: Matrix, mask: Matrix): number {
   let sum = 0;
   for (let at = 0; at < values.data.length; at++) {
-    const weight = mask.data[at] as number;
-    if (weight !== 0) sum += (values.data[at] as number) * weight;
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) sum += (values.data[at] ?? NaN) * weight;
   }
   return sum;
 }
 
 export function countOf(mask: Matrix): number {
   let count = 0;
-  for (let at = 0; at < mask.data.length; at++) count += mask.data[at] as number;
+  for (let at = 0; at < mask.data.length; at++) count += mask.data[at] ?? NaN;
   return count;
 }
 
@@ -39,9 +39,9 @@ export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) =
   let sum = 0;
   let count = 0;
   for (let at = 0; at < mask.data.length; at++) {
-    const weight = mask.data[at] as number;
+    const weight = mask.data[at] ?? NaN;
     if (weight === 0) continue;
-    sum += of(values.data[at] as number) * weight;
+    sum += of(values.data[at] ?? NaN) * weight;
     count += weight;
   }
   return sum / divisorOf(count);
@@ -53,8 +53,8 @@ export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
   for (let row = 0, at = 0; row < mask.rows; row++) {
     let sum = 0;
     for (const end = at + mask.columns; at < end; at++) {
-      const weight = mask.data[at] as number;
-      if (weight !== 0) sum += (values.data[at] as number) * weight;
+      const weight = mask.data[at] ?? NaN;
+      if (weight !== 0) sum += (values.data[at] ?? NaN) * weight;
     }
     sums[row] = sum;
   }
@@ -64,7 +64,7 @@ export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
 /** Returns the mean of each row over its tokens that count; 0 for a row without such tokens. */
 export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
   const lengths = rowSums(mask);
-  return maskedRowSums(values, mask).map((sum, row) => sum / divisorOf(lengths[row] as number));
+  return maskedRowSums(values, mask).map((sum, row) => sum / divisorOf(lengths[row] ?? NaN));
 }
 
 /**
@@ -88,8 +88,8 @@ export function maskedVariance(
   const mean = maskedMean(values, mask);
   let squares = 0;
   for (let at = 0; at < mask.data.length; at++) {
-    const weight = mask.data[at] as number;
-    if (weight !== 0) squares += ((values.data[at] as number) - mean) ** 2 * weight;
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) squares += ((values.data[at] ?? NaN) - mean) ** 2 * weight;
   }
   return (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1);
 }
@@ -110,7 +110,7 @@ export function maskedWhiten(
   const shift = shiftMean ? 0 : mean;
   const whitened = newMatrix(values.rows, values.columns);
   for (let at = 0; at < whitened.data.length; at++) {
-    whitened.data[at] = ((values.data[at] as number) - mean) * scale + shift;
+    whitened.data[at] = ((values.data[at] ?? NaN) - mean) * scale + shift;
   }
   return whitened;
 }
@@ -119,8 +119,8 @@ export function maskedWhiten(
 export function masked(values: Matrix, mask: Matrix): Matrix {
   const kept = newMatrix(values.rows, values.columns);
   for (let at = 0; at < kept.data.length; at++) {
-    const weight = mask.data[at] as number;
-    if (weight !== 0) kept.data[at] = (values.data[at] as number) * weight;
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) kept.data[at] = (values.data[at] ?? NaN) * weight;
   }
   return kept;
 }

@@ -35,7 +35,7 @@ export function matrixOf(
 }
 
 export function tensorOf({ rows, columns, data }: Matrix): Tensor<"float32"> {
-  return asTensor(new Float32Array(data), [rows, columns]) as Tensor<"float32">;
+  return asTensor(new Float32Array(data), [rows, columns]);
 }
 
 /** @param value of row, column, and place in the data */
@@ -56,7 +56,7 @@ export function filled(
 export function selectedRows({ columns, data }: Matrix, rows: readonly number[]): Matrix {
   return filled(
     { rows: rows.length, columns },
-    (place, column) => data[(rows[place] as number) * columns + column] as number,
+    (place, column) => data[(rows[place] ?? NaN) * columns + column] ?? NaN,
   );
 }
 
@@ -74,7 +74,7 @@ export function withRows(matrix: Matrix, rows: readonly number[], by: Matrix): M
 export function difference(left: Matrix, right: Matrix): Matrix {
   const result = newMatrix(left.rows, left.columns);
   for (let at = 0; at < result.data.length; at++) {
-    result.data[at] = (left.data[at] as number) - (right.data[at] as number);
+    result.data[at] = (left.data[at] ?? NaN) - (right.data[at] ?? NaN);
   }
   return result;
 }
@@ -84,7 +84,7 @@ export function rowSums({ rows, columns, data }: Matrix): Float64Array {
   const sums = new Float64Array(rows);
   for (let row = 0, at = 0; row < rows; row++) {
     let sum = 0;
-    for (let column = 0; column < columns; column++, at++) sum += data[at] as number;
+    for (let column = 0; column < columns; column++, at++) sum += data[at] ?? NaN;
     sums[row] = sum;
   }
   return sums;

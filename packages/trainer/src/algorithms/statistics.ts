@@ -2,12 +2,7 @@
 
 import { countOf, divisorOf } from "./masked.ts";
 import type { Matrix } from "./matrix.ts";
-
-export function meanOf(values: Float64Array): number {
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum / values.length;
-}
+import { meanOf } from "../values/sums.ts";
 
 export interface Spread {
   readonly mean: number;
@@ -44,8 +39,8 @@ export function tokenRange(
   let min = Infinity;
   for (let at = 0; at < mask.data.length; at++) {
     if (mask.data[at] === 0) continue;
-    max = Math.max(max, values.data[at] as number);
-    min = Math.min(min, values.data[at] as number);
+    max = Math.max(max, values.data[at] ?? NaN);
+    min = Math.min(min, values.data[at] ?? NaN);
   }
   return { max, min };
 }
@@ -54,7 +49,7 @@ export function tokenRange(
 export function shareOf(mask: Matrix, holds: (at: number) => boolean): number {
   let sum = 0;
   for (let at = 0; at < mask.data.length; at++) {
-    const weight = mask.data[at] as number;
+    const weight = mask.data[at] ?? NaN;
     if (weight !== 0 && holds(at)) sum += weight;
   }
   return sum / divisorOf(countOf(mask));

@@ -21,7 +21,7 @@ export function responseMaskOf(attentionMask: Tensor, responseWidth: number): Te
     );
   }
   const kept = mask.data.filter((_, at) => at % mask.columns >= from);
-  return asTensor(Int32Array.from(kept), [mask.rows, responseWidth]) as Tensor<"int32">;
+  return asTensor(Int32Array.from(kept), [mask.rows, responseWidth]);
 }
 
 /**
@@ -38,10 +38,10 @@ export function responseMaskByEos(
   for (let row = 0; row < tokens.rows; row++) {
     for (let at = row * tokens.columns; at < (row + 1) * tokens.columns; at++) {
       mask[at] = 1;
-      if (ends.has(tokens.data[at] as number)) break;
+      if (ends.has(tokens.data[at] ?? NaN)) break;
     }
   }
-  return asTensor(mask, responses.shape) as Tensor<"int32">;
+  return asTensor(mask, responses.shape);
 }
 
 export interface PadOptions {
@@ -65,7 +65,7 @@ export function padRows(
   for (const [at, row] of rows.entries()) {
     data.set(row, at * width + (leftPad ? width - row.length : 0));
   }
-  return asTensor(data, [rows.length, width]) as Tensor<"int32">;
+  return asTensor(data, [rows.length, width]);
 }
 
 export interface FitOptions {
@@ -160,7 +160,7 @@ export function packingOf(attentionMask: Tensor): Packing {
       if (mask.data[at] !== 0) indices.push(at);
     }
     cuSeqlens[row + 1] = indices.length;
-    maxSeqlen = Math.max(maxSeqlen, indices.length - (cuSeqlens[row] as number));
+    maxSeqlen = Math.max(maxSeqlen, indices.length - (cuSeqlens[row] ?? NaN));
   }
   return { indices: Int32Array.from(indices), cuSeqlens, maxSeqlen };
 }

@@ -6,6 +6,7 @@
 
 import { TrainerInputError } from "../errors.ts";
 import { balancedPartitions } from "./partitions.ts";
+import { sumOf } from "../values/sums.ts";
 
 /**
  * Returns the work of a row of so many tokens for a 7B model, in proportion: 24,576 L + L^2 (verl
@@ -64,7 +65,7 @@ export function balanceBatch(
 
 function smallAtBothEnds(rows: readonly number[], workloads: Float64Array): number[] {
   const sorted = rows.toSorted(
-    (left, right) => (workloads[left] as number) - (workloads[right] as number) || left - right,
+    (left, right) => (workloads[left] ?? NaN) - (workloads[right] ?? NaN) || left - right,
   );
   const isEven = (_: number, at: number): boolean => at % 2 === 0;
   const odd = sorted.filter((_, at) => at % 2 === 1);
@@ -81,11 +82,9 @@ export function seqlenMetrics(
   const before: number[] = [];
   for (let row = 0; row < tokens.length; row++) {
     const at = Math.floor(row / size);
-    before[at] = (before[at] ?? 0) + (tokens[row] as number);
+    before[at] = (before[at] ?? 0) + (tokens[row] ?? NaN);
   }
-  const after = partitions.map((rows) =>
-    rows.reduce((sum, row) => sum + (tokens[row] as number), 0),
-  );
+  const after = partitions.map((rows) => rows.reduce((sum, row) => sum + (tokens[row] ?? NaN), 0));
   const [min, max] = [Math.min(...before), Math.max(...before)];
   return {
     [`${prefix}/min`]: min,
@@ -93,7 +92,7 @@ export function seqlenMetrics(
     [`${prefix}/minmax_diff`]: max - min,
     [`${prefix}/balanced_min`]: Math.min(...after),
     [`${prefix}/balanced_max`]: Math.max(...after),
-    [`${prefix}/mean`]: before.reduce((sum, one) => sum + one, 0) / partitions.length,
+    [`${prefix}/mean`]: sumOf(before) / partitions.length,
   };
 }
 
@@ -120,7 +119,7 @@ export function microBatches(
 ): number[][] {
   let total = 0;
   for (let row = 0; row < tokens.length; row++) {
-    const length = tokens[row] as number;
+    const length = tokens[row] ?? NaN;
     if (length > maxTokens) {
       throw new TrainerInputError(
         "maxTokens",
@@ -133,7 +132,7 @@ export function microBatches(
   const parts = Math.ceil(Math.max(1, fewest) / divisibleBy) * divisibleBy;
   const workloads = Float64Array.from(tokens, workloadOf);
   const sumOf = (rows: readonly number[]): number =>
-    rows.reduce((sum, row) => sum + (workloads[row] as number), 0);
+    rows.reduce((sum, row) => sum + (workloads[row] ?? NaN), 0);
   const sorted = balancedPartitions(workloads, { parts, equalSize: false }).toSorted(
     (left, right) => sumOf(right) - sumOf(left) || (right[0] ?? 0) - (left[0] ?? 0),
   );

@@ -5,6 +5,7 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
+import { present } from "../values/present.ts";
 
 export interface PartitionOptions {
   readonly parts: number;
@@ -33,7 +34,7 @@ export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOp
   checkOptions(workloads, options);
   const { parts, equalSize } = options;
   const compareStates = (left: State, right: State): number =>
-    spreadOf(left) - spreadOf(right) || compareParts(left[0] as Part, right[0] as Part);
+    spreadOf(left) - spreadOf(right) || compareParts(partOf(left, 0), partOf(right, 0));
   const rows = Array.from(workloads, (_, row) => row).toSorted(
     (left, right) => workloadOf(workloads, left) - workloadOf(workloads, right) || left - right,
   );
@@ -53,7 +54,7 @@ export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOp
     const second = states.pop();
     if (second === undefined) return first.map((part) => part.rows);
     for (const [at, part] of first.entries()) {
-      const other = second[parts - 1 - at] as Part;
+      const other = partOf(second, parts - 1 - at);
       part.sum += other.sum;
       part.rows.push(...other.rows);
     }
@@ -85,7 +86,7 @@ export function greedyPartition(
   for (let row = 0; row < workloads.length; row++) {
     const least = sums.indexOf(sums.reduce((left, right) => Math.min(left, right), Infinity));
     partitions[least]?.push(row);
-    (sums[least] as number) += workloadOf(workloads, row) + bias;
+    sums[least] = (sums[least] ?? NaN) + (workloadOf(workloads, row) + bias);
   }
   return partitions;
 }
@@ -125,7 +126,7 @@ function checkOptions(workloads: ArrayLike<number>, { parts, equalSize }: Partit
 }
 
 function workloadOf(workloads: ArrayLike<number>, row: number): number {
-  return workloads[row] as number;
+  return workloads[row] ?? NaN;
 }
 
 /** By what there is to do, then by how many rows, then row by row. */
@@ -133,14 +134,19 @@ function compareParts(left: Part, right: Part): number {
   const size = left.sum - right.sum || left.rows.length - right.rows.length;
   if (size !== 0) return size;
   for (const [at, row] of left.rows.entries()) {
-    const other = right.rows[at] as number;
+    const other = right.rows[at] ?? NaN;
     if (row !== other) return row - other;
   }
   return 0;
 }
 
+/** @param place from 0, or from -1 for the last one */
+function partOf(state: State, place: number): Part {
+  return present(state.at(place), `part ${place}`);
+}
+
 function spreadOf(state: State): number {
-  return (state[0] as Part).sum - (state.at(-1) as Part).sum;
+  return partOf(state, 0).sum - partOf(state, -1).sum;
 }
 
 /** Into what is sorted. */
@@ -149,7 +155,7 @@ function insert<T>(sorted: T[], value: T, compare: (left: T, right: T) => number
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (compare(sorted[middle] as T, value) < 0) low = middle + 1;
+    if (compare(present(sorted[middle], "an item"), value) < 0) low = middle + 1;
     else high = middle;
   }
   sorted.splice(low, 0, value);

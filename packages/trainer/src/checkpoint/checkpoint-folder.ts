@@ -14,6 +14,7 @@ import { CheckpointError } from "../errors.ts";
 import { discardCheckpoint, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { isLeftBehind, replaceDurably } from "./durable-files.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 export interface SaveCheckpointOptions {
   /** verl `trainer.default_local_dir`; made if it is not there. */
@@ -144,7 +145,7 @@ async function stepsToTry(folder: string, problems: CheckpointError[]): Promise<
     text = await readFile(path, "utf8");
   } catch (error) {
     // The process was killed between its first checkpoint and this file, or there is no checkpoint.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return steps;
+    if (codeOf(error) === "ENOENT") return steps;
     throw error;
   }
   if (!/^\d+$/.test(text.trim())) {
@@ -179,7 +180,7 @@ async function namesIn(folder: string): Promise<readonly string[] | undefined> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
 }
@@ -193,6 +194,6 @@ async function ofFolder<Value>(folder: string, work: () => Promise<Value>): Prom
     return await work();
   } catch (cause) {
     if (cause instanceof CheckpointError) throw cause;
-    throw new CheckpointError("CHECKPOINT_IO", folder, (cause as Error).message, { cause });
+    throw new CheckpointError("CHECKPOINT_IO", folder, messageOf(cause), { cause });
   }
 }

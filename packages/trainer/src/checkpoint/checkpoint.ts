@@ -22,6 +22,7 @@ import { flatten, jsonLines, jsonOfLines, unflatten } from "./plain-data.ts";
 import type { FlatData } from "./plain-data.ts";
 import { readSafetensors, safetensorsBytes } from "./safetensors.ts";
 import type { NamedArrays } from "./safetensors.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 export interface Checkpoint {
   readonly globalStep: number;
@@ -64,7 +65,7 @@ export async function writeCheckpoint(folder: string, checkpoint: Checkpoint): P
     return path;
   } catch (cause) {
     await rm(unfinished, { recursive: true, force: true });
-    throw new CheckpointError("CHECKPOINT_IO", path, (cause as Error).message, { cause });
+    throw new CheckpointError("CHECKPOINT_IO", path, messageOf(cause), { cause });
   }
 }
 
@@ -74,7 +75,7 @@ export async function discardCheckpoint(path: string): Promise<void> {
   try {
     await rename(path, discarded);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    if (codeOf(error) === "ENOENT") return;
     throw error;
   }
   await rm(discarded, { recursive: true, force: true });
@@ -96,7 +97,7 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
     };
   } catch (cause) {
     if (cause instanceof CheckpointError) throw cause;
-    throw new CheckpointError("CHECKPOINT_DAMAGED", path, (cause as Error).message, { cause });
+    throw new CheckpointError("CHECKPOINT_DAMAGED", path, messageOf(cause), { cause });
   }
 }
 
@@ -127,7 +128,7 @@ function filesOf(checkpoint: Checkpoint, path: string): NewFile[] {
     try {
       return files();
     } catch (cause) {
-      throw refuse(`${part} cannot be kept: ${(cause as Error).message}`, cause);
+      throw refuse(`${part} cannot be kept: ${messageOf(cause)}`, cause);
     }
   });
 }

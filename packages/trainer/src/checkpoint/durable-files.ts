@@ -9,6 +9,7 @@ import { open, rename } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { nanoid } from "nanoid";
+import { codeOf } from "../values/caught.ts";
 
 export interface FileSum {
   readonly bytes: number;
@@ -41,7 +42,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    return codeOf(error) === "EPERM";
   }
 }
 
@@ -93,7 +94,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-export async function sumOf(path: string): Promise<FileSum> {
+export async function fileSum(path: string): Promise<FileSum> {
   const hash = createHash("sha256");
   const piece = Buffer.allocUnsafe(2 ** 20);
   let bytes = 0;

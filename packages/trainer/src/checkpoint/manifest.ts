@@ -8,8 +8,9 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CheckpointError } from "../errors.ts";
-import { sumOf } from "./durable-files.ts";
+import { fileSum } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
+import { messageOf } from "../values/caught.ts";
 
 export interface Manifest {
   readonly globalStep: number;
@@ -33,8 +34,8 @@ export async function verifiedManifest(folder: string): Promise<Manifest> {
   const manifest = await manifestOf(folder);
   for (const [file, { bytes, sha256 }] of Object.entries(manifest.files)) {
     const path = join(folder, file);
-    const found = await sumOf(path).catch((cause: unknown) => {
-      throw damaged(path, `cannot be read: ${(cause as Error).message}`, cause);
+    const found = await fileSum(path).catch((cause: unknown) => {
+      throw damaged(path, `cannot be read: ${messageOf(cause)}`, cause);
     });
     if (found.bytes !== bytes) throw damaged(path, `has ${found.bytes} bytes, not ${bytes}`);
     if (found.sha256 !== sha256) throw damaged(path, "holds other bytes than were written");
@@ -45,7 +46,7 @@ export async function verifiedManifest(folder: string): Promise<Manifest> {
 async function manifestOf(folder: string): Promise<Manifest> {
   const path = join(folder, MANIFEST_FILE);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw damaged(path, `cannot be read: ${(cause as Error).message}`, cause);
+    throw damaged(path, `cannot be read: ${messageOf(cause)}`, cause);
   });
   const { format, sha256, ...manifest } = parsed(text, path);
   if (format !== FORMAT) {
@@ -61,7 +62,7 @@ function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
   try {
     return (JSON.parse(text) ?? {}) as Readonly<Record<string, unknown>>;
   } catch (cause) {
-    throw damaged(path, `is no JSON: ${(cause as Error).message}`, cause);
+    throw damaged(path, `is no JSON: ${messageOf(cause)}`, cause);
   }
 }
 

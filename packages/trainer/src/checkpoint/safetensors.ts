@@ -10,6 +10,7 @@
 
 import { endianness } from "node:os";
 import { CheckpointError } from "../errors.ts";
+import { messageOf } from "../values/caught.ts";
 
 /** Vectors: what has another shape in a file comes as its elements in order. */
 export interface NamedArrays {
@@ -136,7 +137,7 @@ function headerOf(
   try {
     header = JSON.parse(Buffer.from(bytes).toString("utf8"));
   } catch (error) {
-    throw damaged(`its header is no JSON: ${(error as Error).message}`);
+    throw damaged(`its header is no JSON: ${messageOf(error)}`);
   }
   if (typeof header === "object" && header !== null && !Array.isArray(header)) {
     return header as Record<string, unknown>;

@@ -10,6 +10,7 @@ import { expectedStepSeconds, rewardMakespan } from "./expected-time.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import { promptLines } from "./prompts-text.ts";
 import type { PromptShapes } from "./prompts-text.ts";
+import { sumOf } from "../values/sums.ts";
 
 export interface DatasetSizes {
   /** Rows to train on; undefined where nobody has looked. */
@@ -86,7 +87,7 @@ function slotsOf({ num_workers: workers, rewards }: RewardConfig): number {
   const functions = Object.values(rewards).map(({ cascade }) =>
     Math.max(1, Object.keys(cascade).length),
   );
-  const share = functions.length === 0 ? 1 : Math.min(...functions) / sum(functions);
+  const share = functions.length === 0 ? 1 : Math.min(...functions) / sumOf(functions);
   return Math.max(1, Math.floor(workers * share)) * SLOTS_PER_WORKER;
 }
 
@@ -97,7 +98,7 @@ function slotsOf({ num_workers: workers, rewards }: RewardConfig): number {
  */
 export function rewardBoundOf(reward: RewardConfig): number {
   const bound = ({ limits }: Pick<RewardConfig, "limits">): number => boundOf(reward, limits);
-  const all = (stages: RewardConfig["cascade"]): number => sum(Object.values(stages).map(bound));
+  const all = (stages: RewardConfig["cascade"]): number => sumOf(Object.values(stages).map(bound));
   const bounds = Object.values(reward.rewards).map((one) =>
     Object.keys(one.cascade).length === 0 ? bound(one) : all(one.cascade),
   );
@@ -112,10 +113,6 @@ function boundOf(reward: RewardConfig, limits: RewardConfig["limits"]): number {
   const { source, name } = reward.reward_manager;
   const isRateLimited = source === "register" && ["rate_limited", "limited"].includes(name);
   return isRateLimited ? reward.max_concurrent : Infinity;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 /** At every so many steps, and at the last. */

@@ -3,8 +3,9 @@
  * replacement (verl `bootstrap_metric`, `calc_maj_val`).
  */
 
-import { meanOf, wholeStdOf } from "../algorithms/statistics.ts";
+import { wholeStdOf } from "../algorithms/statistics.ts";
 import { createMt19937 } from "./mt19937.ts";
+import { meanOf } from "../values/sums.ts";
 
 export interface Draws {
   /** Row by row: `count` draws of `size` places each. */
@@ -53,11 +54,13 @@ export function majorityOf(
   counts.fill(0);
   let most = 0;
   for (const place of draw) {
-    const count = ((counts[answers[place] as number] as number) += 1);
+    const answer = answers[place] ?? NaN;
+    const count = (counts[answer] ?? NaN) + 1;
+    counts[answer] = count;
     if (count > most) most = count;
   }
   for (const place of draw) {
-    if (counts[answers[place] as number] === most) return values[place] as number;
+    if (counts[answers[place] ?? NaN] === most) return values[place] ?? NaN;
   }
   return Number.NaN;
 }

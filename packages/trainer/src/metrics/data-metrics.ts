@@ -6,7 +6,8 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 import { matrixOf, rowSums } from "../algorithms/matrix.ts";
-import { meanOf, spreadOf } from "../algorithms/statistics.ts";
+import { spreadOf } from "../algorithms/statistics.ts";
+import { meanOf } from "../values/sums.ts";
 
 export type Metrics = Readonly<Record<string, number>>;
 
@@ -67,7 +68,7 @@ export function lengthsOf({ attentionMask, responseWidth }: LengthsBatch): Lengt
   for (let row = 0; row < mask.rows; row++) {
     for (let column = 0; column < mask.columns; column++) {
       const lengths = column < promptWidth ? prompt : response;
-      (lengths[row] as number) += mask.data[row * mask.columns + column] as number;
+      lengths[row] = (lengths[row] ?? NaN) + (mask.data[row * mask.columns + column] ?? NaN);
     }
   }
   return { prompt, response, promptWidth, responseWidth };
@@ -107,7 +108,7 @@ export function dataMetrics(batch: DataMetricsBatch): Record<string, number> {
 }
 
 function valueMetrics(returns: Float64Array, values: Float64Array): Record<string, number> {
-  const errors = returns.map((one, at) => one - (values[at] as number));
+  const errors = returns.map((one, at) => one - (values[at] ?? NaN));
   return {
     ...meanMaxMin("critic/values", values),
     "critic/vf_explained_var": 1 - varianceOf(errors) / (varianceOf(returns) + 1e-5),

@@ -20,7 +20,7 @@ export function createMt19937(seed: number): Mt19937 {
   const state = new Uint32Array(size);
   state[0] = seed;
   for (let at = 1; at < size; at++) {
-    const last = state[at - 1] as number;
+    const last = state[at - 1] ?? NaN;
     state[at] = Math.imul(1_812_433_253, last ^ (last >>> 30)) + at;
   }
   let used = size;
@@ -29,7 +29,7 @@ export function createMt19937(seed: number): Mt19937 {
       twist(state);
       used = 0;
     }
-    let drawn = state[used++] as number;
+    let drawn = state[used++] ?? NaN;
     drawn ^= drawn >>> 11;
     drawn ^= (drawn << 7) & 0x9d2c5680;
     drawn ^= (drawn << 15) & 0xefc60000;
@@ -50,9 +50,8 @@ export function createMt19937(seed: number): Mt19937 {
 
 function twist(state: Uint32Array): void {
   for (let at = 0; at < size; at++) {
-    const bits =
-      ((state[at] as number) & 0x80000000) | ((state[(at + 1) % size] as number) & 0x7fffffff);
-    const far = state[(at + middle) % size] as number;
+    const bits = ((state[at] ?? NaN) & 0x80000000) | ((state[(at + 1) % size] ?? NaN) & 0x7fffffff);
+    const far = state[(at + middle) % size] ?? NaN;
     state[at] = far ^ (bits >>> 1) ^ ((bits & 1) === 0 ? 0 : 0x9908b0df);
   }
 }

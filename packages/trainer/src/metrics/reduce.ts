@@ -1,13 +1,14 @@
 /** How values of many parts become one number (verl/utils/metric/utils.py). */
 
 import { TrainerInputError } from "../errors.ts";
-import { meanOf, spreadOf } from "../algorithms/statistics.ts";
+import { spreadOf } from "../algorithms/statistics.ts";
+import { meanOf, sumOf } from "../values/sums.ts";
 
 export type Aggregation = "mean" | "sum" | "max" | "min";
 
 const aggregations: Readonly<Record<Aggregation, (values: Float64Array) => number>> = {
   mean: meanOf,
-  sum: (values) => values.reduce((sum, value) => sum + value, 0),
+  sum: sumOf,
   max: (values) => spreadOf(values).max,
   min: (values) => spreadOf(values).min,
 };
@@ -63,7 +64,7 @@ export function aggregateDp(metrics: readonly Metric[]): number {
     return aggregate({ aggregation, values: metrics.flatMap(({ values }) => values) });
   }
   const means = first.values.map((_, at) =>
-    meanOf(Float64Array.from(metrics, ({ values }) => values[at] as number)),
+    meanOf(Float64Array.from(metrics, ({ values }) => values[at] ?? NaN)),
   );
   return aggregate({ aggregation, values: means });
 }

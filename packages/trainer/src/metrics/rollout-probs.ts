@@ -6,6 +6,7 @@
 import type { Tensor } from "@rayling/data-proto";
 import { matrixOf } from "../algorithms/matrix.ts";
 import { spreadOf } from "../algorithms/statistics.ts";
+import { sumOf } from "../values/sums.ts";
 
 /** All are [rows, tokens]. */
 export interface RolloutProbsBatch {
@@ -31,7 +32,7 @@ export function rolloutProbsMetrics(batch: RolloutProbsBatch): Record<string, nu
   const trained = probsOf("oldLogProbs");
   if (sampled.length === 0) return { "training/rollout_probs_diff_valid": 0 };
   const { max, mean, std } = spreadOf(
-    trained.map((one, at) => Math.abs(one - (sampled[at] as number))),
+    trained.map((one, at) => Math.abs(one - (sampled[at] ?? NaN))),
   );
   return {
     "training/rollout_probs_diff_valid": 1,
@@ -44,6 +45,6 @@ export function rolloutProbsMetrics(batch: RolloutProbsBatch): Record<string, nu
 
 function pearsonOf(left: Float64Array, right: Float64Array): number {
   const [a, b] = [spreadOf(left), spreadOf(right)];
-  const products = left.map((value, at) => (value - a.mean) * ((right[at] as number) - b.mean));
-  return products.reduce((sum, one) => sum + one, 0) / ((left.length - 1) * a.std * b.std);
+  const products = left.map((value, at) => (value - a.mean) * ((right[at] ?? NaN) - b.mean));
+  return sumOf(products) / ((left.length - 1) * a.std * b.std);
 }

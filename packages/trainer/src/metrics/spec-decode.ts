@@ -4,7 +4,7 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
-import { meanOf } from "../algorithms/statistics.ts";
+import { meanOf } from "../values/sums.ts";
 
 /** One entry for each row, as the server of the rollout counts. All three, or none. */
 export interface SpecDecodeBatch {

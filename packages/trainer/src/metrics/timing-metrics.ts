@@ -4,6 +4,7 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
+import { sumOf } from "../values/sums.ts";
 
 /** Seconds by the name of what they were spent on. */
 export type Timings = Readonly<Record<string, number>>;
@@ -51,7 +52,7 @@ export function throughputMetrics(
       `a throughput needs a step of more than 0 s on at least one GPU; it took ${step ?? "no time"} on ${gpus}`,
     );
   }
-  const tokens = globalTokenNum.reduce((sum, one) => sum + one, 0);
+  const tokens = sumOf(globalTokenNum);
   return {
     "perf/total_num_tokens": tokens,
     "perf/time_per_step": step,

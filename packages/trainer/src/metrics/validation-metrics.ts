@@ -5,9 +5,11 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
-import { meanOf, wholeStdOf } from "../algorithms/statistics.ts";
+import { wholeStdOf } from "../algorithms/statistics.ts";
 import { meanMaxMin } from "./data-metrics.ts";
 import { type Draws, drawPlaces, type Estimate, estimateOf, majorityOf } from "./bootstrap.ts";
+import { meanOf } from "../values/sums.ts";
+import { present } from "../values/present.ts";
 
 /** Columns, one entry for each answer. */
 export interface ValidationResults {
@@ -120,7 +122,7 @@ function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Que
   for (const [row, source] of dataSources.entries()) {
     if (valid?.[row] === false) continue;
     const uids = entry(questions, source, () => new Map<string, number[]>());
-    entry(uids, sampleUids[row] as string, (): number[] => []).push(row);
+    entry(uids, present(sampleUids[row], `the uid of row ${row}`), (): number[] => []).push(row);
   }
   return [...questions].flatMap(([source, uids]) =>
     [...uids].map(([uid, rows]) => ({ source, uid, rows })),
@@ -218,7 +220,7 @@ function sizesOf(n: number): number[] {
 
 function extremeOf(places: Int32Array, values: Float64Array, sign: 1 | -1): number {
   let most = -Infinity;
-  for (const place of places) most = Math.max(most, sign * (values[place] as number));
+  for (const place of places) most = Math.max(most, sign * (values[place] ?? NaN));
   return sign * most;
 }
 

@@ -6,7 +6,7 @@
 import type { Tensor } from "@rayling/data-proto";
 import { maskedRowMeans, maskedRowSums } from "../algorithms/masked.ts";
 import { filled, matrixOf } from "../algorithms/matrix.ts";
-import { meanOf } from "../algorithms/statistics.ts";
+import { meanOf } from "../values/sums.ts";
 
 /** All are [rows, tokens]. */
 export interface VarianceProxyBatch {
@@ -36,23 +36,19 @@ export function varianceProxyMetrics(
       : matrixOf("rolloutIsWeights", batch.rolloutIsWeights, mask);
   const own = filled(
     mask,
-    (_row, _column, at) =>
-      1 - 2 * Math.exp(logProbs.data[at] as number) + (squares.data[at] as number),
+    (_row, _column, at) => 1 - 2 * Math.exp(logProbs.data[at] ?? NaN) + (squares.data[at] ?? NaN),
   );
   const squaredWeight = (at: number): number => (weights?.data[at] ?? 1) ** 2;
-  const weighted = filled(
-    mask,
-    (_row, _column, at) => (own.data[at] as number) * squaredWeight(at),
-  );
+  const weighted = filled(mask, (_row, _column, at) => (own.data[at] ?? NaN) * squaredWeight(at));
   // Dividing does not bring back what a weight near 0 has removed.
   const unweighted = filled(
     mask,
-    (_row, _column, at) => (weighted.data[at] as number) / Math.max(squaredWeight(at), 1e-10),
+    (_row, _column, at) => (weighted.data[at] ?? NaN) / Math.max(squaredWeight(at), 1e-10),
   );
   const advantages = maskedRowMeans(matrixOf("advantages", batch.advantages, mask), mask);
   const scales = weights === undefined ? undefined : maskedRowMeans(weights, mask);
   const powers = maskedRowSums(unweighted, mask).map(
-    (sum, row) => ((scales?.[row] ?? 1) * (advantages[row] as number)) ** 2 * Math.max(sum, 0),
+    (sum, row) => ((scales?.[row] ?? 1) * (advantages[row] ?? NaN)) ** 2 * Math.max(sum, 0),
   );
   const power = meanOf(powers);
   const signal = gradientNorm === undefined ? 0 : gradientNorm ** 2;

@@ -5,6 +5,7 @@
 
 import { access, constants, mkdir } from "node:fs/promises";
 import { TrainerInputError } from "../errors.ts";
+import { messageOf } from "../values/caught.ts";
 
 /**
  * By the names of their options; null and undefined: nothing is written. Rejects with
@@ -19,7 +20,7 @@ export async function makeOutputFolders(
       await mkdir(folder, { recursive: true });
       await access(folder, constants.W_OK);
     } catch (cause) {
-      const reason = (cause as Error).message;
+      const reason = messageOf(cause);
       const message = `${option}: nothing can be written to ${folder}: ${reason}`;
       throw new TrainerInputError(option, message, { cause });
     }

@@ -14,8 +14,10 @@ import { varianceProxyMetrics } from "../metrics/variance-proxy.ts";
 import { extraInfoMetrics, rewardMetrics } from "../tracking/reward-metrics.ts";
 import { joinColumns } from "../samples/join-columns.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
-import { optional, tensorIn } from "../samples/columns.ts";
+import { tensorIn } from "../samples/columns.ts";
+import { optional } from "../values/present.ts";
 import type { LearnedRows, StepRecord } from "./step-record.ts";
+import { sumOf } from "../values/sums.ts";
 
 export interface StepMetricsContext {
   /** Divisor of verl's throughput, which is per GPU. */
@@ -60,8 +62,8 @@ export function stepMetrics(
 /** Where its time went so far, and what that makes of its tokens. */
 export function timesOf({ clock, samples }: StepRecord, gpus: number): Record<string, number> {
   const timings = clock.timings();
-  const promptTokens = sumOf(samples, ({ sample }) => sample.rollout.promptIds.length);
-  const responseTokens = sumOf(samples, ({ sample }) => sample.rollout.responseIds.length);
+  const promptTokens = sumOf(samples.map(({ sample }) => sample.rollout.promptIds.length));
+  const responseTokens = sumOf(samples.map(({ sample }) => sample.rollout.responseIds.length));
   return {
     ...timingMetrics(timings, { promptTokens, responseTokens }),
     ...throughputMetrics(tokensOf(samples), timings, gpus),
@@ -151,8 +153,4 @@ function dataOf({ data: whole, valid }: WholeStep): DataMetricsBatch {
     responseWidth: column("responses").shape[1] ?? 0,
     valid,
   };
-}
-
-function sumOf<Item>(items: readonly Item[], value: (item: Item) => number): number {
-  return items.reduce((sum, item) => sum + value(item), 0);
 }

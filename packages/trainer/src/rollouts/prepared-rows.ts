@@ -17,6 +17,7 @@ import type { TrainingSample } from "../samples/training-sample.ts";
 import { needsReference } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { StepRecord } from "../record/step-record.ts";
+import { present } from "../values/present.ts";
 
 export interface PreparationParts {
   readonly policy: PolicyHandle;
@@ -74,7 +75,7 @@ export class PreparedRows {
   /** Prepares the rows that are not trained yet. The next step prepares the rest again. */
   async prepare(batch: RolloutBatch, record: StepRecord): Promise<void> {
     const left = [...batch.samples.keys()].filter((row) => batch.isUsed[row] === 0);
-    const samples = left.map((row) => batch.samples[row] as TrainingSample);
+    const samples = left.map((row) => present(batch.samples[row], `row ${row}`));
     const data = await this.of(samples, record);
     const at = new Map(left.map((row, index) => [row, index]));
     this.#columns.set(batch, { step: record.step, data, at });
@@ -99,8 +100,11 @@ export class PreparedRows {
     const batches = [...new Set(due.map(({ batch }) => batch))];
     const ordered = batches.map((batch) => due.filter((one) => one.batch === batch));
     const parts = ordered.map((ones, index) => {
-      const { data, at } = this.#of(batches[index] as RolloutBatch, record.step) as BatchColumns;
-      return data.selectIdxs(ones.map(({ row }) => at.get(row) as number));
+      const { data, at } = present(
+        this.#of(present(batches[index], `batch ${index}`), record.step),
+        `batch ${index}`,
+      );
+      return data.selectIdxs(ones.map(({ row }) => at.get(row) ?? NaN));
     });
     // Done before those that this step was to train on.
     if (ahead.length > 0) {

@@ -10,6 +10,7 @@ import { collectRollouts } from "./collect-rollouts.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { StepRecord } from "../record/step-record.ts";
+import { present } from "../values/present.ts";
 
 export interface GenerationParts {
   readonly policy: PolicyHandle;
@@ -77,8 +78,8 @@ export class RolloutGeneration {
       const nowMs = performance.timeOrigin + performance.now();
       for (const one of rollouts) {
         const row = one.prompt * n + one.sample;
-        const uid = uids[row] as string;
-        const prompt = prompts.rows[one.prompt] as PromptRow;
+        const uid = present(uids[row], `the uid of row ${row}`);
+        const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
         const sample = { id: `${uid}/${one.sample}`, uid, prompt, rollout: one, generatedAt };
         samples[row] = sample;
         generatedMs[row] = nowMs;
@@ -109,8 +110,8 @@ export class RolloutGeneration {
     const greedy = { ...request, n: 1, doSample: false };
     await collectRollouts(policy, greedy, settings.run, (rollouts) => {
       for (const rollout of rollouts) {
-        const uid = uids[rollout.prompt] as string;
-        const prompt = prompts.rows[rollout.prompt] as PromptRow;
+        const uid = present(uids[rollout.prompt], `the uid of prompt ${rollout.prompt}`);
+        const prompt = present(prompts.rows[rollout.prompt], `prompt ${rollout.prompt}`);
         const sample = { id: uid, uid, prompt, rollout, generatedAt };
         samples[rollout.prompt] = sample;
         ticket.submit(rollout.prompt, sample);

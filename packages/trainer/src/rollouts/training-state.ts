@@ -16,8 +16,8 @@ import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests } from "./reward-requests.ts";
 import type { RolloutBatch } from "../samples/rollout-batch.ts";
-import { optional } from "../samples/columns.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
+import { optional, present } from "../values/present.ts";
 
 /** Where a training begins or goes on, and what a checkpoint keeps of it. */
 export interface TrainingStart {
@@ -151,17 +151,17 @@ function restoredBatch(
   const sampleOf = (one: KeptSample, id: string, uid: string): TrainingSample => ({
     id,
     uid,
-    prompt: rows[one.prompt] as PromptRow,
+    prompt: present(rows[one.prompt], `prompt ${one.prompt}`),
     rollout: one.rollout,
     generatedAt,
   });
   const samples = kept.samples.map((one) => {
-    const uid = uids[one.prompt] as string;
+    const uid = present(uids[one.prompt], `the uid of prompt ${one.prompt}`);
     return sampleOf(one, `${uid}/${one.rollout.sample}`, uid);
   });
   // They are no others' samples, and in no group.
   const greedy = baselines?.map((one) => {
-    const id = `${uids[one.prompt] as string}/greedy`;
+    const id = `${present(uids[one.prompt], `the uid of prompt ${one.prompt}`)}/greedy`;
     return sampleOf(one, id, id);
   });
   return {

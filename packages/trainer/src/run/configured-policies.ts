@@ -25,6 +25,7 @@ import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { TinySettings } from "../policy/tiny/tiny-settings.ts";
 import { checkKwargs } from "./kwargs.ts";
 import { optimSettingsOf } from "./trainer-options.ts";
+import { messageOf } from "../values/caught.ts";
 
 export interface ConfiguredPolicies {
   readonly policy: PolicyHandle;
@@ -282,7 +283,7 @@ async function actorClassOf<Instance>(
   } catch (error) {
     if (error instanceof TrainerConfigError) throw error;
     const known = Object.keys(kinds).join(", ");
-    throw refusal(key, `is none of ${known}, and no module: ${(error as Error).message}`, text, {
+    throw refusal(key, `is none of ${known}, and no module: ${messageOf(error)}`, text, {
       cause: error,
     });
   }

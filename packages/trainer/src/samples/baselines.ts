@@ -5,6 +5,7 @@
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { TrainingSample } from "./training-sample.ts";
+import { present } from "../values/present.ts";
 
 export class Baselines {
   /** One for each group of the batch, in their order. */
@@ -24,7 +25,7 @@ export class Baselines {
 
   /** Rejects with what the reward loop failed with. */
   outcomeOf(group: number): Promise<SampleOutcome> {
-    return (this.#outcomes[group] as PromiseWithResolvers<SampleOutcome>).promise;
+    return present(this.#outcomes[group], `group ${group}`).promise;
   }
 
   async #gather(): Promise<void> {
@@ -33,7 +34,9 @@ export class Baselines {
       while (request.unasked > 0) {
         const rows = await request.take({ least: 1, most: request.unasked });
         for (const row of rows) {
-          this.#outcomes[row]?.resolve(request.outcomeOf(row) as SampleOutcome);
+          this.#outcomes[row]?.resolve(
+            present(request.outcomeOf(row), `the outcome of row ${row}`),
+          );
         }
       }
     } catch (error) {

@@ -82,14 +82,6 @@ export function validIn(data: DataProto): readonly boolean[] {
   return data.nonTensorBatch["valid"] as readonly boolean[];
 }
 
-/** For an object that lacks what is not there. */
-export function optional<Name extends string, Value>(
-  name: Name,
-  value: Value | undefined,
-): Partial<Record<Name, Value>> {
-  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>;
-}
-
 /**
  * token_level_scores [rows, R] with each valid score at its row's last token, or where the function
  * has put its parts, and `valid` by row.
@@ -108,7 +100,7 @@ export function scoreColumnsOf(
     const length = rollout.responseIds.length;
     if (outcome?.valid !== true) return false;
     for (const [column, value] of placesOf(outcome, { length, width })) {
-      (scores.data[row * width + column] as number) += value;
+      scores.data[row * width + column] = (scores.data[row * width + column] ?? NaN) + value;
     }
     return true;
   });

@@ -7,6 +7,7 @@ import type { DataProto } from "@rayling/data-proto";
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { Baselines } from "./baselines.ts";
 import type { TrainingSample } from "./training-sample.ts";
+import { present } from "../values/present.ts";
 
 export interface RolloutBatch {
   /** In groups of `n` neighbours. */
@@ -44,7 +45,7 @@ export function scoredSamplesOf(batch: RolloutBatch, rows: readonly number[]): S
   return rows.map((row) => ({
     batch,
     row,
-    sample: batch.samples[row] as TrainingSample,
-    outcome: batch.rewards.outcomeOf(row) as SampleOutcome,
+    sample: present(batch.samples[row], `row ${row}`),
+    outcome: present(batch.rewards.outcomeOf(row), `the outcome of row ${row}`),
   }));
 }

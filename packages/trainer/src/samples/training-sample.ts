@@ -4,7 +4,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { messageText } from "../policy/message-text.ts";
 import type { Rollout } from "../policy/policy.ts";
-import { optional } from "./columns.ts";
+import { optional } from "../values/present.ts";
 
 export interface TrainingSample {
   /** `{uid}/{sample}`: no other sample of the run has it. */

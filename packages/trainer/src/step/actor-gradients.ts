@@ -13,8 +13,9 @@ import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
 import { leavesFewerThan, validMask } from "../algorithms/valid.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
-import { optional, tensorIn, validIn } from "../samples/columns.ts";
+import { tensorIn, validIn } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
+import { optional } from "../values/present.ts";
 
 /** Answer of the policy for the rows now, [rows, R]. */
 export interface PolicyNow {
@@ -71,7 +72,7 @@ export function actorGradients(
   const { loss, weights } = ofValidRows(entropys, part, own);
   metrics.add("actor/entropy_loss", loss);
   const gradEntropys = tensorOf(
-    filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] as number)),
+    filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] ?? NaN)),
   );
   return { gradLogProbs, gradEntropys };
 }
@@ -109,9 +110,9 @@ function ofValidRows(
 function summed(left: Tensor, right: Tensor, weights: Matrix, factor: number): Tensor {
   return tensorOf(
     filled(weights, (_row, _column, at) => {
-      const weight = weights.data[at] as number;
-      const more = weight === 0 ? 0 : factor * weight * (right.data[at] as number);
-      return (left.data[at] as number) + more;
+      const weight = weights.data[at] ?? NaN;
+      const more = weight === 0 ? 0 : factor * weight * (right.data[at] ?? NaN);
+      return (left.data[at] ?? NaN) + more;
     }),
   );
 }

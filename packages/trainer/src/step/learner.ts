@@ -21,9 +21,10 @@ import { actorGradients } from "./actor-gradients.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { componentMetrics, componentsOf } from "./reward-components.ts";
-import { optional, tensorIn, tokenRowsOf, validIn } from "../samples/columns.ts";
+import { tensorIn, tokenRowsOf, validIn } from "../samples/columns.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
+import { optional } from "../values/present.ts";
 
 /** Rows that are trained on together. */
 export interface ScoredRows {

@@ -16,8 +16,8 @@ import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-regis
 import { valueLoss } from "../algorithms/losses/value-loss.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import { CollectedMetrics } from "../record/collected-metrics.ts";
-import { optional } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
+import { optional } from "../values/present.ts";
 
 /** The user's own are not called with what is not theirs. */
 export interface RehearsedParts {

@@ -5,6 +5,7 @@
 
 import { createMt19937 } from "../metrics/mt19937.ts";
 import type { Generation } from "./tracking-logger.ts";
+import { present } from "../values/present.ts";
 
 /**
  * As verl: sorted, put into an order by numpy's legacy `RandomState(42).shuffle`, the first `count`
@@ -19,8 +20,8 @@ export function chosenGenerations(
   const random = createMt19937(42);
   for (let last = rows.length - 1; last > 0; last -= 1) {
     const pick = random.below(last + 1);
-    const held = rows[last] as Generation;
-    rows[last] = rows[pick] as Generation;
+    const held = present(rows[last], `row ${last}`);
+    rows[last] = present(rows[pick], `row ${pick}`);
     rows[pick] = held;
   }
   return rows.slice(0, count);

@@ -6,6 +6,7 @@
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { meanMaxMin } from "../metrics/data-metrics.ts";
 import type { StepMetrics } from "./tracking-logger.ts";
+import { sumOf } from "../values/sums.ts";
 
 /** Times of a step's rewards. Metrics of a time that is missing are missing, too. */
 export interface RewardTimes {
@@ -61,11 +62,11 @@ export function rewardMetrics(
     metrics["reward/cached_rate"] = shareOf(outcomes, ({ cached }) => cached === true);
   }
   const priced = outcomes.filter(({ cost }) => cost !== undefined);
-  if (priced.length > 0) metrics["reward/cost"] = sum(priced.map(({ cost }) => cost ?? 0));
+  if (priced.length > 0) metrics["reward/cost"] = sumOf(priced.map(({ cost }) => cost ?? 0));
   if (spanMs !== undefined && spanMs > 0) {
     const inSpan = scoredInSpan.filter(wasCalled);
-    const workMs = sum(inSpan.map(({ latencyMs }) => latencyMs));
-    const waitedMs = sum(inSpan.map(({ waitedMs: ms }) => ms));
+    const workMs = sumOf(inSpan.map(({ latencyMs }) => latencyMs));
+    const waitedMs = sumOf(inSpan.map(({ waitedMs: ms }) => ms));
     metrics["reward/inflight"] = (workMs + waitedMs) / spanMs;
     if (slots !== undefined) metrics["reward/pool_util"] = workMs / (spanMs * slots);
   }
@@ -105,9 +106,9 @@ export function extraInfoMetrics(outcomes: readonly SampleOutcome[]): StepMetric
 function secondsOf(name: string, valuesMs: readonly number[]): StepMetrics {
   if (valuesMs.length === 0) return {};
   const sorted = valuesMs.toSorted((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] as number;
+  const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? NaN;
   return {
-    [`reward/${name}_mean_s`]: sum(sorted) / sorted.length / 1000,
+    [`reward/${name}_mean_s`]: sumOf(sorted) / sorted.length / 1000,
     ...Object.fromEntries(
       shares.map(([quantile, share]) => [`reward/${name}_${quantile}_s`, at(share) / 1000]),
     ),
@@ -127,8 +128,4 @@ function wasCalled({ cached, attempts }: SampleOutcome): boolean {
 
 function wasTriedAgain({ attempts, components }: SampleOutcome): boolean {
   return components === undefined ? attempts > 1 : Object.values(components).some(wasTriedAgain);
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
 }

@@ -67,7 +67,7 @@ function jsonOf(value: unknown, within: readonly object[] = []): unknown {
   const inside = [...within, value];
   const listed = (list: Iterable<unknown>): unknown[] =>
     Array.from(list, (one) => jsonOf(one, inside));
-  if (Array.isArray(value) || value instanceof Set) return listed(value as Iterable<unknown>);
+  if (Array.isArray(value) || value instanceof Set) return listed(value);
   if (ArrayBuffer.isView(value)) {
     return value instanceof DataView ? null : listed(value as unknown as Iterable<unknown>);
   }

@@ -6,6 +6,7 @@
 import { mkdir, realpath, rename, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TrackingError } from "../errors.ts";
+import { codeOf } from "../values/caught.ts";
 
 const LATEST = "latest";
 
@@ -51,7 +52,7 @@ async function madeFolder(base: string, stamp: string): Promise<string> {
       await mkdir(folder);
       return folder;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if (codeOf(error) !== "EEXIST") throw error;
     }
   }
 }

@@ -17,6 +17,7 @@ import { extraInfoColumns } from "../samples/columns.ts";
 import { promptTextOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
+import { present } from "../values/present.ts";
 
 export interface ValidationParts {
   readonly policy: PolicyHandle;
@@ -62,8 +63,8 @@ export async function beginValidation(
   await collectRollouts(policy, request, run, (moment) => {
     for (const one of moment) {
       const row = one.prompt * n + one.sample;
-      const prompt = prompts.rows[one.prompt] as PromptRow;
-      const uid = uids[row] as string;
+      const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
+      const uid = present(uids[row], `the uid of row ${row}`);
       const sample: TrainingSample = {
         id: `validation/${uid}/${one.sample}`,
         uid,
@@ -78,7 +79,9 @@ export async function beginValidation(
   const { request: scores } = ticket;
   const scored = uids.length === 0 ? Promise.resolve([]) : scores.take(uids.length);
   const result = scored.then(() => {
-    const outcomes = uids.map((_, row) => scores.outcomeOf(row) as SampleOutcome);
+    const outcomes = uids.map((_, row) =>
+      present(scores.outcomeOf(row), `the outcome of row ${row}`),
+    );
     return resultOf({ prompts, samples, outcomes, uids, n });
   });
   // A caller of `result` sees the rejection; until there is one, it must not count as unhandled.
@@ -95,7 +98,8 @@ interface Validated {
 }
 
 function resultOf({ prompts, samples, outcomes, uids, n }: Validated): ValidationResult {
-  const promptOf = (row: number): PromptRow => prompts.rows[Math.floor(row / n)] as PromptRow;
+  const promptOf = (row: number): PromptRow =>
+    present(prompts.rows[Math.floor(row / n)], `the prompt of row ${row}`);
   const mixed = new Map<string, string>();
   const metrics = validationMetrics(
     {
@@ -125,6 +129,9 @@ function resultOf({ prompts, samples, outcomes, uids, n }: Validated): Validatio
       output: samples[row]?.rollout.response ?? "",
       score: outcome.valid ? outcome.rewardScore : Number.NaN,
     })),
-    rows: outcomes.map((outcome, row) => ({ sample: samples[row] as TrainingSample, outcome })),
+    rows: outcomes.map((outcome, row) => ({
+      sample: present(samples[row], `row ${row}`),
+      outcome,
+    })),
   };
 }

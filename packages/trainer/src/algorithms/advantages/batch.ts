@@ -128,9 +128,9 @@ export function neededMatrix(
 export function broadcast(values: Float64Array, mask: Matrix): Matrix {
   const result = newMatrix(mask.rows, mask.columns);
   for (let row = 0, at = 0; row < mask.rows; row++) {
-    const value = values[row] as number;
+    const value = values[row] ?? NaN;
     for (const end = at + mask.columns; at < end; at++) {
-      const weight = mask.data[at] as number;
+      const weight = mask.data[at] ?? NaN;
       if (weight !== 0) result.data[at] = value * weight;
     }
   }
@@ -162,8 +162,8 @@ export function rewardToGo(rewards: Matrix, mask: Matrix): Matrix {
   for (let row = 0; row < rewards.rows; row++) {
     let sum = 0;
     for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
-      const weight = mask.data[at] as number;
-      if (weight !== 0) sum += (rewards.data[at] as number) * weight;
+      const weight = mask.data[at] ?? NaN;
+      if (weight !== 0) sum += (rewards.data[at] ?? NaN) * weight;
       returns.data[at] = sum;
     }
   }

@@ -3,7 +3,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { type GroupId, meanOf, statisticsOf } from "../groups.ts";
+import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
 import { masked } from "../masked.ts";
 import { newMatrix, rowSums } from "../matrix.ts";
 import {
@@ -36,7 +36,7 @@ function normalized(
   return byGroup(rows, (group, advantages) => {
     const { mean, std } = statisticsOf(group, scores);
     for (const row of group) {
-      const difference = (scores[row] as number) - mean;
+      const difference = (scores[row] ?? NaN) - mean;
       advantages[row] = normAdvByStdInGrpo ? difference / (std + epsilon) : difference;
     }
   });
@@ -56,9 +56,9 @@ export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
         );
       }
       const [best = 0, second = 0] = group.toSorted(
-        (left, right) => (rows.scores[right] as number) - (rows.scores[left] as number),
+        (left, right) => (rows.scores[right] ?? NaN) - (rows.scores[left] ?? NaN),
       );
-      const lead = (rows.scores[best] as number) - (rows.scores[second] as number);
+      const lead = (rows.scores[best] ?? NaN) - (rows.scores[second] ?? NaN);
       const { std } = statisticsOf(group, rows.scores);
       advantages[best] = normAdvByStdInGrpo ? lead / (std + epsilon) : lead;
     }),
@@ -77,10 +77,10 @@ function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
   return outcome(
     rows,
     byGroup(rows, (group, advantages) => {
-      const mean = meanOf(group, rows.scores);
+      const mean = groupMean(group, rows.scores);
       const factor = group.length / (group.length - 1);
       for (const row of group) {
-        const score = rows.scores[row] as number;
+        const score = rows.scores[row] ?? NaN;
         advantages[row] = group.length === 1 ? alone * score : factor * (score - mean);
       }
     }),
@@ -97,11 +97,11 @@ export const opo: AdvantageEstimator = (batch) => {
       let weighted = 0;
       let length = 0;
       for (const row of group) {
-        weighted += (lengths[row] as number) * (rows.scores[row] as number);
-        length += lengths[row] as number;
+        weighted += (lengths[row] ?? NaN) * (rows.scores[row] ?? NaN);
+        length += lengths[row] ?? NaN;
       }
       const baseline = group.length === 1 ? 0 : weighted / length;
-      for (const row of group) advantages[row] = (rows.scores[row] as number) - baseline;
+      for (const row of group) advantages[row] = (rows.scores[row] ?? NaN) - baseline;
     }),
   );
 };
@@ -122,7 +122,7 @@ export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
     byGroup(rows, (group, advantages) => {
       const { mean } = statisticsOf(group, rows.scores);
       for (const row of group)
-        advantages[row] = (alpha * ((rows.scores[row] as number) - mean)) / fNorm;
+        advantages[row] = (alpha * ((rows.scores[row] ?? NaN) - mean)) / fNorm;
     }),
   );
 };
@@ -132,7 +132,7 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
   const rows = groupedRowsOf(batch);
   const centred = byGroup(rows, (group, advantages) => {
     const { mean } = statisticsOf(group, rows.scores);
-    for (const row of group) advantages[row] = (rows.scores[row] as number) - mean;
+    for (const row of group) advantages[row] = (rows.scores[row] ?? NaN) - mean;
   });
   const values = broadcast(centred, rows.mask);
   return advantagesOf(masked(whitened(values, rows, batch), rows.mask));
@@ -149,7 +149,7 @@ export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
   for (const { scores, weight } of components) {
     const advantages = broadcast(normalized(rows, scores, settings), rows.mask);
     for (let at = 0; at < sum.data.length; at++) {
-      (sum.data[at] as number) += weight * (advantages.data[at] as number);
+      sum.data[at] = (sum.data[at] ?? NaN) + weight * (advantages.data[at] ?? NaN);
     }
   }
   return advantagesOf(masked(whitened(sum, rows, batch), rows.mask));

@@ -83,7 +83,7 @@ function firstAbove(sums: Float64Array, target: number, last: number): number {
   let high = last;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((sums[middle] as number) > target) high = middle;
+    if ((sums[middle] ?? NaN) > target) high = middle;
     else low = middle + 1;
   }
   return low;

@@ -15,6 +15,7 @@ import {
   groupIdsOf,
   rowsOf,
 } from "./batch.ts";
+import { present } from "../../values/present.ts";
 
 export interface Sessions {
   readonly sessions: readonly (string | number)[];
@@ -45,7 +46,7 @@ export function ofLastOutputs(
   const lastOf = new Map<string, number>();
   for (const [row, key] of keys.entries()) {
     const last = lastOf.get(key);
-    if (last === undefined || (outputIndex[row] as number) > (outputIndex[last] as number)) {
+    if (last === undefined || (outputIndex[row] ?? NaN) > (outputIndex[last] ?? NaN)) {
       lastOf.set(key, row);
     }
   }
@@ -53,7 +54,7 @@ export function ofLastOutputs(
   const own = {
     tokenLevelRewards: gatherRows(batch.tokenLevelRewards, last),
     responseMask: gatherRows(batch.responseMask, last),
-    groups: last.map((row) => groups[row] as string | number),
+    groups: last.map((row) => present(groups[row], `the group of row ${row}`)),
     valid: last.map(rows.isValid),
   };
   const advantages = matrixOf("advantages", estimate(own, settings).advantages);
@@ -62,13 +63,13 @@ export function ofLastOutputs(
     [...lastOf.keys()].map((key, row) => {
       const from = row * mask.columns;
       const first = mask.data.subarray(from, from + mask.columns).findIndex((one) => one !== 0);
-      return [key, first < 0 ? 0 : (advantages.data[from + first] as number)];
+      return [key, first < 0 ? 0 : (advantages.data[from + first] ?? NaN)];
     }),
   );
   return advantagesOf(
     filled(rows.mask, (row, _column, at) => {
-      const weight = rows.mask.data[at] as number;
-      return weight === 0 ? 0 : weight * (values.get(keys[row] as string) as number);
+      const weight = rows.mask.data[at] ?? NaN;
+      return weight === 0 ? 0 : weight * (values.get(keys[row] ?? "") ?? NaN);
     }),
   );
 }

@@ -16,6 +16,7 @@ import {
   rowsOf,
   whitened,
 } from "./batch.ts";
+import { sumOf } from "../../values/sums.ts";
 
 /**
  * Generalised advantage estimation, whitened. Tokens that do not count are passed over: the next
@@ -31,10 +32,10 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
     let nextValue = 0;
     let last = 0;
     for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
-      const value = values.data[at] as number;
-      const weight = mask.data[at] as number;
+      const value = values.data[at] ?? NaN;
+      const weight = mask.data[at] ?? NaN;
       if (weight !== 0) {
-        const delta = (rewards.data[at] as number) + gamma * nextValue - value;
+        const delta = (rewards.data[at] ?? NaN) + gamma * nextValue - value;
         last = delta + gamma * lam * last;
         nextValue = value;
       }
@@ -42,11 +43,11 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
     }
   }
   const returns = filled(values, (row, _column, at) =>
-    rows.isValid(row) ? (advantages.data[at] as number) + (values.data[at] as number) : 0,
+    rows.isValid(row) ? (advantages.data[at] ?? NaN) + (values.data[at] ?? NaN) : 0,
   );
   const scaled = whitened(advantages, rows, batch);
   return advantagesOf(
-    filled(scaled, (row, _column, at) => (rows.isValid(row) ? (scaled.data[at] as number) : 0)),
+    filled(scaled, (row, _column, at) => (rows.isValid(row) ? (scaled.data[at] ?? NaN) : 0)),
     returns,
   );
 };
@@ -60,7 +61,7 @@ export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {})
     let running = 0;
     for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
       if (mask.data[at] === 0) continue;
-      running = (rewards.data[at] as number) + gamma * running;
+      running = (rewards.data[at] ?? NaN) + gamma * running;
       returns.data[at] = running;
     }
   }
@@ -79,9 +80,9 @@ export const remax: AdvantageEstimator = (batch) => {
   }
   const returns = rewardToGo(rewards, mask);
   const advantages = filled(returns, (row, _column, at) => {
-    const weight = mask.data[at] as number;
+    const weight = mask.data[at] ?? NaN;
     // An invalid row has no weight anywhere, and nothing to return.
-    return (returns.data[at] as number) - (baselines[row] as number) * weight;
+    return (returns.data[at] ?? NaN) - (baselines[row] ?? NaN) * weight;
   });
   return advantagesOf(advantages, returns);
 };
@@ -131,7 +132,7 @@ function tokenBaseline(
         const column = places[row]?.[place];
         if (column === undefined || (tail?.row === row && place >= tail.from)) continue;
         const at = row * mask.columns + column;
-        (advantages.data[at] as number) -= baseline * (mask.data[at] as number);
+        advantages.data[at] = (advantages.data[at] ?? NaN) - baseline * (mask.data[at] ?? NaN);
       }
     }
   }
@@ -159,8 +160,8 @@ function baselineAt(
     const column = places[row]?.[place];
     if (column === undefined) continue;
     const at = row * mask.columns + column;
-    const own = (variation.data[at] as number) * (mask.data[at] as number);
-    weighted += (returns.data[at] as number) * own;
+    const own = (variation.data[at] ?? NaN) * (mask.data[at] ?? NaN);
+    weighted += (returns.data[at] ?? NaN) * own;
     weight += own;
   }
   return weighted / weight;
@@ -178,9 +179,9 @@ function variationOf(batch: AdvantageBatch, rows: Rows): Matrix {
   let sum = 0;
   return filled(mask, (_row, column, at) => {
     if (column === 0) sum = 0;
-    const own = 1 - 2 * Math.exp(logProbs.data[at] as number) + (squares.data[at] as number);
-    const scale = weights === undefined ? 1 : (weights.data[at] as number) ** 2;
-    const weight = mask.data[at] as number;
+    const own = 1 - 2 * Math.exp(logProbs.data[at] ?? NaN) + (squares.data[at] ?? NaN);
+    const scale = weights === undefined ? 1 : (weights.data[at] ?? NaN) ** 2;
+    const weight = mask.data[at] ?? NaN;
     if (weight !== 0) sum += own * scale * weight;
     return sum;
   });
@@ -193,7 +194,7 @@ function tailOf(
 ): { readonly row: number; readonly from: number } | undefined {
   const lengths = group.map((row) => {
     const start = row * mask.columns;
-    return mask.data.subarray(start, start + mask.columns).reduce((sum, one) => sum + one, 0);
+    return sumOf(mask.data.subarray(start, start + mask.columns));
   });
   const sorted = lengths.toSorted((left, right) => right - left);
   const [longest = 0, second = 0] = sorted;

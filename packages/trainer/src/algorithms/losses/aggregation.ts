@@ -77,7 +77,7 @@ export function aggLoss(
 function tokenwise(losses: Matrix, mask: Matrix, factor: number): Aggregated {
   const weights = newMatrix(mask.rows, mask.columns);
   for (let at = 0; at < weights.data.length; at++) {
-    weights.data[at] = weightOf(mask.data[at] as number, factor);
+    weights.data[at] = weightOf(mask.data[at] ?? NaN, factor);
   }
   return { loss: maskedSum(losses, mask) * factor, weights };
 }
@@ -100,13 +100,13 @@ function rowwise(
   const weights = newMatrix(mask.rows, mask.columns);
   let sum = 0;
   for (let row = 0; row < mask.rows; row++) {
-    const length = lengths[row] as number;
+    const length = lengths[row] ?? NaN;
     if (length === 0) continue;
     const share = ofLength(length);
     let inRow = 0;
     for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-      const weight = mask.data[at] as number;
-      inRow += (losses.data[at] as number) * weight;
+      const weight = mask.data[at] ?? NaN;
+      inRow += (losses.data[at] ?? NaN) * weight;
       weights.data[at] = weightOf(weight, factor * share);
     }
     sum += inRow * share;

@@ -150,18 +150,18 @@ export function policyLossOf(
 ): PolicyLossResult {
   if (scales !== undefined) {
     for (let at = 0; at < values.length; at++) {
-      const scale = scales.data[at] as number;
-      values[at] = (values[at] as number) * scale;
-      slopes[at] = (slopes[at] as number) * scale;
+      const scale = scales.data[at] ?? NaN;
+      values[at] = (values[at] ?? NaN) * scale;
+      slopes[at] = (slopes[at] ?? NaN) * scale;
     }
   }
   const { loss, weights } = aggLoss({ ...mask, data: values }, mask, lossAggMode, globalBatchInfo);
   const gradient = new Float32Array(values.length);
   for (let at = 0; at < values.length; at++) {
-    const weight = weights.data[at] as number;
-    if (weight !== 0) gradient[at] = weight * (slopes[at] as number);
+    const weight = weights.data[at] ?? NaN;
+    if (weight !== 0) gradient[at] = weight * (slopes[at] ?? NaN);
   }
-  const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">;
+  const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]);
   return { loss: isLeftOut ? 0 : loss, gradLogProb, metrics };
 }
 
@@ -170,7 +170,7 @@ export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
   let sum = 0;
   let count = 0;
   for (let at = 0; at < marks.length; at++) {
-    const weight = mask.data[at] as number;
+    const weight = mask.data[at] ?? NaN;
     count += weight;
     if (marks[at] === 1) sum += weight;
   }

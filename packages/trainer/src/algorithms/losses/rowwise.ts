@@ -33,11 +33,11 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const token = newClippedLoss();
   const candidates: number[] = [];
   for (let at = 0; at < losses.values.length; at++) {
-    const ratio = Math.exp(rows.logRatio.data[at] as number);
-    clipInto(token, rows.advantages.data[at] as number, ratio, ratio, range);
+    const ratio = Math.exp(rows.logRatio.data[at] ?? NaN);
+    clipInto(token, rows.advantages.data[at] ?? NaN, ratio, ratio, range);
     losses.values[at] = token.value;
     losses.slopes[at] = token.slope;
-    if (token.isClipped || !((rows.mask.data[at] as number) > 0)) continue;
+    if (token.isClipped || !((rows.mask.data[at] ?? NaN) > 0)) continue;
     const covariance = covarianceAt(rows, at, meanAdvantage, meanLogProb);
     if (covariance < clipCovUb && covariance > clipCovLb) candidates.push(at);
   }
@@ -45,7 +45,7 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const order = candidates.length === 0 ? [] : permutation(candidates.length);
   const left = new Uint8Array(losses.values.length);
   for (const place of order.slice(0, Math.min(wanted, candidates.length))) {
-    const at = candidates[place] as number;
+    const at = candidates[place] ?? NaN;
     left[at] = 1;
     losses.values[at] = 0;
     losses.slopes[at] = 0;
@@ -66,15 +66,16 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   const losses = newTokenLosses(rows);
   const distances = new Float64Array(losses.values.length);
   for (let at = 0; at < losses.values.length; at++) {
-    const logRatio = rows.logRatio.data[at] as number;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     distances[at] = Math.abs(logRatio);
-    const loss = -(rows.advantages.data[at] as number) * Math.exp(logRatio);
+    const loss = -(rows.advantages.data[at] ?? NaN) * Math.exp(logRatio);
     losses.values[at] = loss;
     losses.slopes[at] = loss;
   }
   for (const at of largestCovariances(rows, klCovRatio)) {
-    (losses.values[at] as number) += ppoKlCoef * (distances[at] as number);
-    (losses.slopes[at] as number) += ppoKlCoef * Math.sign(rows.logRatio.data[at] as number);
+    losses.values[at] = (losses.values[at] ?? NaN) + ppoKlCoef * (distances[at] ?? NaN);
+    losses.slopes[at] =
+      (losses.slopes[at] ?? NaN) + ppoKlCoef * Math.sign(rows.logRatio.data[at] ?? NaN);
   }
   const distance = { ...rows.mask, data: distances };
   return policyLossOf(rows, losses, settings, { "actor/ppo_kl": maskedMean(distance, rows.mask) });
@@ -88,23 +89,23 @@ function largestCovariances(rows: PolicyRows, share: number): Int32Array {
   let advantages = 0;
   let logProbs = 0;
   for (let at = 0; at < mask.data.length; at++) {
-    if (!((mask.data[at] as number) > 0)) continue;
+    if (!((mask.data[at] ?? NaN) > 0)) continue;
     places[valid++] = at;
-    advantages += rows.advantages.data[at] as number;
-    logProbs += rows.logProb.data[at] as number;
+    advantages += rows.advantages.data[at] ?? NaN;
+    logProbs += rows.logProb.data[at] ?? NaN;
   }
   if (valid === 0) return places.subarray(0, 0);
   const count = Math.max(1, Math.trunc(valid * share));
   const covariances = new Float64Array(valid);
   for (let index = 0; index < valid; index++) {
-    const at = places[index] as number;
+    const at = places[index] ?? NaN;
     covariances[index] = covarianceAt(rows, at, advantages / valid, logProbs / valid);
   }
-  const least = covariances.toSorted()[valid - count] as number;
+  const least = covariances.toSorted()[valid - count] ?? NaN;
   const above = covariances.reduce((sum, one) => sum + (one > least ? 1 : 0), 0);
   let ties = count - above;
   return places.subarray(0, valid).filter((_, index) => {
-    const covariance = covariances[index] as number;
+    const covariance = covariances[index] ?? NaN;
     return covariance > least || (covariance === least && ties-- > 0);
   });
 }
@@ -115,9 +116,7 @@ function covarianceAt(
   meanAdvantage: number,
   meanLogProb: number,
 ): number {
-  return (
-    ((advantages.data[at] as number) - meanAdvantage) * ((logProb.data[at] as number) - meanLogProb)
-  );
+  return ((advantages.data[at] ?? NaN) - meanAdvantage) * ((logProb.data[at] ?? NaN) - meanLogProb);
 }
 
 function checkRatio(name: string, ratio: number): void {
@@ -142,28 +141,28 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   let loss = 0;
   for (let row = 0; row < count; row++) {
     if (lengths[row] === 0) continue;
-    const length = lengths[row] as number;
+    const length = lengths[row] ?? NaN;
     let logRatios = 0;
     let advantages = 0;
     let logWeights = 0;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
-      const mask = rows.mask.data[at] as number;
-      const advantage = rows.advantages.data[at] as number;
-      const logRatio = rows.logRatio.data[at] as number;
+      const mask = rows.mask.data[at] ?? NaN;
+      const advantage = rows.advantages.data[at] ?? NaN;
+      const logRatio = rows.logRatio.data[at] ?? NaN;
       const kept = clamp(logRatio, -low, high);
       if (kept !== logRatio && advantage > 0) clipped[at] = 1;
       if (kept !== logRatio && advantage < 0) lower[at] = 1;
       logRatios += keptLogRatio(advantage, logRatio, kept) * mask;
       advantages += advantage * mask;
       if (rows.weights !== undefined)
-        logWeights += Math.log((rows.weights.data[at] as number) + 1e-10) * mask;
+        logWeights += Math.log((rows.weights.data[at] ?? NaN) + 1e-10) * mask;
     }
     const value = (-(advantages / length) * Math.exp((logRatios + logWeights) / length)) / used;
     loss += value;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
-      const mask = rows.mask.data[at] as number;
-      const advantage = rows.advantages.data[at] as number;
-      const logRatio = rows.logRatio.data[at] as number;
+      const mask = rows.mask.data[at] ?? NaN;
+      const advantage = rows.advantages.data[at] ?? NaN;
+      const logRatio = rows.logRatio.data[at] ?? NaN;
       const isFree =
         advantage !== 0 &&
         keptLogRatio(advantage, logRatio, clamp(logRatio, -low, high)) === logRatio;
@@ -172,7 +171,7 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   }
   return {
     loss,
-    gradLogProb: asTensor(gradient, [count, columns]) as Tensor<"float32">,
+    gradLogProb: asTensor(gradient, [count, columns]),
     metrics: {
       "actor/pg_clipfrac": markedShare(rows, clipped),
       "actor/ppo_kl": ppoKlOf(rows),

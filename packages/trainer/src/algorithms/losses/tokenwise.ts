@@ -43,8 +43,8 @@ export function dualClip(
   const lower = new Uint8Array(losses.values.length);
   const token = newClippedLoss();
   for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] as number;
-    const logRatio = rows.logRatio.data[at] as number;
+    const advantage = rows.advantages.data[at] ?? NaN;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
     const ratio = Math.exp(kept);
     clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0, range);
@@ -98,9 +98,9 @@ function dppo(
   const dropped = new Uint8Array(losses.values.length);
   const truncated = new Uint8Array(losses.values.length);
   for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] as number;
-    const logProb = rows.logProb.data[at] as number;
-    const logRatio = rows.logRatio.data[at] as number;
+    const advantage = rows.advantages.data[at] ?? NaN;
+    const logProb = rows.logProb.data[at] ?? NaN;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
       dropped[at] = 1;
       continue;
@@ -132,12 +132,12 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
   const clipped = new Uint8Array(losses.values.length);
   const token = newClippedLoss();
   for (let row = 0; row < rows.mask.rows; row++) {
-    const mean = (sums[row] as number) / Math.max(1, lengths[row] as number);
+    const mean = (sums[row] ?? NaN) / Math.max(1, lengths[row] ?? NaN);
     const kept = Math.min(mean, 10);
     const ratio = Math.exp(kept);
     const slope = kept === mean ? ratio : 0;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
-      clipInto(token, rows.advantages.data[at] as number, ratio, slope, range);
+      clipInto(token, rows.advantages.data[at] ?? NaN, ratio, slope, range);
       if (token.isClipped) clipped[at] = 1;
       losses.values[at] = token.value;
       losses.slopes[at] = token.slope;
@@ -161,8 +161,8 @@ export const sapo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const losses = newTokenLosses(rows);
   for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] as number;
-    const logRatio = rows.logRatio.data[at] as number;
+    const advantage = rows.advantages.data[at] ?? NaN;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
     const ratio = Math.exp(kept);
     const tau = advantage > 0 ? tauPos : tauNeg;
@@ -202,8 +202,8 @@ export function policyGradient(
 ): PolicyLossResult {
   const losses = newTokenLosses(rows);
   for (let at = 0; at < losses.values.length; at++) {
-    const weight = -(rows.advantages.data[at] as number);
-    losses.values[at] = weight * (rows.logProb.data[at] as number);
+    const weight = -(rows.advantages.data[at] ?? NaN);
+    losses.values[at] = weight * (rows.logProb.data[at] ?? NaN);
     losses.slopes[at] = weight;
   }
   return policyLossOf(rows, losses, settings, metrics);
@@ -221,10 +221,10 @@ export const dro: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const losses = newTokenLosses(rows);
   for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] as number;
-    const logRatio = rows.logRatio.data[at] as number;
+    const advantage = rows.advantages.data[at] ?? NaN;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     const penalty = (droBeta / 2) * logRatio * logRatio;
-    losses.values[at] = penalty - advantage * (rows.logProb.data[at] as number);
+    losses.values[at] = penalty - advantage * (rows.logProb.data[at] ?? NaN);
     losses.slopes[at] = droBeta * logRatio - advantage;
   }
   return policyLossOf(rows, losses, settings, { "actor/ppo_kl": ppoKlOf(rows) });
@@ -237,12 +237,12 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   const losses = newTokenLosses(rows);
   const clipped = new Uint8Array(losses.values.length);
   for (let at = 0; at < losses.values.length; at++) {
-    const logRatio = rows.logRatio.data[at] as number;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
     const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
     const kept = clamp(ratio, 1 - low, 1 + high);
     if (kept !== ratio) clipped[at] = 1;
-    const weight = -kept * (rows.advantages.data[at] as number);
-    losses.values[at] = weight * (rows.logProb.data[at] as number);
+    const weight = -kept * (rows.advantages.data[at] ?? NaN);
+    losses.values[at] = weight * (rows.logProb.data[at] ?? NaN);
     losses.slopes[at] = weight;
   }
   return policyLossOf(rows, losses, settings, {
@@ -308,7 +308,7 @@ function weightedByBehaviour(
   const proximal = matrixOf("proximalLogProb", proximalLogProb, rows.logProb);
   const weights = matrixOf("behavLogProb", behavLogProb, rows.logProb);
   for (let at = 0; at < weights.data.length; at++) {
-    const weight = Math.exp((proximal.data[at] as number) - (weights.data[at] as number));
+    const weight = Math.exp((proximal.data[at] ?? NaN) - (weights.data[at] ?? NaN));
     weights.data[at] = rows.mask.data[at] === 0 || weight > cap ? 0 : weight;
   }
   return dualClip({ ...rows, weights }, settings, prefix);

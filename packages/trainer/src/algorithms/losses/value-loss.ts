@@ -52,9 +52,9 @@ export function valueLoss(
   const slopes = new Float64Array(losses.data.length);
   const clipped = newMatrix(mask.rows, mask.columns);
   for (let at = 0; at < slopes.length; at++) {
-    const vpred = vpreds.data[at] as number;
-    const value = values.data[at] as number;
-    const target = returns.data[at] as number;
+    const vpred = vpreds.data[at] ?? NaN;
+    const value = values.data[at] ?? NaN;
+    const target = returns.data[at] ?? NaN;
     const kept = clamp(vpred, value - range, value + range);
     const plain = (vpred - target) ** 2;
     const near = (kept - target) ** 2;
@@ -66,13 +66,13 @@ export function valueLoss(
   const { loss, weights } = aggLoss(losses, mask, lossAggMode, info);
   const gradient = new Float32Array(slopes.length);
   for (let at = 0; at < slopes.length; at++) {
-    const weight = weights.data[at] as number;
-    if (weight !== 0) gradient[at] = 0.5 * weight * (slopes[at] as number);
+    const weight = weights.data[at] ?? NaN;
+    if (weight !== 0) gradient[at] = 0.5 * weight * (slopes[at] ?? NaN);
   }
   return {
     loss: leavesFewerThan(1, mask, batch.valid) ? 0 : 0.5 * loss,
     clipfrac: maskedMean(clipped, mask),
-    gradVpreds: asTensor(gradient, [mask.rows, mask.columns]) as Tensor<"float32">,
+    gradVpreds: asTensor(gradient, [mask.rows, mask.columns]),
   };
 }
 
@@ -104,7 +104,7 @@ export function entropyLoss(
   const entropies = matrixOf("entropies", values);
   const { loss, weights } = aggLoss(entropies, mask, lossAggMode);
   const gradient = gradLogits.data.map(
-    (slope, index) => slope * (weights.data[Math.floor(index / vocabulary)] as number),
+    (slope, index) => slope * (weights.data[Math.floor(index / vocabulary)] ?? NaN),
   );
   return { loss, gradLogits: { ...gradLogits, data: gradient } };
 }

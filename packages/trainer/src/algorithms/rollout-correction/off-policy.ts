@@ -6,8 +6,9 @@
 import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, difference, type Matrix } from "../matrix.ts";
 import { checkTokens } from "./rejection.ts";
-import { meanOf, spreadOf } from "../statistics.ts";
+import { spreadOf } from "../statistics.ts";
 import { safetyBound } from "./weights.ts";
+import { meanOf } from "../../values/sums.ts";
 
 /** Without a prefix. @throws TrainerInputError where no token counts */
 export function offPolicyMetrics(
@@ -24,7 +25,7 @@ export function offPolicyMetrics(
   if (rolloutLogProb === undefined) return own;
   const rollout = maskedRowMeans(rolloutLogProb, mask);
   const logRatio = difference(logProb, rolloutLogProb);
-  const differences = rollout.map((mean, row) => mean - (training[row] as number));
+  const differences = rollout.map((mean, row) => mean - (training[row] ?? NaN));
   const { mean, max, min } = spreadOf(differences);
   return {
     ...own,

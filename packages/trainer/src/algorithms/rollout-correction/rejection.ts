@@ -10,9 +10,11 @@
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, filled, type Matrix, newMatrix, rowSums } from "../matrix.ts";
-import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
+import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 import { safetyBound } from "./weights.ts";
+import { meanOf } from "../../values/sums.ts";
+import { present } from "../../values/present.ts";
 
 const options = [
   "token_k1",
@@ -52,11 +54,11 @@ export function rejectRollouts(
   const passed = new Uint8Array(mask.data.length).fill(1);
   const metrics: Record<string, number> = {};
   for (const [index, option] of wanted.entries()) {
-    const band = boundsOf(bands[index] as Band);
+    const band = boundsOf(present(bands[index], `the bound of ${option}`));
     const statistic = statisticOf(option, logRatio, mask);
     const lower = band.lower ?? -Infinity;
     const passes = (at: number): boolean => {
-      const value = statistic.ofTokens.data[at] as number;
+      const value = statistic.ofTokens.data[at] ?? NaN;
       return value >= lower && value <= band.upper;
     };
     for (let at = 0; at < passed.length; at++) if (!passes(at)) passed[at] = 0;
@@ -69,7 +71,7 @@ export function rejectRollouts(
   }
   const passesAll = (at: number): boolean => passed[at] === 1;
   Object.assign(metrics, maskedFractions("rollout_rs", mask, passesAll, mask.rows));
-  const kept = filled(mask, (_row, _column, at) => (passesAll(at) ? (mask.data[at] as number) : 0));
+  const kept = filled(mask, (_row, _column, at) => (passesAll(at) ? (mask.data[at] ?? NaN) : 0));
   return { mask: kept, metrics };
 }
 
@@ -77,6 +79,10 @@ export function rejectRollouts(
 export function checkTokens(mask: Matrix): void {
   if (mask.data.some((weight) => weight !== 0)) return;
   throw new TrainerInputError("responseMask", "at least one token of responseMask must count");
+}
+
+function isOption(name: string): name is Option {
+  return options.some((option) => option === name);
 }
 
 function optionsOf(rolloutRs: string): readonly Option[] {
@@ -88,8 +94,9 @@ function optionsOf(rolloutRs: string): readonly Option[] {
         .filter((one) => one !== ""),
     ),
   ];
-  const unknown = wanted.find((one) => !(options as readonly string[]).includes(one));
-  if (unknown === undefined && wanted.length > 0) return wanted as Option[];
+  const known = wanted.filter(isOption);
+  const unknown = wanted.find((one) => !isOption(one));
+  if (unknown === undefined && known.length > 0) return known;
   throw new TrainerInputError(
     "rolloutRs",
     `there is no rollout_rs "${unknown ?? rolloutRs}"; there are ${options.join(", ")}`,
@@ -117,9 +124,9 @@ const estimates: Readonly<Record<string, (logRatio: number) => number>> = {
 
 function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic {
   const tokens = newMatrix(mask.rows, mask.columns);
-  const estimate = estimates[option.slice(-2)] as (logRatio: number) => number;
+  const estimate = present(estimates[option.slice(-2)], option);
   for (let at = 0; at < tokens.data.length; at++) {
-    tokens.data[at] = estimate(clamp(logRatio.data[at] as number, -safetyBound, safetyBound));
+    tokens.data[at] = estimate(clamp(logRatio.data[at] ?? NaN, -safetyBound, safetyBound));
   }
   if (option.startsWith("token")) {
     return { ofTokens: tokens, ofRows: maskedRowMeans(tokens, mask), isOfRows: false };
@@ -129,7 +136,7 @@ function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic 
     : option.startsWith("seq_mean")
       ? maskedRowMeans(tokens, mask)
       : maskedRowMaxima(tokens, mask);
-  return { ofTokens: filled(mask, (row) => ofRows[row] as number), ofRows, isOfRows: true };
+  return { ofTokens: filled(mask, (row) => ofRows[row] ?? NaN), ofRows, isOfRows: true };
 }
 
 /** Returns 0 for a row without tokens. */
@@ -137,7 +144,7 @@ function maskedRowMaxima(values: Matrix, mask: Matrix): Float64Array {
   return Float64Array.from({ length: mask.rows }, (_, row) => {
     let most = -Infinity;
     for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-      if (mask.data[at] !== 0) most = Math.max(most, values.data[at] as number);
+      if (mask.data[at] !== 0) most = Math.max(most, values.data[at] ?? NaN);
     }
     return most === -Infinity ? 0 : most;
   });
@@ -150,13 +157,13 @@ function statisticMetrics(
   { lower, upper }: Band,
 ): Record<string, number> {
   const lengths = rowSums(mask);
-  const rows = ofRows.filter((_, row) => (lengths[row] as number) > 0);
+  const rows = ofRows.filter((_, row) => (lengths[row] ?? NaN) > 0);
   const ofRow = spreadOf(rows);
   const range = isOfRows ? ofRow : tokenRange(ofTokens, mask);
   const rowsAbove = meanOf(rows.map((one) => (one > upper ? 1 : 0)));
   const rowsBelow = lower === null ? 0 : meanOf(rows.map((one) => (one < lower ? 1 : 0)));
-  const above = shareOf(mask, (at) => (ofTokens.data[at] as number) > upper);
-  const below = lower === null ? 0 : shareOf(mask, (at) => (ofTokens.data[at] as number) < lower);
+  const above = shareOf(mask, (at) => (ofTokens.data[at] ?? NaN) > upper);
+  const below = lower === null ? 0 : shareOf(mask, (at) => (ofTokens.data[at] ?? NaN) < lower);
   return {
     [`${prefix}_mean`]: maskedMean(ofTokens, mask),
     [`${prefix}_max`]: range.max,

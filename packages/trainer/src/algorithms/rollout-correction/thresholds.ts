@@ -4,6 +4,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
+import { present } from "../../values/present.ts";
 
 export interface Band {
   /** Null where there is only an upper bound. */
@@ -44,7 +45,7 @@ export function rejectionBandsOf(options: readonly string[], threshold: unknown)
     );
   }
   return options.map((option, index) => {
-    const text = (texts.length === 1 ? texts[0] : texts[index]) as string;
+    const text = present(texts.length === 1 ? texts[0] : texts[index], `the bound of ${option}`);
     const { lower, upper } = bandOf(name, text);
     if (option.endsWith("k1")) {
       return checked(`${name} of ${option}`, { lower: lower ?? 1 / upper, upper }, text, name);

@@ -8,8 +8,9 @@
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, type Matrix, newMatrix, rowSums } from "../matrix.ts";
-import { meanOf, shareOf, spreadOf, tokenRange } from "../statistics.ts";
+import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { weightBandOf } from "./thresholds.ts";
+import { meanOf } from "../../values/sums.ts";
 
 /** A log ratio beyond this is taken for this: exp of it is still a number to work with. */
 export const safetyBound = 20;
@@ -45,8 +46,8 @@ export function rolloutWeights(
   const weights = newMatrix(mask.rows, mask.columns);
   for (let row = 0, at = 0; row < mask.rows; row++) {
     for (const end = at + mask.columns; at < end; at++) {
-      const own = (isOfToken ? logRatio.data[at] : sums[row]) as number;
-      const weight = Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] as number);
+      const own = (isOfToken ? logRatio.data[at] : sums[row]) ?? NaN;
+      const weight = Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] ?? NaN);
       raw.data[at] = weight;
       if (lower === null) weights.data[at] = Math.min(weight, upper);
       else if (weight >= lower && weight <= upper) weights.data[at] = weight;
@@ -62,7 +63,7 @@ export function rolloutWeights(
   };
   if (lower !== null) {
     metrics["rollout_is_oob_ratio"] = shareOf(mask, (at) => {
-      const weight = raw.data[at] as number;
+      const weight = raw.data[at] ?? NaN;
       return weight < lower || weight > upper;
     });
   }
@@ -71,7 +72,7 @@ export function rolloutWeights(
   const factor = mean > 1e-8 ? mean : 1;
   metrics["rollout_is_batch_norm_factor"] = factor;
   for (let at = 0; at < weights.data.length; at++) {
-    weights.data[at] = (weights.data[at] as number) / factor;
+    weights.data[at] = (weights.data[at] ?? NaN) / factor;
   }
   return { weights, metrics };
 }
@@ -90,8 +91,8 @@ function tokenMetrics(
   const range = tokenRange(weights, mask);
   return {
     rollout_is_mean: maskedMean(weights, mask),
-    rollout_is_ratio_fraction_high: shareOf(mask, (at) => (raw.data[at] as number) > upper),
-    rollout_is_ratio_fraction_low: shareOf(mask, (at) => (raw.data[at] as number) < lower),
+    rollout_is_ratio_fraction_high: shareOf(mask, (at) => (raw.data[at] ?? NaN) > upper),
+    rollout_is_ratio_fraction_low: shareOf(mask, (at) => (raw.data[at] ?? NaN) < lower),
     rollout_is_max: range.max,
     rollout_is_min: range.min,
   };
@@ -159,6 +160,6 @@ function rowMetrics(
 /** Each row as long as any other; those without tokens do not count. */
 function meanOfRows(weights: Matrix, mask: Matrix): number {
   const lengths = rowSums(mask);
-  const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] as number) > 0);
+  const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] ?? NaN) > 0);
   return used.length === 0 ? 0 : meanOf(used);
 }

@@ -35,6 +35,7 @@ import { checkOpenAISettings } from "./openai-settings.ts";
 import type { OpenAIPolicySettings } from "./openai-settings.ts";
 import { loadUpdater } from "./updater.ts";
 import type { PolicyUpdater } from "./updater.ts";
+import { present } from "../../values/present.ts";
 
 /** Samples of a prompt that one request asks for. */
 interface Piece {
@@ -153,7 +154,7 @@ export class OpenAIPolicy implements Policy {
       secondMs,
     } = this.#settings;
     const { prompt, first, count } = piece;
-    const messages = request.prompts[prompt] as readonly ChatMessage[];
+    const messages = present(request.prompts[prompt], `prompt ${prompt}`);
     const seed =
       request.seed === undefined
         ? undefined

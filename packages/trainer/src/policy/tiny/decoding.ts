@@ -18,6 +18,7 @@ import type { DrawSettings } from "./sampling.ts";
 import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId, padTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";
+import { present } from "../../values/present.ts";
 
 /** Rows that are decoded together; one prompt with more samples than that is decoded in parts. */
 const maxRows = 256;
@@ -134,7 +135,7 @@ async function* decodedRows(
     const positions = new Int32Array(decoding.rows);
     for (const { place, prompt, ids } of rows) {
       tokens[place] = ids[step] ?? padTokenId;
-      positions[place] = (plan.prompts[prompt] as Int32Array).length + step;
+      positions[place] = present(plan.prompts[prompt], `prompt ${prompt}`).length + step;
     }
     decoding.next(tokens, positions);
   }
@@ -198,7 +199,7 @@ function promptChunk({ prompts, maxResponseLength }: GenerationPlan, part: Part)
   const positions = new Int32Array(size * width);
   const mask = new Float32Array(size * width);
   part.prompts.forEach((prompt, i) => {
-    const ids = prompts[prompt] as Int32Array;
+    const ids = present(prompts[prompt], `prompt ${prompt}`);
     const start = (i + 1) * width - ids.length;
     tokens.set(ids, start);
     mask.fill(1, start, start + ids.length);
@@ -224,7 +225,7 @@ function rolloutOf(
   return {
     prompt,
     sample,
-    promptIds: prompts[prompt] as Int32Array,
+    promptIds: present(prompts[prompt], `prompt ${prompt}`),
     responseIds: Int32Array.from(ids),
     response: tokenizer.decode(ids),
     rolloutLogProbs: Float32Array.from(logProbs),

@@ -14,6 +14,7 @@ import { adamWStep, noMoments } from "./optimizer/adamw.ts";
 import type { Moments, Weights } from "./optimizer/adamw.ts";
 import { learningRateOf } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedTinySettings } from "./tiny-settings.ts";
+import { present } from "../../values/present.ts";
 
 /**
  * Named numbers of an owner, kept with the state. Whole and below 2^24, so that float32 has them
@@ -160,14 +161,14 @@ export class LearnedWeights {
 }
 
 /** The gradient of a batch out of those of its parts. */
-export function sumOf(parts: Iterable<Gradient>, like: Weights): Gradient {
+export function gradientSum(parts: Iterable<Gradient>, like: Weights): Gradient {
   const { mean: gradients } = noMoments(like);
   let weighted = 0;
   for (const part of parts) {
     weighted += part.weighted;
     for (const [name, slopes] of Object.entries(part.gradients)) {
-      const sum = gradients[name] as Float32Array;
-      slopes.forEach((slope, i) => (sum[i] = (sum[i] as number) + slope));
+      const sum = present(gradients[name], name);
+      slopes.forEach((slope, i) => (sum[i] = (sum[i] ?? NaN) + slope));
     }
   }
   return { weighted, gradients };

@@ -112,7 +112,7 @@ export class TokenBatch {
   spread(name: string, values: Tensor, chunk: RowChunk): Float32Array {
     const spread = new Float32Array(chunk.size * chunk.responseWidth);
     this.#eachToken(chunk, (inBatch, inChunk) => {
-      const value = values.data[inBatch] as number;
+      const value = values.data[inBatch] ?? NaN;
       if (!Number.isFinite(value)) {
         const row = Math.floor(inBatch / this.responseLength);
         throw new TrainerInputError(name, `${name} of row ${row} must be finite, not ${value}`);
@@ -125,7 +125,7 @@ export class TokenBatch {
   /** The other way: into the batch's matrix, [rows, R]. */
   gather(values: ArrayLike<number>, chunk: RowChunk, into: Float32Array): void {
     this.#eachToken(chunk, (inBatch, inChunk) => {
-      into[inBatch] = values[inChunk] as number;
+      into[inBatch] = values[inChunk] ?? NaN;
     });
   }
 
@@ -205,11 +205,11 @@ export class TokenBatch {
 
   #idAt(row: number, place: number): number {
     const { prompts, responses } = this.#rows;
-    return (
+    const id =
       place < this.#promptLength
         ? prompts.data[row * this.#promptLength + place]
-        : responses.data[row * this.responseLength + place - this.#promptLength]
-    ) as number;
+        : responses.data[row * this.responseLength + place - this.#promptLength];
+    return id ?? NaN;
   }
 }
 

@@ -27,9 +27,9 @@ export function drawToken(logits: Float32Array, settings: DrawSettings, uniform:
   const { doSample, temperature, topK, topP } = settings;
   let token = 0;
   logits.forEach((logit, i) => {
-    if (logit > (logits[token] as number)) token = i;
+    if (logit > (logits[token] ?? NaN)) token = i;
   });
-  const highest = logits[token] as number;
+  const highest = logits[token] ?? NaN;
   const chances = Float64Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
   let total = 0;
   for (const chance of chances) total += chance;
@@ -39,7 +39,7 @@ export function drawToken(logits: Float32Array, settings: DrawSettings, uniform:
       ? drawOf(likeliest(chances, topK, topP), chances, uniform)
       : drawOf(chances.keys(), chances, uniform, total);
   }
-  const logProb = ((logits[token] as number) - highest) / temperature - Math.log(total);
+  const logProb = ((logits[token] ?? NaN) - highest) / temperature - Math.log(total);
   return { token, logProb };
 }
 
@@ -48,15 +48,12 @@ function drawOf(
   tokens: Iterable<number>,
   chances: Float64Array,
   uniform: number,
-  total: number = Array.from(tokens, (token) => chances[token] as number).reduce(
-    (a, b) => a + b,
-    0,
-  ),
+  total: number = Array.from(tokens, (token) => chances[token] ?? NaN).reduce((a, b) => a + b, 0),
 ): number {
   let left = uniform * total;
   let last = 0;
   for (const token of tokens) {
-    const chance = chances[token] as number;
+    const chance = chances[token] ?? NaN;
     if (chance === 0) continue;
     last = token;
     left -= chance;
@@ -71,12 +68,10 @@ function drawOf(
  * the likeliest first, among equals the lower id.
  */
 function likeliest(chances: Float64Array, topK: number, topP: number): number[] {
-  const sorted = [...chances.keys()].toSorted(
-    (a, b) => (chances[b] as number) - (chances[a] as number),
-  );
+  const sorted = [...chances.keys()].toSorted((a, b) => (chances[b] ?? NaN) - (chances[a] ?? NaN));
   const kept = topK > 0 ? sorted.slice(0, topK) : sorted;
-  const total = kept.reduce((sum, token) => sum + (chances[token] as number), 0);
+  const total = kept.reduce((sum, token) => sum + (chances[token] ?? NaN), 0);
   let sum = 0;
-  const end = kept.findIndex((token) => (sum += chances[token] as number) >= topP * total);
+  const end = kept.findIndex((token) => (sum += chances[token] ?? NaN) >= topP * total);
   return end === -1 ? kept : kept.slice(0, end + 1);
 }

@@ -11,6 +11,8 @@ import { uniformOf } from "../../random.ts";
 import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";
+import { present } from "../../values/present.ts";
+import { sumOf } from "../../values/sums.ts";
 
 export interface SupervisedPair {
   readonly prompt: readonly ChatMessage[];
@@ -64,10 +66,10 @@ export class SupervisedPairs {
     const drawn = Array.from({ length: size }, (_, row) =>
       Math.floor(uniformOf(seed, step, row) * this.#prompts.length),
     );
-    const tokens = drawn.reduce((sum, i) => sum + (this.#answers[i] as Int32Array).length, 0);
+    const tokens = sumOf(drawn.map((pair) => this.#answers[pair]?.length ?? NaN));
     drawn.forEach((pair, row) => {
-      const prompt = this.#prompts[pair] as Int32Array;
-      const answer = this.#answers[pair] as Int32Array;
+      const prompt = present(this.#prompts[pair], `prompt ${pair}`);
+      const answer = present(this.#answers[pair], `answer ${pair}`);
       prompts.set(prompt, (row + 1) * promptLength - prompt.length);
       responses.set(answer, row * responseLength);
       const start = row * width + promptLength;

@@ -7,7 +7,7 @@ import { remote } from "@rayling/core";
 import type { ActorClass } from "@rayling/core";
 import type { Tensor } from "@rayling/data-proto";
 import type { Critic, CriticUpdate, PolicyState, TokenRows, UpdateMetrics } from "../policy.ts";
-import { LearnedWeights, sumOf } from "./learned-weights.ts";
+import { LearnedWeights, gradientSum } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
@@ -54,7 +54,7 @@ export class TinyCritic implements Critic {
       }
     };
     const { weights } = this.#learned;
-    const { gradients } = sumOf(parts(this.#network, weights), weights);
+    const { gradients } = gradientSum(parts(this.#network, weights), weights);
     return this.#learned.update(gradients, stepsSchedule);
   }
 

@@ -23,7 +23,7 @@ import type {
   UpdateMetrics,
 } from "../policy.ts";
 import { generateRollouts, planGeneration } from "./decoding.ts";
-import { LearnedWeights, sumOf } from "./learned-weights.ts";
+import { LearnedWeights, gradientSum } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
@@ -161,7 +161,7 @@ export class TinyPolicy implements Policy {
       }
     };
     const { weights } = this.#learned;
-    return sumOf(parts(this.#network, weights), weights);
+    return gradientSum(parts(this.#network, weights), weights);
   }
 }
 

@@ -8,6 +8,7 @@ import { failureClassOf } from "@rayling/reward-loop";
 import type { SampleRecord } from "../tracking-logger.ts";
 import { bucketOf } from "./latency-buckets.ts";
 import type { FailureCount, RewardsLine, SampleLine } from "./run-lines.ts";
+import { present } from "../../values/present.ts";
 
 /** Lines for one step. */
 const most = 256;
@@ -35,7 +36,7 @@ export function sampleLinesOf(
   const sorted = samples.toSorted((a, b) => a.scoredMs - b.scoredMs);
   const count = Math.min(most, sorted.length);
   return Array.from({ length: count }, (_, index) => {
-    const sample = sorted[Math.floor((index * sorted.length) / count)] as SampleRecord;
+    const sample = present(sorted[Math.floor((index * sorted.length) / count)], `sample ${index}`);
     const { id, generatedMs, scoredMs, usedMs, outcome } = sample;
     return {
       type: "sample",

@@ -14,13 +14,13 @@ export function inFlightOver(
   if (samples.length === 0) return [];
   const starts = samples.map(({ generatedMs }) => generatedMs).toSorted((a, b) => a - b);
   const ends = samples.map(({ scoredMs }) => scoredMs).toSorted((a, b) => a - b);
-  const first = starts[0] as number;
-  const eachMs = ((ends.at(-1) as number) - first) / moments;
+  const first = starts[0] ?? NaN;
+  const eachMs = ((ends.at(-1) ?? NaN) - first) / moments;
   let [started, ended] = [0, 0];
   return Array.from({ length: moments + 1 }, (_, index) => {
     const atMs = first + index * eachMs;
-    while (started < starts.length && (starts[started] as number) <= atMs) started += 1;
-    while (ended < ends.length && (ends[ended] as number) < atMs) ended += 1;
+    while (started < starts.length && (starts[started] ?? NaN) <= atMs) started += 1;
+    while (ended < ends.length && (ends[ended] ?? NaN) < atMs) ended += 1;
     return { atMs, count: started - ended };
   });
 }

@@ -7,6 +7,7 @@ import { accuracyOf } from "../console/step-summary.ts";
 import { spanText } from "../console/time-left.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import type { MetricsLine } from "../files/run-lines.ts";
+import { meanOf, sumOf } from "../../values/sums.ts";
 
 export function runFigures({ metrics, phases, rewards }: RunRecord): string {
   const seconds = valuesOf(metrics, "timing_s/step");
@@ -17,19 +18,19 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
   const starts = phases.map(({ startMs }) => startMs);
   const ends = phases.map(({ endMs }) => endMs);
   const spanMs = phases.length === 0 ? undefined : highest(ends) + highest(starts.map((ms) => -ms));
-  const samples = sum(rewards.map((line) => line.samples));
-  const invalid = sum(rewards.flatMap(({ failures }) => failures.map(({ count }) => count)));
+  const samples = sumOf(rewards.map((line) => line.samples));
+  const invalid = sumOf(rewards.flatMap(({ failures }) => failures.map(({ count }) => count)));
   return figuresTable([
     ["steps", String(metrics.filter(({ step }) => step > 0).length)],
     ["from begin to end", spanMs === undefined ? "-" : spanText(spanMs)],
-    ["mean step", seconds.length === 0 ? "-" : spanText(1000 * mean(seconds))],
-    ["waited for rewards, in all", waited.length === 0 ? "-" : spanText(1000 * sum(waited))],
-    ["overlap, mean", overlap.length === 0 ? "-" : mean(overlap).toFixed(3)],
+    ["mean step", seconds.length === 0 ? "-" : spanText(1000 * meanOf(seconds))],
+    ["waited for rewards, in all", waited.length === 0 ? "-" : spanText(1000 * sumOf(waited))],
+    ["overlap, mean", overlap.length === 0 ? "-" : meanOf(overlap).toFixed(3)],
     ["score, first / last", firstAndLast(scores)],
     ["accuracy, first / last / best", accuracyText(accuracies)],
     ["rewards", samples === 0 ? "-" : numberText(samples)],
     ["of these invalid", samples === 0 ? "-" : numberText(invalid)],
-    ["cost", samples === 0 ? "-" : numberText(sum(rewards.map(({ cost }) => cost)))],
+    ["cost", samples === 0 ? "-" : numberText(sumOf(rewards.map(({ cost }) => cost)))],
   ]);
 }
 
@@ -49,14 +50,6 @@ function firstAndLast(values: readonly number[]): string {
 
 function valuesOf(lines: readonly MetricsLine[], name: string): readonly number[] {
   return lines.flatMap(({ data }) => data[name] ?? []);
-}
-
-function mean(values: readonly number[]): number {
-  return sum(values) / values.length;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
 }
 
 function highest(values: readonly number[]): number {

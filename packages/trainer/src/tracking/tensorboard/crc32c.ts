@@ -11,7 +11,7 @@ const table: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
 
 export function crc32c(bytes: Uint8Array): number {
   let crc = 0xffffffff;
-  for (const byte of bytes) crc = (table[(crc ^ byte) & 0xff] as number) ^ (crc >>> 8);
+  for (const byte of bytes) crc = (table[(crc ^ byte) & 0xff] ?? NaN) ^ (crc >>> 8);
   return (crc ^ 0xffffffff) >>> 0;
 }
 

@@ -21,8 +21,11 @@ export function lanesOf<Slice extends Span>(
   const sorted = slices.toSorted((a, b) => a.startMs - b.startMs || b.endMs - a.endMs);
   for (const slice of sorted) {
     const lane = lanes.find(({ open }) => {
-      while (open.length > 0 && (open.at(-1) as Slice).endMs <= slice.startMs) open.pop();
-      const around = open.at(-1);
+      let around = open.at(-1);
+      while (around !== undefined && around.endMs <= slice.startMs) {
+        open.pop();
+        around = open.at(-1);
+      }
       return around === undefined || (mayNest && around.endMs >= slice.endMs);
     });
     if (lane === undefined) lanes.push({ slices: [slice], open: [slice] });

@@ -13,6 +13,7 @@ import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { writeWhole } from "../files/write-whole.ts";
 import { lanesOf } from "./lanes.ts";
 import type { Span } from "./lanes.ts";
+import { present } from "../../values/present.ts";
 
 /** An event of core's traces, or the middle of an arrow. */
 export type TrainingTraceEvent = Omit<TraceEvent, "ph"> & { readonly ph: TraceEvent["ph"] | "t" };
@@ -61,7 +62,8 @@ export function traceOf(run: RunRecord): readonly TrainingTraceEvent[] {
   for (const [track, phases] of byTrack) {
     const places = trace.lanes(processes.training, track, phases.map(phaseSlice));
     for (const [index, phase] of phases.entries()) {
-      if (phase.name.startsWith("update")) updates.push({ phase, place: places[index] as Place });
+      if (phase.name.startsWith("update"))
+        updates.push({ phase, place: present(places[index], `the place of ${phase.name}`) });
     }
   }
   trace.process(processes.waiting, "samples that wait for a score");
@@ -70,7 +72,7 @@ export function traceOf(run: RunRecord): readonly TrainingTraceEvent[] {
   const scored = trace.lanes(processes.rewards, "score", samples.map(scoreSlice));
   for (const [index, sample] of samples.entries()) {
     const learned = updateOf(sample, updates);
-    const way = [waiting[index] as Place, scored[index] as Place];
+    const way = [present(waiting[index], sample.id), present(scored[index], sample.id)];
     trace.arrow(sample.id, learned === undefined ? way : [...way, learned]);
   }
   return trace.events;
@@ -109,7 +111,7 @@ class Trace {
         this.#slice(slice, pid, tid);
       }
     }
-    return slices.map((slice) => places.get(slice) as Place);
+    return slices.map((slice) => present(places.get(slice), name));
   }
 
   /** From each place to the next. */

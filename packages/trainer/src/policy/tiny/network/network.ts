@@ -11,6 +11,7 @@ import type { Architecture } from "./architecture.ts";
 import { programsOf } from "./programs.ts";
 import type { Programs, ResponseInputs } from "./programs.ts";
 import type { Arrays, KeysAndValues, TokenInputs } from "./transformer.ts";
+import { present } from "../../../values/present.ts";
 
 /** [size, responseWidth] of a chunk, each. */
 export interface ChunkScores {
@@ -102,7 +103,7 @@ export class Network {
     return Object.fromEntries(
       weightShapes(this.architecture).map(({ name, shape }) => [
         name,
-        floatArray(weights[name] as Float32Array, shape),
+        floatArray(present(weights[name], name), shape),
       ]),
     );
   }
@@ -200,7 +201,7 @@ function responseInputs(chunk: RowChunk, temperature: number): ResponseInputs {
 
 function downloaded([weighted, gradients]: [np.Array, Arrays]): Gradient {
   return {
-    weighted: floats(weighted)[0] as number,
+    weighted: floats(weighted)[0] ?? NaN,
     gradients: Object.fromEntries(
       Object.entries(gradients).map(([name, array]) => [name, floats(array)]),
     ),

@@ -9,6 +9,7 @@
 
 import { nn, numpy as np } from "@jax-js/jax";
 import type { Architecture } from "./architecture.ts";
+import { present } from "../../../values/present.ts";
 
 export type Arrays = Record<string, np.Array>;
 
@@ -136,7 +137,7 @@ export function widenMemory(
 ): KeysAndValues[] {
   const widened = (array: np.Array, axis: 2 | 3): np.Array => {
     const [rows, ...rest] = array.shape as [number, number, number, number];
-    const free = length - (array.shape[axis] as number);
+    const free = length - (array.shape[axis] ?? NaN);
     const padded = np.pad(array.reshape([rows, 1, ...rest]), { [axis + 1]: [0, free] });
     const [, , ...shape] = padded.shape;
     return np.broadcastTo(padded, [rows, times, ...shape]).reshape([rows * times, ...shape]);
@@ -195,7 +196,7 @@ function runLayer(
     readonly barred: np.Array;
   },
 ): np.Array {
-  const rows = keys.shape[0] as number;
+  const rows = keys.shape[0] ?? NaN;
   const queries = np
     .matmul(normed, take(weights, `${layer}.query`))
     .reshape([rows, -1, heads, width / heads]);
@@ -221,5 +222,5 @@ function rmsNorm(x: np.Array, scale: np.Array): np.Array {
 
 /** Each weight is used once in a pass, so nothing has to be kept. */
 function take(weights: Arrays, name: string): np.Array {
-  return weights[name] as np.Array;
+  return present(weights[name], name);
 }

@@ -6,6 +6,7 @@
 
 import { TrainerInputError } from "../../../errors.ts";
 import type { ResolvedOptimizerSettings } from "./optimizer-settings.ts";
+import { present } from "../../../values/present.ts";
 
 /** By name. */
 export type Weights = Readonly<Record<string, Float32Array>>;
@@ -67,19 +68,19 @@ export function adamWStep({
   const changed: Record<string, Float32Array> = {};
   for (const [name, old] of Object.entries(weights)) {
     const weight = (changed[name] = new Float32Array(old.length));
-    const gradient = gradients[name] as Float32Array;
-    const oldMean = moments.mean[name] as Float32Array;
-    const oldSquare = moments.square[name] as Float32Array;
-    const mean = next.mean[name] as Float32Array;
-    const square = next.square[name] as Float32Array;
+    const gradient = present(gradients[name], name);
+    const oldMean = present(moments.mean[name], name);
+    const oldSquare = present(moments.square[name], name);
+    const mean = present(next.mean[name], name);
+    const square = present(next.square[name], name);
     for (let i = 0; i < old.length; i++) {
-      const slope = (gradient[i] as number) * scale;
-      const m = beta1 * (oldMean[i] as number) + (1 - beta1) * slope;
-      const v = beta2 * (oldSquare[i] as number) + (1 - beta2) * slope * slope;
+      const slope = (gradient[i] ?? NaN) * scale;
+      const m = beta1 * (oldMean[i] ?? NaN) + (1 - beta1) * slope;
+      const v = beta2 * (oldSquare[i] ?? NaN) + (1 - beta2) * slope * slope;
       mean[i] = m;
       square[i] = v;
       const step = (lr * (m / meanScale)) / (Math.sqrt(v / squareScale) + eps);
-      weight[i] = (old[i] as number) * kept - step;
+      weight[i] = (old[i] ?? NaN) * kept - step;
     }
   }
   return { weights: changed, moments: { ...next, steps }, gradNorm };
