@@ -115,7 +115,7 @@ export function createKlController(settings: KlControllerSettings): KlController
   if (settings.type !== "adaptive") {
     throw new TrainerInputError(
       "type",
-      `there is no KL controller "${String(type)}"; there are fixed, adaptive`,
+      `there is no KL controller "${type}"; there are fixed, adaptive`,
     );
   }
   const { targetKl = 0.1, horizon = 10_000 } = settings;

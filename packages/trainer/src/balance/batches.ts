@@ -131,10 +131,10 @@ export function microBatches(
   const fewest = Math.max(minMicroBatches, Math.min(tokens.length, Math.ceil(total / maxTokens)));
   const parts = Math.ceil(Math.max(1, fewest) / divisibleBy) * divisibleBy;
   const workloads = Float64Array.from(tokens, workloadOf);
-  const sumOf = (rows: readonly number[]): number =>
+  const workOf = (rows: readonly number[]): number =>
     rows.reduce((sum, row) => sum + (workloads[row] ?? NaN), 0);
   const sorted = balancedPartitions(workloads, { parts, equalSize: false }).toSorted(
-    (left, right) => sumOf(right) - sumOf(left) || (right[0] ?? 0) - (left[0] ?? 0),
+    (left, right) => workOf(right) - workOf(left) || (right[0] ?? 0) - (left[0] ?? 0),
   );
   const even = sorted.filter((_, at) => at % 2 === 0);
   return [...even.toReversed(), ...sorted.filter((_, at) => at % 2 === 1)];

@@ -11,6 +11,7 @@ import { CheckpointError } from "../errors.ts";
 import { fileSum } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
 import { messageOf } from "../values/caught.ts";
+import { isRecord } from "../values/records.ts";
 
 export interface Manifest {
   readonly globalStep: number;
@@ -60,7 +61,8 @@ async function manifestOf(folder: string): Promise<Manifest> {
 
 function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
   try {
-    return (JSON.parse(text) ?? {}) as Readonly<Record<string, unknown>>;
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
   } catch (cause) {
     throw damaged(path, `is no JSON: ${messageOf(cause)}`, cause);
   }

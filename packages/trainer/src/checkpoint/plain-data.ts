@@ -11,6 +11,7 @@
 
 import { isNumberArray } from "./safetensors.ts";
 import type { NumberArray } from "./safetensors.ts";
+import { isList, isRecord } from "../values/records.ts";
 
 export interface FlatData {
   /** For JSON.stringify. */
@@ -85,7 +86,7 @@ export function keepable(value: unknown, within: readonly unknown[] = []): unkno
 export function unflatten({ json, arrays }: FlatData): unknown {
   const walk = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return (value as readonly unknown[]).map(walk);
+    if (isList(value)) return value.map(walk);
     const [[key, held] = ["", undefined], ...more] = Object.entries(value);
     if (more.length === 0 && /^\$(?:date|map|set)$/.test(key)) return builtOf(key, walk(held));
     if (more.length === 0 && /^\$[a-z]/.test(key)) return meantBy(key, held, arrays);
@@ -108,14 +109,14 @@ export function* jsonLines(json: unknown): Generator<string, void, undefined> {
   let lists = 0;
   function* lifted(value: unknown): Generator<string, unknown, undefined> {
     if (typeof value !== "object" || value === null) return value;
-    if (!Array.isArray(value)) {
+    if (!isList(value)) {
       const entries: [string, unknown][] = [];
       for (const [key, one] of Object.entries(value)) entries.push([key, yield* lifted(one)]);
       return Object.fromEntries(entries);
     }
     if (!value.some((one) => typeof one === "object" && one !== null)) return value;
     const list = lists++;
-    for (const one of value as readonly unknown[]) {
+    for (const one of value) {
       yield `${JSON.stringify([list, yield* lifted(one)])}\n`;
     }
     return { $list: list };
@@ -130,14 +131,14 @@ export async function jsonOfLines(
   const lists = new Map<number, unknown[]>();
   const withLists = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return (value as readonly unknown[]).map(withLists);
-    const { $list: list } = value as { readonly $list?: number };
-    if (list !== undefined) return lists.get(list);
+    if (isList(value)) return value.map(withLists);
+    if ("$list" in value) return lists.get(Number(value.$list));
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withLists(one)]));
   };
   for await (const { value } of lines) {
-    if (!Array.isArray(value)) return withLists((value as { readonly whole: unknown }).whole);
-    const [list, item] = value as [number, unknown];
+    if (isRecord(value)) return withLists(value["whole"]);
+    const [place, item] = listOf(value, "a line");
+    const list = Number(place);
     const items = lists.get(list) ?? [];
     items.push(withLists(item));
     lists.set(list, items);
@@ -161,17 +162,22 @@ function wordFor(value: unknown): unknown {
 function meantBy(key: string, held: unknown, arrays: FlatData["arrays"]): unknown {
   if (key === "$undefined") return undefined;
   if (key === "$number") return Number(held);
-  if (key === "$bigint") return BigInt(held as string);
-  const array = key === "$array" ? arrays[held as string] : undefined;
+  if (key === "$bigint") return BigInt(String(held));
+  const array = key === "$array" ? arrays[String(held)] : undefined;
   if (array === undefined) throw new TypeError(`there is no ${key} ${String(held)}`);
   return array;
 }
 
 function builtOf(key: string, parts: unknown): unknown {
-  if (key === "$date") return new Date(parts as number);
-  return key === "$map"
-    ? new Map(parts as readonly (readonly [unknown, unknown])[])
-    : new Set(parts as readonly unknown[]);
+  if (key === "$date") return new Date(Number(parts));
+  const items = listOf(parts, key);
+  if (key === "$set") return new Set(items);
+  return new Map(
+    items.map((item): [unknown, unknown] => {
+      const [name, value] = listOf(item, "an entry of $map");
+      return [name, value];
+    }),
+  );
 }
 
 /** Whether the value is a plain object or list. */
@@ -183,4 +189,9 @@ function isPlain(value: object): boolean {
 
 function nameOf(value: object): string {
   return value.constructor?.name ?? "a class";
+}
+
+function listOf(value: unknown, what: string): readonly unknown[] {
+  if (isList(value)) return value;
+  throw new TypeError(`${what} is not a list`);
 }

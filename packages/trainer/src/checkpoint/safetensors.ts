@@ -11,6 +11,7 @@
 import { endianness } from "node:os";
 import { CheckpointError } from "../errors.ts";
 import { messageOf } from "../values/caught.ts";
+import { isList, isRecord } from "../values/records.ts";
 
 /** Vectors: what has another shape in a file comes as its elements in order. */
 export interface NamedArrays {
@@ -132,40 +133,45 @@ export async function readSafetensors(
 function headerOf(
   bytes: Uint8Array,
   damaged: (reason: string) => CheckpointError,
-): Record<string, unknown> {
+): Readonly<Record<string, unknown>> {
   let header: unknown;
   try {
     header = JSON.parse(Buffer.from(bytes).toString("utf8"));
   } catch (error) {
     throw damaged(`its header is no JSON: ${messageOf(error)}`);
   }
-  if (typeof header === "object" && header !== null && !Array.isArray(header)) {
-    return header as Record<string, unknown>;
-  }
+  if (isRecord(header)) return header;
   throw damaged("its header is no object");
 }
 
 function startOf(place: unknown): number {
-  return (place as Partial<Place> | null)?.data_offsets?.[0] ?? 0;
+  const offsets = isRecord(place) ? place["data_offsets"] : undefined;
+  return isList(offsets) ? Number(offsets[0]) : 0;
 }
 
-/** If it is one that begins where the one before ends. */
+/** Returns the place if it is well formed and begins where the one before ends. */
 function placeOf(value: unknown, start: number): Place | undefined {
-  const { dtype, shape, data_offsets: offsets } = (value ?? {}) as Partial<Place>;
-  if (dtype === undefined || !Object.hasOwn(arrayTypes, dtype)) return undefined;
-  if (!Array.isArray(shape) || !Array.isArray(offsets) || offsets.length !== 2) return undefined;
-  const [from, to] = offsets as readonly [number, number];
-  const elements = (shape as readonly number[]).reduce((product, one) => product * one, 1);
-  const counts: readonly number[] = [from, to, elements, ...(shape as readonly number[])];
-  const isThere = counts.every((one) => Number.isSafeInteger(one) && one >= 0);
+  if (!isRecord(value)) return undefined;
+  const { dtype, shape, data_offsets: offsets } = value;
+  if (!isDtype(dtype) || !isCounts(shape) || !isCounts(offsets)) return undefined;
+  const [from = NaN, to = NaN] = offsets;
+  const elements = shape.reduce((product, one) => product * one, 1);
   const bytes = elements * arrayTypes[dtype].BYTES_PER_ELEMENT;
-  if (!isThere || from !== start || to - from !== bytes) return undefined;
-  return { dtype, shape: shape as readonly number[], data_offsets: [from, to] };
+  if (offsets.length !== 2 || from !== start || to - from !== bytes) return undefined;
+  return { dtype, shape, data_offsets: [from, to] };
+}
+
+function isDtype(value: unknown): value is Place["dtype"] {
+  return typeof value === "string" && Object.hasOwn(arrayTypes, value);
+}
+
+function isCounts(value: unknown): value is readonly number[] {
+  return isList(value) && value.every((one) => Number.isSafeInteger(one) && Number(one) >= 0);
 }
 
 function dtypeOf(array: ArrayBufferView): Place["dtype"] | undefined {
   for (const [dtype, type] of Object.entries(arrayTypes)) {
-    if (array instanceof type) return dtype as Place["dtype"];
+    if (array instanceof type && isDtype(dtype)) return dtype;
   }
   return undefined;
 }

@@ -31,9 +31,7 @@ function withKeys(
   change: (key: string) => string,
   free: readonly string[],
 ): ConfigValue {
-  if (Array.isArray(value)) {
-    return (value as readonly ConfigValue[]).map((one) => withKeys(one, change, free));
-  }
+  if (isValues(value)) return value.map((one) => withKeys(one, change, free));
   if (!isTree(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, one]) => {
@@ -45,4 +43,8 @@ function withKeys(
 
 function withFirstKeys(tree: ConfigTree, change: (key: string) => string): ConfigTree {
   return Object.fromEntries(Object.entries(tree).map(([key, value]) => [change(key), value]));
+}
+
+function isValues(value: ConfigValue): value is readonly ConfigValue[] {
+  return Array.isArray(value);
 }

@@ -62,14 +62,32 @@ export function expectedStepSeconds(timing: StepTiming): number {
     case "sync":
       return gen + Math.max(logProbs, makespan) + adv + update + also;
     case "mini-batch-pipeline":
-      return also + adv + pipelined(gen + logProbs, gen, makespan, update, miniBatches);
+      return (
+        also +
+        adv +
+        pipelined({
+          ready: gen + logProbs,
+          start: gen,
+          makespan,
+          work: update,
+          parts: miniBatches,
+        })
+      );
     case "one-step-off-policy":
     case "one-step-pipeline":
       return ahead();
     case "streaming":
       return isStale
         ? ahead()
-        : also + adv + pipelined(gen, 0, makespan, logProbs + update, miniBatches);
+        : also +
+            adv +
+            pipelined({
+              ready: gen,
+              start: 0,
+              makespan,
+              work: logProbs + update,
+              parts: miniBatches,
+            });
     default:
       return schedule satisfies never;
   }
@@ -79,13 +97,13 @@ export function expectedStepSeconds(timing: StepTiming): number {
  * Parts arrive evenly over the makespan, and each is worked on when it is there and the one before
  * is done.
  */
-function pipelined(
-  ready: number,
-  start: number,
-  makespan: number,
-  work: number,
-  parts: number,
-): number {
+function pipelined({
+  ready,
+  start,
+  makespan,
+  work,
+  parts,
+}: Readonly<Record<"ready" | "start" | "makespan" | "work" | "parts", number>>): number {
   let end = ready;
   for (let part = 1; part <= parts; part++) {
     end = Math.max(end, start + (makespan * part) / parts) + work / parts;

@@ -198,17 +198,12 @@ export function planText(config: TrainerConfig, plan: TrainingPlan, shapes?: Pro
     ...serversOf(reward),
     ...(rayling.warmStartSteps === 0
       ? []
-      : [
-          ["warm start", `${rayling.warmStartSteps} steps on the answers of ${source}`] as [
-            string,
-            string,
-          ],
-        ]),
+      : [pair("warm start", `${rayling.warmStartSteps} steps on the answers of ${source}`)]),
     ["validation", validationText(plan)],
     ["checkpoints", checkpointText(plan, trainer.defaultLocalDir)],
     ...expectedLines(plan.expected),
-    ...notes.map((note): [string, string] => ["note", note]),
-    ...(ignored.length === 0 ? [] : [["not used", ignored.join(", ")] as [string, string]]),
+    ...notes.map((note) => pair("note", note)),
+    ...(ignored.length === 0 ? [] : [pair("not used", ignored.join(", "))]),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n")}\n`;
@@ -291,9 +286,7 @@ function expectedLines(expected: ExpectedRun | undefined): [string, string][] {
   return [
     ["rewards of a step", inWords(makespanSeconds)],
     ["expected step", `${inWords(stepSeconds)}${compared}`],
-    ...(totalSeconds === undefined
-      ? []
-      : [["expected in all", inWords(totalSeconds)] as [string, string]]),
+    ...(totalSeconds === undefined ? [] : [pair("expected in all", inWords(totalSeconds))]),
   ];
 }
 
@@ -302,4 +295,8 @@ function inWords(seconds: number): string {
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return `${seconds.toFixed(0)} s`;
   return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}`;
+}
+
+function pair(name: string, value: string): [string, string] {
+  return [name, value];
 }

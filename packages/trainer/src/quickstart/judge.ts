@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
-import { uniformOf } from "../random.ts";
+import { uniformOf } from "../values/random.ts";
 
 let asked = 0;
 

@@ -1,7 +1,6 @@
 /** From the prompts that come next to rollouts with their rewards on the way. */
 
 import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
-import type { PromptRow } from "../data/prompt-row.ts";
 import type { GenerateRequest, PolicyHandle } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests } from "./reward-requests.ts";

@@ -10,7 +10,6 @@ import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { keepable } from "../checkpoint/plain-data.ts";
 import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
-import type { PromptRow } from "../data/prompt-row.ts";
 import { TrainerInputError, TrainerStateError } from "../errors.ts";
 import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";

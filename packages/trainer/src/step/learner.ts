@@ -16,7 +16,7 @@ import { countOf, maskedMean } from "../algorithms/masked.ts";
 import { matrixOf } from "../algorithms/matrix.ts";
 import { validMask } from "../algorithms/valid.ts";
 import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
-import { shuffled, uniformOf } from "../random.ts";
+import { shuffled, uniformOf } from "../values/random.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { answerOf } from "../policy/policy-answers.ts";
@@ -190,7 +190,7 @@ export class Learner {
       const learns = hasTokens(part);
       if (!learns && !stepsSchedule) continue;
       const gradValues = learns
-        ? await this.#valueGradients(part, tokens, metrics)
+        ? await this.#valueGradients(critic, part, tokens, metrics)
         : zerosFor(part);
       const update = { ...tokens, gradValues, stepsSchedule, learns };
       const { gradNorm, lr } = await answerOf(
@@ -253,14 +253,15 @@ export class Learner {
     }
   }
 
-  /** By what a mini-batch changes the critic. */
+  /** Returns the gradients of a mini-batch for the critic. */
   async #valueGradients(
+    critic: CriticHandle,
     part: DataProto,
     tokens: TokenRows & { readonly account: Account },
     metrics: CollectedMetrics,
   ): Promise<Tensor> {
     const { criticOptions, run } = this.#settings;
-    const asked = (this.#critic as CriticHandle).values.remote(tokens);
+    const asked = critic.values.remote(tokens);
     const vpreds = await answerOf("the critic, asked for values,", asked, run);
     const { loss, clipfrac, gradVpreds } = valueLoss(
       {

@@ -33,65 +33,87 @@ const groups = 2;
 const width = 2;
 
 /** Throws TrainerInputError. */
-export function rehearse(
-  { algorithm, actor, criticOptions, rollout }: TrainingSettings,
-  parts: RehearsedParts,
-): void {
-  const { n } = rollout;
-  const rows = groups * n;
-  const matrix = (value: number): Tensor =>
-    asTensor(new Float32Array(rows * width).fill(value), [rows, width]);
-  const scores = Float32Array.from({ length: rows * width }, (_, at) => (at % 2) * (at % 3));
+export function rehearse(settings: TrainingSettings, parts: RehearsedParts): void {
+  const rows = groups * settings.rollout.n;
   const valid = Array.from({ length: rows }, () => true);
-  const mask = asTensor(new Int32Array(rows * width).fill(1), [rows, width]);
-  const { advEstimator, klCtrl } = algorithm;
-  const estimator = parts.advantages.get(advEstimator);
-  const isBypassed = algorithm.rolloutCorrection?.bypassMode === true;
+  const estimated = rehearseEstimator(settings, parts.advantages, valid);
+  rehearsePolicyLoss(settings, parts.policyLoss, { ...estimated, valid });
+  const { returns, responseMask } = estimated;
+  const values = {
+    vpreds: matrixOf(rows, 0),
+    values: matrixOf(rows, 0),
+    returns,
+    responseMask,
+    valid,
+  };
+  valueLoss(values, settings.criticOptions);
+}
+
+/** An estimator of the user's own is not called: it may need columns that are not here. */
+function rehearseEstimator(
+  { algorithm, rollout }: TrainingSettings,
+  registry: AdvantageRegistry,
+  valid: readonly boolean[],
+): Estimated {
+  const rows = valid.length;
+  const responseMask = asTensor(new Int32Array(rows * width).fill(1), [rows, width]);
+  const estimator = registry.get(algorithm.advEstimator);
   const own = createAdvantageRegistry();
-  const isOurs = own.names().some((name) => own.get(name) === estimator);
-  const computed: Estimated = isOurs
-    ? computeAdvantage(
-        {
-          tokenLevelScores: asTensor(scores, [rows, width]),
-          responseMask: mask,
-          groups: valid.map((_, row) => Math.floor(row / n)),
-          valid,
-          values: matrix(0),
-          rewardBaselines: asTensor(new Float32Array(rows)),
-          oldLogProbs: matrix(-1),
-          refLogProb: matrix(-1),
-          rolloutLogProbs: matrix(-1),
-          // In the bypass no policy is asked for it.
-          ...(isBypassed ? {} : { sumPiSquared: matrix(0.5) }),
-          rewardComponents: Object.fromEntries(
-            (algorithm.gdpoRewardKeys ?? []).map((key) => [key, valid.map((_, row) => row % 2)]),
-          ),
-        },
-        algorithm,
-        { registry: parts.advantages, klController: createKlController(klCtrl), random: () => 0.5 },
-      )
-    : { advantages: matrix(1), returns: matrix(1), responseMask: mask };
-  const { advantages, returns, responseMask } = computed;
-  const losses = createPolicyLossRegistry();
-  if (losses.names().some((name) => losses.get(name) === parts.policyLoss)) {
-    const part = DataProto.fromDict({
-      tensors: {
-        old_log_probs: matrix(-1),
-        ref_log_prob: matrix(-1),
-        rollout_log_probs: matrix(-1),
-        advantages,
-        response_mask: responseMask,
-        ...optional("rollout_is_weights", computed.rolloutIsWeights),
-      },
-      nonTensors: { valid },
-    });
-    actorGradients(
-      part,
-      { logProbs: matrix(-1), entropys: matrix(1) },
-      { actor, policyLoss: parts.policyLoss, permutation: (count) => [...Array(count).keys()] },
-      new CollectedMetrics(),
-    );
+  if (!own.names().some((name) => own.get(name) === estimator)) {
+    return { advantages: matrixOf(rows, 1), returns: matrixOf(rows, 1), responseMask };
   }
-  const values = { vpreds: matrix(0), values: matrix(0), returns, responseMask, valid };
-  valueLoss(values, criticOptions);
+  const isBypassed = algorithm.rolloutCorrection?.bypassMode === true;
+  const scores = Float32Array.from({ length: rows * width }, (_, at) => (at % 2) * (at % 3));
+  return computeAdvantage(
+    {
+      tokenLevelScores: asTensor(scores, [rows, width]),
+      responseMask,
+      groups: valid.map((_, row) => Math.floor(row / rollout.n)),
+      valid,
+      values: matrixOf(rows, 0),
+      rewardBaselines: asTensor(new Float32Array(rows)),
+      oldLogProbs: matrixOf(rows, -1),
+      refLogProb: matrixOf(rows, -1),
+      rolloutLogProbs: matrixOf(rows, -1),
+      // The bypass asks no policy for it.
+      ...(isBypassed ? {} : { sumPiSquared: matrixOf(rows, 0.5) }),
+      rewardComponents: Object.fromEntries(
+        (algorithm.gdpoRewardKeys ?? []).map((key) => [key, valid.map((_, row) => row % 2)]),
+      ),
+    },
+    algorithm,
+    { registry, klController: createKlController(algorithm.klCtrl), random: () => 0.5 },
+  );
+}
+
+/** A loss of the user's own is not called: it may need columns that are not here. */
+function rehearsePolicyLoss(
+  { actor }: TrainingSettings,
+  policyLoss: PolicyLoss,
+  { advantages, responseMask, rolloutIsWeights, valid }: Estimated & { valid: readonly boolean[] },
+): void {
+  const losses = createPolicyLossRegistry();
+  if (!losses.names().some((name) => losses.get(name) === policyLoss)) return;
+  const rows = valid.length;
+  const part = DataProto.fromDict({
+    tensors: {
+      old_log_probs: matrixOf(rows, -1),
+      ref_log_prob: matrixOf(rows, -1),
+      rollout_log_probs: matrixOf(rows, -1),
+      advantages,
+      response_mask: responseMask,
+      ...optional("rollout_is_weights", rolloutIsWeights),
+    },
+    nonTensors: { valid },
+  });
+  actorGradients(
+    part,
+    { logProbs: matrixOf(rows, -1), entropys: matrixOf(rows, 1) },
+    { actor, policyLoss, permutation: (count) => [...Array(count).keys()] },
+    new CollectedMetrics(),
+  );
+}
+
+function matrixOf(rows: number, value: number): Tensor {
+  return asTensor(new Float32Array(rows * width).fill(value), [rows, width]);
 }

@@ -34,16 +34,22 @@ const shares = [
 ] as const;
 
 /**
- * - `reward/latency_{mean,p50,p95,p99,max}_s`: of the score function's last try, for samples that were really asked for; quantiles by nearest rank.
- * - `reward/queue_wait_{...}_s`: of the same, how long they waited for a slot, for limits and between tries.
- * - `reward/retry_rate`: the share of the same that took more than one try; where several functions score a sample, more than one of any of them.
- * - `reward/invalid_rate`: of all samples. `reward/cached_rate`: those that were known before.
- * - `reward/cost`: of all together, where prices are known.
- * - `reward/inflight`: how many were waiting or being scored at a time, on average over the span.
- * - `reward/pool_util`: how much of the slots' time in the span score functions took; last tries only.
- * - `reward/exposed_wait_s`, and `overlap_ratio`: the share of the span in which the trainer had something better to do than to wait: 0 if it waited all the time.
+ * Returns the metrics of a step's rewards.
  *
- * Without samples there is nothing but what the times say.
+ * - `reward/latency_{mean,p50,p95,p99,max}_s`: time of the last attempt, for samples that were sent
+ *   to a score function; quantiles by nearest rank.
+ * - `reward/queue_wait_{...}_s`: time that these samples waited for a slot, for limits and between
+ *   attempts.
+ * - `reward/retry_rate`: share of these samples with more than one attempt of some function.
+ * - `reward/invalid_rate`, `reward/cached_rate`: shares of all samples without a valid score, and
+ *   with a score that was known before.
+ * - `reward/cost`: cost of all samples, where prices are known.
+ * - `reward/inflight`: samples that waited or were scored at a time, on average over the span.
+ * - `reward/pool_util`: share of the slots' time in the span that last attempts took.
+ * - `reward/exposed_wait_s`: time that the trainer only waited; `overlap_ratio`: share of the span
+ *   in which it did other work.
+ *
+ * Without samples only the metrics of the times are there.
  */
 export function rewardMetrics(
   outcomes: readonly SampleOutcome[],

@@ -1,4 +1,8 @@
-/** Objects with named fields, as JSON and modules bring them. */
+/** Objects with named fields and lists, as JSON and modules bring them. */
+
+export function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -11,7 +11,7 @@ import { CollectedMetrics } from "../../src/record/collected-metrics.ts";
 const columns = 2;
 
 function matrix(rows: readonly (readonly number[])[]): Tensor<"float32"> {
-  return asTensor(Float32Array.from(rows.flat()), [rows.length, columns]) as Tensor<"float32">;
+  return asTensor(Float32Array.from(rows.flat()), [rows.length, columns]);
 }
 
 const advantages = [

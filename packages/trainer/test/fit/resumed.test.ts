@@ -146,6 +146,53 @@ test("the validation of a step is told before the checkpoint of the next is ther
   expect(saved).toEqual(["1: 1", "2: 2", "3: 3"]);
 });
 
+test("a schedule reports, saves and validates where it says so", async () => {
+  const folder = await newFolder();
+  const logged: string[] = [];
+  const seen: string[] = [];
+  const note = (call: string): void => {
+    const saved = existsSync(join(folder, "global_step_1")) ? "saved" : "not saved";
+    const validated = logged.some((name) => name.startsWith("val-")) ? "validated" : "";
+    seen.push(`${call}: ${saved} ${validated}`.trim());
+  };
+  await trained("halves", {
+    validationPrompts: dataset(),
+    checkpoints: { folder },
+    tracking: { ...silentTracker, log: (metrics) => void logged.push(...Object.keys(metrics)) },
+    schedule: async (training) => {
+      const prepared = await training.prepare((await training.rollout()) as RolloutBatch);
+      await training.learn(prepared, training.left(prepared));
+      expect(logged).toEqual([]);
+      await training.report();
+      expect(logged).toContain("training/global_step");
+      note("report");
+      await training.save();
+      note("save");
+      await training.validate();
+      note("validate");
+      expect(logged).toContain("timing_s/save_checkpoint");
+    },
+    run: { saveFreq: 1, testFreq: 1, valBeforeTrain: false, overlapValidation: false },
+  });
+  expect(seen).toEqual(["report: not saved", "save: saved", "validate: saved validated"]);
+});
+
+test.each(["save", "validate"] as const)(
+  "%s before report is refused by its name",
+  async (call) => {
+    const early = trained("halves", {
+      schedule: async (training) => {
+        await training.rollout();
+        await training[call]();
+      },
+    });
+    await expect(early).rejects.toMatchObject({
+      code: "NO_FINISHED_STEP",
+      message: `${call}() was called without report() before it: no step is finished`,
+    });
+  },
+);
+
 test("what a checkpoint has ahead is trained as far as there are steps, under another schedule, too", async () => {
   const folder = await newFolder();
   const common = { checkpoints: { folder }, actor: { ppoMiniBatchSize: 4 } };

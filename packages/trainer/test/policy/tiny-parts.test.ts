@@ -2,9 +2,12 @@
 
 import { describe, expect, test } from "vitest";
 import { adamWStep, noMoments } from "../../src/policy/tiny/optimizer/adamw.ts";
-import { learningRateOf, optimizerSettingsOf } from "../../src/policy/tiny/optimizer/optimizer-settings.ts";
+import {
+  learningRateOf,
+  optimizerSettingsOf,
+} from "../../src/policy/tiny/optimizer/optimizer-settings.ts";
 import type { OptimizerSettings } from "../../src/policy/tiny/optimizer/optimizer-settings.ts";
-import { normalOf, uniformOf } from "../../src/random.ts";
+import { normalOf, uniformOf } from "../../src/values/random.ts";
 import { powerOfTwo, widthFor } from "../../src/policy/tiny/rows.ts";
 import { drawToken } from "../../src/policy/tiny/sampling.ts";
 

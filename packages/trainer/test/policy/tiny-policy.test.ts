@@ -47,7 +47,7 @@ const noise = (shape: readonly [number, number], seed: number): Tensor<"float32"
   asTensor(
     Float32Array.from({ length: shape[0] * shape[1] }, (_, i) => Math.sin(seed + 12.9898 * i)),
     shape,
-  ) as Tensor<"float32">;
+  );
 
 describe("generate", () => {
   test("answers each prompt n times, with log-probs that logProbs gives for the same rows", async () => {

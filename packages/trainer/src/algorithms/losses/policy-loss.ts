@@ -194,16 +194,17 @@ export function slopeOfLarger(
   return left > right ? leftSlope : rightSlope;
 }
 
-/** PPO's loss of a token, used again for the next one. */
+/** PPO's loss of a token within a range; the object is used again for the next token. */
 export interface ClippedLoss {
+  readonly range: ClipRange;
   value: number;
   slope: number;
   /** Whether the ratio within the range gives the larger loss. */
   isClipped: boolean;
 }
 
-export function newClippedLoss(): ClippedLoss {
-  return { value: 0, slope: 0, isClipped: false };
+export function newClippedLoss(range: ClipRange): ClippedLoss {
+  return { range, value: 0, slope: 0, isClipped: false };
 }
 
 /**
@@ -211,13 +212,8 @@ export function newClippedLoss(): ClippedLoss {
  *
  * @param slope of the ratio
  */
-export function clipInto(
-  loss: ClippedLoss,
-  advantage: number,
-  ratio: number,
-  slope: number,
-  { low, high }: ClipRange,
-): void {
+export function clipInto(loss: ClippedLoss, advantage: number, ratio: number, slope: number): void {
+  const { low, high } = loss.range;
   const kept = clamp(ratio, 1 - low, 1 + high);
   const plain = -advantage * ratio;
   const clipped = -advantage * kept;

@@ -1,8 +1,8 @@
 /** Losses that look at more than one token: at the covariance of all of them, or at rows. */
 
-import { asTensor, type Tensor } from "@rayling/data-proto";
+import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { shuffled } from "../../random.ts";
+import { shuffled } from "../../values/random.ts";
 import { countOf, maskedMean } from "../masked.ts";
 import { clamp, rowSums } from "../matrix.ts";
 import {
@@ -26,15 +26,14 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
-  const range = clipRangeOf(settings);
   const losses = newTokenLosses(rows);
   const meanAdvantage = maskedMean(rows.advantages, rows.mask);
   const meanLogProb = maskedMean(rows.logProb, rows.mask);
-  const token = newClippedLoss();
+  const token = newClippedLoss(clipRangeOf(settings));
   const candidates: number[] = [];
   for (let at = 0; at < losses.values.length; at++) {
     const ratio = Math.exp(rows.logRatio.data[at] ?? NaN);
-    clipInto(token, rows.advantages.data[at] ?? NaN, ratio, ratio, range);
+    clipInto(token, rows.advantages.data[at] ?? NaN, ratio, ratio);
     losses.values[at] = token.value;
     losses.slopes[at] = token.slope;
     if (token.isClipped || !((rows.mask.data[at] ?? NaN) > 0)) continue;

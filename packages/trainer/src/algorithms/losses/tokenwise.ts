@@ -37,17 +37,16 @@ export function dualClip(
 ): PolicyLossResult {
   const { clipRatioC = 3 } = settings;
   checkDualClip(clipRatioC);
-  const range = clipRangeOf(settings);
   const losses = newTokenLosses(rows);
   const clipped = new Uint8Array(losses.values.length);
   const lower = new Uint8Array(losses.values.length);
-  const token = newClippedLoss();
+  const token = newClippedLoss(clipRangeOf(settings));
   for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
     const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
     const ratio = Math.exp(kept);
-    clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0, range);
+    clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0);
     if (token.isClipped) clipped[at] = 1;
     losses.values[at] = token.value;
     losses.slopes[at] = token.slope;
@@ -124,20 +123,19 @@ function dppo(
  */
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
-  const range = clipRangeOf(settings);
   const { columns } = rows.mask;
   const sums = maskedRowSums(rows.logRatio, rows.mask);
   const lengths = rowSums(rows.mask);
   const losses = newTokenLosses(rows);
   const clipped = new Uint8Array(losses.values.length);
-  const token = newClippedLoss();
+  const token = newClippedLoss(clipRangeOf(settings));
   for (let row = 0; row < rows.mask.rows; row++) {
     const mean = (sums[row] ?? NaN) / Math.max(1, lengths[row] ?? NaN);
     const kept = Math.min(mean, 10);
     const ratio = Math.exp(kept);
     const slope = kept === mean ? ratio : 0;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
-      clipInto(token, rows.advantages.data[at] ?? NaN, ratio, slope, range);
+      clipInto(token, rows.advantages.data[at] ?? NaN, ratio, slope);
       if (token.isClipped) clipped[at] = 1;
       losses.values[at] = token.value;
       losses.slopes[at] = token.slope;

@@ -27,7 +27,7 @@ import type {
   TokenRows,
   UpdateMetrics,
 } from "../policy.ts";
-import { uniformOf } from "../../random.ts";
+import { uniformOf } from "../../values/random.ts";
 import { asTheyEnd } from "./as-they-end.ts";
 import { completionBody, readCompletion } from "./completion.ts";
 import { labelsOfText } from "./labels.ts";

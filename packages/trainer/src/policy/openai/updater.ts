@@ -7,6 +7,7 @@ import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { TrainerInputError } from "../../errors.ts";
 import type { LogProbs, PolicyState, PolicyUpdate, TokenRows, UpdateMetrics } from "../policy.ts";
 import type { UpdaterSpec } from "./openai-settings.ts";
+import { isRecord } from "../../values/records.ts";
 
 /**
  * Only `update` is needed. Its rows have the ids of the rollouts: the server's ids, if it reports
@@ -27,19 +28,20 @@ export interface PolicyUpdater {
  */
 export async function loadUpdater(spec: UpdaterSpec): Promise<PolicyUpdater> {
   const { path, name = "createUpdater", options = {}, baseDirectory = process.cwd() } = spec;
-  const exports = (await import(resolveRewardModule(path, baseDirectory))) as Readonly<
-    Record<string, unknown>
-  >;
-  const create = exports[name];
+  const exports: unknown = await import(resolveRewardModule(path, baseDirectory));
+  const create: unknown = isRecord(exports) ? exports[name] : undefined;
   if (typeof create !== "function") {
     throw new TrainerInputError("updater", `${path} exports no function ${name}`);
   }
-  const updater = (await (create as (options: object) => unknown)(options)) as
-    | Partial<PolicyUpdater>
-    | null
-    | undefined;
-  if (typeof updater?.update !== "function") {
-    throw new TrainerInputError("updater", `${name} of ${path} made nothing with a method update`);
-  }
-  return updater as PolicyUpdater;
+  const updater: unknown = await create(options);
+  if (isUpdater(updater)) return updater;
+  throw new TrainerInputError("updater", `${name} of ${path} made nothing with a method update`);
+}
+
+function isUpdater(value: unknown): value is PolicyUpdater {
+  return (
+    ((typeof value === "object" && value !== null) || typeof value === "function") &&
+    "update" in value &&
+    typeof value.update === "function"
+  );
 }

@@ -11,7 +11,7 @@ import { TrainerInputError } from "../../errors.ts";
 import type { GenerateRequest, Rollout } from "../policy.ts";
 import type { Decoding, Network, PromptChunk } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
-import { uniformOf } from "../../random.ts";
+import { uniformOf } from "../../values/random.ts";
 import { powerOfTwo, widthFor } from "./rows.ts";
 import { drawToken } from "./sampling.ts";
 import type { DrawSettings } from "./sampling.ts";

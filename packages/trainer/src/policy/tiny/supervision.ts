@@ -7,7 +7,7 @@ import { asTensor } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage, TokenRows } from "../policy.ts";
-import { uniformOf } from "../../random.ts";
+import { uniformOf } from "../../values/random.ts";
 import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";

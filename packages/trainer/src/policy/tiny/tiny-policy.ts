@@ -27,7 +27,7 @@ import { LearnedWeights, gradientSum } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
-import { uniformOf } from "../../random.ts";
+import { uniformOf } from "../../values/random.ts";
 import { requireShape, TokenBatch } from "./rows.ts";
 import type { RowLimits } from "./rows.ts";
 import { requireCount, tinySettingsOf } from "./tiny-settings.ts";

@@ -37,11 +37,11 @@ export function writtenNumber(value: number): number | NotFinite {
 }
 
 export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine {
-  const numbers = Object.entries(data).map(([name, value]) => [
+  const numbers = Object.entries(data).map(([name, value]): [string, number | null] => [
     name,
     typeof value === "string" ? Number(value) : value,
   ]);
-  return { step, data: Object.fromEntries(numbers) as MetricsLine["data"] };
+  return { step, data: Object.fromEntries(numbers) };
 }
 
 /** One of the samples of a step that are drawn. */

@@ -35,8 +35,10 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
 }
 
 function accuracyIn({ data }: MetricsLine): number | undefined {
-  const known = Object.entries(data).filter(([, value]) => Number.isFinite(value));
-  return accuracyOf(Object.fromEntries(known) as Record<string, number>);
+  const known = Object.entries(data).flatMap(([name, value]): [string, number][] =>
+    value !== null && Number.isFinite(value) ? [[name, value]] : [],
+  );
+  return accuracyOf(Object.fromEntries(known));
 }
 
 function accuracyText(values: readonly number[]): string {

@@ -1,6 +1,6 @@
 /** Which weights a tiny transformer has, and what they are at first. */
 
-import { normalOf } from "../../../random.ts";
+import { normalOf } from "../../../values/random.ts";
 import type { Weights } from "../optimizer/adamw.ts";
 
 export interface Architecture {

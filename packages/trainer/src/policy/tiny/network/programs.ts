@@ -49,41 +49,10 @@ export type Decoded = { readonly logits: np.Array; readonly memory: KeysAndValue
 
 export function programsOf(architecture: Architecture): Programs {
   const { vocabularySize } = architecture;
-
-  /** Padding is never an answer. */
-  const withoutPadding = (logits: np.Array): np.Array => {
-    const padding = oneHot(np.array([padTokenId], { dtype: np.int32 }), vocabularySize);
-    return logits.sub(padding.reshape([...logits.shape.slice(1).map(() => 1), -1]).mul(1e9));
-  };
-
-  const responseOutputs = (weights: Arrays, inputs: TokenInputs, count: number): np.Array => {
-    const { outputs, memory } = runTokens(architecture, weights, inputs, { count, skip: 1 });
-    forget(memory);
-    return outputs;
-  };
-
-  const scores = (weights: Arrays, inputs: ResponseInputs): Scores => {
-    const { responses, temperature, ...tokens } = inputs;
-    const [rows, count] = responses.shape as [number, number];
-    const logits = responseOutputs(weights, tokens, count).div(temperature);
-    const logPi = nn.logSoftmax(withoutPadding(logits), -1);
-    const chosen = oneHot(responses, vocabularySize).reshape([rows, count, vocabularySize]);
-    const pi = np.exp(logPi.ref);
-    return {
-      logProbs: np.sum(logPi.ref.mul(chosen), -1),
-      entropys: np.sum(pi.ref.mul(logPi), -1).mul(-1),
-      sumPiSquared: np.sum(np.square(pi), -1),
-    };
-  };
-
-  const values = (weights: Arrays, inputs: ResponseInputs): np.Array => {
-    const { responses, temperature, ...tokens } = inputs;
-    const [rows, count] = responses.shape as [number, number];
-    responses.dispose();
-    temperature.dispose();
-    return responseOutputs(weights, tokens, count).reshape([rows, count]);
-  };
-
+  const scores = (weights: Arrays, inputs: ResponseInputs): Scores =>
+    scoresOf(architecture, weights, inputs);
+  const values = (weights: Arrays, inputs: ResponseInputs): np.Array =>
+    valuesOf(architecture, weights, inputs);
   return {
     scores: jit(scores),
     scoreGradient: jit(
@@ -102,16 +71,56 @@ export function programsOf(architecture: Architecture): Programs {
     readPrompts: jit(
       (weights: Arrays, inputs: TokenInputs, times: number, length: number): Decoded => {
         const { outputs, memory } = runTokens(architecture, weights, inputs, { count: 1, skip: 0 });
-        const logits = withoutPadding(outputs.reshape([-1, vocabularySize]));
+        const logits = withoutPadding(outputs.reshape([-1, vocabularySize]), vocabularySize);
         return { logits, memory: widenMemory(memory, { times, length }) };
       },
       { staticArgnums: [2, 3] },
     ),
     nextToken: jit((weights, memory, inputs): Decoded => {
       const { outputs, memory: next } = runNextToken(architecture, weights, memory, inputs);
-      return { logits: withoutPadding(outputs), memory: next };
+      return { logits: withoutPadding(outputs, vocabularySize), memory: next };
     }),
   };
+}
+
+function scoresOf(architecture: Architecture, weights: Arrays, inputs: ResponseInputs): Scores {
+  const { vocabularySize } = architecture;
+  const { responses, temperature, ...tokens } = inputs;
+  const [rows = 0, count = 0] = responses.shape;
+  const logits = responseOutputs(architecture, weights, tokens, count).div(temperature);
+  const logPi = nn.logSoftmax(withoutPadding(logits, vocabularySize), -1);
+  const chosen = oneHot(responses, vocabularySize).reshape([rows, count, vocabularySize]);
+  const pi = np.exp(logPi.ref);
+  return {
+    logProbs: np.sum(logPi.ref.mul(chosen), -1),
+    entropys: np.sum(pi.ref.mul(logPi), -1).mul(-1),
+    sumPiSquared: np.sum(np.square(pi), -1),
+  };
+}
+
+function valuesOf(architecture: Architecture, weights: Arrays, inputs: ResponseInputs): np.Array {
+  const { responses, temperature, ...tokens } = inputs;
+  const [rows = 0, count = 0] = responses.shape;
+  responses.dispose();
+  temperature.dispose();
+  return responseOutputs(architecture, weights, tokens, count).reshape([rows, count]);
+}
+
+function responseOutputs(
+  architecture: Architecture,
+  weights: Arrays,
+  inputs: TokenInputs,
+  count: number,
+): np.Array {
+  const { outputs, memory } = runTokens(architecture, weights, inputs, { count, skip: 1 });
+  forget(memory);
+  return outputs;
+}
+
+/** Padding is never an answer. */
+function withoutPadding(logits: np.Array, vocabularySize: number): np.Array {
+  const padding = oneHot(np.array([padTokenId], { dtype: np.int32 }), vocabularySize);
+  return logits.sub(padding.reshape([...logits.shape.slice(1).map(() => 1), -1]).mul(1e9));
 }
 
 function forget(memory: readonly KeysAndValues[]): void {

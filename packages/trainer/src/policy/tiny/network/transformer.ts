@@ -44,7 +44,7 @@ export function runTokens(
   { count, skip }: { readonly count: number; readonly skip: number },
 ): { readonly outputs: np.Array; readonly memory: KeysAndValues[] } {
   const { layers, width } = architecture;
-  const [rows, length] = tokens.shape as [number, number];
+  const [rows = 0, length = 0] = tokens.shape;
   const asked: [number, number] = [length - skip - count, length - skip];
   const visible = np.tri(length, length).reshape([1, 1, length, length]);
   const allowed = visible.mul(mask.reshape([rows, 1, 1, length]));
@@ -53,7 +53,10 @@ export function runTokens(
   let stream = embed(architecture, weights, tokens, positions);
   for (let layer = 0; layer < layers; layer++) {
     let normed = rmsNorm(stream.ref, take(weights, `${layer}.attentionNorm`));
-    const { keys, values } = keysAndValues(architecture, weights, layer, normed.ref, rows);
+    const { keys, values } = keysAndValues(architecture, weights, layer, {
+      normed: normed.ref,
+      rows,
+    });
     memory.push({ keys: keys.ref, values: values.ref });
     if (layer < layers - 1) {
       stream = runLayer(architecture, weights, layer, {
@@ -103,7 +106,7 @@ export function runNextToken(
     readonly slot: np.Array;
   },
 ): { readonly outputs: np.Array; readonly memory: KeysAndValues[] } {
-  const [rows, length] = mask.shape as [number, number];
+  const [rows = 0, length = 0] = mask.shape;
   const barred = np
     .array(1)
     .sub(mask.reshape([rows, 1, 1, length]))
@@ -112,7 +115,7 @@ export function runNextToken(
   let stream = embed(architecture, weights, tokens, positions);
   memory.forEach((before, layer) => {
     const normed = rmsNorm(stream.ref, take(weights, `${layer}.attentionNorm`));
-    const own = keysAndValues(architecture, weights, layer, normed.ref, rows);
+    const own = keysAndValues(architecture, weights, layer, { normed: normed.ref, rows });
     // Nothing stands in the slot yet: it is 0 there.
     const keys = before.keys.add(own.keys.mul(slot.ref.reshape([1, 1, 1, length])));
     const values = before.values.add(own.values.mul(slot.ref.reshape([1, 1, length, 1])));
@@ -136,7 +139,7 @@ export function widenMemory(
   { times, length }: { readonly times: number; readonly length: number },
 ): KeysAndValues[] {
   const widened = (array: np.Array, axis: 2 | 3): np.Array => {
-    const [rows, ...rest] = array.shape as [number, number, number, number];
+    const [rows = 0, ...rest] = array.shape;
     const free = length - (array.shape[axis] ?? NaN);
     const padded = np.pad(array.reshape([rows, 1, ...rest]), { [axis + 1]: [0, free] });
     const [, , ...shape] = padded.shape;
@@ -164,8 +167,7 @@ function keysAndValues(
   { width, heads }: Architecture,
   weights: Arrays,
   layer: number,
-  normed: np.Array,
-  rows: number,
+  { normed, rows }: { readonly normed: np.Array; readonly rows: number },
 ): KeysAndValues {
   const both = np
     .matmul(normed, take(weights, `${layer}.keyValue`))
