@@ -468,7 +468,7 @@ const trainer: readonly Row[] = [
   ],
   [
     "filter-equal",
-    "trainer/src/fit/filter-groups",
+    "trainer/src/groups/filter-groups",
     "return values.size > 1;",
     "return values.size > 0;",
     "groups whose scores are all alike are trained",
@@ -476,7 +476,7 @@ const trainer: readonly Row[] = [
   ],
   [
     "stale-drop",
-    "trainer/src/fit/group-pool",
+    "trainer/src/groups/group-pool",
     "step - batch.generatedAt > this.#settings.limit);",
     "step - batch.generatedAt > this.#settings.limit + 1);",
     "rollouts older than the limit are trained",
