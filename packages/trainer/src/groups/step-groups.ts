@@ -192,13 +192,15 @@ export class StepGroups {
   /** Throws TrainerStateError where a task is too easy or too hard: DAPO's bound. */
   #checkGenerations(pool: GroupPool, record: StepRecord): void {
     const filter = this.#settings.algorithm.filterGroups;
-    if (filter === undefined || this.#mayGenerate(pool, record)) return;
+    if (this.#mayGenerate(pool, record) || filter === undefined) return;
     throw new TrainerStateError("FILTERED_OUT", filteredOut(filter, pool, record));
   }
 
   #mayGenerate(pool: GroupPool, { generations }: StepRecord): boolean {
     const { algorithm, trainBatchSize } = this.#settings;
-    const most = algorithm.filterGroups?.maxNumGenBatches ?? 0;
+    const { filterGroups } = algorithm;
+    if (filterGroups === undefined) return true;
+    const { maxNumGenBatches: most } = filterGroups;
     if (most > 0) return generations < most;
     const batches = Math.max(2 * this.#parts.prompts.batchesPerEpoch, leastBatchesInRow);
     return pool.filteredInRow < batches * trainBatchSize;
