@@ -2,7 +2,7 @@
 export class TrainerInputError extends Error {
   override readonly name = "TrainerInputError";
   readonly code = "TRAINER_INPUT";
-  /** Which of the inputs or settings. */
+  /** Name of the input or setting. */
   readonly input: string;
 
   constructor(input: string, message: string, options?: ErrorOptions) {
@@ -12,7 +12,7 @@ export class TrainerInputError extends Error {
 }
 
 /**
- * Where a row of a data set stands: a line of a file, from 1, or a row (of a Parquet file, of an
+ * Place of a row in a data set: a line of a file, from 1, or a row (of a Parquet file, of an
  * array), from 0.
  */
 export interface RowPlace {
@@ -47,7 +47,7 @@ export class DatasetError extends Error {
 export type TrackingErrorCode =
   /** A logger cannot begin, or its name is unknown: the run does not start. */
   | "TRACKING_OPEN"
-  /** A logger failed while the run went on: it is told nothing more. */
+  /** A logger failed while the run went on: it receives nothing more. */
   | "TRACKING_FAILED"
   /** Files of a run cannot be read. */
   | "TRACKING_FILES";
@@ -68,7 +68,7 @@ export class TrackingError extends Error {
 }
 
 export type CheckpointErrorCode =
-  /** There is nothing at the path that was given. */
+  /** The path of the checkpoint does not exist. */
   | "CHECKPOINT_NOT_FOUND"
   /** A file is missing, cut off, or not what was written. */
   | "CHECKPOINT_DAMAGED"
@@ -124,7 +124,7 @@ export class TrainerStateError extends Error {
 }
 
 export interface ConfigErrorPlace {
-  /** With dots: `data.train_batch_size`. */
+  /** The key with dots: `data.train_batch_size`. */
   readonly key: string;
   /** The value at this key, if there is one. */
   readonly value: unknown;

@@ -63,7 +63,7 @@ export class PPOTrainer implements AsyncDisposable {
 
   /** Rejects with TrainerInputError, which names the option, and as `RewardLoopManager.create`. */
   static async create(options: PPOTrainerOptions): Promise<PPOTrainer> {
-    // The table of options takes time to load, and is needed by nobody who trains nothing.
+    // The table of options takes time to load, and only a training needs it.
     const { readTrainingSettings } = await import("./settings/read-settings.ts");
     const settings = readTrainingSettings(options);
     const { advantageRegistry = createAdvantageRegistry() } = options;

@@ -12,7 +12,7 @@ export interface GroupStatistics {
   readonly std: number;
 }
 
-/** In order of their first row. */
+/** Returns rows by group, in the order of their first rows. */
 export function groupsOf(
   ids: readonly GroupId[],
   isUsed: (row: number) => boolean,
@@ -42,8 +42,8 @@ export function groupMean(rows: readonly number[], scores: Float64Array): number
 }
 
 /**
- * Numbers for ids (verl `as_torch_index`): whole numbers, and texts of such, are kept; of all else
- * the place in the sorted list of those that there are.
+ * Returns numbers for ids (verl `as_torch_index`): whole numbers and their texts as they are;
+ * otherwise the place of each id in the sorted list of ids.
  */
 export function groupIndexOf(ids: readonly GroupId[]): readonly number[] {
   const numbers = ids.map((id) =>

@@ -12,7 +12,7 @@ import { meanOf } from "../values/sums.ts";
 
 /** verl's names; k1, k2 and k3 are others of kl, mse and low_var_kl. */
 const names = ["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3"] as const;
-/** With "+" behind it, the value is of that kind and the gradient that of k2. */
+/** A kind of estimator. With "+" at its end, the value is of that kind and the gradient is k2's. */
 export type KlPenaltyKind = (typeof names)[number] | `${(typeof names)[number]}+`;
 export const klPenaltyKinds: readonly KlPenaltyKind[] = [
   ...names,
@@ -149,7 +149,7 @@ export interface KlInReward {
   readonly tokenLevelRewards: Tensor<"float32">;
   readonly metrics: {
     readonly "actor/reward_kl_penalty": number;
-    /** As it was used. */
+    /** The coefficient that was used. */
     readonly "actor/reward_kl_penalty_coeff": number;
   };
 }

@@ -19,7 +19,7 @@ export interface LearningRateSettings {
   readonly numTrainingSteps?: number;
   /** Factor at the end. Default 0. */
   readonly minLrRatio?: number;
-  /** Where the warm-up of cosine begins. Default 0. */
+  /** Factor at which the warm-up of cosine begins. Default 0. */
   readonly initLrRatio?: number;
   /** Cycles of the cosine; half a cycle goes down once. Default 0.5. */
   readonly numCycles?: number;
@@ -81,7 +81,7 @@ interface Decay {
   readonly cycles: number;
 }
 
-/** By how many steps the warm-up is behind, of how many. */
+/** Factor by schedule, from the number of steps after the warm-up and their total. */
 const schedules: Readonly<
   Record<
     string,

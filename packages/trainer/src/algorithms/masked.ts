@@ -1,6 +1,6 @@
 /**
- * Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Whatever
- * stands where the mask is 0 does no harm, NaN included.
+ * Sums, means and spreads over the tokens that count (verl/utils/torch_functional.py). Masked
+ * values do no harm, NaN included.
  */
 
 import { TrainerInputError } from "../errors.ts";
@@ -115,7 +115,7 @@ export function maskedWhiten(
   return whitened;
 }
 
-/** Where the mask is 0, 0: also of NaN. */
+/** Returns values times the mask; 0 where the mask is 0, even for NaN. */
 export function masked(values: Matrix, mask: Matrix): Matrix {
   const kept = newMatrix(values.rows, values.columns);
   for (let at = 0; at < kept.data.length; at++) {

@@ -48,7 +48,7 @@ export interface PadOptions {
   readonly padTokenId: number;
   /** Rows that are longer keep their length. Default: that of the longest. */
   readonly maxLength?: number;
-  /** As prompts are padded. Default false. */
+  /** Whether rows are padded on the left, as prompts are. Default false. */
   readonly leftPad?: boolean;
 }
 
@@ -144,7 +144,7 @@ export function unpaddedRows(inputIds: Tensor, attentionMask: Tensor): number[][
 export interface Packing {
   /** Places in the data of the matrix. */
   readonly indices: Int32Array;
-  /** Where each row begins among them, and where the last one ends. */
+  /** Start of each row among the packed tokens, and the end of the last row. */
   readonly cuSeqlens: Int32Array;
   readonly maxSeqlen: number;
 }

@@ -1,7 +1,7 @@
 /**
- * Which rows of a batch go to which process, and in which micro-batch, by how long they are (verl
- * `_balance_batch`, `rearrange_micro_batches`). Orders of rows only: who holds the batch reorders
- * it.
+ * Assignment of a batch's rows to processes and micro-batches by their lengths (verl
+ * `_balance_batch`, `rearrange_micro_batches`). Returns orders of rows; the caller reorders the
+ * batch.
  */
 
 import { TrainerInputError } from "../errors.ts";

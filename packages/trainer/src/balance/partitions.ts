@@ -9,7 +9,7 @@ import { present } from "../values/present.ts";
 
 export interface PartitionOptions {
   readonly parts: number;
-  /** As many rows in each part: the rows must divide. */
+  /** Whether all parts have the same number of rows, which must divide the rows. */
   readonly equalSize: boolean;
 }
 
@@ -22,7 +22,7 @@ interface Part {
   readonly rows: number[];
 }
 
-/** One part each, the one that has the most to do first. */
+/** The parts, the one with the most work first. */
 type State = Part[];
 
 /**
@@ -48,8 +48,8 @@ export function karmarkarKarp(workloads: ArrayLike<number>, options: PartitionOp
     states.push(state.toSorted((left, right) => compareParts(right, left)));
   }
   states.sort(compareStates);
-  // The two that are spread the widest become one: what is most in one, with what is least in the
-  // other.
+  // Merges the two states with the widest spreads: the part with the most work of one with the part
+  // with the least work of the other.
   for (let first = states.pop(); first !== undefined; first = states.pop()) {
     const second = states.pop();
     if (second === undefined) return first.map((part) => part.rows);
@@ -92,7 +92,7 @@ export function greedyPartition(
 }
 
 /**
- * By Karmarkar and Karp, each part's rows in ascending order (verl
+ * Partitions by Karmarkar and Karp, each part's rows in ascending order (verl
  * `get_seqlen_balanced_partitions`). Throws TrainerInputError where a part would have no row.
  */
 export function balancedPartitions(
@@ -129,7 +129,7 @@ function workloadOf(workloads: ArrayLike<number>, row: number): number {
   return workloads[row] ?? NaN;
 }
 
-/** By what there is to do, then by how many rows, then row by row. */
+/** Compares by work, then by number of rows, then row by row. */
 function compareParts(left: Part, right: Part): number {
   const size = left.sum - right.sum || left.rows.length - right.rows.length;
   if (size !== 0) return size;
@@ -149,7 +149,7 @@ function spreadOf(state: State): number {
   return partOf(state, 0).sum - partOf(state, -1).sum;
 }
 
-/** Into what is sorted. */
+/** Inserts into a sorted list. */
 function insert<T>(sorted: T[], value: T, compare: (left: T, right: T) => number): void {
   let low = 0;
   let high = sorted.length;

@@ -1,10 +1,10 @@
 /**
  * The checkpoints of a run: verl's `trainer.default_local_dir`, with
- * `latest_checkpointed_iteration.txt` beside them. Saves one, keeps the last few, and finds the one
- * to go on with.
+ * `latest_checkpointed_iteration.txt` beside them. Saves checkpoints, keeps the last few, and finds
+ * the one to resume from.
  *
- * The file says which is the latest; where it is damaged, the one before that is whole is taken,
- * and what was passed over is told. A run never begins anew because its checkpoints are damaged.
+ * The file names the latest. If that is damaged, the latest whole one before it is taken, and the
+ * damaged ones are reported. A run never begins anew because its checkpoints are damaged.
  */
 
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
@@ -154,7 +154,7 @@ async function stepsToTry(folder: string, problems: CheckpointError[]): Promise<
     return steps;
   }
   const latest = Number(text);
-  // One that is named and not there is damaged, too.
+  // A checkpoint that is named and missing counts as damaged, too.
   return [latest, ...steps.filter((step) => step < latest)];
 }
 

@@ -28,7 +28,7 @@ export interface Checkpoint {
   readonly globalStep: number;
   readonly policy: PolicyState;
   readonly critic?: PolicyState | undefined;
-  /** Where the run was; plain data, for people, too. */
+  /** State of the training as plain data, readable for people. */
   readonly trainer: unknown;
   /**
    * Rollouts that were generated and not trained yet, with the rewards that are known; plain data
@@ -69,7 +69,7 @@ export async function writeCheckpoint(folder: string, checkpoint: Checkpoint): P
   }
 }
 
-/** Takes its name away first: nobody finds a half of it. */
+/** Renames the checkpoint first, so that no reader finds half of it. */
 export async function discardCheckpoint(path: string): Promise<void> {
   const discarded = join(path, "..", unfinishedName(basename(path)));
   try {
@@ -101,7 +101,7 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
   }
 }
 
-/** One answer with all that is known of it; no string can be longer. */
+/** The longest line: one answer with its record. No string can be longer. */
 const LONGEST_LINE_BYTES = 2 ** 29 - 1;
 
 interface NewFile {

@@ -1,7 +1,6 @@
 /**
- * Files that are there for good, or not at all: written, and on the disk (fsync), before anything
- * says that they are. Knows nothing of what is in them. A name becomes durable with its folder,
- * which Windows does not let anybody sync.
+ * Durable files: they are on the disk (fsync) before anything says so, or not there at all. Knows
+ * nothing of their contents. A name becomes durable with its folder, which Windows cannot sync.
  */
 
 import { createHash } from "node:crypto";
@@ -30,7 +29,7 @@ export function unfinishedName(name: string): string {
   return `${name}.${process.pid}-${ownToken}-${made}.unfinished`;
 }
 
-/** Whether nobody will finish it any more. */
+/** Whether the file or folder is unfinished and its process is gone. */
 export function isLeftBehind(name: string): boolean {
   const [, pid, token] = UNFINISHED.exec(name) ?? [];
   if (pid === undefined) return false;

@@ -15,7 +15,7 @@ import { isRecord } from "../values/records.ts";
 
 export interface Manifest {
   readonly globalStep: number;
-  /** By their paths in the checkpoint, with "/". */
+  /** Files by their paths in the checkpoint, with "/". */
   readonly files: Readonly<Record<string, FileSum>>;
 }
 

@@ -16,7 +16,7 @@ import { isList, isRecord } from "../values/records.ts";
 export interface FlatData {
   /** For JSON.stringify. */
   readonly json: unknown;
-  /** By their places. */
+  /** Arrays by their places in the data. */
   readonly arrays: Readonly<Record<string, NumberArray>>;
 }
 

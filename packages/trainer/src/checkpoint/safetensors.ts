@@ -1,11 +1,11 @@
 /**
- * Hugging Face's safetensors format: arrays by name in one file, which Python's library reads and
- * which holds no code. Eight bytes with the length of the header, the header as JSON (of each array
- * its type, shape and place), then the arrays one behind the other, little-endian, without holes,
+ * Hugging Face's safetensors format: named arrays in one file, which Python's library reads and
+ * which holds no code. Eight bytes with the length of the header, the header as JSON (type, shape
+ * and place of each array), then the arrays one after the other, little-endian, without holes,
  * those with bigger elements first, so that each is aligned.
  *
- * Of what is read every number is checked before it is used. Half precision (F16, BF16) and the
- * like have no arrays here, and are refused.
+ * Every number that is read is checked before it is used. Half precision (F16, BF16) and the like
+ * have no arrays here and are refused.
  */
 
 import { endianness } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * verl's keys, ppo_mini_batch_size, and those that they have in TypeScript, ppoMiniBatchSize: the
- * one from the other.
+ * Conversion between verl's keys, ppo_mini_batch_size, and their TypeScript names,
+ * ppoMiniBatchSize.
  */
 
 import { isTree } from "@rayling/config-tree";
@@ -15,8 +15,7 @@ export function snakeKey(key: string): string {
 }
 
 /**
- * @param free keys below which names are somebody else's: those are taken over as they are, but for
- *   the first.
+ * @param free keys below which names belong to others: those names stay, except the first level.
  */
 export function camelTree(value: ConfigValue, free: readonly string[] = []): ConfigValue {
   return withKeys(value, camelKey, free);

@@ -9,7 +9,7 @@ import type { TrainerConfig } from "./options/index.ts";
 export function printConfig(config: TrainerConfig): string {
   const { reward, ignored: _ignored, notes: _notes, notDone, rayling, ...rest } = config;
   const { policyKwargs, taskKwargs, ...own } = rayling;
-  // Else it would stay as it was when the trainer's is changed.
+  // Without this the name would not follow a change of the trainer's name.
   const isTrainers = reward.experiment_name === config.trainer.experimentName;
   const ownName = isTrainers ? null : reward.experiment_name;
   const tree: ConfigTree = {

@@ -106,7 +106,7 @@ const rewardRoots = [
   "sandbox_fusion",
 ];
 
-/** Its mini-batch pipeline, by the names that it had one after the other. */
+/** Keys of the recipe's mini-batch pipeline, in the order of their release. */
 const recipeKeys = [
   "mini_batch_pipeline",
   "update_pipeline",
@@ -119,7 +119,7 @@ const addedKeys = recipeKeys.reduce<ConfigTree>(
   {},
 );
 
-/** Whatever is below them is somebody else's: it may be changed without being there. */
+/** Keys below these belong to others and may be overridden without a default. */
 const freeKeys = [
   "reward.reward_model.rollout",
   "rayling.policy_kwargs",
@@ -203,9 +203,9 @@ function onlyKeys(tree: ConfigTree, keys: readonly string[]): ConfigTree {
   }, {});
 }
 
-/** A task makes prompts of its own: files would be read by nobody. */
+/** Refuses files beside a task: the task generates its own prompts, so files would not be read. */
 function refuseFiles(given: ConfigTree, defaults: ConfigTree, task: string): void {
-  // One file is a list of one, which is how it is printed.
+  // One file becomes a list of one file, as it is printed.
   const listAt = (tree: ConfigTree, name: string): string =>
     JSON.stringify([valueAt(tree, ["data", name])].flat());
   for (const name of ["train_files", "val_files"]) {
@@ -238,7 +238,7 @@ function withoutEngineKeys(
     Object.entries(tree).flatMap(([key, value]): [string, ConfigValue][] => {
       const isOut = isEngine(prefix + key) || notDoneKeys.includes(prefix + key);
       if (!isTree(value)) return isOut ? [] : [[key, value]];
-      // One with another name may stand below it.
+      // A key with another name may be below it.
       const inside = withoutEngineKeys(value, `${prefix}${key}.`, isEngine);
       return isOut && Object.keys(inside).length === 0 ? [] : [[key, inside]];
     }),
@@ -246,7 +246,8 @@ function withoutEngineKeys(
 }
 
 /**
- * verl's recipe: mini-batches as their rewards come, with whatever other overlap the schedule has.
+ * Applies the keys of verl's recipe: mini-batches as their rewards come, beside the overlap of the
+ * schedule.
  */
 function withRecipeKeys(tree: ConfigTree): ConfigTree {
   let result = tree;

@@ -1,4 +1,4 @@
-/** From options that a program gives to those that are used: what is missing has its default. */
+/** Reads the options of a program; a missing one gets its default. */
 
 import { ConfigError, isTree, valueAt } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";

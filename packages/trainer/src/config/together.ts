@@ -12,7 +12,7 @@ export interface Whole {
   /** Prompts of a batch. */
   readonly trainBatchSize: number;
   readonly hasCritic: boolean;
-  /** One of the user's own knows what it can do. */
+  /** Whether the schedule is the user's own, which these checks do not know. */
   readonly hasOwnSchedule: boolean;
   /** Names that there are. */
   readonly estimators: readonly string[];
@@ -116,15 +116,13 @@ const bypass: Rule = ({ values: { algorithm, actor } }, name) => {
   return { option: "actor.lossMode", value, problem };
 };
 
-/**
- * They whiten over the batch, or count over it: of a part of it they would come to something else.
- */
+/** Estimators that whiten or count over the whole batch: a part of it would give another result. */
 const perBatch = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo", "gpg"];
 
-/** They train on parts of a batch as their rewards come. */
+/** Schedules that train on parts of a batch as their rewards come. */
 const splitting: readonly Schedule[] = ["mini-batch-pipeline", "one-step-pipeline", "streaming"];
 
-/** Which parts of an algorithm a schedule can do. */
+/** Refuses algorithms that the schedule cannot run. */
 const schedules: Rule = ({ values, hasOwnSchedule }, name) => {
   const { schedule, algorithm, staleness, adaptiveMiniBatch } = values;
   if (hasOwnSchedule) return undefined;
@@ -151,7 +149,7 @@ const schedules: Rule = ({ values, hasOwnSchedule }, name) => {
   const { advEstimator, rolloutCorrection } = algorithm;
   if (splits && perBatch.includes(advEstimator)) {
     const found = misfit("algorithm.advEstimator", advEstimator, whole, why);
-    // gae is what stands there where nobody has said anything, a pipeline is what somebody wanted.
+    // gae is the default; a pipeline was chosen.
     return advEstimator === "gae" ? { ...found, nearest: `${name(found.option)}=grpo` } : found;
   }
   // Without weights there is nothing to divide.

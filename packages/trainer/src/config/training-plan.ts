@@ -13,7 +13,7 @@ import type { PromptShapes } from "./prompts-text.ts";
 import { sumOf } from "../values/sums.ts";
 
 export interface DatasetSizes {
-  /** Rows to train on; undefined where nobody has looked. */
+  /** Rows to train on; undefined where the files were not read. */
   readonly train: number | undefined;
   readonly validation: number | undefined;
 }
@@ -41,9 +41,9 @@ export interface ExpectedRun {
   /** M: of all rewards of a step. */
   readonly makespanSeconds: number;
   readonly stepSeconds: number;
-  /** With the schedule sync. */
+  /** Seconds of a step with the schedule sync. */
   readonly baselineStepSeconds: number;
-  /** With validation and checkpoints. */
+  /** Seconds of the whole run, with validation and checkpoints. */
   readonly totalSeconds: number | undefined;
 }
 
@@ -128,7 +128,7 @@ function expectedOf(
   const { rayling, data, algorithm } = config;
   const { actor } = config.actorRolloutRef;
   if (Object.keys(rayling.expectedSeconds).length === 0) return undefined;
-  // In the bypass nobody asks the policy for log-probabilities before the update.
+  // The bypass does not ask the policy for log-probabilities before the update.
   const { bypassMode } = algorithm.rolloutCorrection;
   const seconds = { ...rayling.expectedSeconds, ...(bypassMode ? { oldLogProb: 0 } : {}) };
   const makespanSeconds = rewardMakespan({

@@ -1,4 +1,4 @@
-/** DAPO's filter: a group whose rewards are all the same has nothing to tell. */
+/** DAPO's filter: a group whose rewards are all equal teaches nothing. */
 
 import { extraInfoNumber } from "../samples/extra-info.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";

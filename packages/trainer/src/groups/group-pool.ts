@@ -28,7 +28,7 @@ interface DoneGroup {
   readonly samples: readonly ScoredSample[];
 }
 
-/** Groups that this step still takes, with those of so many steps after it. */
+/** Returns the groups that this step still takes plus those of so many steps after it. */
 export type StepRoom = (after: number) => number;
 
 export interface GroupPoolSettings {
@@ -37,8 +37,8 @@ export interface GroupPoolSettings {
   /** Whether a group that is done is worth training on. */
   readonly keeps: (samples: readonly ScoredSample[]) => boolean;
   /**
-   * So many rows in a row, of a whole batch or of several small ones, without any valid score are
-   * an error, where others would be generated in their place for ever. Undefined: they are not.
+   * Number of consecutive rows without any valid score, of one batch or of several, after which
+   * `take` rejects: the filter would have groups generated for ever. Undefined: no limit.
    */
   readonly failsUnscored?: number | undefined;
 }
@@ -47,7 +47,7 @@ export class GroupPool {
   readonly #settings: GroupPoolSettings;
   /** Oldest first. */
   #batches: PooledBatch[] = [];
-  /** In order of age, and within a batch of completion. */
+  /** Scored groups, the oldest batch first, and within a batch the first scored first. */
   #done: DoneGroup[] = [];
   #failure: { readonly error: unknown } | undefined;
   #news = Promise.withResolvers<void>();
@@ -105,11 +105,11 @@ export class GroupPool {
   }
 
   /**
-   * So many groups, as soon as they are done; undefined if the pool has not as many left.
+   * Returns groups as soon as they are scored; undefined if the pool has too few left.
    *
-   * @param step finished steps, by which the age of groups counts
-   * @param room with the strategy "wait": as many places are kept for groups that would be too old
-   *   behind them
+   * @param step number of finished steps, which gives groups their age
+   * @param room with the strategy "wait": places that are kept for groups that would be too old
+   *   after this step
    */
   async take(range: GroupRange, step: number, room: StepRoom): Promise<ScoredSample[] | undefined> {
     const { least } = range;
@@ -123,8 +123,8 @@ export class GroupPool {
   }
 
   /**
-   * So many groups, those of the prompts that came first, as soon as all are judged: the same ones
-   * however long each took; undefined if the pool has not as many left.
+   * Returns the groups of the prompts that came first, as soon as all groups are scored, so that
+   * the choice does not depend on their times; undefined if the pool has too few left.
    */
   async takeFirst(count: number): Promise<ScoredSample[] | undefined> {
     for (;;) {

@@ -27,7 +27,9 @@ export class AdaptiveMiniBatchSize {
   #size: number;
   #waitMs = 0;
 
-  /** @param size of the next one, where a run goes on; it begins with the largest */
+  /**
+   * @param size of the next mini-batch where a run is resumed; a new run begins with the largest
+   */
   constructor(ppoMiniBatchSize: number, size: number = ppoMiniBatchSize) {
     this.#most = ppoMiniBatchSize;
     this.#least = Math.max(1, Math.floor(ppoMiniBatchSize / 4));

@@ -41,9 +41,10 @@ export function estimateOf(
 }
 
 /**
- * The value of the answer that is there most often, and of those the first; its first value.
+ * Returns the value of the most frequent answer, the first one of several; of its rows the first
+ * value counts.
  *
- * @param answers the same number for the same answer, from 0 on
+ * @param answers equal numbers for equal answers, from 0
  */
 export function majorityOf(
   draw: Int32Array,

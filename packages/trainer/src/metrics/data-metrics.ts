@@ -18,7 +18,7 @@ export interface DataMetricsBatch extends LengthsBatch {
   readonly advantages: Tensor;
   readonly returns: Tensor;
   readonly responseMask: Tensor;
-  /** Where there is a critic. */
+  /** Values of the critic, if there is one. */
   readonly values?: Tensor;
   /**
    * False for a row whose score is invalid: it does not count where scores, rewards, advantages,

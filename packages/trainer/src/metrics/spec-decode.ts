@@ -6,7 +6,7 @@
 import { TrainerInputError } from "../errors.ts";
 import { meanOf } from "../values/sums.ts";
 
-/** One entry for each row, as the server of the rollout counts. All three, or none. */
+/** Counts of the rollout's server, one entry for each row. All three columns, or none. */
 export interface SpecDecodeBatch {
   readonly numDraftTokens?: readonly number[];
   readonly numAcceptedTokens?: readonly number[];

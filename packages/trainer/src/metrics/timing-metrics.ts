@@ -1,7 +1,4 @@
-/**
- * Where the time of a step goes, and how much is done in it (verl `compute_timing_metrics`,
- * `compute_throughout_metrics`).
- */
+/** Times and throughput of a step (verl `compute_timing_metrics`, `compute_throughout_metrics`). */
 
 import { TrainerInputError } from "../errors.ts";
 import { sumOf } from "../values/sums.ts";

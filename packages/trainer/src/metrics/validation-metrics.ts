@@ -68,15 +68,16 @@ export interface ValidationMetricsOptions {
   /** Seed of the bootstrap. Default 42, as in verl. */
   readonly seed?: number;
   /**
-   * Is told of a variable that is a number in some answers to a question and something else in
-   * others: that question is left out of it. Default: TrainerInputError, which names both.
+   * Called with a variable that is a number in some answers to a question and something else in
+   * others; the variable's metrics leave out that question. Default: throws TrainerInputError,
+   * which names both.
    */
   readonly onMixed?: ((variable: string, question: string) => void) | undefined;
 }
 
 /**
- * Means over questions; those with another number of answers have metrics of their own. Throws
- * TrainerInputError for columns of other lengths, and for values that are no numbers.
+ * Returns means over questions; questions with another number of answers have metrics of their own.
+ * Throws TrainerInputError for columns of different lengths, and for values that are not numbers.
  */
 export function processValidationMetrics(
   results: ValidationResults,
@@ -116,7 +117,7 @@ interface Question {
   readonly rows: readonly number[];
 }
 
-/** In order of their first answer. */
+/** Returns the questions in the order of their first answers. */
 function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Question[] {
   const questions = new Map<string, Map<string, number[]>>();
   for (const [row, source] of dataSources.entries()) {
@@ -130,10 +131,10 @@ function questionsOf({ dataSources, sampleUids, valid }: ValidationResults): Que
 }
 
 /**
- * Undefined where there are none, for texts, for what is made of parts, and for what is mixed if
- * somebody is told of it.
+ * Returns the numbers of a variable; undefined for missing values, texts, lists and objects, and
+ * for mixed values if `onMixed` is given.
  *
- * @throws TrainerInputError if not
+ * @throws TrainerInputError for mixed values otherwise
  */
 function valuesOf(
   column: readonly unknown[],

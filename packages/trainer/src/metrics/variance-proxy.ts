@@ -18,9 +18,9 @@ export interface VarianceProxyBatch {
 }
 
 /**
- * Nothing without old log-probs and sums of squared probabilities.
+ * Returns no metrics without old log-probabilities and sums of squared probabilities.
  *
- * @param gradientNorm without it, signal and noise are told as 0. Throws TrainerInputError.
+ * @param gradientNorm without it, signal and noise are 0. Throws TrainerInputError.
  */
 export function varianceProxyMetrics(
   batch: VarianceProxyBatch,

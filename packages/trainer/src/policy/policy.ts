@@ -18,18 +18,15 @@ export interface ChatMessage {
 }
 
 /**
- * As the OpenAI API and Hugging Face's data sets have them: { type: "text", text }, { type:
- * "image", ... }.
+ * A part of a message as in the OpenAI API and Hugging Face's data sets: { type: "text", text }, {
+ * type: "image", ... }.
  */
 export interface ContentPart {
   readonly type: string;
   readonly [key: string]: unknown;
 }
 
-/**
- * Which part of which training step a call is of, for policies that account for their time or write
- * it down.
- */
+/** Phase and step of a call, for policies that account for their time or log it. */
 export interface Account {
   /**
    * verl's name of its timer: gen, testing, old_log_prob, ref, values, update_actor, update_critic.
@@ -47,7 +44,7 @@ export interface GenerateRequest {
   readonly maxResponseLength: number;
   /** False: always the likeliest token. Default true. */
   readonly doSample?: boolean;
-  /** Default 1. Log-probabilities are those after it. */
+  /** Temperature of sampling. Default 1. Log-probabilities are those after it. */
   readonly temperature?: number;
   /** Default 1: all. */
   readonly topP?: number;
@@ -60,12 +57,12 @@ export interface GenerateRequest {
 
 /** One finished answer. */
 export interface Rollout {
-  /** Which prompt of the request. */
+  /** Number of the prompt in the request. */
   readonly prompt: number;
-  /** Which of its n, from 0. */
+  /** Number of the sample among the prompt's n, from 0. */
   readonly sample: number;
   readonly promptIds: Int32Array;
-  /** With the end of sequence, if it came to one. */
+  /** Ids of the response, including the end of sequence if it was sampled. */
   readonly responseIds: Int32Array;
   /** Without special tokens. */
   readonly response: string;
@@ -74,10 +71,7 @@ export interface Rollout {
    * not report them.
    */
   readonly rolloutLogProbs?: Float32Array;
-  /**
-   * Where an agent loop or a tool has rewarded it already (verl `reward_score`): the reward loop is
-   * not asked.
-   */
+  /** Score from an agent loop or a tool (verl `reward_score`): the reward loop is not asked. */
   readonly rewardScore?: number;
   readonly finishReason: "stop" | "length";
   /** How many updates the weights had seen. */
@@ -98,8 +92,8 @@ export interface LogProbs {
   readonly logProbs: Tensor<"float32">;
   readonly entropys: Tensor<"float32">;
   /**
-   * The sum of squared probabilities over the vocabulary, for the optimal token baselines, where
-   * the policy tells.
+   * Sums of squared probabilities over the vocabulary, for the optimal token baselines, if the
+   * policy reports them.
    */
   readonly sumPiSquared?: Tensor<"float32">;
 }
@@ -115,14 +109,14 @@ export interface PolicyUpdate extends TokenRows {
    */
   readonly stepsSchedule?: boolean;
   /**
-   * False where no row has a valid score: weights and moments stay as they are, and the learning
-   * rate alone goes on. Default true.
+   * False where no row has a valid score: weights and moments stay, and only the learning rate
+   * advances. Default true.
    */
   readonly learns?: boolean;
 }
 
 export interface UpdateMetrics {
-  /** Before it was clipped. */
+  /** Norm of the gradient before it was clipped. */
   readonly gradNorm: number;
   /** The learning rate that this update had. */
   readonly lr: number;

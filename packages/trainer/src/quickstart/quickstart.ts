@@ -1,8 +1,8 @@
 /**
- * A training from nothing in a minute or two: a tiny policy learns to add, first by heart, then by
- * GRPO from a judge who is as slow, beside the policy's own work, as the judges of the published
- * runs were. The same start is trained under several schedules, which shows what waiting for
- * rewards costs and what is left of it.
+ * A training from scratch in a minute or two: a tiny policy learns to add, first supervised, then
+ * by GRPO from a judge who is as slow, relative to the policy's own work, as the judges of the
+ * published runs. Several schedules train from one start, which shows the cost of waiting for
+ * rewards under each.
  */
 
 import * as ray from "@rayling/core";
@@ -31,10 +31,10 @@ export interface QuickstartOptions {
    * published runs.
    */
   readonly latencyMs?: number | undefined;
-  /** The warm start is over after so many, whatever it knows. Default 1500. */
+  /** Largest number of steps of the warm start. Default 1500. */
   readonly warmSteps?: number | undefined;
   readonly onProgress?: ((progress: QuickstartProgress) => void) | undefined;
-  /** Who is told of the steps under a schedule. */
+  /** Creates the tracking of a schedule's steps. */
   readonly trackingOf?: ((schedule: ScheduleName) => Promise<QuickstartTracking>) | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface QuickstartRun {
 }
 
 export interface QuickstartResult {
-  /** Before GRPO. */
+  /** Accuracy before GRPO. */
   readonly accuracy: number;
   readonly greedyAccuracy: number;
   readonly latencyMs: number;
@@ -188,7 +188,7 @@ class Quickstart {
     return ray.kill(this.#policy);
   }
 
-  /** By heart, until it knows a third. Returns the share that it knows. */
+  /** Trains on the answers until a third of them is right. Returns that share. */
   async warmStart(most: number, onProgress: QuickstartOptions["onProgress"]): Promise<number> {
     const { train } = arithmeticTask();
     const pairs = train.map(({ prompt, reward_model }) => ({

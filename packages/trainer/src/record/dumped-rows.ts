@@ -14,7 +14,9 @@ export interface DumpedRow {
   readonly outcome: SampleOutcome;
 }
 
-/** With what score functions told besides, whose group a row is of, and why one has no score. */
+/**
+ * Returns the rows with their extra info, their groups, and the error of a sample without a score.
+ */
 export function dumpOf(step: number, rows: readonly DumpedRow[]): RolloutDump {
   const outcomes = rows.map(({ outcome }) => outcome);
   const extras = extraInfoColumns(outcomes);
@@ -27,7 +29,7 @@ export function dumpOf(step: number, rows: readonly DumpedRow[]): RolloutDump {
     extras: {
       ...extras,
       uid: rows.map(({ sample }) => sample.uid),
-      // A score function may tell of its own errors, beside a score.
+      // A score function may report errors of its own beside a score.
       error: outcomes.map((one, row) =>
         one.valid ? (extras["error"]?.[row] ?? null) : `${one.error.code}: ${one.error.message}`,
       ),

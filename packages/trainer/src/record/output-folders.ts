@@ -8,8 +8,8 @@ import { TrainerInputError } from "../errors.ts";
 import { messageOf } from "../values/caught.ts";
 
 /**
- * By the names of their options; null and undefined: nothing is written. Rejects with
- * TrainerInputError, which names the option.
+ * Creates folders, given by the names of their options; null and undefined are skipped. Rejects
+ * with TrainerInputError, which names the option.
  */
 export async function makeOutputFolders(
   folders: Readonly<Record<string, string | null | undefined>>,

@@ -1,7 +1,4 @@
-/**
- * Where the time of a step goes: phases by verl's timers, each of which may run several times in a
- * step.
- */
+/** The times of a step's phases by verl's timers; a phase may run several times in a step. */
 
 import type { PhaseRecord } from "../tracking/tracking-logger.ts";
 

@@ -59,7 +59,7 @@ export function stepMetrics(
   };
 }
 
-/** Where its time went so far, and what that makes of its tokens. */
+/** Returns the times of the step so far, and the throughput of its tokens. */
 export function timesOf({ clock, samples }: StepRecord, gpus: number): Record<string, number> {
   const timings = clock.timings();
   const promptTokens = sumOf(samples.map(({ sample }) => sample.rollout.promptIds.length));
@@ -107,9 +107,10 @@ function wholeOf(parts: readonly LearnedRows[]): WholeStep {
 }
 
 /**
- * verl `variance_proxy/*`, of valid rows, where the policy tells sums of squared probabilities.
+ * Returns verl's `variance_proxy/*` of valid rows, where the policy reports sums of squared
+ * probabilities.
  *
- * @param gradNorm of the policy's updates, if there was one
+ * @param gradNorm norm of the policy's updates, if there was one
  */
 function noiseOf({ data, valid }: WholeStep, gradNorm: number | undefined): Record<string, number> {
   const rows = data.selectIdxs([...valid.keys()].filter((row) => valid[row]));

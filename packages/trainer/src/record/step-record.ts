@@ -14,7 +14,7 @@ import type { ScoredSample } from "../samples/rollout-batch.ts";
 
 /** Rows that an update learned from. */
 export interface LearnedRows {
-  /** With scores, rewards, advantages and returns. */
+  /** Columns with scores, rewards, advantages and returns. */
   readonly data: DataProto;
   readonly valid: readonly boolean[];
 }
@@ -23,7 +23,7 @@ export class StepRecord {
   readonly step: number;
   readonly clock: StepClock;
   readonly metrics: CollectedMetrics = new CollectedMetrics();
-  /** That were learned from. */
+  /** Samples that were learned from. */
   readonly samples: ScoredSample[] = [];
   /**
    * Outcomes of all samples that were scored for the step, including those that were filtered out
@@ -34,8 +34,8 @@ export class StepRecord {
   readonly scoredHere: SampleOutcome[] = [];
   readonly parts: LearnedRows[] = [];
   /**
-   * Batches that were generated for this step, whenever that was: its own, and those in the place
-   * of groups that were filtered out.
+   * Number of batches generated for this step, at any time: its own, and those that replace
+   * filtered groups.
    */
   generations = 1;
   readonly #reported: SampleRecord[] = [];

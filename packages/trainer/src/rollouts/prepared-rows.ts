@@ -31,7 +31,7 @@ export interface PreparationParts {
 interface BatchColumns {
   readonly step: number;
   readonly data: DataProto;
-  /** By row of the batch: its row there. */
+  /** Row of the data by row of the batch. */
   readonly at: ReadonlyMap<number, number>;
 }
 
@@ -52,10 +52,7 @@ export class PreparedRows {
     this.#parts = parts;
   }
 
-  /**
-   * Whether old log-probabilities are those of the policy of the step: else those of the rollout
-   * stand for them.
-   */
+  /** Whether old log-probabilities are those of the step's policy, not those of the rollout. */
   get hasOwnLogProbs(): boolean {
     const { settings, policyInfo } = this.#parts;
     const { rolloutCorrection } = settings.algorithm;
@@ -67,7 +64,7 @@ export class PreparedRows {
     this.#updates += 1;
   }
 
-  /** Whether the policy is still the one that the columns are of, and told of its entropy. */
+  /** Whether the policy is unchanged since the columns were computed, and reported its entropy. */
   isFresh({ batch, metaInfo }: DataProto): boolean {
     return batch?.["entropys"] !== undefined && metaInfo["updates"] === this.#updates;
   }
@@ -81,7 +78,7 @@ export class PreparedRows {
     this.#columns.set(batch, { step: record.step, data, at });
   }
 
-  /** Takes those of a batch whose rows are all prepared. Returns whether they were not there. */
+  /** Adds the columns of a batch whose rows are all prepared. Returns whether they were missing. */
   add(batch: PreparedBatch, { step }: StepRecord): boolean {
     if (this.#of(batch, step) !== undefined) return false;
     const at = new Map(batch.samples.map((_, row) => [row, row]));
@@ -106,7 +103,7 @@ export class PreparedRows {
       );
       return data.selectIdxs(ones.map(({ row }) => at.get(row) ?? NaN));
     });
-    // Done before those that this step was to train on.
+    // These were scored before groups that belong to this step.
     if (ahead.length > 0) {
       const others = ahead.map(({ sample }) => sample);
       parts.push(await this.of(others, record));
@@ -123,7 +120,7 @@ export class PreparedRows {
     const rows = tokenRowsOf(data, settings.rollout.temperature);
     const own = this.#oldLogProbs(data, record);
     const askReference = async (asked: PolicyHandle): Promise<LogProbs> => {
-      // One actor in both roles answers one after the other: its time is that of each.
+      // One actor in both roles answers one call after the other; each has a time of its own.
       if (asked === policy) await own;
       return await clock.time("ref", () =>
         answerOf(
@@ -191,7 +188,7 @@ export class PreparedRows {
   }
 }
 
-/** As many as the responses have tokens. */
+/** Returns zeros in the shape of the responses. */
 function zerosLike(data: DataProto): Tensor {
   const { shape, data: ids } = tensorIn(data, "responses");
   return { dtype: "float32", shape, data: new Float32Array(ids.length) };

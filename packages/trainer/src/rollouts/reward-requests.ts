@@ -81,7 +81,7 @@ export class RewardRequests implements AsyncDisposable {
 function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number {
   const concurrency = limits?.concurrency;
   if (typeof concurrency === "number") return concurrency;
-  // One that adapts may grow so far.
+  // An adaptive limit may grow to its maximum.
   if (concurrency !== undefined) {
     return concurrency === "auto" ? Infinity : (concurrency.max ?? Infinity);
   }
@@ -101,7 +101,7 @@ export class RewardTicket {
     this.#turn = turn;
   }
 
-  /** One that brings a score of its own is not scored. */
+  /** Begins to score a sample; a rollout with a score of its own is not scored. */
   submit(row: number, sample: TrainingSample): void {
     const { rewardScore } = sample.rollout;
     const step = sample.generatedAt + (this.#lane === "training" ? 1 : 0);

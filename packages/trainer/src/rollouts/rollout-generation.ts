@@ -67,7 +67,7 @@ export class RolloutGeneration {
       seed: ((run.seed % 2 ** 31) * 1_000_003 + prompts.number) % 2 ** 31,
       account: record.account("gen"),
     };
-    // They are judged first: every group that is done needs its own.
+    // Baselines are scored first: every finished group needs its own.
     const needsBaselines = algorithm.advEstimator === "remax";
     const baselines = needsBaselines
       ? await this.#baselines(request, prompts, generatedAt)

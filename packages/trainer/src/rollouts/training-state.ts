@@ -1,9 +1,9 @@
 /**
- * Where a training is, as plain data for a checkpoint, and back: finished steps, which prompts come
- * next, and every rollout that was generated and is not trained, with its score if it has one.
+ * The place of a training as plain data for a checkpoint, and back: finished steps, the next
+ * prompts, and every rollout that was generated and is not trained, with its score if it has one.
  *
- * What is put back is not generated again, and what was scored is not scored again: no sample is
- * lost, none is trained or paid for twice.
+ * Restored rollouts are not generated again, and known scores are not asked for again: no sample is
+ * lost, trained twice or paid for twice.
  */
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
@@ -18,7 +18,7 @@ import type { RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import { optional, present } from "../values/present.ts";
 
-/** Where a training begins or goes on, and what a checkpoint keeps of it. */
+/** The place where a training begins or resumes, as a checkpoint keeps it. */
 export interface TrainingStart {
   readonly finishedSteps: number;
   /** Number of the prompt batch that is generated next. */
@@ -50,7 +50,7 @@ interface KeptBatch {
 }
 
 interface KeptSample {
-  /** Its prompt, among those of the batch. */
+  /** Number of its prompt in the batch. */
   readonly prompt: number;
   readonly rollout: Rollout;
   readonly generatedMs: number;
@@ -86,7 +86,7 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
     prompt: rows.indexOf(prompt),
     rollout,
     generatedMs: ofMs,
-    // Whatever a score function told besides: a checkpoint that fails would end the training.
+    // Any extra info must be savable: a checkpoint that fails would end the training.
     ...(outcome === undefined ? {} : { outcome: keepable(outcome) as SampleOutcome }),
   });
   const samples = batch.samples.flatMap((sample, row) =>
@@ -158,7 +158,7 @@ function restoredBatch(
     const uid = present(uids[one.prompt], `the uid of prompt ${one.prompt}`);
     return sampleOf(one, `${uid}/${one.rollout.sample}`, uid);
   });
-  // They are no others' samples, and in no group.
+  // Baselines belong to no group.
   const greedy = baselines?.map((one) => {
     const id = `${present(uids[one.prompt], `the uid of prompt ${one.prompt}`)}/greedy`;
     return sampleOf(one, id, id);
@@ -171,8 +171,7 @@ function restoredBatch(
     generatedAt,
     baselines: greedy && new Baselines(greedy, asked(greedy, baselines ?? [], 1, rewards)),
     rewards: asked(samples, kept.samples, n, rewards),
-    // Nobody waited for a score while nothing ran: as far as this run is concerned, it was
-    // generated when it was read.
+    // No time counts while nothing ran: for this run, a rollout was generated when it was read.
     generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
   };

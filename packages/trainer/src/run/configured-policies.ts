@@ -47,7 +47,7 @@ interface Kind {
   readonly reference?: (policy: PolicyHandle) => PolicyHandle;
   /** Undefined: it has none. */
   readonly critic?: (() => CriticHandle) | undefined;
-  /** Before the first step. */
+  /** Runs before the first step. */
   readonly warmStart?: (policy: PolicyHandle) => Promise<void>;
 }
 
@@ -195,7 +195,7 @@ const timedKwargs: readonly (keyof TimedPolicySettings)[] = [
   "responseTokens",
 ];
 
-/** With the expected times, where it has none of its own. */
+/** The timed policy has the expected times unless policy_kwargs has times. */
 function timed({ rayling }: TrainerConfig): Kind {
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, timedKwargs);
   const { reward: _reward, adv: _adv, ...phases } = rayling.expectedSeconds;
@@ -247,7 +247,7 @@ async function ofModule(config: TrainerConfig, context: PolicyContext): Promise<
   return { policy: () => own.remote({ optim, ...policyKwargs }) };
 }
 
-/** Likewise, of whichever policy. */
+/** Returns a function that creates the critic of `rayling.critic`, for any policy. */
 async function ownCriticOf(
   { rayling, critic }: TrainerConfig,
   context: PolicyContext,

@@ -1,7 +1,4 @@
-/**
- * Settings that go to somebody else, whose names are known: one that is misspelt is an error, as
- * any other key is.
- */
+/** Checks keyword settings for policies and tasks: a misspelt name is an error, as for any key. */
 
 import { nearestOf } from "@rayling/config-tree";
 import { snakeKey } from "../config/camel-keys.ts";

@@ -15,8 +15,8 @@ export interface ConfiguredPrompts {
 }
 
 /**
- * As they are, however long. Rejects with DatasetError, TrainerInputError, and TrainerConfigError
- * for prompts that are more than text.
+ * Opens the prompts with any length. Rejects with DatasetError, TrainerInputError, and
+ * TrainerConfigError for prompts that are more than text.
  */
 export async function openPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
   const { data, rayling } = config;
@@ -47,7 +47,7 @@ export async function openPrompts(config: TrainerConfig): Promise<ConfiguredProm
   return { train, validation };
 }
 
-/** A picture that nobody looks at would be planned, and trained on, as text. */
+/** Refuses images and other media: they would be planned and trained on as text. */
 function refuseMedia(files: string, { rows }: PromptDataset, { data }: TrainerConfig): void {
   const keys = { image_key: data.imageKey, video_key: data.videoKey, audio_key: data.audioKey };
   for (const [name, column] of Object.entries(keys)) {

@@ -16,7 +16,7 @@ import { totalStepsOf } from "./total-steps.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
 
 export interface RehearseOptions {
-  /** Where relative paths of modules start. Default: the current directory. */
+  /** Base of relative module paths. Default: the current directory. */
   readonly baseDirectory?: string | undefined;
 }
 

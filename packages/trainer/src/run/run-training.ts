@@ -27,9 +27,9 @@ import { totalStepsOf } from "./total-steps.ts";
 import { trainerOptionsOf } from "./trainer-options.ts";
 
 export interface RunTrainingOptions {
-  /** Where relative paths of modules start. Default: the current directory. */
+  /** Base of relative module paths. Default: the current directory. */
   readonly baseDirectory?: string | undefined;
-  /** Beside those of `trainer.logger`. */
+  /** Further loggers beside `trainer.logger`. */
   readonly loggers?: readonly TrackingLogger[] | undefined;
 }
 
@@ -112,7 +112,7 @@ async function train(
   };
 }
 
-/** One for each run; a run that goes on with a checkpoint goes on in the files of the latest. */
+/** Returns the folder of the run; a run that resumes continues in the latest folder. */
 async function folderOf({ trainer }: TrainerConfig): Promise<string> {
   const { defaultLocalDir: folder, resumeMode: mode, resumeFromPath: path } = trainer;
   const goesOn = await hasCheckpoint({ folder, mode, path: path ?? undefined });

@@ -6,8 +6,8 @@ import { refusal } from "../config/refusal.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 
 /**
- * Undefined where it hangs on prompts that only the policy can count, and nobody needs to know.
- * Throws TrainerConfigError where somebody does.
+ * Returns undefined where the number depends on prompts that only the policy can count, and is not
+ * needed. Throws TrainerConfigError where it is needed.
  */
 export function totalStepsOf(
   config: TrainerConfig,

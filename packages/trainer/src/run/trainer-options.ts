@@ -50,7 +50,7 @@ export function rewardOptionsOf(config: TrainerConfig, baseDirectory: string): R
   return {
     ...own,
     ...(maxConcurrency === null ? {} : { concurrency: Math.ceil(maxConcurrency / workers) }),
-    // Where the workers' slots are more than that together, they share what there is.
+    // Workers share the bound where their slots together exceed it.
     ...(maxConcurrency === null || maxConcurrency % workers === 0
       ? {}
       : { limits: withBound(options.limits, Math.min(maxConcurrency, rewardBoundOf(reward))) }),
@@ -65,7 +65,10 @@ function withBound(limits: RewardLoopOptions["limits"], most: number): RewardLoo
   };
 }
 
-/** One checkpoint holds both, and stays as long as one of them is to. null: for ever. */
+/**
+ * Returns how many checkpoints to keep: a checkpoint has actor and critic, and stays while one of
+ * them is to be kept. null: all.
+ */
 function keptOf({ trainer, critic, algorithm }: TrainerConfig): number | null {
   const { maxActorCkptToKeep: actor, maxCriticCkptToKeep: ofCritic } = trainer;
   const kept = needsCritic({ critic, algorithm }) ? [actor, ofCritic] : [actor];

@@ -8,9 +8,9 @@ import type { TrainingSample } from "./training-sample.ts";
 import { present } from "../values/present.ts";
 
 export class Baselines {
-  /** One for each group of the batch, in their order. */
+  /** Greedy answers, one for each group of the batch, in order. */
   readonly samples: readonly TrainingSample[];
-  /** Its rows are those of `samples`. */
+  /** Request for the rewards of `samples`, row by row. */
   readonly request: RewardRequest;
   readonly #outcomes: readonly PromiseWithResolvers<SampleOutcome>[];
 

@@ -6,7 +6,7 @@ import { placesOf } from "@rayling/reward-manager-registry";
 import type { TokenRows } from "../policy/policy.ts";
 import type { TrainingSample } from "./training-sample.ts";
 
-/** Whatever the score functions told besides the reward; null where one did not. */
+/** Returns the extra info of the score functions by key; null where an outcome lacks it. */
 export function extraInfoColumns(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {
   const keys = new Set(
     outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : [])),

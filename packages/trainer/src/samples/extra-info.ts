@@ -1,6 +1,4 @@
-/**
- * Numbers that a score function tells beside the score, and that the training cannot do without.
- */
+/** Numbers in a score function's extra info that the training needs. */
 
 import { TrainerStateError } from "../errors.ts";
 import type { ScoredSample } from "./rollout-batch.ts";

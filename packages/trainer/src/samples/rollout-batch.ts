@@ -18,17 +18,17 @@ export interface RolloutBatch {
   readonly epoch: number;
   /** Steps that were finished when its generation began. */
   readonly generatedAt: number;
-  /** Its rows are those of `samples`. */
+  /** Request for the rewards of `samples`, row by row. */
   readonly rewards: RewardRequest;
   /** Greedy answers of remax, one for each group. */
   readonly baselines?: Baselines | undefined;
   /** When each rollout was finished, in ms since 1970. */
   readonly generatedMs: readonly number[];
-  /** By row: whether an update has learned from it, or it was dropped. */
+  /** 1 for each row that an update has learned from or that was dropped, else 0. */
   readonly isUsed: Uint8Array;
 }
 
-/** With columns for all of its rows. */
+/** A batch with columns for all of its rows. */
 export interface PreparedBatch extends RolloutBatch {
   readonly data: DataProto;
 }

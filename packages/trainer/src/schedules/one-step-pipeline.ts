@@ -1,6 +1,6 @@
 /**
- * Both: the next batch is generated before this one is trained, and this one is trained in
- * mini-batches as their rewards come.
+ * One step off-policy and mini-batch pipeline: the next batch is generated before this one is
+ * trained, and this one is trained in mini-batches as their rewards come.
  */
 
 import type { Training } from "../step/training.ts";

@@ -1,7 +1,7 @@
 /**
- * A sample's reward begins when its rollout is finished, and mini-batches are trained of whichever
- * groups are done, of this batch or of those generated ahead, as far as the staleness limit allows.
- * With a limit of 0 it is on-policy.
+ * Each reward begins when its rollout is finished, and mini-batches are trained on the groups that
+ * are scored first, of this batch or of batches generated ahead, within the staleness limit. A
+ * limit of 0 is on-policy.
  */
 
 import type { Training } from "../step/training.ts";

@@ -1,6 +1,6 @@
 /**
- * One step after the other: the rewards of a batch are waited for before it is trained, and only
- * log-probabilities are worked out meanwhile. The baseline.
+ * One step after the other: all rewards of a batch are there before it is trained; only
+ * log-probabilities are computed meanwhile. The baseline of the other schedules.
  */
 
 import type { Training } from "../step/training.ts";

@@ -86,8 +86,7 @@ export function settingsOf(given: GivenOptions, context: SettingsContext): Train
     },
     actor: {
       ...known(actor),
-      // One for both sides, where they have none of their own: a loss would take its default for
-      // these.
+      // A side without a ratio of its own takes the common one: a loss would take its default.
       clipRatioLow: actor.clipRatioLow ?? actor.clipRatio,
       clipRatioHigh: actor.clipRatioHigh ?? actor.clipRatio,
       globalBatchInfo: { lossScaleFactor: actor.lossScaleFactor ?? maxResponseLength },

@@ -38,7 +38,7 @@ export interface CheckpointOptions extends Given<"checkpoints"> {
   /** Made if it is not there. */
   readonly folder: string;
 }
-/** With `streaming`: how old rollouts may be. */
+/** How old rollouts may be under the schedule `streaming`. */
 export interface StalenessOptions extends Given<"staleness"> {}
 
 export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
@@ -58,16 +58,16 @@ export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
   readonly staleness?: StalenessOptions | undefined;
   readonly rewardArrangement?: RewardArrangement | undefined;
   readonly run?: RunOptions | undefined;
-  /** Where a run is kept, and gone on with. Needed for `run.saveFreq`. */
+  /** Folder in which a run is saved, and from which it resumes. Needed for `run.saveFreq`. */
   readonly checkpoints?: CheckpointOptions | undefined;
-  /** Is told what goes on, such as a Tracking; it is not closed with the training. */
+  /** Receives the reports of the training, such as a Tracking; the training does not close it. */
   readonly tracking?: StepTracker | undefined;
   /**
    * Milliseconds, by which waits for rewards and updates are measured. Default `performance.now`.
    */
   readonly now?: (() => number) | undefined;
-  /** With estimators of your own. */
+  /** Registry with estimators of your own. */
   readonly advantageRegistry?: AdvantageRegistry | undefined;
-  /** With losses of your own. */
+  /** Registry with losses of your own. */
   readonly policyLossRegistry?: PolicyLossRegistry | undefined;
 }

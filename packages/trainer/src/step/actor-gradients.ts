@@ -1,6 +1,6 @@
 /**
- * By what a mini-batch changes the policy (verl `ppo_loss`): policy loss - entropyCoeff x entropy +
- * klLossCoef x divergence, all of them of rows with a valid score alone.
+ * Gradients of a mini-batch for the policy (verl `ppo_loss`): policy loss - entropyCoeff x entropy
+ * + klLossCoef x divergence, each over rows with a valid score.
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
@@ -106,7 +106,10 @@ function ofValidRows(
   return leavesFewerThan(1, mask, valid) ? { ...aggregated, loss: 0 } : aggregated;
 }
 
-/** left + factor x weights x right, where a weight of 0 keeps out whatever stands there. */
+/**
+ * Returns left + factor x weights x right; where a weight is 0, `right` does not count, even if
+ * NaN.
+ */
 function summed(left: Tensor, right: Tensor, weights: Matrix, factor: number): Tensor {
   return tensorOf(
     filled(weights, (_row, _column, at) => {

@@ -28,7 +28,7 @@ import { optional } from "../values/present.ts";
 
 /** Rows that are trained on together. */
 export interface ScoredRows {
-  /** With old_log_probs, and where they are needed ref_log_prob and values. */
+  /** Columns with old_log_probs and, if needed, ref_log_prob and values. */
   readonly data: DataProto;
   /** Token_level_scores, [rows, R]. */
   readonly scores: Tensor;
@@ -51,16 +51,13 @@ export interface UpdateContext {
 export interface ActorUpdateContext extends UpdateContext {
   readonly isFresh: boolean;
   readonly scoresTokens: boolean;
-  /**
-   * Which of those parts of the step that are trained on one after the other: what is drawn depends
-   * on it, and not on the run before.
-   */
+  /** Number of the mini-batch in the step: random draws depend on it and not on earlier runs. */
   readonly partOfStep: number;
 }
 
 /**
- * With the columns token_level_scores, token_level_rewards, advantages and returns, and where
- * rollouts are corrected another response_mask and rollout_is_weights.
+ * Columns token_level_scores, token_level_rewards, advantages and returns; with a rollout
+ * correction also rollout_is_weights and a new response_mask.
  */
 export interface Learnable {
   readonly data: DataProto;
@@ -100,8 +97,8 @@ export class Learner {
   }
 
   /**
-   * verl `actor/entropy`: of all responses, before the step's updates. Nothing where the policy did
-   * not tell, or there is no token.
+   * Records verl's `actor/entropy` over all responses, before the step's updates; nothing where the
+   * policy reported none, or no token counts.
    */
   recordEntropy(data: DataProto, metrics: CollectedMetrics): void {
     const entropys = data.batch?.["entropys"];
@@ -170,8 +167,8 @@ export class Learner {
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes
-   * nothing, and nothing is told of it but the learning rate.
+   * Updates in mini-batches, `ppoEpochs` times. A mini-batch without a token to learn from changes
+   * nothing, and only its learning rate is recorded.
    */
   async updateCritic(
     data: DataProto,
@@ -203,13 +200,13 @@ export class Learner {
   }
 
   /**
-   * In mini-batches, as often as `ppoEpochs` says. One without a token to learn from changes
-   * nothing, and nothing is told of it but the learning rate.
+   * Updates in mini-batches, `ppoEpochs` times. A mini-batch without a token to learn from changes
+   * nothing, and only its learning rate is recorded.
    *
-   * @param isFresh whether the policy is still the one that old_log_probs are of: the first of
-   *   these updates needs no others
-   * @param scoresTokens whether the policy can be asked for log-probs of now; else those of the
-   *   rollout, which old_log_probs are, stand for them
+   * @param isFresh whether old_log_probs are of the policy as it is: then the first update asks for
+   *   no others
+   * @param scoresTokens whether the policy can be asked for log-probabilities; else those of the
+   *   rollout stand for them
    */
   async updateActor(
     data: DataProto,
@@ -217,7 +214,7 @@ export class Learner {
     { isLast, isFresh, scoresTokens, partOfStep, account }: ActorUpdateContext,
   ): Promise<void> {
     const { actor, rollout, run, adaptiveMiniBatch } = this.#settings;
-    // One that adapts was cut when its rows were taken.
+    // An adaptive mini-batch was cut when its rows were taken.
     const size = adaptiveMiniBatch ? data.length : actor.ppoMiniBatchSize * rollout.n;
     const rows = miniBatchRows(data.length, size, actor.ppoEpochs);
     for (const [index, { start, stop }] of rows.entries()) {
@@ -281,7 +278,7 @@ export class Learner {
     return gradVpreds;
   }
 
-  /** Its time is part of the update's. */
+  /** Asks for log-probabilities; the time counts as part of the update. */
   async #logProbs(tokens: TokenRows, account: Account): Promise<LogProbs> {
     const own = { ...account, phase: "update_actor_log_prob" };
     const answer = this.#policy.logProbs.remote({ ...tokens, account: own });

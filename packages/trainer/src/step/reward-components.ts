@@ -8,8 +8,8 @@ import type { ScoredSample } from "../samples/rollout-batch.ts";
 export type RewardComponents = Readonly<Record<string, readonly number[]>>;
 
 /**
- * From extra info, by key and row; of rows that are not valid 0, which nobody looks at. Throws
- * TrainerStateError where a valid one lacks.
+ * Returns components from extra info, by key and row; 0 for invalid rows. Throws TrainerStateError
+ * where a valid row lacks one.
  */
 export function componentsOf(
   samples: readonly ScoredSample[],

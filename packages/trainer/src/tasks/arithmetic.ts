@@ -11,13 +11,13 @@ import type { ChatMessage } from "../policy/policy.ts";
 export interface ArithmeticOptions {
   /** Operands are from this one. Default 10. */
   readonly low?: number;
-  /** And to this one. Default 99. */
+  /** The largest operand. Default 99. */
   readonly high?: number;
   /** Answers from the last digit to the first. Default true. */
   readonly reversed?: boolean;
   /** Share of all problems that are for tests. Default 0.1. */
   readonly testShare?: number;
-  /** Which problems are for the test, and the order of all. Default 0. */
+  /** Seed of the split and of the order. Default 0. */
   readonly seed?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which answers of a validation are shown: verl's choice, so that the same ones are seen here and
- * there, and the same prompts again and again.
+ * The choice of a validation's answers to show: verl's choice, so that verl and this trainer show
+ * the same ones, and each validation the same prompts.
  */
 
 import { createMt19937 } from "../metrics/mt19937.ts";
@@ -8,8 +8,8 @@ import type { Generation } from "./tracking-logger.ts";
 import { present } from "../values/present.ts";
 
 /**
- * As verl: sorted, put into an order by numpy's legacy `RandomState(42).shuffle`, the first `count`
- * of them.
+ * Chooses as verl does: sorts, shuffles with numpy's legacy `RandomState(42).shuffle`, and takes
+ * the first `count`.
  */
 export function chosenGenerations(
   generations: readonly Generation[],
@@ -27,7 +27,7 @@ export function chosenGenerations(
   return rows.slice(0, count);
 }
 
-/** By code points, as Python compares text. */
+/** Compares by code points, as Python compares text. */
 function compared(left: string, right: string): number {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return Buffer.compare(a, b);

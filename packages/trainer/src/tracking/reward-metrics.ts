@@ -86,9 +86,9 @@ export function rewardMetrics(
 }
 
 /**
- * `reward_extra/{key}/{mean,max,min}` of what score functions told beside their scores
- * (`format_reward`, dapo's `overlong_reward`), for keys that have numbers: of those valid outcomes
- * that have one there. Yes counts 1, no 0.
+ * Returns `reward_extra/{key}/{mean,max,min}` of the score functions' extra info (`format_reward`,
+ * dapo's `overlong_reward`), for keys with numbers, over the valid outcomes that have one. true
+ * counts 1, false 0.
  */
 export function extraInfoMetrics(outcomes: readonly SampleOutcome[]): StepMetrics {
   const byKey = new Map<string, number[]>();

@@ -13,7 +13,7 @@ export interface RolloutDump {
   readonly step: number;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Ground truths; null where there is none. */
+  /** Ground truths; null for a row without one. */
   readonly gts: readonly unknown[];
   /** Scores; one that is not a finite number is written as null. */
   readonly scores: readonly number[];

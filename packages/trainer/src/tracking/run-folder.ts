@@ -11,17 +11,17 @@ import { codeOf } from "../values/caught.ts";
 const LATEST = "latest";
 
 export interface RunFolderOptions {
-  /** The run goes on with the latest one, and in its files, if there is one. Default false. */
+  /** Whether the run continues in the latest folder, if there is one. Default false. */
   readonly goesOn?: boolean;
   /** When it begins. Default: now. */
   readonly now?: Date;
 }
 
 /**
- * Makes the folder of a run below `base`, and links `latest` to it.
+ * Makes the folder of a run below `base`, and links `latest` to it where links can be made. Rejects
+ * with TrackingError (TRACKING_OPEN).
  *
- * @returns its path: `runs/demo/add/2026-01-31T09-30-00Z` Rejects with TrackingError
- * (TRACKING_OPEN) where it cannot be made. Where links cannot be made there is none.
+ * @returns its path: `runs/demo/add/2026-01-31T09-30-00Z`
  */
 export async function runFolder(
   base: string,
@@ -39,7 +39,7 @@ export async function runFolder(
   }
 }
 
-/** To the second, in UTC, without what file systems refuse. */
+/** Returns the time to the second in UTC, without characters that file systems refuse. */
 function stampOf(date: Date): string {
   return `${date.toISOString().slice(0, 19).replaceAll(":", "-")}Z`;
 }

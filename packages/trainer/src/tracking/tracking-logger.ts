@@ -47,7 +47,7 @@ export interface SampleRecord {
 
 /** The current phase, for people who watch. */
 export interface TrainingProgress {
-  /** The one that is worked at, from 1. */
+  /** The current step, from 1. */
   readonly step: number;
   /** Name of the phase that runs or is waited for. */
   readonly phase?: string;
@@ -74,9 +74,9 @@ export function isAddition(metrics: Readonly<Record<string, unknown>>): boolean 
 export interface TrackedRun {
   readonly projectName: string;
   readonly experimentName: string;
-  /** Where files of this run go; it is there. */
+  /** Folder of this run's files; it exists. */
   readonly directory: string;
-  /** Undefined where nobody knows. */
+  /** Number of steps; undefined where it is unknown. */
   readonly totalSteps: number | undefined;
 }
 
@@ -100,6 +100,6 @@ export interface TrackingLogger {
   samples?(step: number, samples: readonly SampleRecord[]): void | Promise<void>;
   generations?(step: number, generations: readonly Generation[]): void | Promise<void>;
   progress?(progress: TrainingProgress): void | Promise<void>;
-  /** Once, at the end: everything that it was told is where it belongs when this resolves. */
+  /** Called once, at the end. Resolves when all reports are written. */
   close?(): void | Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
- * verl's Tracking: what a run tells goes to each logger, in order, while training goes on.
+ * verl's Tracking: passes the reports of a run to each logger, in order, while training goes on.
  *
  * Nothing here throws into the training loop or holds it up. A logger that fails is left out from
- * then on, with one warning that names it; a logger that does not come to an end is left behind
- * when the run closes.
+ * then on, with one warning that names it; a logger that does not end is abandoned when the run
+ * closes.
  */
 
 import { mkdir } from "node:fs/promises";
@@ -39,12 +39,13 @@ export interface TrackingOptions {
   readonly directory?: string;
   readonly totalSteps?: number;
   /**
-   * verl `trainer.log_val_generations`: how many answers of each validation are told. Default 0.
+   * verl `trainer.log_val_generations`: number of answers of each validation that are reported.
+   * Default 0.
    */
   readonly logValGenerations?: number;
-  /** Is told of a logger that failed, once each. Default: a warning of the process. */
+  /** Called once for each logger that failed. Default: a warning of the process. */
   readonly onWarning?: (warning: TrackingError) => void;
-  /** How long loggers may take for what they were told before `close`. Default 30,000. */
+  /** Time for loggers to write their last reports at `close`, in milliseconds. Default 30,000. */
   readonly closeTimeoutMs?: number;
   /**
    * Default: the time of the machine when the process began, and its monotonic clock from there.
@@ -69,7 +70,7 @@ export class Tracking implements AsyncDisposable {
   }
 
   /**
-   * Rejects with TrackingError for a logger that is unknown, or cannot begin; those that had begun
+   * Rejects with TrackingError for a logger that is unknown or cannot begin; loggers that had begun
    * are closed.
    */
   static async open(options: TrackingOptions): Promise<Tracking> {
@@ -110,7 +111,7 @@ export class Tracking implements AsyncDisposable {
     this.#tell((logger) => logger.samples?.(step, samples));
   }
 
-  /** All rows of a validation; loggers are told `logValGenerations` of them. */
+  /** Reports `logValGenerations` of the rows of a validation. */
   generations(step: number, generations: readonly Generation[]): void {
     const chosen = chosenGenerations(generations, this.#generations);
     if (chosen.length > 0) this.#tell((logger) => logger.generations?.(step, chosen));
@@ -135,13 +136,13 @@ export class Tracking implements AsyncDisposable {
     for (const one of this.#told) one.tell(what);
   }
 
-  /** In order: some make of files what others wrote. */
+  /** One after the other: some read the files of others. */
   async #closeAll(): Promise<void> {
     for (const one of this.#told) await one.close(this.#closeTimeoutMs);
   }
 }
 
-/** A logger with the line of what it is still to be told. */
+/** A logger with the queue of its reports. */
 class Told {
   readonly #logger: TrackingLogger;
   readonly #onWarning: (warning: TrackingError) => void;

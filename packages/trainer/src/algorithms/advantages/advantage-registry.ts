@@ -1,6 +1,6 @@
 /**
- * Advantage estimators by verl's names. A registry is a value that somebody makes and passes on:
- * importing a module registers nothing.
+ * Advantage estimators by verl's names. A registry is a value that the caller creates and passes
+ * on: importing a module registers nothing.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -34,7 +34,7 @@ export interface AdvantageRegistry {
   names(): string[];
 }
 
-/** With verl's estimators. */
+/** Creates a registry that has verl's estimators. */
 export function createAdvantageRegistry(): AdvantageRegistry {
   const estimators = new Map<string, AdvantageEstimator>(Object.entries(verl));
   return {

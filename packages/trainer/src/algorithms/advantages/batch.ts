@@ -46,7 +46,7 @@ export interface AdvantageSettings {
   /** Divisor of gpg. Default 1. */
   readonly fNorm?: number;
   readonly gdpoRewardKeys?: readonly string[];
-  /** As long as the keys. Default: 1 each. */
+  /** Weights of `gdpoRewardKeys`, one for each. Default: 1 each. */
   readonly gdpoRewardWeights?: readonly number[];
   /**
    * Whether the optimal token baselines use no baseline where only the longest row of a group goes
@@ -69,7 +69,7 @@ export type AdvantageEstimator = (
 /** The batch as matrices. */
 export interface Rows {
   readonly rewards: Matrix;
-  /** With nothing of invalid rows. */
+  /** Response mask, 0 in invalid rows. */
   readonly mask: Matrix;
   /** Reward of each row: the sum over all of its tokens, masked or not. */
   readonly scores: Float64Array;
@@ -124,7 +124,7 @@ export function neededMatrix(
   throw new TrainerInputError(name, `${name} is missing, which this estimator needs`);
 }
 
-/** One value for each row, at each of its tokens. */
+/** Returns a matrix with one value for each row, at each of its tokens. */
 export function broadcast(values: Float64Array, mask: Matrix): Matrix {
   const result = newMatrix(mask.rows, mask.columns);
   for (let row = 0, at = 0; row < mask.rows; row++) {

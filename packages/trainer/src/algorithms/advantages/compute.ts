@@ -35,7 +35,7 @@ export interface AdvantageColumns extends Omit<
    * `outputIndex`.
    */
   readonly sessions?: readonly (string | number)[];
-  /** Which of the outputs of that run a row is. */
+  /** Number of each row among the outputs of its agent run. */
   readonly outputIndex?: readonly number[];
 }
 
@@ -50,7 +50,7 @@ export interface ComputeAdvantageSettings extends AdvantageSettings {
   /** Whether rows are drawn again by their scores; only with gae. Default false. */
   readonly usePfPpo?: boolean;
   readonly pfPpo?: PfPpoSettings;
-  /** Nothing is done here with bypassMode: the loss does it. */
+  /** Settings of the rollout correction; the loss handles bypassMode. */
   readonly rolloutCorrection?: RolloutCorrectionSettings | null;
 }
 
@@ -67,7 +67,7 @@ export interface ComputedAdvantage extends Advantages {
   readonly tokenLevelRewards: Tensor;
   /** Without what the rollout correction has rejected. */
   readonly responseMask: Tensor;
-  /** Where the rollout correction asks for weights. */
+  /** Importance weights, if the rollout correction asks for them. */
   readonly rolloutIsWeights?: Tensor<"float32">;
   /**
    * Rows that `usePfPpo` drew, some more than once: learn from these in place of all rows. The
@@ -79,8 +79,8 @@ export interface ComputedAdvantage extends Advantages {
 }
 
 /**
- * verl `compute_advantage` and what goes before it. Throws TrainerInputError for a column or a part
- * that is missing, and whatever the estimator does.
+ * Computes advantages and the steps before them (verl `compute_advantage`). Throws
+ * TrainerInputError for a missing column or part, and the errors of the estimator.
  */
 export function computeAdvantage(
   columns: AdvantageColumns,
@@ -160,7 +160,7 @@ function correctedOf(
   );
 }
 
-/** Where no row is valid none can be drawn: all rows as they are, of which nothing is learned. */
+/** Returns the drawn rows; all rows where none is valid and so nothing is learned. */
 function drawnOf(
   { tokenLevelScores, valid }: AdvantageColumns,
   { pfPpo }: ComputeAdvantageSettings,

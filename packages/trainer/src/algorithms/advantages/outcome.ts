@@ -42,7 +42,7 @@ function normalized(
   });
 }
 
-/** Only the best row of a group: by how much it is better than the second. */
+/** pass@k: only the best row of a group has an advantage, its lead over the second. */
 export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
   const { normAdvByStdInGrpo = true, epsilon = 1e-6 } = settings;
   const rows = groupedRowsOf(batch);
@@ -193,7 +193,7 @@ function componentsOf(
   });
 }
 
-/** One value for each row, group by group; 0 for rows that are in none. */
+/** Fills one value for each row, group by group; rows of no group have 0. */
 function byGroup(
   { rewards, groups }: GroupedRows,
   fill: (group: readonly number[], advantages: Float64Array, id: GroupId) => void,

@@ -1,6 +1,6 @@
 /**
- * PF-PPO: rows drawn again by what they scored, so that the policy learns from those that tell it
- * most (verl `compute_pf_ppo_reweight_data`, `algorithm.pf_ppo`).
+ * PF-PPO: rows are drawn again by their scores, so that the policy learns from the most informative
+ * ones (verl `compute_pf_ppo_reweight_data`, `algorithm.pf_ppo`).
  */
 
 import type { Tensor } from "@rayling/data-proto";
@@ -57,9 +57,9 @@ export function pfPpoWeights(
 }
 
 /**
- * As many rows as there are, each drawn by its weight, with repeats.
+ * Draws as many rows as there are, each by its weight, with repeats.
  *
- * @param random from 0 to below 1. Throws TrainerInputError where no row can be drawn.
+ * @param random numbers from 0 to below 1. Throws TrainerInputError where no row can be drawn.
  */
 export function drawRows(weights: Float64Array, random: () => number): Int32Array {
   const sums = new Float64Array(weights.length);

@@ -19,9 +19,9 @@ import {
 import { sumOf } from "../../values/sums.ts";
 
 /**
- * Generalised advantage estimation, whitened. Tokens that do not count are passed over: the next
- * value and the last advantage are those of the token behind them. As in verl they are not set to
- * 0, but for rows that are not valid.
+ * Generalised advantage estimation, whitened. Masked tokens are skipped: they take the next value
+ * and the last advantage of the token after them. As in verl they are not set to 0, except in
+ * invalid rows.
  */
 export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const rows = rowsOf(batch);
@@ -187,7 +187,7 @@ function variationOf(batch: AdvantageBatch, rows: Rows): Matrix {
   });
 }
 
-/** Where only the longest row of the group goes on, if one is longer than all others. */
+/** Returns the tail of the group's longest row, where it is longer than all others. */
 function tailOf(
   group: readonly number[],
   mask: Matrix,

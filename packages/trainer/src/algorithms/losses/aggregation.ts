@@ -27,9 +27,9 @@ export type LossAggMode = (typeof lossAggModes)[number];
 export interface GlobalBatchInfo {
   /** Default 1. */
   readonly dpSize?: number;
-  /** Tokens that count. Default: those that are here. */
+  /** Number of tokens that count. Default: counted in this part. */
   readonly batchNumTokens?: number;
-  /** Rows. Default: those that are here and have tokens that count. */
+  /** Number of rows. Default: rows of this part with tokens that count. */
   readonly globalBatchSize?: number;
   /** Divisor of seq-mean-token-sum-norm. Default: the width of a row. */
   readonly lossScaleFactor?: number;
@@ -37,7 +37,7 @@ export interface GlobalBatchInfo {
 
 export interface Aggregated {
   readonly loss: number;
-  /** By how much each token's loss counts: d loss / d its loss. */
+  /** Weight of each token's loss: d loss / d token loss. */
   readonly weights: Matrix;
 }
 

@@ -11,8 +11,8 @@ import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from ".
 import { dualClip, policyGradient } from "./tokenwise.ts";
 
 /**
- * `oldLogProb` is the rollout's. Weights that come with the batch are not looked at. Where only
- * invalid rows are there, nothing is corrected, and nothing told of it.
+ * The loss of the bypass, where `oldLogProb` is the rollout's. It ignores weights of the batch.
+ * Without a valid row nothing is corrected, and no metrics of the correction are returned.
  */
 export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   // null where it comes from a configuration.

@@ -1,6 +1,6 @@
 /**
- * Policy losses by verl's names (`actor.policy_loss.loss_mode`). A registry is a value that
- * somebody makes and passes on.
+ * Policy losses by verl's names (`actor.policy_loss.loss_mode`). A registry is a value that the
+ * caller creates and passes on.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -30,7 +30,7 @@ export interface PolicyLossRegistry {
   names(): string[];
 }
 
-/** With verl's losses. */
+/** Creates a registry that has verl's losses. */
 export function createPolicyLossRegistry(): PolicyLossRegistry {
   const losses = new Map<string, PolicyLoss>(Object.entries(verl));
   return {

@@ -30,9 +30,9 @@ export interface PolicyLossBatch {
 export interface PolicyLossSettings {
   /** Default "token-mean". */
   readonly lossAggMode?: LossAggMode;
-  /** Where the two below are null. Default 0.2. */
+  /** Range of the clip where `clipRatioLow` or `clipRatioHigh` is null. Default 0.2. */
   readonly clipRatio?: number;
-  /** Default 0.2: it is stronger than `clipRatio`, unless it is null. */
+  /** Lower range of the clip. Default 0.2; null takes `clipRatio`. */
   readonly clipRatioLow?: number | null;
   readonly clipRatioHigh?: number | null;
   /** Bound of the dual clip and of dppo. Default 3. */
@@ -82,7 +82,7 @@ export type PolicyLoss = (
 export interface PolicyRows {
   readonly logProb: Matrix;
   readonly advantages: Matrix;
-  /** With nothing of invalid rows. */
+  /** Response mask, 0 in invalid rows. */
   readonly mask: Matrix;
   readonly weights: Matrix | undefined;
   /** logProb - oldLogProb. */

@@ -80,7 +80,10 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   return policyLossOf(rows, losses, settings, { "actor/ppo_kl": maskedMean(distance, rows.mask) });
 };
 
-/** That share of the tokens that count, one at least; of the same covariance, the first. */
+/**
+ * Returns the tokens with the largest covariances: this share of the tokens that count, at least
+ * one. Of equal covariances the first ones are taken.
+ */
 function largestCovariances(rows: PolicyRows, share: number): Int32Array {
   const { mask } = rows;
   const places = new Int32Array(mask.data.length);
@@ -124,9 +127,9 @@ function checkRatio(name: string, ratio: number): void {
 }
 
 /**
- * The geometric mean of the ratios of a row, each clipped in log space on the side that its
- * advantage pulls to. The mean of all rows, whatever the mode: one without tokens counts as 0, one
- * that is not valid does not count.
+ * The geometric mean of a row's ratios, each clipped in log space on the side of its advantage.
+ * Takes the mean over all rows, whatever the mode: a row without tokens counts as 0, an invalid row
+ * does not count.
  */
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);

@@ -64,8 +64,8 @@ export function dualClip(
 }
 
 /**
- * Where the probability has changed by more than the range, nothing is learnt; elsewhere the ratio
- * is a weight, and no more than clipRatioC.
+ * Learns nothing where the probability has changed by more than the range; elsewhere the ratio is a
+ * weight of at most clipRatioC.
  */
 export const dppoTv: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);

@@ -27,8 +27,8 @@ export interface RolloutCorrectionSettings {
    */
   readonly rolloutRsThreshold?: number | string | null;
   /**
-   * Log-probs of the rollout stand in for those of the old policy, which need not be worked out.
-   * Default false.
+   * Whether log-probabilities of the rollout stand for those of the old policy, which are then not
+   * computed. Default false.
    */
   readonly bypassMode?: boolean;
   /** Loss of the bypass. Default "ppo_clip". */
@@ -90,8 +90,8 @@ const presets: Readonly<Record<RolloutCorrectionPreset, RolloutCorrectionSetting
 };
 
 /**
- * One of verl's, by its name (`RolloutCorrectionConfig.decoupled_token_is()` ...), with every
- * setting written out. Throws TrainerInputError for another name.
+ * Returns a preset of verl's by its name (`RolloutCorrectionConfig.decoupled_token_is()` ...), with
+ * every setting written out. Throws TrainerInputError for another name.
  */
 export function rolloutCorrectionPreset(
   name: RolloutCorrectionPreset,

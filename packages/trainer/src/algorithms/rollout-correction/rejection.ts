@@ -1,10 +1,10 @@
 /**
- * Which tokens and rows are too far from the rollout to learn from (verl
+ * Rejection of tokens and rows that are too far from the rollout to learn from (verl
  * `compute_rollout_rejection_mask`).
  *
  * With r the ratio of the trained policy's probability to the rollout's: k1 is -log r, k2 is (log
- * r)^2 / 2, k3 is r - 1 - log r. Bounds of k1 are given for the ratio and compared as logarithms,
- * with the sign that k1 has: of "0.5_2.0" a token passes whose -log r is from log 0.5 to log 2.
+ * r)^2 / 2, k3 is r - 1 - log r. Bounds of k1 are bounds of the ratio and are compared as
+ * logarithms, with the sign of k1: "0.5_2.0" passes tokens whose -log r is from log 0.5 to log 2.
  */
 
 import { TrainerInputError } from "../../errors.ts";

@@ -71,8 +71,8 @@ function bandOf(name: string, text: string): Band {
 }
 
 /**
- * As Python reads it, without NaN, and without the other meanings that JavaScript gives to texts
- * ("", "0x10").
+ * Reads a number as Python does, without NaN and without JavaScript's other meanings of texts ("",
+ * "0x10").
  */
 function numberOf(text: string): number {
   const trimmed = text.trim();

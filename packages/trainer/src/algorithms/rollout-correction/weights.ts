@@ -157,7 +157,10 @@ function rowMetrics(
   };
 }
 
-/** Each row as long as any other; those without tokens do not count. */
+/**
+ * Returns the mean over rows of their means, in which each row counts alike and rows without tokens
+ * do not count.
+ */
 function meanOfRows(weights: Matrix, mask: Matrix): number {
   const lengths = rowSums(mask);
   const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] ?? NaN) > 0);

@@ -1,8 +1,7 @@
 /**
- * verl's keys that have no meaning here, because they are about its engines, its GPUs or its
- * processes. A configuration of verl's may have them: references may name them, and they are told
- * once. Which they are, with verl's defaults, is data: verl/engine-keys.yaml, made of verl's own
- * files.
+ * verl's keys that have no meaning here, because they are about its engines, GPUs or processes. A
+ * configuration of verl's may have them and refer to them; they are reported once. The keys with
+ * verl's defaults are data: verl/engine-keys.yaml, generated from verl's own files.
  */
 
 import { fileURLToPath } from "node:url";
@@ -48,7 +47,7 @@ export const engineGroups: ReadonlySet<string> = new Set([
 
 let read: ConfigTree | undefined;
 
-/** With verl's defaults; some are references themselves. */
+/** Returns engine keys with verl's defaults, some of which are references. */
 export function engineDefaults(): ConfigTree {
   read ??= readYamlFile(file);
   return read;
@@ -82,7 +81,7 @@ export function choosesEngine(key: string, place: string | undefined): boolean {
   return key === "model_engine" || (place !== undefined && engineGroups.has(key));
 }
 
-/** Where an engine has another default than the others. */
+/** Defaults that differ between engines. */
 const ofEngines: Readonly<Record<string, Readonly<Record<string, ConfigValue>>>> = {
   veomni: {
     "actor_rollout_ref.actor.optim.lr_scheduler_type": "cosine",
@@ -90,7 +89,7 @@ const ofEngines: Readonly<Record<string, Readonly<Record<string, ConfigValue>>>>
   },
 };
 
-/** With the defaults of the engine that is chosen, where there are those of all engines. */
+/** Adds the defaults of the chosen engine where those of all engines apply. */
 export function withEngineDefaults(
   tree: ConfigTree,
   defaults: ConfigTree,

@@ -1,7 +1,7 @@
 /**
- * verl's keys that would change what a training comes to, and that cannot be had here. A
+ * verl's keys that would change the result of a training and are not supported here. A
  * configuration may have them, and is read and printed with them; a run, and the rehearsal before
- * it, refuses the first that does not say what is done anyway.
+ * it, refuses the first one whose value differs from what is done here.
  */
 
 import { isTree, valueAt } from "@rayling/config-tree";
@@ -34,7 +34,7 @@ const offloading: ReadonlySet<string> = new Set([
   "offload_fraction",
 ]);
 
-/** Where its state lies changes nothing. */
+/** The place of the state does not change the result. */
 const offloads = (value: ConfigValue): boolean =>
   value === null || (isTree(value) && Object.keys(value).every((key) => offloading.has(key)));
 

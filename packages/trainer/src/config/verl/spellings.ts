@@ -1,6 +1,6 @@
 /**
- * Ways in which verl's command lines say what has one way here: the value as it is here, and a note
- * where somebody may miss something.
+ * Other spellings in verl's command lines of settings that have one spelling here: the value in
+ * that spelling, and a note where something may be missed.
  */
 
 import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";

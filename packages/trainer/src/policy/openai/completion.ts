@@ -18,7 +18,7 @@ export interface CompletedSample {
 
 export interface Completion {
   readonly samples: readonly CompletedSample[];
-  /** If the server told. */
+  /** Ids of the prompt, if the server reported them. */
   readonly promptIds: Int32Array | undefined;
 }
 

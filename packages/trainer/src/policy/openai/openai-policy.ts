@@ -1,11 +1,11 @@
 /**
- * Rollouts of a model behind any OpenAI-compatible server, by its chat completions; what becomes of
- * updates is the user's affair, or nobody's: then it evaluates only.
+ * Rollouts of a model behind any OpenAI-compatible server, by its chat completions. The user's
+ * updater receives the updates; without one the policy only evaluates.
  *
  * Log-probabilities are the server's: vLLM's are those before the temperature, unless it was
- * started with `--logprobs-mode processed_logprobs`. Token ids are the server's where it gives them
+ * started with `--logprobs-mode processed_logprobs`. Token ids are the server's if it returns them
  * (`body: { return_token_ids: true }`), else labels of the tokens' bytes. A request that fails for
- * good ends its call: no sample is left out in silence.
+ * good rejects its call: no sample is left out silently.
  */
 
 import { remote } from "@rayling/core";
@@ -70,7 +70,7 @@ export class OpenAIPolicy implements Policy {
     };
   }
 
-  /** By the tokenizer, if there is one; else a quarter of their bytes, which is a guess. */
+  /** Counts with the tokenizer, if there is one; else estimates a quarter of the bytes. */
   async promptLengths(prompts: readonly (readonly ChatMessage[])[]): Promise<number[]> {
     const ids = await Promise.all(prompts.map((messages) => this.#promptIds(messages)));
     return ids.map(({ length }) => length);
@@ -128,8 +128,8 @@ export class OpenAIPolicy implements Policy {
   }
 
   /**
-   * Its requests, those of a prompt next to each other: a server that knows their beginning answers
-   * them faster.
+   * Splits into requests, those of one prompt next to each other: a server that has cached their
+   * beginning answers them faster.
    */
   #piecesOf({ prompts, n = 1, maxResponseLength }: GenerateRequest): Piece[] {
     for (const [name, count] of Object.entries({ n, maxResponseLength })) {

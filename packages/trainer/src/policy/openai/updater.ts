@@ -15,9 +15,12 @@ import { isRecord } from "../../values/records.ts";
  */
 export interface PolicyUpdater {
   update(update: PolicyUpdate): UpdateMetrics | Promise<UpdateMetrics>;
-  /** With it the trainer works log-probs out anew; else those of the rollout are taken. */
+  /** Computes log-probabilities again; without it those of the rollout are used. */
   logProbs?(rows: TokenRows): LogProbs | Promise<LogProbs>;
-  /** Both or none: without them a checkpoint has the number of updates and nothing else. */
+  /**
+   * State of the updater, with `setState`: both or none. Without them a checkpoint has only the
+   * number of updates.
+   */
   state?(): Omit<PolicyState, "version"> | Promise<Omit<PolicyState, "version">>;
   setState?(state: PolicyState): void | Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
- * Answers of the tiny policy, in chunks of rows that are decoded together; answers are yielded when
- * their last token is drawn, those of one step together.
+ * Answers of the tiny policy, in chunks of rows that are decoded together. An answer is yielded
+ * when its last token is sampled, together with those that end at the same token.
  *
- * What a row draws is a function of (seed, prompt, sample, token) and its scores: the same request
- * with the same weights gives the same answers.
+ * A sample is a function of (seed, prompt, sample, token) and the scores: equal requests with equal
+ * weights give equal answers.
  */
 
 import { setImmediate } from "node:timers/promises";
@@ -114,7 +114,7 @@ export async function* generateRollouts(
   }
 }
 
-/** The rows of a part as they are finished, those of one step together. */
+/** Yields the rows of a part as they finish, those of one token together. */
 async function* decodedRows(
   plan: GenerationPlan,
   part: Part,
@@ -129,7 +129,7 @@ async function* decodedRows(
     const finished = open.filter((row) => isFinished(row, plan));
     if (finished.length > 0) yield finished;
     if (finished.length === open.length) return;
-    // So that what is finished leaves the thread, and a cancellation comes in.
+    // Lets finished answers leave the thread, and a cancellation arrive.
     await setImmediate();
     const tokens = new Int32Array(decoding.rows).fill(padTokenId);
     const positions = new Int32Array(decoding.rows);

@@ -1,8 +1,9 @@
 /**
- * Weights that learn: what the tiny policy and the tiny critic have in common. Owns the weights,
- * the optimiser's moments and the place in the schedule, and is all of these as a state.
+ * Weights that learn, shared by the tiny policy and the tiny critic. Owns the weights, the moments
+ * of the optimizer and the place in the schedule, and is saved and restored as a whole.
  *
- * Weights are replaced, never changed: who took them before an update still has those from before.
+ * Weights are replaced, never changed: a caller that took them before an update keeps the earlier
+ * ones.
  */
 
 import { TrainerInputError } from "../../errors.ts";
@@ -52,9 +53,7 @@ export class LearnedWeights {
     return this.#warmStart?.steps ?? 0;
   }
 
-  /**
-   * Nothing is learned: the weights stay as they are, and the learning rate goes on, if it does.
-   */
+  /** Learns nothing: the weights stay, and the learning rate advances if asked. */
   pass(stepsSchedule: boolean): UpdateMetrics {
     const lr = this.#learningRate(this.#scheduleSteps);
     if (stepsSchedule) this.#scheduleSteps += 1;
@@ -160,7 +159,7 @@ export class LearnedWeights {
   }
 }
 
-/** The gradient of a batch out of those of its parts. */
+/** Returns the gradient of a batch from those of its parts. */
 export function gradientSum(parts: Iterable<Gradient>, like: Weights): Gradient {
   const { mean: gradients } = noMoments(like);
   let weighted = 0;

@@ -15,7 +15,7 @@ import { padTokenId } from "./tokenizer.ts";
 
 /** Rows padded to `size`, their prompts and responses to widths of a few. */
 export interface RowChunk {
-  /** Which of the batch. */
+  /** Numbers of the rows in the batch. */
   readonly rows: readonly number[];
   readonly size: number;
   readonly promptWidth: number;
@@ -89,7 +89,7 @@ export class TokenBatch {
     });
   }
 
-  /** The rows that are wanted among those with a response, in their order. */
+  /** Yields chunks of the wanted rows among those with a response, in order. */
   *chunks(isWanted: (row: number) => boolean): Generator<RowChunk> {
     const { microBatchRows } = this.#limits;
     const rows = Array.from({ length: this.count }, (_, row) => row).filter(
@@ -106,8 +106,9 @@ export class TokenBatch {
   }
 
   /**
-   * Values of the batch's response tokens for a chunk, 0 wherever there is none.
-   * @throws TrainerInputError for one that is not finite
+   * Returns values of the batch's response tokens for a chunk, 0 elsewhere.
+   *
+   * @throws TrainerInputError for a value that is not finite
    */
   spread(name: string, values: Tensor, chunk: RowChunk): Float32Array {
     const spread = new Float32Array(chunk.size * chunk.responseWidth);

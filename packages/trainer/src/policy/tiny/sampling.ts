@@ -1,8 +1,8 @@
-/** One token out of the scores that the model gives to each. */
+/** Samples one token from the model's scores. */
 
 export interface DrawSettings {
   readonly doSample: boolean;
-  /** Above 0. */
+  /** Temperature, above 0. */
   readonly temperature: number;
   /** 1: all. */
   readonly topP: number;

@@ -72,10 +72,7 @@ export class TinyPolicy implements Policy {
     return prompts.map((messages) => this.#tokenizer.encodeMessages(messages).length);
   }
 
-  /**
-   * Not itself a generator: its weights are those of the call, not of when its first answer is
-   * taken.
-   */
+  /** Not a generator function: the answers use the weights at the call, not at the first `next`. */
   generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined> {
     const { contextLength, seed } = this.#settings;
     const plan = planGeneration(request, {
@@ -113,9 +110,9 @@ export class TinyPolicy implements Policy {
   }
 
   /**
-   * Learns answers by heart, before training: AdamW on their cross entropy, with moments of its own
-   * that end with the first update. Several calls go on from each other. The version stays what it
-   * is, and so does the schedule.
+   * Trains on given answers before the training: AdamW on their cross entropy, with moments of its
+   * own that end with the first update. Later calls continue from earlier ones. Version and
+   * schedule do not change.
    */
   async supervise(supervision: Supervision): Promise<SupervisionResult> {
     const { pairs, steps, batchSize = 64, lr = 3e-3 } = supervision;

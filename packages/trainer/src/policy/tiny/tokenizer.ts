@@ -1,6 +1,4 @@
-/**
- * One token for each character of an alphabet, and two more: 0 fills rows up, 1 ends a sequence.
- */
+/** Tokens: one for each character of an alphabet, and two more: 0 pads rows, 1 ends a sequence. */
 
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage } from "../policy.ts";

@@ -1,7 +1,7 @@
 /**
- * The last two lines of a terminal while a run goes on: how far it is and how long it will take,
- * and what this step has spent its time on. They are drawn again ten times a second at most, and
- * when a second has gone by without news. Lines of finished steps stand above them.
+ * The last two lines of a terminal while a run goes on: progress with the remaining time, and the
+ * times of this step. They are redrawn at most ten times a second, and after a second without
+ * events. Lines of finished steps are above them.
  */
 
 import type { WriteStream } from "node:tty";
@@ -25,12 +25,12 @@ export class LiveView {
   #drawing: NodeJS.Timeout | undefined;
   #drawnAt = -Infinity;
   #rows = 0;
-  /** Undefined while no step is worked at. */
+  /** Progress of the current step, if there is one. */
   #progress: TrainingProgress | undefined;
   #finished = 0;
   /** Whether a step was finished in this process. */
   #hasTrained = false;
-  /** Milliseconds of each phase of the step that is worked at. */
+  /** Milliseconds of each phase of the current step. */
   #spent: Map<string, number> = new Map();
   #running: { readonly name: string; readonly sinceMs: number } | undefined;
   #summary: StepSummary = {};
@@ -52,11 +52,11 @@ export class LiveView {
     this.#drawSoon();
   }
 
-  /** Only what the trainer itself did: the rest went on beside it. */
+  /** Adds phases of the trainer's own track; other tracks run beside it. */
   phase({ name, startMs, endMs, track = "trainer" }: PhaseRecord): void {
     if (track !== "trainer" || name === "step") return;
     this.#spent.set(name, (this.#spent.get(name) ?? 0) + endMs - startMs);
-    // It is counted: it does not go on.
+    // The phase is over and counted.
     if (name === this.#running?.name) this.#running = undefined;
     this.#drawSoon();
   }
@@ -147,7 +147,7 @@ export class LiveView {
   }
 }
 
-/** Nothing that would make the terminal go on to the next row: it could not be drawn over. */
+/** Cuts a line so that it does not wrap: a wrapped line could not be redrawn. */
 function cut(line: string, columns: number): string {
   return line.length <= columns ? line : line.slice(0, Math.max(0, columns));
 }

@@ -7,7 +7,7 @@ import { spanText } from "./time-left.ts";
 
 const columns = 24;
 
-/** @param running what goes on right now, and for how long it has */
+/** @param running the current phase, and for how long it has run */
 export function phaseBar(
   spent: ReadonlyMap<string, number>,
   running: { readonly name: string; readonly ms: number } | undefined,

@@ -3,8 +3,8 @@
 import type { StepMetrics } from "../tracking-logger.ts";
 
 /**
- * `step:3 - critic/score/mean:0.5 - ...`, in the order in which they were told. Figures have six
- * digits at most.
+ * Returns `step:3 - critic/score/mean:0.5 - ...`, in the order of the metrics, with at most six
+ * digits.
  */
 export function stepLine(metrics: StepMetrics, step: number): string {
   const parts = Object.entries(metrics).map(([name, value]) => `${name}:${figure(value)}`);

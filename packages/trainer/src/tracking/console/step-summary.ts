@@ -27,7 +27,7 @@ export function accuracyOf(metrics: StepMetrics): number | undefined {
   return means.length === 0 ? undefined : sum / means.length;
 }
 
-/** One line for a step that is over. */
+/** Returns one line for a finished step. */
 export function stepSummary(
   metrics: StepMetrics,
   step: number,

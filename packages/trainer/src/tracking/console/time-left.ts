@@ -19,9 +19,10 @@ export class TimeLeft {
   }
 
   /**
-   * Undefined until a step is over. Counts down within a step.
+   * Returns the remaining time, which counts down within a step; undefined before the first step
+   * ends.
    *
-   * @param steps with the one that is worked at
+   * @param steps remaining steps, with the current one
    */
   leftMs(steps: number, nowMs: number): number | undefined {
     const [first] = this.#ends;

@@ -26,13 +26,12 @@ export class ToldMetrics {
       else if (!isMore) this.#forgetFrom(step === 1 && this.#lastStep !== 0 ? 0 : step);
     }
     this.#lines.set(step, { step, data: { ...this.#lines.get(step)?.data, ...data } });
-    // Behind an addition to a step before, the metrics of any step are those of another process, if
-    // they were there.
+    // After an addition to an earlier step, metrics of a known step are those of another process.
     this.#lastStep = isMore && step < this.#lastStep ? -1 : step;
     this.#highestStep = Math.max(this.#highestStep, step);
   }
 
-  /** In order of their steps, each once. */
+  /** Lines in the order of their steps, each once. */
   get lines(): readonly MetricsLine[] {
     return [...this.#lines.values()].toSorted((a, b) => a.step - b.step);
   }
@@ -44,8 +43,8 @@ export class ToldMetrics {
 }
 
 /**
- * In the order in which they were told. From the end: what a process told of counts up to the first
- * step of those after it.
+ * Returns lines in their order. From the end: lines of a process count up to the first step of the
+ * later processes.
  */
 export function toldLines(lines: readonly TimelineLine[]): readonly StepLine[] {
   const kept: StepLine[] = [];
@@ -55,7 +54,7 @@ export function toldLines(lines: readonly TimelineLine[]): readonly StepLine[] {
       firstOfLater = Math.min(firstOfLater, firstOfThis);
       firstOfThis = Infinity;
     } else {
-      // Who begins with the first step has nothing to do with what is there.
+      // A process that begins with the first step replaces all earlier lines.
       firstOfThis = Math.min(firstOfThis, line.step <= 1 ? -Infinity : line.step);
       if (line.step < firstOfLater) kept.push(line);
     }

@@ -60,7 +60,7 @@ export class FileLogger implements TrackingLogger {
     }
   }
 
-  /** Closes all of them, whatever one of them says. */
+  /** Closes all files, even if one of them fails. */
   async close(): Promise<void> {
     const closed = await Promise.allSettled(this.#writers.map((writer) => writer.close()));
     for (const one of closed) {

@@ -1,6 +1,6 @@
 /**
- * The files of a run read back: of steps that were told again what counts. A line that was cut off
- * by a kill is passed over.
+ * Reads the files of a run: of steps that were reported again, the lines that count. A line cut off
+ * by a kill is skipped.
  */
 
 import { access } from "node:fs/promises";
@@ -20,7 +20,7 @@ import type {
 import { ToldMetrics, toldLines } from "./current-lines.ts";
 
 export interface RunRecord {
-  /** In order of their steps, each once. */
+  /** Metrics in the order of their steps, each once. */
   readonly metrics: readonly MetricsLine[];
   readonly phases: readonly PhaseLine[];
   readonly samples: readonly SampleLine[];
@@ -68,7 +68,7 @@ async function lastGenerations(path: string): Promise<readonly GenerationLine[]>
   return last;
 }
 
-/** Lines of this version's own writing, without those that were cut off. */
+/** Yields the lines, without those that were cut off. */
 async function* linesOf<Line>(path: string): AsyncGenerator<Line, void, undefined> {
   for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
     const isLine =

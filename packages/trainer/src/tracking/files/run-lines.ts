@@ -17,7 +17,7 @@ export const runFiles = {
 /** Numbers that JSON has nothing for. */
 export type NotFinite = "NaN" | "Infinity" | "-Infinity";
 
-/** As verl writes it, but for numbers that are not finite. */
+/** A line of metrics as verl writes it, except for numbers that are not finite. */
 export interface WrittenMetricsLine {
   readonly step: number;
   readonly data: Readonly<Record<string, number | NotFinite | null>>;
@@ -44,7 +44,7 @@ export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine
   return { step, data: Object.fromEntries(numbers) };
 }
 
-/** One of the samples of a step that are drawn. */
+/** One of a step's samples that were chosen for drawing. */
 export interface SampleLine {
   readonly type: "sample";
   readonly step: number;
@@ -73,7 +73,7 @@ export interface RewardsLine {
   /** How many of them have a line of their own. */
   readonly drawn: number;
   readonly cost: number;
-  /** Latencies of those that were called: counts by `bucketOf`. */
+  /** Latencies of the samples that were scored here: counts by `bucketOf`. */
   readonly latency: readonly (readonly [bucket: number, count: number])[];
   readonly failures: readonly FailureCount[];
 }
@@ -81,7 +81,7 @@ export interface RewardsLine {
 export type PhaseLine = { readonly type: "phase" } & PhaseRecord;
 
 /**
- * Where a process began to write: what a killed one had told of a step is told again by the next
+ * Marks the start of a process: steps that a killed process reported are reported again by the next
  * one.
  */
 export interface StartLine {

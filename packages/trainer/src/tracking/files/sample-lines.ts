@@ -1,7 +1,7 @@
 /**
- * The samples of a step as lines: one for all of their rewards, and one each for some, spread
- * evenly over the time of their ends. 5,120 samples in each of 105 steps would be more than anybody
- * draws.
+ * The samples of a step as lines: one line for all of their rewards, and one each for some samples,
+ * spread evenly over the time of their ends. All samples of a long run would be too many to draw:
+ * 5,120 in each of 105 steps.
  */
 
 import { failureClassOf } from "@rayling/reward-loop";

@@ -28,18 +28,18 @@ const size = {
   gap: 6,
   bottom: 38,
 } as const;
-/** More would be more than anybody looks through; they are spread over the run. */
+/** Number of steps drawn, spread over the run. */
 const mostSteps = 40;
 
 interface Row {
   readonly step: number;
   readonly startMs: number;
-  /** By track, the trainer's first. */
+  /** Lanes of the tracks, the trainer's first. */
   readonly lanes: readonly (readonly PhaseLine[])[];
   readonly samples: readonly SampleLine[];
 }
 
-/** Nothing where no phases were told. */
+/** Returns an empty text where no phases were reported. */
 export function ganttOf({ phases, samples }: RunRecord): string {
   const rows = spread(rowsOf(phases, samples), mostSteps);
   if (rows.length === 0) return "";
@@ -71,7 +71,7 @@ function rowsOf(phases: readonly PhaseLine[], samples: readonly SampleLine[]): r
       const trainer = lanes.get("trainer") ?? [];
       const others = [...lanes].filter(([track]) => track !== "trainer").map(([, lane]) => lane);
       const startMs = least((trainer.length === 0 ? own : trainer).map((phase) => phase.startMs));
-      // Long ones first: those within them are drawn over them.
+      // Long phases first: phases within them are drawn over them.
       const sorted = [trainer, ...others].map((lane) =>
         lane.toSorted((a, b) => b.endMs - b.startMs - (a.endMs - a.startMs)),
       );

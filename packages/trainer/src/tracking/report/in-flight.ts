@@ -5,7 +5,7 @@
 
 import type { SampleLine } from "../files/run-lines.ts";
 
-/** Moments that are looked at: as many as can be told apart in a row. */
+/** Number of moments, as many as a row can show. */
 const moments = 120;
 
 export function inFlightOver(

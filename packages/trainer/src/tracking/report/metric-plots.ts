@@ -1,4 +1,4 @@
-/** Which metrics are drawn, and with which others. A plot without values is not there. */
+/** The plots of metrics, and which metrics share one. A plot without values is left out. */
 
 import { linePlot } from "@rayling/reward-loop/page";
 import type { MetricsLine } from "../files/run-lines.ts";

@@ -1,6 +1,5 @@
 /**
- * A run as one page that needs nothing else, made of what its files say: also of a run that was
- * killed, or that still goes on.
+ * A run as one self-contained page, made of its files, also of a run that was killed or still runs.
  */
 
 import { basename, join, resolve } from "node:path";

@@ -25,7 +25,7 @@ export function latencyPlot(rewards: readonly RewardsLine[]): string {
   });
 }
 
-/** Nothing without latencies. */
+/** Returns an empty text without latencies. */
 export function latencyTable(rewards: readonly RewardsLine[]): string {
   const counts = latencies(rewards);
   if (counts.length === 0) return "";

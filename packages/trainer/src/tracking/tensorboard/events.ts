@@ -1,6 +1,6 @@
 /**
- * TensorBoard's events (tensorboard/compat/proto: event, summary, tensor), as records of a file.
- * Numbers are those of the fields there.
+ * TensorBoard's events (tensorboard/compat/proto: event, summary, tensor) as records of a file.
+ * Field numbers are TensorBoard's.
  */
 
 import { maskedCrc32c } from "./crc32c.ts";

@@ -1,6 +1,6 @@
 /**
- * As much of the protobuf encoding as events need: fields one after the other, each with its number
- * and what it is.
+ * The part of the protobuf encoding that events need: fields one after the other, each with its
+ * number and type.
  */
 
 export type Field = Buffer;
@@ -25,7 +25,7 @@ export function text(number: number, value: string): Field {
   return message(number, [Buffer.from(value)]);
 }
 
-/** Also what is in a message of its own. */
+/** Writes a message as a field of another message. */
 export function message(number: number, fields: readonly Field[]): Field {
   const body = Buffer.concat(fields);
   return Buffer.concat([

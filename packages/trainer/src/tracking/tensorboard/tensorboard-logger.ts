@@ -27,7 +27,7 @@ export class TensorboardLogger implements TrackingLogger {
   readonly name = "tensorboard";
   readonly #directory: string | undefined;
   #file: FileHandle | undefined;
-  /** Until the first step that is trained again is known: earlier files of this run are there. */
+  /** True for a run with earlier files, until its first repeated step is known. */
   #isResumed = false;
 
   constructor({ directory }: TensorboardLoggerOptions = {}) {
@@ -85,7 +85,7 @@ function markdownOf(generations: readonly Generation[]): string {
     .join("\n\n---\n\n");
 }
 
-/** As code, so that what a model writes is shown as it is. */
+/** Indents the text as code, so that a model's text is shown as it is. */
 function indented(text: string): string {
   return text.replaceAll(/^/gm, "    ");
 }

@@ -1,6 +1,6 @@
 /**
- * Slices of one line of a trace lie within each other or apart: those that overlap go to further
- * lines.
+ * Lanes of a trace: slices of one lane lie within each other or apart; slices that overlap go to
+ * further lanes.
  */
 
 export interface Span {
@@ -9,9 +9,9 @@ export interface Span {
 }
 
 /**
- * In order of time, those that hold others first; each goes to the first lane that it fits.
+ * Assigns slices in order of time, outer ones first, each to the first lane that it fits.
  *
- * @param mayNest whether one may lie within another
+ * @param mayNest whether a slice may lie within another
  */
 export function lanesOf<Slice extends Span>(
   slices: readonly Slice[],

@@ -126,12 +126,12 @@ class Trace {
 
   #slice({ name, category, startMs, endMs, args }: Slice, pid: Process, tid: number): void {
     const ts = this.#us(startMs);
-    // Nothing can point to what takes no time.
+    // An arrow cannot point to a slice without a duration.
     const dur = Math.max(0.001, Number((this.#us(endMs) - ts).toFixed(3)));
     this.events.push({ ph: "X", name, cat: category, pid, tid, ts, dur, args });
   }
 
-  /** To the nanosecond. */
+  /** Microseconds, to the nanosecond. */
   #us(ms: number): number {
     return Math.round((ms - this.#baseMs) * 1e6) / 1000;
   }

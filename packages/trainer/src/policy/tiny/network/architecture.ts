@@ -1,4 +1,4 @@
-/** Which weights a tiny transformer has, and what they are at first. */
+/** Shapes and first values of a tiny transformer's weights. */
 
 import { normalOf } from "../../../values/random.ts";
 import type { Weights } from "../optimizer/adamw.ts";
@@ -21,7 +21,8 @@ interface WeightShape {
 }
 
 /**
- * In a fixed order. Norms hold what their scale has above 1, so that weight decay draws it to 1.
+ * Returns the shapes in a fixed order. Norms hold their scale minus 1, so that weight decay draws
+ * the scale to 1.
  */
 export function weightShapes(architecture: Architecture): WeightShape[] {
   const { vocabularySize, contextLength, layers, width, outputs } = architecture;

@@ -1,6 +1,6 @@
 /**
- * A tiny transformer for its users: weights and rows in, numbers out, all as typed arrays. Whatever
- * lies in jax-js's memory is made and freed within a call, or belongs to a decoding, which ends.
+ * A tiny transformer: weights and rows in, numbers out, all as typed arrays. Memory of jax-js is
+ * allocated and freed within a call, or belongs to a decoding, which must be disposed.
  */
 
 import { numpy as np, tree } from "@jax-js/jax";
@@ -94,7 +94,7 @@ export class Network {
     return downloaded(gradient);
   }
 
-  /** To be disposed of. */
+  /** Begins a decoding, which the caller disposes. */
   decode(weights: Weights, prompts: PromptChunk): Decoding {
     return new Decoding(this.#programs, this.#upload(weights), prompts);
   }
@@ -123,7 +123,7 @@ export class Decoding {
   /** Logits of the next token: at first a line for each prompt, then one for each row. */
   #logits: Float32Array;
   #memory: KeysAndValues[];
-  /** Where the next token stands. */
+  /** Place of the next token. */
   #slot: number;
 
   /** @param weights given away */

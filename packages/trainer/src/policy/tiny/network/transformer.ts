@@ -89,8 +89,8 @@ export function runTokens(
 }
 
 /**
- * One more token of each row: what comes out, [rows, outputs], and what the layers remember with
- * it.
+ * Runs one more token of each row: returns its outputs, [rows, outputs], and the memory of the
+ * layers with it.
  */
 export function runNextToken(
   architecture: Architecture,
@@ -102,7 +102,7 @@ export function runNextToken(
     mask,
     slot,
   }: TokenInputs & {
-    /** 1 where this token stands among those remembered, [tokens]. */
+    /** 1 at the place of this token in the memory, [tokens]. */
     readonly slot: np.Array;
   },
 ): { readonly outputs: np.Array; readonly memory: KeysAndValues[] } {
@@ -116,7 +116,7 @@ export function runNextToken(
   memory.forEach((before, layer) => {
     const normed = rmsNorm(stream.ref, take(weights, `${layer}.attentionNorm`));
     const own = keysAndValues(architecture, weights, layer, { normed: normed.ref, rows });
-    // Nothing stands in the slot yet: it is 0 there.
+    // The slot is still empty: it is 0 there.
     const keys = before.keys.add(own.keys.mul(slot.ref.reshape([1, 1, 1, length])));
     const values = before.values.add(own.values.mul(slot.ref.reshape([1, 1, length, 1])));
     next.push({ keys: keys.ref, values: values.ref });
@@ -133,7 +133,7 @@ export function runNextToken(
   return { outputs: head(architecture, weights, stream), memory: next };
 }
 
-/** Room for so many tokens instead of those of the prompt, and each row `times` times. */
+/** Widens the memory to `length` tokens, and repeats each row `times` times. */
 export function widenMemory(
   memory: readonly KeysAndValues[],
   { times, length }: { readonly times: number; readonly length: number },

@@ -8,7 +8,7 @@ import { TrainerInputError } from "../../../errors.ts";
 import type { ResolvedOptimizerSettings } from "./optimizer-settings.ts";
 import { present } from "../../../values/present.ts";
 
-/** By name. */
+/** Weights by name. */
 export type Weights = Readonly<Record<string, Float32Array>>;
 
 export interface Moments {
@@ -21,7 +21,7 @@ export interface Moments {
 export interface AdamWStep {
   readonly weights: Weights;
   readonly moments: Moments;
-  /** Before it was clipped. */
+  /** Norm of the gradient before it was clipped. */
   readonly gradNorm: number;
 }
 

@@ -29,7 +29,7 @@ export interface OptimizerSettings {
   readonly lrWarmupSteps?: number;
   /** Share of totalTrainingSteps that warms up. Default 0. */
   readonly lrWarmupStepsRatio?: number;
-  /** Where all but constant end, and stay; they need it. Default -1: unknown. */
+  /** Last step of the schedules other than constant, which need it. Default -1: unknown. */
   readonly totalTrainingSteps?: number;
   /** Share of lr at the end. Default 0. */
   readonly minLrRatio?: number;
