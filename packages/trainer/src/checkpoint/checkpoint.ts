@@ -4,8 +4,8 @@
  *
  *     global_step_20/
  *       actor/{weights,optimizer}.safetensors     critic/... if there is one
- *       trainer.json                              where the run was: step, position in the data, KL controller
- *       outstanding.jsonl, .safetensors           rollouts that are not trained on yet, with the rewards that are known
+ *       trainer.json                              step, position in the data, KL controller
+ *       outstanding.jsonl, .safetensors           rollouts not trained yet, with known rewards
  *       manifest.json
  */
 

@@ -4,11 +4,12 @@
  */
 
 import { createHash } from "node:crypto";
-import { open, rename } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { nanoid } from "nanoid";
 import { codeOf } from "../values/caught.ts";
+import { replaceFile } from "../values/replace-file.ts";
 
 export interface FileSum {
   readonly bytes: number;
@@ -71,15 +72,16 @@ export async function writeDurably(path: string, pieces: Iterable<Uint8Array>): 
 
 /** In place of one that may be there: who reads it sees the one or the other. */
 export async function replaceDurably(path: string, text: string): Promise<void> {
-  const unfinished = unfinishedName(path);
-  const handle = await open(unfinished, "wx");
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(unfinished, path);
+  const write = async (unfinished: string): Promise<void> => {
+    const handle = await open(unfinished, "wx");
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  };
+  await replaceFile(path, write, unfinishedName(path));
   await syncFolder(dirname(path));
 }
 

@@ -6,8 +6,9 @@
  *     sync                 gen + max(old + ref, M) + adv + update
  *     mini-batch pipeline  gen, then each update as soon as its part of M is there
  *     one step ahead       max(M, gen + old + ref + adv + update)
- *                          (with the validation of its step, which the rewards of the next one do not wait for)
- *     streaming            as the pipeline, with rewards that begin during gen; one step ahead where the staleness limit allows it
+ *                          (with the validation of its step: the next rewards do not wait for it)
+ *     streaming            as the pipeline, with rewards that begin during gen; one step ahead
+ *                          where the staleness limit allows it
  */
 
 import type { TrainingValues } from "./options/training-options.ts";

@@ -1,23 +1,29 @@
 /**
- * GSM8K (Cobbe et al. 2021, arXiv:2110.14168) as verl trains on it: from the original { question, answer } lines to verl's rows. The answer's number stands behind "#### ";
- * its thousands' commas go, because the scorer takes them out of what the policy writes.
+ * GSM8K (Cobbe et al. 2021, arXiv:2110.14168) as verl trains on it: converts the original {
+ * question, answer } lines to verl's rows. The number of the answer is after "#### "; its
+ * thousands' commas are removed, because the scorer removes them from the policy's answer.
  */
 
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import { readRowFiles } from "./row-files.ts";
+import { replaceFile } from "../values/replace-file.ts";
+import { isRecord } from "../values/records.ts";
 
 export interface Gsm8kOptions {
   /** The original JSON Lines: { question, answer }. */
   readonly input: string;
-  /** Where verl's rows go, as JSON Lines; its folder is made. */
+  /** File for verl's rows, as JSON Lines; its folder is created. */
   readonly output: string;
-  /** Noted in each row's extra_info; "train" and "test" are GSM8K's own. Default "train". */
+  /** Split in each row's extra_info; GSM8K has "train" and "test". Default "train". */
   readonly split?: string;
-  /** What is said behind each question. Default: to think in steps, and to end with "####" and the number. */
+  /**
+   * Instruction after each question. Default: to work step by step, and to end with "####" and the
+   * number.
+   */
   readonly instruction?: string;
 }
 
@@ -37,7 +43,10 @@ export interface Gsm8kRow {
 
 const INSTRUCTION = 'Work it out step by step, and end with "####", a space and the final number.';
 
-/** Resolves to how many rows there are. Rejects with DatasetError, and then leaves what stood at `output`. */
+/**
+ * Resolves to the number of rows. Rejects with DatasetError, and leaves the old file at `output`
+ * then.
+ */
 export async function prepareGsm8k(options: Gsm8kOptions): Promise<number> {
   const { input, output } = options;
   if (extname(output) !== ".jsonl") {
@@ -46,9 +55,8 @@ export async function prepareGsm8k(options: Gsm8kOptions): Promise<number> {
     });
   }
   await mkdir(dirname(output), { recursive: true });
-  const unfinished = `${output}.${process.pid}.unfinished`;
   let count = 0;
-  try {
+  await replaceFile(output, async (unfinished) => {
     const writer = await openJsonlWriter(unfinished);
     try {
       for await (const { value, place } of readRowFiles([input])) {
@@ -58,18 +66,14 @@ export async function prepareGsm8k(options: Gsm8kOptions): Promise<number> {
     } finally {
       await writer.close();
     }
-    await rename(unfinished, output);
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
-  }
+  });
   return count;
 }
 
 /**
- * One of them.
+ * Returns verl's row of one question.
  *
- * @param place told where it is wrong. Throws DatasetError.
+ * @param place place of the question, for errors. Throws DatasetError.
  */
 export function gsm8kRow(
   value: unknown,
@@ -77,11 +81,11 @@ export function gsm8kRow(
   { split = "train", instruction = INSTRUCTION }: Pick<Gsm8kOptions, "split" | "instruction"> = {},
   place: RowPlace = { row: index },
 ): Gsm8kRow {
-  const { question, answer } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const { question, answer } = isRecord(value) ? value : {};
   if (typeof question !== "string" || typeof answer !== "string") {
     throw new DatasetError("a line must have the texts question and answer", place);
   }
-  // As the scorer reads it: at least one character of a number.
+  // The scorer's pattern: at least one character of a number.
   const [, number] = /#### (-?[0-9.,]+)/.exec(answer) ?? [];
   if (number === undefined) throw new DatasetError('the answer has no "#### number"', place);
   return {

@@ -1,6 +1,7 @@
 /**
- * The prompts to train on, or to validate with: verl's RLHFDataset. Rows come from files or from memory, are checked, and are in memory from then on, in the order of the files.
- * What is left out (maxSamples, overlong prompts) does not change the identity of what stays.
+ * The prompts to train on or to validate with: verl's RLHFDataset. Rows come from files or from
+ * memory, are checked, and stay in memory in the order of the files. Rows that are left out
+ * (maxSamples, overlong prompts) do not change the identity of the others.
  */
 
 import { createHash } from "node:crypto";
@@ -13,30 +14,36 @@ import type { ColumnNames, PromptRow, RowShape } from "./prompt-row.ts";
 import { readRowFiles } from "./row-files.ts";
 import type { PlacedRow, RowFilesOptions } from "./row-files.ts";
 import { seededSubset } from "./seeded-order.ts";
+import { present } from "../values/present.ts";
 
 export interface PromptDatasetOptions extends ColumnNames, RowFilesOptions, PromptLengthOptions {
-  /** verl `data.train_max_samples`: so many of the rows. Default -1: all. */
+  /** verl `data.train_max_samples`: the most rows. Default -1: all. */
   readonly maxSamples?: number;
-  /** Whether those are chosen by the seed (verl: data.shuffle), or are the first. Default true. */
+  /**
+   * Whether the seed chooses these rows (verl: data.shuffle), or the first ones are taken. Default
+   * true.
+   */
   readonly shuffle?: boolean;
   /** Default 1. */
   readonly seed?: number;
 }
 
 export interface PromptLengthOptions {
-  /** verl `data.max_prompt_length`, in tokens. Default: as long as they are. */
+  /** verl `data.max_prompt_length`, in tokens. Default: no limit. */
   readonly maxPromptLength?: number;
-  /** Tokens of each prompt, as `Policy.promptLengths` tells them; needed where there is a maxPromptLength. */
+  /**
+   * Returns the tokens of each prompt, as `Policy.promptLengths`; needed with a maxPromptLength.
+   */
   readonly promptLengths?: PromptLengths;
   /** verl `data.filter_overlong_prompts`: longer prompts are left out. Default false. */
   readonly filterOverlongPrompts?: boolean;
-  /** Else: what becomes of them. Default "error". */
+  /** How longer prompts that are not left out are cut. Default "error". */
   readonly truncation?: Truncation;
 }
 
-/** Where rows of a data set have what they say. */
+/** Where rows of a data set have their prompts and ground truths. */
 export interface CountedShape extends RowShape {
-  /** How many of the rows that were read have it there. */
+  /** Number of rows of this shape. */
   readonly rows: number;
 }
 
@@ -48,11 +55,11 @@ interface DatasetFacts {
 
 export class PromptDataset {
   readonly rows: readonly PromptRow[];
-  /** How many were left out because they were too long. */
+  /** Number of rows that were left out because their prompts are too long. */
   readonly overlong: number;
-  /** In tokens; undefined where they are as long as they are. */
+  /** Longest prompt in tokens; undefined without a limit. */
   readonly maxPromptLength: number | undefined;
-  /** Of all rows as they are: another one means other data. */
+  /** Hash of all rows: other data have another one. */
   readonly fingerprint: string;
 
   /** Where the rows that were read have their prompts and ground truths. */
@@ -74,11 +81,12 @@ export class PromptDataset {
   }
 
   /**
-   * Rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with .gz), one
-   * file or several; a path may begin with ~/. They are verl's, or in another shape that
+   * Reads rows from Parquet (.parquet) and JSON Lines or a JSON array (.jsonl, .json, also with
+   * .gz), one file or several; a path may begin with ~/. Rows are verl's, or in another shape that
    * `rayling score` reads (ColumnNames).
    *
-   * Rejects with DatasetError, which names file, line or row, and reason; with TrainerInputError for an option.
+   * Rejects with DatasetError, which names file, line or row, and reason; with TrainerInputError
+   * for an option.
    */
   static async load(
     files: string | readonly string[],
@@ -90,7 +98,7 @@ export class PromptDataset {
     );
   }
 
-  /** The same rows from memory; a bad one is named by its number. */
+  /** Takes rows from memory; an error names a bad row by its number. */
   static async fromRows(
     rows: Iterable<unknown> | AsyncIterable<unknown>,
     options: PromptDatasetOptions = {},
@@ -119,7 +127,10 @@ export class PromptDataset {
     return await new PromptDataset(chosen, { shapes }).limited(options);
   }
 
-  /** The same with prompts that are not too long. Rejects with DatasetError, and with TrainerInputError for an option. */
+  /**
+   * Returns a data set without prompts that are too long. Rejects with DatasetError, and with
+   * TrainerInputError for an option.
+   */
   async limited(options: PromptLengthOptions): Promise<PromptDataset> {
     const limit = limitOf(options);
     if (limit === undefined) return this;
@@ -161,7 +172,9 @@ function chosenRows(
 ): readonly PromptRow[] {
   if (maxSamples === -1 || maxSamples >= rows.length) return rows;
   if (!shuffle) return rows.slice(0, maxSamples);
-  return [...seededSubset(rows.length, maxSamples, seed)].map((row) => rows[row] as PromptRow);
+  return [...seededSubset(rows.length, maxSamples, seed)].map((row) =>
+    present(rows[row], `row ${row}`),
+  );
 }
 
 function fingerprintOf(rows: readonly PromptRow[]): string {

@@ -1,8 +1,10 @@
 /**
- * What becomes of prompts with more tokens than a policy is to read. Only the policy knows its tokens, so lengths come from a function (`Policy.promptLengths`), and what is cut
- * is text: of the longest message of a prompt, the last one of these, as few characters as it takes.
+ * Prompts with more tokens than a policy is to read: refused, left out, or cut. Only the policy
+ * knows its tokens, so lengths come from a function (`Policy.promptLengths`), and text is cut: as
+ * few characters as needed of the prompt's longest message, the last one of several.
  *
- * verl cuts token ids, and so may cut a chat template open; here the conversation stays whole around the message that was cut.
+ * verl cuts token ids, and so may cut a chat template open; here the conversation stays whole
+ * around the message that was cut.
  */
 
 import { DatasetError } from "../errors.ts";
@@ -14,7 +16,10 @@ export type PromptLengths = (
   prompts: readonly (readonly ChatMessage[])[],
 ) => readonly number[] | Promise<readonly number[]>;
 
-/** verl `data.truncation`: an error; or what is cut off: the beginning, the end, the middle. */
+/**
+ * verl `data.truncation`: an error, or the part that is cut off: the beginning, the end, the
+ * middle.
+ */
 export type Truncation = "error" | "left" | "right" | "middle";
 
 export interface LengthLimit {
@@ -23,10 +28,10 @@ export interface LengthLimit {
   readonly promptLengths: PromptLengths;
 }
 
-/** How many prompts are asked for at once: a message of some hundred KiB. */
+/** Prompts of one call of `promptLengths`: a message of some hundred KiB. */
 const PROMPTS_AT_ONCE = 512;
 
-/** Those that fit. */
+/** Returns the rows that fit. */
 export async function withoutOverlong(
   rows: readonly PromptRow[],
   limit: LengthLimit,
@@ -38,7 +43,10 @@ export async function withoutOverlong(
   return rows.filter((_, at) => fits[at]);
 }
 
-/** All of them, those that do not fit cut. Throws DatasetError where nothing is to be cut, or cutting is not enough. */
+/**
+ * Returns all rows, with prompts that do not fit cut. Throws DatasetError where `truncation` is
+ * "error", or cutting is not enough.
+ */
 export async function truncated(
   rows: readonly PromptRow[],
   truncation: Truncation,
@@ -61,7 +69,10 @@ export async function truncated(
   return rows.map((row) => short.get(row) ?? row);
 }
 
-/** By bisection, all rows in step: as many questions as the longest message has bits. */
+/**
+ * Finds the cuts by bisection, for all rows together: as many calls as the length of the longest
+ * message has bits.
+ */
 async function shortest(
   rows: readonly PromptRow[],
   truncation: Exclude<Truncation, "error">,

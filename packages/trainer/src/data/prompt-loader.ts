@@ -1,15 +1,17 @@
 /**
- * Batches of prompts, epoch after epoch, in an order that the seed decides: another one in each epoch, the same one in each run. Nothing is counted here: a batch is found by its
- * number, from 0 over all epochs, so one that was taken ahead and is not trained yet is simply asked for again.
+ * Batches of prompts, epoch after epoch, in an order that the seed decides: it differs between
+ * epochs and is equal in each run. Nothing is counted here: a batch is found by its number, from 0
+ * over all epochs, so that a batch taken ahead and not trained yet is simply asked for again.
  *
- * What is kept of a run is the position of the batch that comes next, and put back, not a row is lost or comes twice. (verl's trainer begins with epoch 0 after a resume, and loses
- * a batch that was prefetched.)
+ * A run saves the position of the next batch. Restored from it, no row is lost or comes twice.
+ * (verl's trainer begins with epoch 0 after a resume, and loses a prefetched batch.)
  */
 
 import { DatasetError, TrainerInputError } from "../errors.ts";
 import type { PromptDataset } from "./prompt-dataset.ts";
 import type { PromptRow } from "./prompt-row.ts";
 import { seededOrder } from "./seeded-order.ts";
+import { present } from "../values/present.ts";
 
 export interface PromptLoaderOptions {
   /** Prompts of a batch; verl `data.train_batch_size`. "all": the whole data set. */
@@ -18,23 +20,32 @@ export interface PromptLoaderOptions {
   readonly shuffle?: boolean;
   /** Default 1. */
   readonly seed?: number;
-  /** Whether rows that fill no batch are left out of their epoch; else the last batch is smaller. Default true. */
+  /**
+   * Whether the rows of an incomplete batch are left out of their epoch; else the last batch is
+   * smaller. Default true.
+   */
   readonly dropLast?: boolean;
 }
 
 export interface PromptBatch {
-  /** From 0, over all epochs. */
+  /** Number of the batch, from 0 over all epochs. */
   readonly number: number;
-  /** From 0. */
+  /** Number of the epoch, from 0. */
   readonly epoch: number;
-  /** Within the epoch, from 0. */
+  /** Number of the batch within the epoch, from 0. */
   readonly batch: number;
   readonly rows: readonly PromptRow[];
-  /** One for each row: `seed:epoch:batch:row`. verl draws them at random; these are the same in each run. */
+  /**
+   * Uids of the rows: `seed:epoch:batch:row`. verl draws them at random; these are equal in each
+   * run.
+   */
   readonly uids: readonly string[];
 }
 
-/** Which batch comes next, as plain data. With what it is a position of, so that it cannot be put back elsewhere. */
+/**
+ * The next batch as plain data, together with the settings of the loader, so that it cannot be
+ * restored into another one.
+ */
 export interface LoaderPosition {
   readonly epoch: number;
   readonly batch: number;
@@ -42,13 +53,13 @@ export interface LoaderPosition {
   readonly shuffle: boolean;
   readonly seed: number;
   readonly dropLast: boolean;
-  /** Of the data set. */
+  /** Fingerprint of the data set. */
   readonly fingerprint: string;
 }
 
 export class PromptLoader {
   readonly batchesPerEpoch: number;
-  /** In tokens; undefined where prompts are as long as they are. */
+  /** Longest prompt in tokens; undefined without a limit. */
   readonly maxPromptLength: number | undefined;
   readonly #dataset: PromptDataset;
   readonly #settings: Omit<LoaderPosition, "epoch" | "batch">;
@@ -80,29 +91,38 @@ export class PromptLoader {
     this.batchesPerEpoch = (dropLast ? Math.floor : Math.ceil)(dataset.length / size);
   }
 
-  /** Always the same one under the same number. Throws TrainerInputError where it is no whole number from 0. */
+  /**
+   * Returns the batch of this number, always the same one. Throws TrainerInputError if it is not a
+   * whole number from 0.
+   */
   batch(number: number): PromptBatch {
     const { epoch, batch, batchSize, seed } = this.positionOf(number);
     const order = this.#orderOf(epoch).subarray(batch * batchSize, (batch + 1) * batchSize);
-    const rows = Array.from(order, (row) => this.#dataset.rows[row] as PromptRow);
+    const rows = Array.from(order, (row) => present(this.#dataset.rows[row], `row ${row}`));
     const uids = rows.map((_, row) => `${seed}:${epoch}:${batch}:${row}`);
     return { number, epoch, batch, rows, uids };
   }
 
-  /** How many prompts that batch has: the last one of an epoch may have fewer. Throws TrainerInputError. */
+  /**
+   * Returns the number of prompts in that batch: the last one of an epoch may have fewer. Throws
+   * TrainerInputError.
+   */
   sizeOf(number: number): number {
     const { batch, batchSize } = this.positionOf(number);
     return Math.min(batchSize, this.#dataset.length - batch * batchSize);
   }
 
-  /** Of that batch, to be kept. Throws TrainerInputError. */
+  /** Returns the position of that batch, to be saved. Throws TrainerInputError. */
   positionOf(number: number): LoaderPosition {
     requireCount("number", number);
     const batch = number % this.batchesPerEpoch;
     return { epoch: (number - batch) / this.batchesPerEpoch, batch, ...this.#settings };
   }
 
-  /** Of the batch at a position that was kept. Throws TrainerInputError where it is of other data or of other batches. */
+  /**
+   * Returns the number of the batch at a saved position. Throws TrainerInputError where it is of
+   * other data or of other batches.
+   */
   numberOf(position: LoaderPosition): number {
     for (const key of ["batchSize", "shuffle", "seed", "dropLast", "fingerprint"] as const) {
       if (position[key] === this.#settings[key]) continue;

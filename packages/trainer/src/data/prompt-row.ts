@@ -11,9 +11,13 @@ import type { Row } from "@rayling/reward-loop/rows";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";
+import { isList } from "../values/records.ts";
 
 export interface PromptRow {
-  /** Where it stands in the data set, from 0, over all of its files and before anything is left out: its identity. */
+  /**
+   * Identity of the row: its place in the data set, from 0, over all files and before any row is
+   * left out.
+   */
   readonly index: number;
   /** verl `raw_prompt`: the conversation that is to be answered. */
   readonly rawPrompt: readonly ChatMessage[];
@@ -26,7 +30,7 @@ export interface PromptRow {
   /** verl `extra_info`; {} where there is none. */
   readonly extraInfo: Readonly<Record<string, unknown>>;
   readonly ability: string | undefined;
-  /** All that stood there, as it stood there. */
+  /** All columns of the row, unchanged. */
   readonly columns: Readonly<Record<string, unknown>>;
 }
 
@@ -50,7 +54,7 @@ export interface ColumnNames {
   readonly truthKey?: string | undefined;
 }
 
-/** Where a row has what it says. */
+/** Where a row has its prompt and ground truth. */
 export interface RowShape {
   /** The name or path of the prompt. */
   readonly prompt: string;
@@ -124,7 +128,7 @@ function sourceOf(
   throw new DatasetError(reason + thereAre(row, rewardFnKey), place);
 }
 
-/** A row that has one is verl's: nothing else is taken for its ground truth. */
+/** A row with a reward_model is verl's: no other column is its ground truth. */
 function checkRewardModel(row: Row, bad: (reason: string) => DatasetError): void {
   const rewardModel = valueAt(row, "reward_model");
   if (rewardModel === undefined) return;
@@ -136,7 +140,7 @@ function checkRewardModel(row: Row, bad: (reason: string) => DatasetError): void
   }
 }
 
-/** A text is what a user says. */
+/** Returns the conversation; a text is a message of the user. */
 function conversationOf(
   path: string,
   prompt: unknown,
@@ -149,11 +153,11 @@ function conversationOf(
 }
 
 function promptProblem(prompt: unknown): string | undefined {
-  if (!Array.isArray(prompt)) {
+  if (!isList(prompt)) {
     return ` must be a list of { role, content } or a text, not ${kindOf(prompt)}`;
   }
   if (prompt.length === 0) return " has no messages";
-  for (const [at, message] of (prompt as readonly unknown[]).entries()) {
+  for (const [at, message] of prompt.entries()) {
     if (!isRow(message)) return `[${at}] must be { role, content }, not ${kindOf(message)}`;
     const { role, content } = message;
     if (typeof role !== "string") return `[${at}].role must be a text, not ${kindOf(role)}`;
@@ -163,13 +167,13 @@ function promptProblem(prompt: unknown): string | undefined {
   return undefined;
 }
 
-/** Images and texts, as models take them that see. What else is in a part is the model's affair. */
+/** Checks the parts of a message, images and texts. Other keys of a part are left to the model. */
 function partsProblem(content: unknown): string | undefined {
-  if (!Array.isArray(content)) {
+  if (!isList(content)) {
     return ` must be a text or a list of { type, ... }, not ${kindOf(content)}`;
   }
   if (content.length === 0) return " has no parts";
-  for (const [at, part] of (content as readonly unknown[]).entries()) {
+  for (const [at, part] of content.entries()) {
     if (!isRow(part) || typeof part["type"] !== "string") {
       return `[${at}] must be { type, ... }, not ${kindOf(part)}`;
     }
@@ -180,7 +184,7 @@ function partsProblem(content: unknown): string | undefined {
   return undefined;
 }
 
-/** Which columns there are, where one is missing, and which was meant, where one is alike. */
+/** Names the columns that there are, for a missing one, and the one that was probably meant. */
 function thereAre(row: Readonly<Record<string, unknown>>, key: string): string {
   if (row[key] !== undefined) return "";
   const keys = Object.keys(row);
@@ -192,7 +196,7 @@ function thereAre(row: Readonly<Record<string, unknown>>, key: string): string {
 function kindOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";
-  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (isList(value)) return `a list of ${value.length}`;
   return typeof value === "object"
     ? "an object"
     : `the ${typeof value} ${inspect(value, { maxStringLength: 60 })}`;

@@ -1,7 +1,7 @@
 /**
- * The rows of data files, one after the other, as they are, each with its place: JSON Lines, a
- * JSON array, both also packed by gzip, and Parquet. Which format a file has is told by its name.
- * What cannot be read is a DatasetError with the file, the line or row, and the reason.
+ * The rows of data files, one after the other, each with its place: JSON Lines, a JSON array, both
+ * also with gzip, and Parquet. The name of a file tells its format. A row that cannot be read is a
+ * DatasetError with the file, the line or row, and the reason.
  */
 
 import { homedir } from "node:os";

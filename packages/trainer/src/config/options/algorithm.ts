@@ -15,29 +15,32 @@ export const algorithm = z.strictObject({
   normAdvByStdInGrpo: option(flag, true),
   /** Whether the divergence from the reference policy is in the reward. */
   useKlInReward: option(flag, false),
-  /** How that divergence is estimated. */
+  /** The estimator of that divergence. */
   klPenalty: option(klPenalty, "kl"),
   klCtrl: z.strictObject({
     /** Whether the weight of the divergence stays, or follows the target. */
     type: option(z.enum(["fixed", "adaptive"]), "fixed"),
     /** The weight of the divergence at first. */
     klCoef: option(amount, 0.001),
-    /** Used by adaptive. */
+    /** The horizon of the adaptive weight, in steps. */
     horizon: option(positive, 10_000),
-    /** Used by adaptive. */
+    /** The divergence that the adaptive weight follows. */
     targetKl: option(positive, 0.1),
   }),
   filterGroups: z.strictObject({
     /**
-     * DAPO: groups that do not differ in the metric are left out, and others generated in their
-     * place. (In a program: true where filter_groups is given.)
+     * DAPO: whether groups that do not differ in the metric are left out, and others generated in
+     * their place. (In a program: true where filter_groups is given.)
      */
     enable: option(flag, false),
-    /** What groups must differ in: a key of the extra info, such as acc; null: the score. */
+    /**
+     * The metric in which groups must differ: a key of the extra info, such as acc; null: the
+     * score.
+     */
     metric: option(text.nullable(), null),
     /**
-     * Batches generated for one step before it is given up; 0: as many as it takes, until no group
-     * of two whole epochs, and of ten batches, differs.
+     * The most batches generated for one step before the run fails; 0: no limit, until no group of
+     * two whole epochs, and of ten batches, differs.
      */
     maxNumGenBatches: option(fromZero, 0),
   }),
@@ -46,11 +49,11 @@ export const algorithm = z.strictObject({
     rolloutIs: option(z.enum(["token", "sequence"]).nullable(), null),
     /** The largest importance weight; larger ones are cut. */
     rolloutIsThreshold: option(z.union([positive, text]).nullable(), 2),
-    /** Whether their mean over a batch is 1. */
+    /** Whether importance weights are scaled so that their mean over a batch is 1. */
     rolloutIsBatchNormalize: option(flag, false),
-    /** What is rejected; null: nothing. */
+    /** The tests that tokens or rows must pass, such as token_k1; null: none. */
     rolloutRs: option(text.nullable(), null),
-    /** The bounds outside of which something is rejected. */
+    /** The bounds of rollout_rs: tokens or rows beyond them are rejected. */
     rolloutRsThreshold: option(z.union([positive, text]).nullable(), null),
     /**
      * Whether the log-probabilities of the rollout stand for those of the policy before the update.
@@ -62,26 +65,26 @@ export const algorithm = z.strictObject({
   /** With gae: whether samples are drawn again by their scores. */
   usePfPpo: option(flag, false),
   pfPpo: z.strictObject({
-    /** Used by use_pf_ppo. */
+    /** How use_pf_ppo makes weights of scores. */
     reweightMethod: option(z.enum(["pow", "max_min", "max_random"]), "pow"),
-    /** Used by use_pf_ppo. */
+    /** The exponent of the method pow of use_pf_ppo. */
     weightPow: option(positive, 2),
   }),
-  /** Used by gdpo: the rewards that it is made of. */
+  /** The rewards that gdpo combines, by their keys in the extra info; used by gdpo. */
   gdpoRewardKeys: option(z.array(text).nullable(), null),
-  /** Used by gdpo: their weights; null: 1 each. */
+  /** The weights of gdpo_reward_keys; null: 1 each. Used by gdpo. */
   gdpoRewardWeights: option(z.array(z.number()).nullable(), null),
 });
 
 /** Constants of formulas, which verl has no key for. Each formula knows its own. */
 export const constants = {
-  /** Beside the standard deviation of a group. Default 1e-6. */
+  /** Added to the standard deviation of a group. Default 1e-6. */
   epsilon: amount.optional(),
-  /** Used by gpg. Default 1. */
+  /** The divisor of gpg. Default 1. */
   fNorm: positive.optional(),
   /**
-   * Used by the optimal token baselines: no baseline where only the longest row of a group goes on.
-   * Default true.
+   * Whether the optimal token baselines use no baseline where only the longest row of a group goes
+   * on. Default true.
    */
   handleZeroTail: flag.optional(),
 };

@@ -4,7 +4,7 @@ import { option } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { count, countOrNot, flag, text, whole } from "./kinds.ts";
 
-/** One, several, or null for none. */
+/** One file, several, or null for none. */
 const files = z.union([
   text.transform((one) => [one]),
   z.array(text),
@@ -19,9 +19,9 @@ export const data = z.strictObject({
   trainFiles: option(files, "~/data/rlhf/gsm8k/train.parquet"),
   /** Prompts to validate with, as train_files; null: no validation. */
   valFiles: option(files, "~/data/rlhf/gsm8k/test.parquet"),
-  /** So many of the prompts; -1: all. */
+  /** The most prompts to train on; -1: all. */
   trainMaxSamples: option(countOrNot, -1),
-  /** So many of the prompts of a validation; -1: all. */
+  /** The most prompts of a validation; -1: all. */
   valMaxSamples: option(countOrNot, -1),
   /**
    * The column, or the path as doc.question, of the conversation, or of a text that a user says.
@@ -41,15 +41,15 @@ export const data = z.strictObject({
    * none: the file's name.
    */
   rewardFnKey: option(text, "data_source"),
-  /** Prompts are texts: rows with something there are refused. */
+  /** The column of images. Prompts are texts here: rows with images are refused. */
   imageKey: option(text, "images"),
-  /** As image_key. */
+  /** The column of videos; rows with videos are refused. */
   videoKey: option(text, "videos"),
-  /** As image_key. */
+  /** The column of audio; rows with audio are refused. */
   audioKey: option(text, "audios"),
-  /** In tokens. */
+  /** The longest prompt, in tokens. */
   maxPromptLength: option(count, 512),
-  /** In tokens. */
+  /** The longest response, in tokens. */
   maxResponseLength: option(count, 512),
   /** Prompts of a step. */
   trainBatchSize: option(count, 1024),
@@ -59,6 +59,6 @@ export const data = z.strictObject({
   seed: option(whole.nullable(), null),
   /** Whether longer prompts are left out. */
   filterOverlongPrompts: option(flag, false),
-  /** What becomes of prompts that are too long and not left out. */
+  /** How prompts that are too long and not left out are cut; error: the run fails. */
   truncation: option(z.enum(["error", "left", "right", "middle"]), "error"),
 });

@@ -22,7 +22,10 @@ export const trainerOptions = z.strictObject({
   critic,
   algorithm,
   data,
-  /** The recipe's: rewards at once, over all workers; null: as many as they have places. */
+  /**
+   * The most rewards at once, over all workers; null: as many as the workers have slots. (verl's
+   * recipe.)
+   */
   maxConcurrency: option(count.nullable(), null),
   trainer,
   rayling,
@@ -37,9 +40,9 @@ export interface TrainerConfig extends Frozen<z.output<typeof trainerOptions>> {
   readonly reward: RewardConfig;
   /** verl's keys that were given and have no meaning here. */
   readonly ignored: readonly string[];
-  /** What is done otherwise than it says, without a change of the training, in words. */
+  /** Settings that are done in another way, without a change of the training, in words. */
   readonly notes: readonly string[];
-  /** What it asks for and cannot be had: a run refuses the first. */
+  /** Settings that are not supported; a run refuses the first one. */
   readonly notDone: readonly NotDone[];
 }
 
@@ -57,7 +60,7 @@ export type AlgorithmConfig = TrainerConfig["algorithm"];
 export type DataConfig = TrainerConfig["data"];
 /** verl `trainer`. */
 export type RunConfig = TrainerConfig["trainer"];
-/** What verl has no key for. */
+/** Options that verl has no key for. */
 export type RaylingConfig = TrainerConfig["rayling"];
-/** Times of the phases of a step, by verl's timers; what lacks is taken for 0. */
+/** Times of the phases of a step, by verl's timers; a missing one counts as 0. */
 export type ExpectedSeconds = RaylingConfig["expectedSeconds"];

@@ -1,4 +1,4 @@
-/** What may stand at several keys. */
+/** Kinds of values that several keys share. */
 
 import { z } from "zod";
 import { klPenaltyKinds } from "../../algorithms/kl.ts";

@@ -24,17 +24,17 @@ export const optimiser = {
   weightDecay: option(amount, 0.01),
   /** The two decay rates of AdamW. */
   betas: option(z.tuple([share, share]), [0.9, 0.999]),
-  /** How the learning rate goes on after its warm-up. */
+  /** The schedule of the learning rate after its warm-up. */
   lrSchedulerType: option(z.enum(["constant", "cosine", "linear"]), "constant"),
   /** Steps in which the learning rate rises; -1: as many as the ratio says. */
   lrWarmupSteps: option(whole.min(-1), -1),
   /** The share of all steps in which the learning rate rises. */
   lrWarmupStepsRatio: option(share, 0),
-  /** What is left of the learning rate at the end. */
+  /** The share of the learning rate at the end. */
   minLrRatio: option(share, 0),
   /** How many waves a cosine schedule has. */
   numCycles: option(amount, 0.5),
-  /** Where the schedule ends. -1: with the run. */
+  /** The last step of the schedule; -1: the run's last. */
   totalTrainingSteps: option(countOrNot, -1),
 };
 
@@ -44,23 +44,25 @@ export const learning = {
   ppoMiniBatchSize: option(count, 256),
   /** How often each batch is trained on. */
   ppoEpochs: option(count, 1),
-  /** How far a policy may go from the one that made the rollout. */
+  /** The clip range: how far the ratio to the policy of the rollout may be from 1. */
   clipRatio: option(amount, 0.2),
-  /** null: clip_ratio. (verl: 0.2, so that clip_ratio alone does nothing there.) */
+  /**
+   * The lower clip range; null: clip_ratio. (verl: 0.2, so that clip_ratio alone does nothing
+   * there.)
+   */
   clipRatioLow: option(amount.nullable(), null),
-  /** null: clip_ratio. */
+  /** The upper clip range; null: clip_ratio. */
   clipRatioHigh: option(amount.nullable(), null),
   /** The bound of dual-clip PPO. */
   clipRatioC: option(z.number().gt(1), 3),
-  /** Used by loss_mode sapo. */
+  /** The temperature of loss_mode sapo for advantages above 0. */
   tauPos: option(positive, 1),
-  /** Used by loss_mode sapo. */
+  /** The temperature of loss_mode sapo for other advantages. */
   tauNeg: option(positive, 1.05),
-  /** How the losses of tokens become one. */
+  /** How the losses of tokens are combined into one. */
   lossAggMode: option(lossAggMode, "token-mean"),
   /**
-   * What seq-mean-token-sum-norm divides by; null: data.max_response_length. The same in all
-   * batches.
+   * The divisor of seq-mean-token-sum-norm, equal in all batches; null: data.max_response_length.
    */
   lossScaleFactor: option(count.nullable(), null),
   /** The weight of the entropy in the loss. */
@@ -69,7 +71,7 @@ export const learning = {
   useKlLoss: option(flag, false),
   /** The weight of that divergence. */
   klLossCoef: option(amount, 0.001),
-  /** How that divergence is estimated. */
+  /** The estimator of that divergence. */
   klLossType: option(klPenalty, "low_var_kl"),
 };
 
@@ -77,19 +79,19 @@ export const learning = {
 export const policyLoss = {
   /** The loss by its name; one of your own is registered in code. */
   lossMode: option(text, "vanilla"),
-  /** Used by loss_mode clip_cov. */
+  /** The share of tokens that loss_mode clip_cov leaves out. */
   clipCovRatio: option(share, 0.0002),
-  /** Used by loss_mode clip_cov. */
+  /** The least covariance of tokens that loss_mode clip_cov may leave out. */
   clipCovLb: option(z.number(), 1),
-  /** Used by loss_mode clip_cov. */
+  /** The largest covariance of tokens that loss_mode clip_cov may leave out. */
   clipCovUb: option(z.number(), 5),
-  /** Used by loss_mode kl_cov. */
+  /** The share of tokens that loss_mode kl_cov penalises. */
   klCovRatio: option(share, 0.0002),
-  /** Used by loss_mode kl_cov. */
+  /** The weight of the penalty of loss_mode kl_cov. */
   ppoKlCoef: option(amount, 0.1),
-  /** Used by loss_mode dro, which needs it. */
+  /** The weight of the squared log ratio in loss_mode dro, which needs it. */
   droBeta: option(positive.nullable(), null),
-  /** Used by loss_mode decoupled, the recipe's. */
+  /** The cap of weights in loss_mode decoupled: tokens above it are left out. (verl's recipe.) */
   behavImpWeightCap: option(positive, 5),
 };
 
@@ -119,30 +121,33 @@ export const rollouts = {
   topP: option(positive.max(1), 1),
 };
 
-/** How answers of a validation are. */
+/** How answers of a validation are generated. */
 export const valKwargs = z.strictObject({
   /** Answers to each prompt of a validation. */
   n: option(count, 1),
-  /** false: the most likely token. */
+  /** Whether answers are sampled; false: the most likely token. */
   doSample: option(flag, false),
-  /** 0: as without do_sample. (In a program, where do_sample is asked for by itself: 1.) */
+  /**
+   * The temperature of validation answers; 0: the most likely token. (In a program, where do_sample
+   * is asked for by itself: 1.)
+   */
   temperature: option(amount, 0),
-  /** As for rollouts. */
+  /** Only the k most likely tokens of validation answers; -1: all. */
   topK: option(countOrNot, -1),
-  /** As for rollouts. */
+  /** Only the most likely tokens of validation answers that have this probability together. */
   topP: option(positive.max(1), 1),
 });
 
 export const rollout = z.strictObject({
   ...rollouts,
-  /** A policy learns from what it samples. */
+  /** Whether rollouts are sampled, which must be true: a policy learns from what it samples. */
   doSample: option(
     z.literal(true, { error: "a policy learns of what it samples: must be true" }),
     true,
   ),
-  /** In tokens. */
+  /** The longest prompt, in tokens. */
   promptLength: option(count, "${data.max_prompt_length}"),
-  /** In tokens. */
+  /** The longest response, in tokens. */
   responseLength: option(count, "${data.max_response_length}"),
   valKwargs,
 });
@@ -160,7 +165,7 @@ export const valueLearning = {
 };
 
 export const critic = z.strictObject({
-  /** null: where the estimator is gae. */
+  /** Whether there is a critic; null: only with the estimator gae. */
   enable: option(flag.nullable(), null),
   ...valueLearning,
   /** The older name of optim.clip_grad. */

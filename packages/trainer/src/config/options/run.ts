@@ -11,18 +11,19 @@ const logger = z.enum(loggerNames);
 export const run = {
   /** How often all prompts are trained on. */
   totalEpochs: option(count, 30),
-  /** null: those of all epochs. */
+  /** The number of steps; null: those of all epochs. */
   totalTrainingSteps: option(count.nullable(), null),
   /** A checkpoint after every so many steps, and after the last; -1: none. */
   saveFreq: option(frequency, -1),
   /**
-   * A validation after every so many steps, and after the last; -1: none. One is made, too, where a
-   * run goes on behind such a step: whether the run before told of it is not known.
+   * A validation after every so many steps, and after the last; -1: none. A resumed run also
+   * validates if its checkpoint's step is one of these: the run before may have ended without a
+   * report of it.
    */
   testFreq: option(frequency, -1),
   /**
-   * Whether training goes on while a validation is judged, which is told with its step all the
-   * same; null: but with the schedule sync. (Ours.)
+   * Whether training goes on while a validation is scored, which is then reported with its own
+   * step; null: with every schedule but sync. (Ours.)
    */
   overlapValidation: option(flag.nullable(), null),
   /**
@@ -34,37 +35,37 @@ export const run = {
   /** Steps that train the critic alone. */
   criticWarmup: option(fromZero, 0),
   /**
-   * How long a policy or a critic may take for an answer; to generate, for each part of it that
-   * comes. Then the run ends: TrainerStateError, POLICY_TIMEOUT. (Ours.)
+   * How long a policy or a critic may take for an answer or for each part of a generation. After
+   * that the run fails: TrainerStateError, POLICY_TIMEOUT. (Ours.)
    */
   policyTimeoutMs: option(count.max(2 ** 31 - 1), 3_600_000),
 };
 
 export const seeds = {
-  /** The seed of everything that is drawn at random. */
+  /** The seed of all random numbers. */
   seed: option(fromZero, 1),
 };
 
 /** A program has them as `checkpoints`, by shorter names. */
 export const checkpoints = {
   /**
-   * Whether the latest checkpoint of default_local_dir is gone on with, none, or that of
-   * resume_from_path. (In a program that has such a path: resume_path.)
+   * Whether a run resumes from the latest checkpoint of default_local_dir (auto), from that of
+   * resume_from_path, or from none. (In a program that has such a path: resume_path.)
    */
   resumeMode: option(z.enum(["auto", "disable", "resume_path"]), "auto"),
-  /** A folder global_step_N, with resume_mode=resume_path. */
+  /** The folder global_step_N to resume from, with resume_mode=resume_path. */
   resumeFromPath: option(text.nullable(), null),
-  /** Where checkpoints are. */
+  /** The folder of the checkpoints. */
   defaultLocalDir: option(text, "checkpoints/${trainer.project_name}/${trainer.experiment_name}"),
-  /** Checkpoints that stay; null: all. */
+  /** How many checkpoints are kept; null: all. */
   maxActorCkptToKeep: option(count.nullable(), null),
 };
 
 /** Where rows are written. */
 export const dumps = {
-  /** Every rollout, as {dir}/{step}.jsonl; null: nowhere. */
+  /** The folder for every rollout, as {dir}/{step}.jsonl; null: none. */
   rolloutDataDir: option(text.nullable(), null),
-  /** Every answer of a validation, as rollout_data_dir. */
+  /** The folder for every answer of a validation, as {dir}/{step}.jsonl; null: none. */
   validationDataDir: option(text.nullable(), null),
 };
 
@@ -74,12 +75,12 @@ export const trainer = z.strictObject({
   projectName: option(text, "verl_examples"),
   /** Names the run below the project. */
   experimentName: option(text, "gsm8k"),
-  /** Who is told of the run; one or a list. (verl: console and wandb.) */
+  /** The loggers that receive the run's metrics; one or a list. (verl: console and wandb.) */
   logger: option(z.union([logger.transform((one) => [one]), z.array(logger)]), ["console", "file"]),
-  /** Answers of each validation that are shown. */
+  /** How many answers of each validation the loggers show. */
   logValGenerations: option(fromZero, 0),
   ...checkpoints,
-  /** Checkpoints with a critic that stay; null: all. */
+  /** How many checkpoints with a critic are kept; null: all. */
   maxCriticCkptToKeep: option(count.nullable(), null),
   ...dumps,
 });
@@ -95,14 +96,17 @@ const seconds = z
     updateCritic: amount.optional(),
     testing: amount.optional(),
     saveCheckpoint: amount.optional(),
-    /** Of one sample: always the same, or even from the first to the second. */
+    /** Time of one sample: constant, or evenly spread from the first to the second. */
     reward: z.union([amount, z.tuple([amount, amount])]).optional(),
   })
   .readonly();
 
-/** In which order the parts of a step run. */
+/** The order in which the parts of a step run. */
 export const scheduling = {
-  /** How rewards, rollouts and updates overlap; one-step-pipeline has both of the two before it. */
+  /**
+   * How rewards, rollouts and updates overlap; one-step-pipeline is one-step-off-policy with
+   * mini-batch-pipeline.
+   */
   schedule: option(
     z.enum([
       "sync",
@@ -114,27 +118,34 @@ export const scheduling = {
     "sync",
   ),
   staleness: z.strictObject({
-    /** By how many steps rollouts may be older than the weights that they train. With streaming. */
+    /** How many steps older rollouts may be than the weights that they train. With streaming. */
     limit: option(fromZero, 0),
     /** Batches whose rollouts are generated ahead; null: 1 where the limit allows it. */
     numWarmupBatches: option(fromZero.nullable(), null),
-    /** What becomes of groups that would be older: they are waited for, or others taken instead. */
+    /**
+     * How groups that would be older are handled: waited for, or dropped and replaced by others.
+     */
     strategy: option(z.enum(["wait", "drop"]), "wait"),
   }),
   /**
-   * Whether the size of each mini-batch follows the exposed wait for the one before: half where it
-   * was waited for longer than a tenth of its update's time, else twice as much, between a quarter
-   * of ppo_mini_batch_size and all of it; what else is done by then comes along. With the schedules
-   * that train as rewards come.
+   * Whether the size of each mini-batch follows the exposed wait for the one before: half of it
+   * after a wait longer than a tenth of the update, else twice as much, between a quarter of
+   * ppo_mini_batch_size and all of it; groups that are scored by then come along. With the
+   * schedules that train as rewards come.
    */
   adaptiveMiniBatch: option(flag, false),
 };
 
 /** How rewards are asked for. */
 export const arrangement = {
-  /** To measure what it costs: no reward before all of the batch before are done. */
+  /**
+   * Whether no reward begins before all of the batch before are done; to measure the cost of that.
+   */
   batchBarrier: option(flag, false),
-  /** To measure what it costs: validation behind the barrier, in the same line. */
+  /**
+   * Whether validation waits in line with the batches of batch_barrier; to measure the cost of
+   * that.
+   */
   validationInLine: option(flag, false),
 };
 
@@ -145,26 +156,27 @@ export const rayling = z.strictObject({
   policyKwargs: option(kwargs, {}),
   /** PATH[:name] of a critic of yours; tiny and timed have one of their own. */
   critic: option(text.nullable(), null),
-  /** Makes prompts of its own, in the place of data.train_files and data.val_files. */
+  /** A task that generates the prompts, in place of data.train_files and data.val_files. */
   task: option(z.enum(["arithmetic"]).nullable(), null),
   /** The settings of the task. */
   taskKwargs: option(kwargs, {}),
   /**
-   * Supervised steps before the first: prompts with their ground truths. Of the policy tiny. A
-   * preset's are of its task alone.
+   * Supervised steps before the first step, on prompts with their ground truths; with the policy
+   * tiny. A preset's value is for its task alone.
    */
   warmStartSteps: option(fromZero, 0),
   ...scheduling,
   ...arrangement,
   ...seeds,
   /**
-   * Where the files of a run are; null: a folder for each run, by its time, in
+   * The folder of the run's files; null: a folder for each run, by its time, in
    * runs/{project_name}/{experiment_name}, where `latest` leads to the newest.
    */
   directory: option(text.nullable(), null),
   /**
-   * Where rayling train serves its metrics for Prometheus (trainer.logger prometheus), on the
-   * loopback; 0: any port that is free. RAYLING_METRICS_TOKEN is what must be sent.
+   * The port of the loopback on which rayling train serves its metrics for Prometheus
+   * (trainer.logger prometheus); 0: any free port. RAYLING_METRICS_TOKEN is the token that must be
+   * sent.
    */
   metricsPort: option(fromZero.max(65_535).nullable(), null),
   /**

@@ -1,7 +1,7 @@
 /**
  * The options of `PPOTrainer.create`: the entries of the configuration's table by the names that a
- * program has for them. They are the same objects, by which the key of an option is found: there is
- * no list of both. What is no entry stands beside them, and has no key.
+ * program has for them. They are the same objects, which is how the key of an option is found: no
+ * list has both names. Options without a key are declared here.
  */
 
 import { valueAt, withValue } from "@rayling/config-tree";
@@ -29,14 +29,14 @@ export const trainingOptions = z.strictObject({
   algorithm: z.strictObject({
     ...algorithm.shape,
     ...constants,
-    // Where there are none, nothing is corrected, and nothing told of it.
+    // Without it nothing is corrected, and there are no metrics of it.
     rolloutCorrection: rolloutCorrection.optional(),
     filterGroups: filterGroups.optional(),
   }),
   actor: z.strictObject({
     ...learning,
     ...policyLoss,
-    /** Used by clip_cov: a permutation of so many. Default: by the seed. */
+    /** Returns a permutation of so many numbers for clip_cov. Default: drawn by the seed. */
     permutation: z.custom<NonNullable<PolicyLossSettings["permutation"]>>().optional(),
   }),
   criticOptions: z.strictObject(valueLearning),
@@ -60,7 +60,7 @@ export const trainingOptions = z.strictObject({
 
 type Sections = typeof trainingOptions.shape;
 
-/** As they are used: each with its value. */
+/** The options as they are used, each with its value. */
 export type TrainingValues = { readonly [Name in keyof Sections]: Value<Sections[Name]> };
 
 type Value<Entry> =
@@ -72,7 +72,7 @@ type Value<Entry> =
         ? Own
         : Frozen<z.output<Entry>>;
 
-/** As they may be given. */
+/** The options as they may be given. */
 export type GivenOptions = { readonly [Name in keyof Sections]?: Giving<Sections[Name]> };
 
 /** A section as it may be given. Mapped so that editors show the comments of the table. */
@@ -87,7 +87,7 @@ type Giving<Entry> =
         ? Own | undefined
         : Frozen<z.input<Entry>>;
 
-/** Facts that defaults of a program hang on. */
+/** Facts that defaults of a program depend on. */
 export interface DefaultsContext {
   readonly hasCritic: boolean;
   /** Prompts of a batch. */
@@ -100,15 +100,14 @@ export function ownDefaults(context: DefaultsContext): Readonly<Record<string, u
   return {
     // A critic is given or not: without one gae would only be refused.
     ...(context.hasCritic ? {} : { "algorithm.advEstimator": "grpo" }),
-    // verl's 256 are its recipe's; a program says its batch, and one update of all of it is
-    // on-policy.
+    // verl's 256 belongs to its recipe; in a program one update of the whole batch is on-policy.
     "actor.ppoMiniBatchSize": context.trainBatchSize,
-    // A program that says how groups are filtered wants them filtered.
+    // A program that gives filterGroups wants the filter.
     "algorithm.filterGroups.enable": true,
-    // A program that asks for samples wants them drawn; verl's users say both, or get the
-    // likeliest token.
+    // A program that asks for samples wants them drawn; verl's users set both, or get the likeliest
+    // token.
     "rollout.validation.temperature": 1,
-    // A program that names a checkpoint wants it.
+    // A program that names a checkpoint resumes from it.
     ...((context.resumePath ?? null) === null ? {} : { "checkpoints.resumeMode": "resume_path" }),
   };
 }
@@ -129,7 +128,7 @@ function keysOfOptions(): ReadonlyMap<string, string> {
   );
 }
 
-/** Returns what a configuration says of them. */
+/** Returns the values that a configuration gives these options. */
 export function valuesOf(config: TrainerConfig): TrainingValues {
   const tree = config as unknown as ConfigTree;
   const values = [...keys].reduce<ConfigTree>((result, [option, key]) => {
