@@ -156,7 +156,8 @@ export interface KlInReward {
 
 /**
  * Subtracts the divergence from the rewards (verl `apply_kl_penalty`) and updates the controller
- * with its mean over the valid rows. Without a valid row the controller does not change.
+ * with its mean over the valid rows, each of which counts as a step of the controller. Without a
+ * valid row the controller does not change.
  */
 export function applyKlPenalty(
   batch: KlInRewardBatch,

@@ -211,7 +211,7 @@ export class GroupPool {
         for (let start = 0; start < rows.length; start += n) {
           this.#arrived(pooled, rows.slice(start, start + n));
         }
-        this.#tell();
+        this.#wake();
       }
       const { batch, hasScore, failure } = pooled;
       const rows = batch.samples.length;
@@ -219,7 +219,7 @@ export class GroupPool {
       this.#leftOut.batch({ rows, hasScore, failure }, failsUnscored);
     } catch (error) {
       this.#failure = { error };
-      this.#tell();
+      this.#wake();
     }
   }
 
@@ -250,7 +250,7 @@ export class GroupPool {
     this.#batches = this.#batches.filter(({ left }) => left > 0);
   }
 
-  #tell(): void {
+  #wake(): void {
     this.#news.resolve();
     this.#news = Promise.withResolvers();
   }

@@ -137,7 +137,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
 }
 
 /** Long enough for a busy machine. */
-const patience: PolicyTimeout = { policyTimeoutMs: 600_000 };
+const timeout: PolicyTimeout = { policyTimeoutMs: 600_000 };
 
 type Policy = ray.ActorHandle<TinyPolicy>;
 
@@ -181,7 +181,7 @@ class Quickstart {
   }
 
   state(): Promise<PolicyState> {
-    return answerOf("the policy, asked for its weights,", this.#policy.state.remote(), patience);
+    return answerOf("the policy, asked for its weights,", this.#policy.state.remote(), timeout);
   }
 
   close(): Promise<void> {
@@ -198,7 +198,7 @@ class Quickstart {
     const { each } = settings.warmSteps;
     for (let steps = each; ; steps += each) {
       const answer = this.#policy.supervise.remote({ pairs, steps: each });
-      await answerOf("the policy, asked for its warm start,", answer, patience);
+      await answerOf("the policy, asked for its warm start,", answer, timeout);
       const accuracy = await this.accuracy();
       onProgress?.({ phase: "warm start", steps, accuracy });
       if (steps >= most) return accuracy;
@@ -265,7 +265,7 @@ class Quickstart {
   ): Promise<TrainingReport> {
     const { latencyMs, steps, tracking } = more;
     const begun = this.#policy.setState.remote(start);
-    await answerOf("the policy, given its weights,", begun, patience);
+    await answerOf("the policy, given its weights,", begun, timeout);
     const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff, slots } = settings;
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
@@ -292,7 +292,7 @@ class Quickstart {
     const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };
     let right = 0;
     const parts = this.#policy.generate.remote(request);
-    for await (const rollouts of partsOf("the policy, asked for answers,", parts, patience)) {
+    for await (const rollouts of partsOf("the policy, asked for answers,", parts, timeout)) {
       for (const { prompt, response } of rollouts) {
         if (response === this.#test.rows[prompt]?.groundTruth) right += 1;
       }

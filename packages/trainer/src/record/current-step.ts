@@ -16,7 +16,8 @@ export interface CurrentStepParts {
 export class CurrentStep {
   readonly #parts: CurrentStepParts;
   #finishedSteps: number;
-  #record: StepRecord;
+  /** Undefined after a report, until something is done for the next step. */
+  #record: StepRecord | undefined;
   #reported: FinishedStep | undefined;
 
   constructor(parts: CurrentStepParts, finishedSteps: number) {
@@ -29,10 +30,9 @@ export class CurrentStep {
     return this.#finishedSteps;
   }
 
-  /** Record of the step that is trained now: after `report`, that of the next one. */
+  /** Record of the step that is trained now: after a report, that of the next step. */
   get record(): StepRecord {
-    // A schedule that does not validate goes on with the next step all the same.
-    this.complete();
+    this.#record ??= this.#newRecord();
     return this.#record;
   }
 
@@ -43,7 +43,12 @@ export class CurrentStep {
 
   /** @param hasOwnLogProbs whether old log-probabilities are the policy's own */
   async report(hasOwnLogProbs: boolean): Promise<void> {
-    this.#reported = await this.#parts.reports.report(this.#record, hasOwnLogProbs);
+    const { record } = this;
+    const { reports } = this.#parts;
+    // A schedule that does not validate leaves this to the next step.
+    if (this.#reported !== undefined) reports.complete(this.#reported);
+    this.#reported = await reports.report(record, hasOwnLogProbs);
+    this.#record = undefined;
   }
 
   /** Throws TrainerStateError where no step was reported since the last one was complete. */
@@ -53,12 +58,11 @@ export class CurrentStep {
     throw new TrainerStateError("NO_FINISHED_STEP", message);
   }
 
-  /** Reports the remaining times of the reported step, if there is one, and begins the next. */
+  /** Reports the remaining times of the reported step, and begins the next one. */
   complete(): void {
-    if (this.#reported === undefined) return;
-    this.#parts.reports.complete(this.#reported);
+    if (this.#reported !== undefined) this.#parts.reports.complete(this.#reported);
     this.#reported = undefined;
-    this.#record = this.#newRecord();
+    this.#record ??= this.#newRecord();
   }
 
   #newRecord(): StepRecord {

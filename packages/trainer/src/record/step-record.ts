@@ -48,15 +48,15 @@ export class StepRecord {
   constructor(step: number, tracker: StepTracker, inFlight: () => number, now: () => number) {
     this.step = step;
     this.#now = now;
-    let told = 0;
-    const tell = (phase: string): void => {
-      told = inFlight();
-      tracker.progress({ step, phase, inFlight: told });
+    let reported = 0;
+    const reportProgress = (phase: string): void => {
+      reported = inFlight();
+      tracker.progress({ step, phase, inFlight: reported });
     };
     this.clock = new StepClock(step, {
-      begins: tell,
+      begins: reportProgress,
       goesOn: (phase) => {
-        if (inFlight() !== told) tell(phase);
+        if (inFlight() !== reported) reportProgress(phase);
       },
       ended: (phase) => tracker.phase(phase),
     });
@@ -104,12 +104,12 @@ export class StepRecord {
    * advantages.
    */
   used(samples: readonly ScoredSample[]): void {
-    this.#tell(samples, performance.timeOrigin + performance.now());
+    this.#add(samples, performance.timeOrigin + performance.now());
   }
 
   /** Records samples that were scored and are not learned from: filtered out, or dropped. */
   untrained(samples: readonly ScoredSample[]): void {
-    this.#tell(samples, undefined);
+    this.#add(samples, undefined);
   }
 
   /** @param isKnown from a checkpoint: paid for, but by another run */
@@ -118,7 +118,7 @@ export class StepRecord {
     if (!isKnown) this.scoredHere.push(outcome);
   }
 
-  #tell(samples: readonly ScoredSample[], usedMs: number | undefined): void {
+  #add(samples: readonly ScoredSample[], usedMs: number | undefined): void {
     for (const { sample, batch, row, outcome } of samples) {
       const generatedMs = batch.generatedMs[row] ?? 0;
       const scoredMs = batch.rewards.settledMsOf(row);

@@ -11,14 +11,14 @@ import { partsOf, type PolicyTimeout } from "../policy/policy-answers.ts";
 export async function collectRollouts(
   policy: PolicyHandle,
   request: GenerateRequest,
-  patience: PolicyTimeout,
+  timeout: PolicyTimeout,
   onMoment: (rollouts: readonly Rollout[]) => void,
 ): Promise<void> {
   const { prompts, n = 1 } = request;
   const isThere = new Uint8Array(prompts.length * n);
   let left = isThere.length;
   const moments = policy.generate.remote(request);
-  for await (const rollouts of partsOf("the policy, asked for rollouts,", moments, patience)) {
+  for await (const rollouts of partsOf("the policy, asked for rollouts,", moments, timeout)) {
     for (const { prompt, sample, rewardScore = 0, responseIds, rolloutLogProbs } of rollouts) {
       const row = prompt * n + sample;
       const isAsked = prompt >= 0 && prompt < prompts.length && sample >= 0 && sample < n;

@@ -108,12 +108,12 @@ export async function openPolicies(
 async function handOver(
   policy: PolicyHandle,
   reference: PolicyHandle,
-  patience: PolicyTimeout,
+  timeout: PolicyTimeout,
 ): Promise<void> {
   const asked = "the policy, asked for its weights,";
-  const state = await answerOf(asked, policy.state.remote(), patience);
+  const state = await answerOf(asked, policy.state.remote(), timeout);
   const given = "the reference policy, given its weights,";
-  await answerOf(given, reference.setState.remote(state), patience);
+  await answerOf(given, reference.setState.remote(state), timeout);
 }
 
 type MakeKind = (config: TrainerConfig, context: PolicyContext) => Kind | Promise<Kind>;

@@ -55,15 +55,15 @@ export interface TrackingOptions {
 
 export class Tracking implements AsyncDisposable {
   readonly run: TrackedRun;
-  readonly #told: readonly Told[];
+  readonly #loggers: readonly QueuedLogger[];
   readonly #generations: number;
   readonly #closeTimeoutMs: number;
   readonly #now: () => number;
   #closing: Promise<void> | undefined;
 
-  private constructor(run: TrackedRun, told: readonly Told[], options: TrackingOptions) {
+  private constructor(run: TrackedRun, loggers: readonly QueuedLogger[], options: TrackingOptions) {
     this.run = run;
-    this.#told = told;
+    this.#loggers = loggers;
     this.#generations = options.logValGenerations ?? 0;
     this.#closeTimeoutMs = options.closeTimeoutMs ?? 30_000;
     this.#now = options.now ?? (() => performance.timeOrigin + performance.now());
@@ -80,9 +80,9 @@ export class Tracking implements AsyncDisposable {
     const all = [...loggersOf(typeof logger === "string" ? [logger] : logger), ...loggers];
     const run = { projectName, experimentName, directory, totalSteps };
     await madeDirectory(directory);
-    const told = all.map((one) => new Told(one, onWarning));
-    const tracking = new Tracking(run, told, options);
-    for (const one of told) {
+    const queued = all.map((one) => new QueuedLogger(one, onWarning));
+    const tracking = new Tracking(run, queued, options);
+    for (const one of queued) {
       try {
         await one.open(run);
       } catch (error) {
@@ -100,25 +100,25 @@ export class Tracking implements AsyncDisposable {
 
   log(metrics: StepMetrics, step: number): void {
     const own = { ...metrics };
-    this.#tell((logger) => logger.log?.(own, step));
+    this.#report((logger) => logger.log?.(own, step));
   }
 
   phase(phase: PhaseRecord): void {
-    this.#tell((logger) => logger.phase?.(phase));
+    this.#report((logger) => logger.phase?.(phase));
   }
 
   samples(step: number, samples: readonly SampleRecord[]): void {
-    this.#tell((logger) => logger.samples?.(step, samples));
+    this.#report((logger) => logger.samples?.(step, samples));
   }
 
   /** Reports `logValGenerations` of the rows of a validation. */
   generations(step: number, generations: readonly Generation[]): void {
     const chosen = chosenGenerations(generations, this.#generations);
-    if (chosen.length > 0) this.#tell((logger) => logger.generations?.(step, chosen));
+    if (chosen.length > 0) this.#report((logger) => logger.generations?.(step, chosen));
   }
 
   progress(progress: TrainingProgress): void {
-    this.#tell((logger) => logger.progress?.(progress));
+    this.#report((logger) => logger.progress?.(progress));
   }
 
   /** Never rejects: what failed was warned of. Every call returns the same promise. */
@@ -131,19 +131,19 @@ export class Tracking implements AsyncDisposable {
     return this.close();
   }
 
-  #tell(what: (logger: TrackingLogger) => void | Promise<void>): void {
+  #report(what: (logger: TrackingLogger) => void | Promise<void>): void {
     if (this.#closing !== undefined) return;
-    for (const one of this.#told) one.tell(what);
+    for (const one of this.#loggers) one.report(what);
   }
 
   /** One after the other: some read the files of others. */
   async #closeAll(): Promise<void> {
-    for (const one of this.#told) await one.close(this.#closeTimeoutMs);
+    for (const one of this.#loggers) await one.close(this.#closeTimeoutMs);
   }
 }
 
 /** A logger with the queue of its reports. */
-class Told {
+class QueuedLogger {
   readonly #logger: TrackingLogger;
   readonly #onWarning: (warning: TrackingError) => void;
   #state: "new" | "open" | "failed" | "closed" = "new";
@@ -163,7 +163,7 @@ class Told {
     }
   }
 
-  tell(what: (logger: TrackingLogger) => void | Promise<void>): void {
+  report(what: (logger: TrackingLogger) => void | Promise<void>): void {
     if (this.#state !== "open") return;
     this.#last = this.#last.then(() => this.#do(what));
   }
@@ -184,7 +184,7 @@ class Told {
     try {
       await what(this.#logger);
     } catch (cause) {
-      this.#fail("it failed, and is told nothing more", cause);
+      this.#fail("it failed, and receives nothing more", cause);
     }
   }
 

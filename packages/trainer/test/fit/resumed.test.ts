@@ -177,6 +177,28 @@ test("a schedule reports, saves and validates where it says so", async () => {
   expect(seen).toEqual(["report: not saved", "save: saved", "validate: saved validated"]);
 });
 
+test("what a schedule begins between report and validate is of the next step", async () => {
+  const folder = await newFolder();
+  const { report } = await trained("halves", {
+    checkpoints: { folder },
+    schedule: async (training) => {
+      let batch = await training.rollout();
+      while (batch !== undefined) {
+        const prepared = await training.prepare(batch);
+        await training.learn(prepared, training.left(prepared));
+        await training.report();
+        batch = await training.rollout();
+        await training.save();
+        await training.validate();
+      }
+    },
+    run: { totalTrainingSteps: 3, saveFreq: 1 },
+  });
+  expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3]);
+  expect(report.metrics.every((one) => "timing_s/save_checkpoint" in one)).toBe(true);
+  expect(existsSync(join(folder, "global_step_3"))).toBe(true);
+});
+
 test.each(["save", "validate"] as const)(
   "%s before report is refused by its name",
   async (call) => {

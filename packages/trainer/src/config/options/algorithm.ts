@@ -22,7 +22,7 @@ export const algorithm = z.strictObject({
     type: option(z.enum(["fixed", "adaptive"]), "fixed"),
     /** The weight of the divergence at first. */
     klCoef: option(amount, 0.001),
-    /** The horizon of the adaptive weight, in steps. */
+    /** The horizon of the adaptive weight, in samples. */
     horizon: option(positive, 10_000),
     /** The divergence that the adaptive weight follows. */
     targetKl: option(positive, 0.1),

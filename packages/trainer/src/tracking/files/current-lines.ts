@@ -14,7 +14,7 @@ type StepLine = Exclude<TimelineLine, StartLine>;
  * addition to an earlier step, such as its validation, or that of the checkpoint from which a
  * process begins: such a line drops nothing.
  */
-export class ToldMetrics {
+export class CurrentMetrics {
   readonly #lines: Map<number, MetricsLine> = new Map();
   #lastStep = -1;
   #highestStep = -1;
@@ -46,7 +46,7 @@ export class ToldMetrics {
  * Returns lines in their order. From the end: lines of a process count up to the first step of the
  * later processes.
  */
-export function toldLines(lines: readonly TimelineLine[]): readonly StepLine[] {
+export function currentLines(lines: readonly TimelineLine[]): readonly StepLine[] {
   const kept: StepLine[] = [];
   let [firstOfLater, firstOfThis] = [Infinity, Infinity];
   for (const line of lines.toReversed()) {

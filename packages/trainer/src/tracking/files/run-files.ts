@@ -17,7 +17,7 @@ import type {
   TimelineLine,
   WrittenMetricsLine,
 } from "./run-lines.ts";
-import { ToldMetrics, toldLines } from "./current-lines.ts";
+import { CurrentMetrics, currentLines } from "./current-lines.ts";
 
 export interface RunRecord {
   /** Metrics in the order of their steps, each once. */
@@ -42,7 +42,7 @@ export async function readRun(directory: string): Promise<RunRecord> {
       "there is no such file: no run was logged here",
     );
   }
-  const metrics = new ToldMetrics();
+  const metrics = new CurrentMetrics();
   for await (const line of linesOf<WrittenMetricsLine>(path)) metrics.add(readMetricsLine(line));
   const timeline = await readTimeline(join(directory, runFiles.timeline));
   return {
@@ -54,8 +54,10 @@ export async function readRun(directory: string): Promise<RunRecord> {
   };
 }
 
-async function readTimeline(path: string): Promise<ReturnType<typeof toldLines>> {
-  return (await isThere(path)) ? toldLines(await Array.fromAsync(linesOf<TimelineLine>(path))) : [];
+async function readTimeline(path: string): Promise<ReturnType<typeof currentLines>> {
+  return (await isThere(path))
+    ? currentLines(await Array.fromAsync(linesOf<TimelineLine>(path)))
+    : [];
 }
 
 async function lastGenerations(path: string): Promise<readonly GenerationLine[]> {
