@@ -15,10 +15,11 @@ export interface LeftOutGroups {
   readonly samples: readonly ScoredSample[];
 }
 
-const none: LeftOutGroups = { dropped: 0, filtered: 0, unscored: 0, samples: [] };
-
 export class LeftOutTally {
-  #groups: LeftOutGroups = none;
+  #dropped = 0;
+  #filtered = 0;
+  #unscored = 0;
+  #samples: ScoredSample[] = [];
   #lacksFiltered = false;
   #filteredInRow = 0;
   #unscoredRows = 0;
@@ -44,21 +45,20 @@ export class LeftOutTally {
   }
 
   filtered(samples: readonly ScoredSample[], isScored: boolean): void {
-    const { filtered, unscored } = this.#groups;
-    this.#groups = isScored
-      ? { ...this.#groups, filtered: filtered + 1 }
-      : { ...this.#groups, unscored: unscored + 1 };
-    if (isScored) this.#filteredInRow += 1;
+    if (isScored) {
+      this.#filtered += 1;
+      this.#filteredInRow += 1;
+    } else this.#unscored += 1;
     this.#lacksFiltered = true;
     this.untrained(samples);
   }
 
   dropped(groups: number): void {
-    this.#groups = { ...this.#groups, dropped: this.#groups.dropped + groups };
+    this.#dropped += groups;
   }
 
   untrained(samples: readonly ScoredSample[]): void {
-    this.#groups = { ...this.#groups, samples: [...this.#groups.samples, ...samples] };
+    this.#samples.push(...samples);
   }
 
   /**
@@ -81,8 +81,16 @@ export class LeftOutTally {
 
   /** Returns the groups that were left out since the last call. */
   take(): LeftOutGroups {
-    const groups = this.#groups;
-    this.#groups = none;
+    const groups: LeftOutGroups = {
+      dropped: this.#dropped,
+      filtered: this.#filtered,
+      unscored: this.#unscored,
+      samples: this.#samples,
+    };
+    this.#dropped = 0;
+    this.#filtered = 0;
+    this.#unscored = 0;
+    this.#samples = [];
     return groups;
   }
 }
