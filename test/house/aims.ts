@@ -8,17 +8,17 @@ export interface Aim {
 }
 
 export const aims: Readonly<Record<Measure, Aim>> = {
-  "files in a room": { what: "files more than 12 in rooms", aim: 0, most: 8 },
-  "lines of a function": { what: "functions of more than 60 lines", aim: 0, most: 25 },
-  "members of a class": { what: "classes of more than 30 members", aim: 0, most: 21 },
-  parameters: { what: "functions of more than 4 parameters", aim: 0, most: 31 },
-  "type assertions": { what: "type assertions (as)", aim: 250, most: 1179 },
+  "files in a room": { what: "files more than 12 in rooms", aim: 0, most: 6 },
+  "lines of a function": { what: "functions of more than 60 lines", aim: 0, most: 19 },
+  "members of a class": { what: "classes of more than 30 members", aim: 0, most: 17 },
+  parameters: { what: "functions of more than 4 parameters", aim: 0, most: 13 },
+  "type assertions": { what: "type assertions (as)", aim: 250, most: 821 },
   "comments that begin in the middle": {
     what: "comments that begin with Of, Those, The same, What",
     aim: 0,
-    most: 725,
+    most: 317,
   },
-  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 1047 },
-  whoever: { what: "comments that say whoever", aim: 0, most: 63 },
+  "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 477 },
+  whoever: { what: "comments that say whoever", aim: 0, most: 44 },
   "words of the README": { what: "READMEs of more than 900 words", aim: 0, most: 1 },
 };
