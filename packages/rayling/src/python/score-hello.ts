@@ -1,0 +1,45 @@
+/** What a Python process asks for when it connects: the options of the reward loop, from a file and by keywords. */
+
+import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { z } from "zod";
+
+const record = z.record(z.string(), z.unknown());
+
+const helloSchema = z.strictObject({
+  /** Options of the loop; they win over those of the file. */
+  options: record,
+  /** Path of a YAML file with options of the loop. */
+  config: z.string().optional(),
+  /** All columns of the extra info. */
+  columns: z.array(z.string()).optional(),
+  /** Whether a sample without a score ends its batch, and so needs no columns. */
+  raises: z.boolean(),
+});
+
+export type Hello = z.infer<typeof helloSchema>;
+
+/** verl has no limit of its own for functions that wait. */
+const concurrency = 1024;
+
+/** Throws ZodError for what is no hello. */
+export function readHello(message: unknown): Hello {
+  return helloSchema.parse(message);
+}
+
+/**
+ * Returns the options for RewardLoopManager.create, which checks them. Relative paths start at the
+ * folder of the file, where there is one. Rejects where the file cannot be read.
+ */
+export async function loopOptionsOf({ options, config }: Hello): Promise<RewardLoopOptions> {
+  return { concurrency, ...(await readConfig(config)), ...options };
+}
+
+async function readConfig(path: string | undefined): Promise<Readonly<Record<string, unknown>>> {
+  if (path === undefined) return {};
+  const { parse } = await import("yaml");
+  const content = record.safeParse(parse(await readFile(path, "utf8")));
+  if (content.success) return { baseDirectory: dirname(resolve(path)), ...content.data };
+  throw new TypeError(`${path} must hold options of a reward loop by their names`);
+}

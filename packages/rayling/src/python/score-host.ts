@@ -1,0 +1,151 @@
+/**
+ * Scores samples of Python processes in one reward loop: `rayling.verl` starts it, as one for all
+ * workers of a node or as one for each. It ends when the last of these processes has gone, however
+ * that ended.
+ *
+ * Command line: `listen FD PATH`, where FD is a listening socket at PATH, or `socket FD`. A process
+ * sends its hello first, and all send the same. Then come lists of samples
+ * `[number, data source, response, ground truth, extra info]`, and lists of outcomes go back:
+ * `[number, score, extra info]` or `[number, null, extra info, code, message, class]`.
+ */
+
+import { unlinkSync } from "node:fs";
+import { createServer, Socket } from "node:net";
+import * as ray from "@rayling/core";
+import { carriable, failureClassOf, RewardLoopManager } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
+import { Columns } from "./columns.ts";
+import { MessageSocket } from "./message-socket.ts";
+import { loopOptionsOf, readHello } from "./score-hello.ts";
+import type { Hello } from "./score-hello.ts";
+import { readRows, sampleOf } from "./score-rows.ts";
+import type { ScoreRow } from "./score-rows.ts";
+
+/** How long the loop has for its end: its log and its cache. */
+const closeTimeoutMs = 5000;
+
+class ScoreHost {
+  readonly #clients: Set<MessageSocket> = new Set();
+  readonly #onLastGone: () => void;
+  #loop: Promise<RewardLoopManager> | undefined;
+  #columns = new Columns(undefined, false);
+
+  constructor(onLastGone: () => void) {
+    this.#onLastGone = onLastGone;
+  }
+
+  add(socket: Socket): void {
+    let hasGreeted = false;
+    const client: MessageSocket = new MessageSocket(socket, {
+      onMessage: (message) => {
+        if (hasGreeted) {
+          for (const row of readRows(message)) void this.#score(client, row);
+          return;
+        }
+        hasGreeted = true;
+        void this.#greet(client, readHello(message));
+      },
+      onClose: () => {
+        this.#clients.delete(client);
+        if (this.#clients.size === 0) this.#onLastGone();
+      },
+    });
+    this.#clients.add(client);
+  }
+
+  /** Sends what graders have written to the process that has been here for longest. */
+  log(stream: "stdout" | "stderr", text: string): void {
+    const [first] = this.#clients;
+    first?.send({ log: stream, text });
+  }
+
+  async close(): Promise<void> {
+    const loop = await this.#loop?.catch(() => undefined);
+    await loop?.close();
+    await ray.shutdown();
+  }
+
+  async #greet(client: MessageSocket, hello: Hello): Promise<void> {
+    try {
+      const loop = await (this.#loop ??= this.#open(hello));
+      client.send({ ready: loop.version });
+    } catch (error) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      client.send({ failed: `${name}: ${message}` });
+      client.end();
+    }
+  }
+
+  async #open(hello: Hello): Promise<RewardLoopManager> {
+    this.#columns = new Columns(hello.columns, !hello.raises);
+    return RewardLoopManager.create(await loopOptionsOf(hello));
+  }
+
+  async #score(client: MessageSocket, row: ScoreRow): Promise<void> {
+    this.#columns.begin();
+    const [number] = row;
+    let outcome: SampleOutcome;
+    try {
+      const loop = await this.#loop;
+      if (loop === undefined) return;
+      outcome = await loop.computeScore(sampleOf(row));
+    } catch (error) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error));
+      this.#columns.failed({}, (info) => {
+        client.sendRow([number, null, info, name, message, "infrastructure"]);
+      });
+      return;
+    }
+    if (outcome.valid) {
+      const info = this.#columns.scored(outcome.rewardExtraInfo);
+      client.sendRow([number, outcome.rewardScore, sendable(info)]);
+      return;
+    }
+    const { error } = outcome;
+    this.#columns.failed(error.rewardExtraInfo ?? {}, (info) => {
+      const { code, message } = error;
+      client.sendRow([number, null, sendable(info), code, message, failureClassOf(error)]);
+    });
+  }
+}
+
+/** Returns it with a text for each value that JSON cannot carry; numbers stay. */
+function sendable(info: Readonly<Record<string, unknown>>): unknown {
+  return Object.values(info).some((value) => typeof value === "object" && value !== null)
+    ? carriable(info).value
+    : info;
+}
+
+/** Graders' output reaches this process' streams, line by line, and Python's logging from there. */
+function logTo(host: ScoreHost): void {
+  for (const stream of ["stdout", "stderr"] as const) {
+    const write = (chunk: Uint8Array | string, ...more: readonly unknown[]): boolean => {
+      host.log(stream, typeof chunk === "string" ? chunk : Buffer.from(chunk).toString());
+      const onWritten = more.at(-1);
+      if (typeof onWritten === "function") onWritten();
+      return true;
+    };
+    process[stream].write = write;
+  }
+}
+
+async function main(mode: string | undefined, fd: number, path: string): Promise<void> {
+  const { promise: lastGone, resolve } = Promise.withResolvers<void>();
+  const host = new ScoreHost(resolve);
+  if (mode === "listen") {
+    const server = createServer((socket) => host.add(socket)).listen({ fd });
+    // First, so that nobody else connects: the next process starts a host of its own.
+    void lastGone.then(() => unlinkSync(path)).finally(() => server.close());
+  } else {
+    host.add(new Socket({ fd, readable: true, writable: true }));
+  }
+  logTo(host);
+  await ray.init({ controlSocket: false });
+  await lastGone;
+  setTimeout(() => process.exit(1), closeTimeoutMs).unref();
+  await host.close();
+  process.exit(0);
+}
+
+const [mode, fd, path = ""] = process.argv.slice(2);
+await main(mode, Number(fd), path);

@@ -1,0 +1,186 @@
+"""Reward functions in TypeScript for verl.
+
+    reward.custom_reward_function.path=$(python -m rayling.verl)
+    +reward.custom_reward_function.reward_kwargs.options.reward=/abs/grade.ts
+
+`path=pkg://rayling.verl` does the same. See `compute_score` for what may stand among `reward_kwargs`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from rayling.errors import RaylingError
+from rayling.score_host import Outcome, RewardLoopError, ScoreHost
+from rayling.values import NotPlainError, Plain
+from rayling.verl.sight import kwargs_in_sight
+
+__all__ = ["RewardInvalidError", "RewardLoopError", "compute_score", "start"]
+
+_logger = logging.getLogger(__name__)
+
+Share = Literal["node", "process"]
+#: What a sample without a score is: an error, verl's None, or that number.
+Invalid = float | Literal["raise", "none"]
+
+
+class RewardInvalidError(RaylingError):
+    """A sample could not be scored, and `invalid` is `raise`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        """Says why: `code` is a failure code of the reward loop."""
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[RewardInvalidError], tuple[str, str]]:
+        """Travels through Ray as it is."""
+        return type(self), (self.code, str(self).removeprefix(f"{self.code}: "))
+
+
+async def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    config: str | None = None,
+    share: Share = "node",
+    invalid: Invalid = "raise",
+    columns: Sequence[str] | None = None,
+    reward_router_address: str | None = None,
+    reward_model_tokenizer: object = None,
+) -> float | dict[str, Any]:
+    """Scores one sample in a reward loop in Node. verl calls it; the first four arguments are verl's.
+
+    Args:
+        data_source: which data set the prompt is from.
+        solution_str: the response.
+        ground_truth: given to the TypeScript function as `groundTruth`.
+        extra_info: given to it as `extraInfo`.
+        options: options of the reward loop, by their names: `reward` (the module), `timeoutMs`,
+            `limits`, `retry`, ...
+        config: path of a YAML file with options of the loop; those of `options` win.
+        share: `node`: all reward loop workers of a node have one loop together, so that its limits,
+            its cache and what it spends are one. `process`: each has its own.
+        invalid: what a sample without a score is. `raise`: an error, which ends the batch. A number:
+            that score, with the reason in the column `reward_error`. `none`: no score (`None`), with
+            the same column.
+        columns: keys of the extra info that each row gets; by default those that earlier rows had.
+        reward_router_address: verl's, where it has a reward model; given on as `rewardRouterAddress`.
+        reward_model_tokenizer: verl's; it stays here, as it cannot be sent to Node.
+
+    Returns:
+        The score where that is all and `invalid` is `raise`; else a dictionary with it and the extra
+        info.
+
+    Raises:
+        RewardInvalidError: the sample could not be scored, and `invalid` is `raise`.
+        RewardLoopError: the loop cannot be opened.
+        HostLostError: the Node process was lost, and another one that was started for it, too.
+        RuntimeNotFoundError: Node or the JavaScript runtime is missing.
+        RuntimeVersionError: the JavaScript runtime has another version than this package.
+    """
+    host = _hosts.get(options, config, share, invalid, columns, reward_router_address)
+    try:
+        outcome = await host.score(data_source, solution_str, ground_truth, extra_info or {})
+    except NotPlainError as error:
+        outcome = Outcome(None, {}, "INVALID_SAMPLE", str(error), "data")
+    if invalid == "raise":
+        if outcome.code is not None:
+            raise RewardInvalidError(outcome.code, outcome.message)
+        return _as_returned(outcome)
+    score = outcome.score if outcome.code is None else _value(invalid)
+    info = outcome.info if outcome.info else {"acc": None}
+    if "acc" in info and outcome.code is not None:
+        info = {**info, "acc": score}
+    return {**info, "score": score, "reward_error": outcome.code}
+
+
+def start(
+    *,
+    options: Mapping[str, Any] | None = None,
+    config: str | None = None,
+    share: Share = "node",
+    invalid: Invalid = "raise",
+    columns: Sequence[str] | None = None,
+    reward_router_address: str | None = None,
+) -> None:
+    """Starts the loop of these arguments of `compute_score`, so that the first sample finds it ready.
+
+    verl's workers need no call: the module starts the loop when verl imports it.
+    """
+    _hosts.get(options, config, share, invalid, columns, reward_router_address)
+
+
+def _as_returned(outcome: Outcome) -> float | dict[str, Any]:
+    """Returns what the TypeScript function has: a number, or a record with `score`."""
+    assert outcome.score is not None
+    score = float(outcome.score)
+    return score if outcome.info.keys() == {"acc"} else {**outcome.info, "score": score}
+
+
+def _value(invalid: Invalid) -> float | None:
+    return None if invalid == "none" else float(invalid)
+
+
+class _Hosts:
+    """The loops of this process. verl calls with the same objects each time: the last ones are known by what they are."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ScoreHost] = {}
+        self._last: tuple[tuple[Any, ...], ScoreHost] | None = None
+
+    def get(self, *said: Any) -> ScoreHost:
+        if self._last is not None and all(map(_is, self._last[0], said)):
+            return self._last[1]
+        options, config, share, invalid, columns, address = said
+        _check(share, invalid)
+        given = Plain().of(dict(options or {}), "options")
+        if address is not None:
+            given.setdefault("rewardRouterAddress", address)
+        names = None if columns is None else [str(name) for name in columns]
+        key = repr((given, config, share, invalid == "raise", names))
+        host = self._known.get(key)
+        if host is None:
+            host = self._known[key] = ScoreHost(
+                given,
+                config=config,
+                share=share == "node",
+                columns=names,
+                raises=invalid == "raise",
+            )
+        self._last = (said, host)
+        return host
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _check(share: object, invalid: object) -> None:
+    if share not in ("node", "process"):
+        raise ValueError(f"share must be node or process, not {share!r}")
+    is_number = isinstance(invalid, (int, float)) and not isinstance(invalid, bool)
+    if not is_number and invalid not in ("raise", "none"):
+        raise ValueError(f"invalid must be raise, none or a number, not {invalid!r}")
+
+
+_hosts = _Hosts()
+
+
+def start_for_verl() -> None:
+    """Starts the loop that the configuration on the stack asks for, where verl imports this module."""
+    kwargs = kwargs_in_sight()
+    if kwargs is None:
+        return
+    try:
+        start(**kwargs)
+    except Exception as error:
+        # The first sample says it where it can be seen.
+        _logger.warning("the reward loop could not be started ahead of the first batch: %s", error)
+
+
+start_for_verl()
