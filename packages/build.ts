@@ -9,6 +9,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import type { BuildOptions, OutputFile } from "esbuild";
 import { writeRequireEntries } from "./require-entries.ts";
 
 /**
@@ -42,30 +43,40 @@ export async function buildCode(folder: string): Promise<string[]> {
   );
   const more = bundled[basename(folder)] ?? [];
   const { outputFiles } = await build({
+    ...codeOptions,
     absWorkingDir: folder,
     entryPoints: [...exported, ...more.map((one) => `src/${one}.ts`)],
-    outbase: "src",
-    chunkNames: "[name]-[hash]",
     outdir: out,
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node22.18",
     packages: "external",
-    inject: [floor],
-    write: false,
-    logLevel: "warning",
   });
-  for (const directory of new Set(outputFiles.map(({ path }) => dirname(path)))) {
+  await writeOutput(outputFiles);
+  return outputFiles.map(({ path }) => relative(out, path));
+}
+
+/** How all code is bundled; it is not written. */
+export const codeOptions: BuildOptions & { readonly write: false } = {
+  outbase: "src",
+  chunkNames: "[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node22.18",
+  inject: [floor],
+  write: false,
+  logLevel: "warning",
+};
+
+/** Replaces each file whole. */
+export async function writeOutput(files: readonly OutputFile[]): Promise<void> {
+  for (const directory of new Set(files.map(({ path }) => dirname(path)))) {
     await mkdir(directory, { recursive: true });
   }
-  for (const { path, contents } of outputFiles) {
+  for (const { path, contents } of files) {
     const whole = `${path}.${process.pid}`;
     await writeFile(whole, contents);
     await rename(whole, path);
   }
-  return outputFiles.map(({ path }) => relative(out, path));
 }
 
 /** @param flags more of them, for tsc */

