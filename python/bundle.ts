@@ -5,7 +5,9 @@
  */
 
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import type { Metafile, Plugin } from "esbuild";
 import { bundled, codeOptions, writeOutput } from "../packages/build.ts";
@@ -83,7 +85,7 @@ async function writePackage(
     // As deep as the modules that look for the manifest of their package.
     ...(name === "rayling" ? { chunkNames: "cli/[name]-[hash]" } : {}),
     banner: { js: banner },
-    plugins: [sisters],
+    plugins: [sisters, lateImports],
     metafile: true,
   });
   await writeOutput(outputFiles);
@@ -109,6 +111,33 @@ const sisters: Plugin = {
     bundler.onLoad({ filter: /.*/, namespace: "left-out" }, ({ path }) => {
       const message = `${path}, for ${leftOut[path]}, is not in the Python package: npm install rayling`;
       return { contents: `throw new Error(${JSON.stringify(message)}); module.exports = {};` };
+    });
+  },
+};
+
+/**
+ * A package that is imported late, and is CommonJS, would give nothing but a default: its names are
+ * listed, as Node knows them.
+ */
+const lateImports: Plugin = {
+  name: "late imports",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^[a-z@]/ }, (asked) => {
+      const isOurs = /^(?:node:|rayling|@rayling\/)/.test(asked.path);
+      if (asked.kind !== "dynamic-import" || isOurs) return undefined;
+      return { path: asked.path, namespace: "late", pluginData: asked.resolveDir };
+    });
+    bundler.onLoad({ filter: /.*/, namespace: "late" }, async ({ path, pluginData }) => {
+      const resolveDir = String(pluginData);
+      const found = createRequire(join(resolveDir, "x")).resolve(path);
+      const names = Object.keys((await import(pathToFileURL(found).href)) as object).filter(
+        (name) => /^[A-Za-z_$][\w$]*$/.test(name),
+      );
+      const lines = names
+        .filter((name) => name !== "default" && name !== "module.exports")
+        .map((name) => `export const ${name} = all.${name};`);
+      const contents = [`import * as all from ${JSON.stringify(path)};`, ...lines].join("\n");
+      return { contents, resolveDir };
     });
   },
 };

@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from verl_rewards import GRADERS, batch, config, manager, ray_session  # noqa: E402
+from verl_rewards import GRADERS, batch, config, manager, ray_session
 
 GRADER = str(Path(__file__).resolve().parents[1] / "src/rayling/verl/reward_function.py")
 TYPESCRIPT = (GRADER, {"options": {"reward": str(GRADERS / "grade.ts")}})
@@ -40,7 +40,9 @@ def timed(rewards: Any, rows: int, ms: int) -> float:
     return (time.perf_counter() - begin) * 1e3
 
 
-def measure(tokenizer: str, path: str, kwargs: dict[str, Any], first: str) -> dict[str, list[float]]:
+def measure(
+    tokenizer: str, path: str, kwargs: dict[str, Any], first: str
+) -> dict[str, list[float]]:
     """A first and a second batch of one shape, and then five of each."""
     with manager(config(tokenizer, path, kwargs)) as rewards:
         time.sleep(PAUSE_S)
@@ -72,7 +74,9 @@ def main(rounds: int) -> None:
                     flush=True,
                 )
     for name, all_of in ratios.items():
-        print(f"{name}: ratio {statistics.median(all_of):.2f} ({min(all_of):.2f} to {max(all_of):.2f})")
+        print(
+            f"{name}: ratio {statistics.median(all_of):.2f} ({min(all_of):.2f} to {max(all_of):.2f})"
+        )
 
 
 if __name__ == "__main__":

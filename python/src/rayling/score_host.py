@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -149,8 +150,11 @@ class ScoreHost:
         opened = self._socket or self._open()
         self._socket = None
         opened.setblocking(False)
-        connection = _Connection(loop)
+        connection = _Connection(loop, opened)
         await loop.create_connection(lambda: connection, sock=opened)
+        if self._connection is not None:
+            # Of an event loop before this one.
+            self._connection.close()
         self._connection = connection
         return connection
 
@@ -158,8 +162,9 @@ class ScoreHost:
 class _Connection(asyncio.Protocol):
     """Samples out, outcomes in, by their numbers."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, opened: socket.socket) -> None:
         self._loop = loop
+        self._socket = opened
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
@@ -193,7 +198,12 @@ class _Connection(asyncio.Protocol):
 
     def close(self) -> None:
         self._is_closed = True
-        if self._transport is not None and not self._loop.is_closed():
+        # The other side is to know it also where the event loop does not run any more.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        if self._loop.is_closed():
+            self._socket.close()
+        elif self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

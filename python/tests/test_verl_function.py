@@ -1,0 +1,331 @@
+"""`rayling.verl` without verl: real loops in real Node processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python/src"))
+
+os.environ.setdefault("RAYLING_NODE", str(ROOT / "node_modules/.bin/node"))
+
+import rayling.verl  # noqa: E402
+from rayling import frames, score_host  # noqa: E402
+from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
+from rayling.values import NotPlainError, Plain  # noqa: E402
+from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
+
+GRADE = str(ROOT / "python/tests/graders/grade.ts")
+
+
+def options(name: str = "", **more: Any) -> dict[str, Any]:
+    """Of a loop as small as can be."""
+    reward = f"{GRADE}:{name}" if name else GRADE
+    return {"reward": reward, "workers": 1, "executors": 1, **more}
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Waits until it is so; a test that hangs is ended from outside."""
+    while not condition():
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended, as a zombie has."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def listening(folder: str) -> dict[str, int]:
+    """Score hosts that listen in a folder for temporary files: their sockets and process ids."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_text().rstrip("\0").split("\0")
+            if "listen" in words and words[-1].startswith(folder) and words[0] != "/bin/sh":
+                found[words[-1]] = int(entry.name)
+    return found
+
+
+def left_in(folder: str) -> list[str]:
+    """Files that the hosts have left, but for compiled code, which is kept."""
+    user = os.getuid()
+    return [
+        str(path)
+        for path in Path(folder).rglob("*")
+        if f"rayling-code-{user}" not in path.parts and path.name != f"rayling-{user}"
+    ]
+
+
+class FunctionTest(unittest.IsolatedAsyncioTestCase):
+    """One loop a test, shared as by default, in a folder of its own."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(dir="/tmp")
+        self.folder = folder.name
+        patches = contextlib.ExitStack()
+        patches.enter_context(mock.patch.object(tempfile, "tempdir", folder.name))
+        hosts = rayling.verl._Hosts()
+        patches.enter_context(mock.patch.object(rayling.verl, "_hosts", hosts))
+        self.addCleanup(patches.close)
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(self.close)
+
+    def close(self) -> None:
+        for host in rayling.verl._hosts._known.values():
+            host.close()
+        wait_for(lambda: not listening(self.folder))
+
+    async def test_returns_what_the_function_returned(self) -> None:
+        self.assertEqual(await compute_score("s", "w1", 1, {}, options=options("half")), 0.5)
+        record = await compute_score("s", "w1 w2", 1, {}, options=options())
+        self.assertEqual(record, {"score": (1 * 0.1 + 2 * 0.1) / 1.3, "words": 2})
+
+    async def test_samples_of_one_turn_go_in_one_message(self) -> None:
+        with mock.patch.object(score_host, "frame", wraps=frames.frame) as frame:
+            samples = [compute_score("s", "w1", 1, {}, options=options("half")) for _ in range(50)]
+            await asyncio.gather(*samples)
+        sizes = [
+            len(call.args[0]) for call in frame.call_args_list if isinstance(call.args[0], list)
+        ]
+        self.assertEqual(sizes, [50])
+
+    async def test_a_failed_sample_raises(self) -> None:
+        mine = options(timeoutMs=300)
+        for does, code in (
+            ("throw", "SCORE_THREW: this one throws"),
+            ("garbage", "INVALID_SCORE"),
+            ("hang", "SCORE_TIMEOUT"),
+            ("exit", "EXECUTOR_DIED"),
+        ):
+            with self.assertRaisesRegex(RewardInvalidError, code):
+                await compute_score("s", "w1", 1, {"does": does}, options=mine)
+        with self.assertRaisesRegex(
+            RewardInvalidError, r"INVALID_SAMPLE: extra_info\.x is a builtins"
+        ):
+            await compute_score("s", "w1", 1, {"x": object()}, options=mine)
+
+    async def test_a_failed_sample_has_a_value_and_the_columns_of_others(self) -> None:
+        async def score(does: str, invalid: Any) -> Any:
+            extra = {"does": does}
+            return await compute_score("s", "w1", 0, extra, options=options(), invalid=invalid)
+
+        rows = await asyncio.gather(*[score(does, -1) for does in ("throw", "", "garbage")])
+        failed = {"score": -1.0, "words": None}
+        self.assertEqual(rows[0], {**failed, "reward_error": "SCORE_THREW"})
+        self.assertEqual(rows[1], {"score": 0.1 / 0.3, "words": 1, "reward_error": None})
+        self.assertEqual(rows[2], {**failed, "reward_error": "INVALID_SCORE"})
+        none = await score("throw", "none")
+        self.assertEqual(none, {"score": None, "words": None, "reward_error": "SCORE_THREW"})
+
+    async def test_a_number_has_the_column_acc_where_others_fail(self) -> None:
+        row = await compute_score("s", "w1", 1, {}, options=options("half"), invalid=0)
+        self.assertEqual(row, {"acc": 0.5, "score": 0.5, "reward_error": None})
+        failed = await compute_score(
+            "s", "w1", 1, {"x": object()}, options=options("half"), invalid=0
+        )
+        self.assertEqual(failed, {"acc": 0.0, "score": 0.0, "reward_error": "INVALID_SAMPLE"})
+
+    async def test_columns_are_as_they_are_named(self) -> None:
+        row = await compute_score("s", "w1", 0, {}, options=options(), columns=["words", "reason"])
+        self.assertEqual(row, {"score": 0.1 / 0.3, "words": 1, "reason": None})
+
+    async def test_values_come_as_they_are(self) -> None:
+        extra: Any = {
+            "nan": math.nan,
+            "big": 2**60,
+            "none": None,
+            "list": [1, "ü", True],
+            5: (1.5, -0.5),
+        }
+        row: Any = await compute_score("s", "w1", 2**53, extra, options=options("echo"))
+        self.assertEqual(row["groundTruth"], f'"{2**53}"')
+        echoed = row["extraInfo"]
+        self.assertEqual(echoed["list"], [1, "ü", True])
+        self.assertEqual(echoed["5"], [1.5, -0.5])
+        self.assertIsNone(echoed["none"])
+        # Within extra info, what JSON has no number for comes back as a text.
+        self.assertEqual([echoed["nan"], echoed["big"]], ["NaN", str(2**60)])
+
+    async def test_what_graders_print_is_logged(self) -> None:
+        said: asyncio.Queue[str] = asyncio.Queue()
+        handler = logging.Handler()
+        handler.emit = lambda record: said.put_nowait(record.getMessage())  # type: ignore[method-assign]
+        logger = logging.getLogger("rayling.output")
+        self.addCleanup(logger.removeHandler, handler)
+        self.addCleanup(logger.setLevel, logger.level)
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        await compute_score("s", "w1", 1, {"does": "say"}, options=options())
+        self.assertRegex(await said.get(), r"^\(.*\) it was said: w1$")
+
+    async def test_options_come_from_a_file_and_keywords_win(self) -> None:
+        (Path(self.folder) / "grade.ts").symlink_to(GRADE)
+        config = Path(self.folder) / "rewards.yaml"
+        config.write_text("reward: ./grade.ts:half\nworkers: 1\ntimeoutMs: 100\n")
+        self.assertEqual(await compute_score("s", "w1", 1, {}, config=str(config)), 0.5)
+        hanging = {"reward": "./grade.ts"}
+        with self.assertRaisesRegex(RewardInvalidError, "within 100 ms"):
+            await compute_score("s", "w1", 1, {"does": "hang"}, config=str(config), options=hanging)
+
+    async def test_a_loop_that_cannot_be_opened_says_why(self) -> None:
+        for mine, reason in (
+            (options(workrs=1), "workrs"),
+            ({"reward": "/none.ts"}, r"/none\.ts"),
+            (options("none"), "none"),
+        ):
+            with self.assertRaisesRegex(RewardLoopError, reason):
+                await compute_score("s", "w1", 1, {}, options=mine)
+        for wrong in ({"share": "nod"}, {"invalid": "rise"}, {"invalid": True}):
+            with self.assertRaisesRegex(ValueError, "must be"):
+                await compute_score("s", "w1", 1, {}, options=options(), **wrong)
+
+    async def test_a_host_that_is_killed_is_replaced(self) -> None:
+        mine = options(timeoutMs=60_000)
+        slow = asyncio.ensure_future(compute_score("s", "w1", 0, {"ms": 500}, options=mine))
+        await compute_score("s", "w1", 0, {}, options=mine)
+        [first] = listening(self.folder).values()
+        os.kill(first, signal.SIGKILL)
+        self.assertEqual(await slow, {"score": 0.1 / 0.3, "words": 1})
+        [second] = listening(self.folder).values()
+        self.assertNotEqual(first, second)
+
+    async def test_a_process_of_its_own_ends_when_it_is_left(self) -> None:
+        host = ScoreHost(options("half"), share=False)
+        self.assertEqual((await host.score("s", "w1", 1, {})).score, 0.5)
+        assert host._process is not None
+        host.close()
+        self.assertEqual(await asyncio.to_thread(host._process.wait), 0)
+
+    def test_event_loops_one_after_the_other_go_on_with_it(self) -> None:
+        mine = options("half")
+        for _ in range(2):
+            self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
+
+
+class SharingTest(unittest.TestCase):
+    """Processes that are killed."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def worker(self, does: str = "") -> subprocess.Popen[str]:
+        """Scores one sample, says so, and waits."""
+        text = f"""
+            import asyncio
+            from rayling.verl import compute_score
+            async def main():
+                again = compute_score("s", "w1", 1, {{}}, options={options("half")!r})
+                print(await again, flush=True)
+                {does}
+                await asyncio.sleep(3600)
+            asyncio.run(main())
+        """
+        worker = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(text)],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python/src"), "TMPDIR": self.folder},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(worker.communicate)
+        self.addCleanup(worker.kill)
+        return worker
+
+    def test_processes_share_one_host_and_leave_nothing_when_all_are_killed(self) -> None:
+        workers = [self.worker() for _ in range(3)]
+        for worker in workers:
+            assert worker.stdout is not None
+            self.assertEqual(worker.stdout.readline(), "0.5\n")
+        [host] = listening(self.folder).values()
+        for worker in workers[:2]:
+            worker.kill()
+            worker.wait()
+        another = self.worker()
+        assert another.stdout is not None
+        self.assertEqual(another.stdout.readline(), "0.5\n")
+        self.assertEqual(list(listening(self.folder).values()), [host])
+        for worker in (*workers, another):
+            worker.kill()
+        wait_for(lambda: not is_alive(host))
+        self.assertEqual(left_in(self.folder), [])
+
+    def test_a_process_that_is_killed_while_its_host_starts_leaves_nothing(self) -> None:
+        worker = self.worker()
+        wait_for(lambda: len(listening(self.folder)) == 1)
+        worker.kill()
+        wait_for(lambda: not listening(self.folder))
+        self.assertEqual(left_in(self.folder), [])
+
+
+class StartTest(unittest.TestCase):
+    """What verl's configuration says is started when verl imports the function."""
+
+    def imported(self, config: Any) -> Any:
+        with mock.patch.object(rayling.verl, "start") as start:
+            rayling.verl.start_for_verl()
+        return start.call_args and start.call_args.kwargs
+
+    def test_at_the_place_of_verl_and_at_that_of_its_version_0_7(self) -> None:
+        kwargs = {"options": {"reward": "/grade.ts"}}
+        function = {"path": "/reward_function.py", "reward_kwargs": kwargs}
+        self.assertEqual(self.imported({"reward": {"custom_reward_function": function}}), kwargs)
+        self.assertEqual(self.imported({"custom_reward_function": function}), kwargs)
+
+    def test_nothing_is_started_for_anything_else(self) -> None:
+        for config in (None, {}, {"reward": None}, {"custom_reward_function": {"path": None}}):
+            self.assertIsNone(self.imported(config))
+
+    def test_the_router_of_a_reward_model_is_known(self) -> None:
+        reward_router_address = "127.0.0.1:1"
+        function = {"path": "/reward_function.py"}
+        found = self.imported({"custom_reward_function": function})
+        self.assertEqual(found, {"reward_router_address": reward_router_address})
+
+    def test_python_m_prints_the_path_of_a_file_that_verl_can_load(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python/src")}
+        said = subprocess.check_output(
+            [sys.executable, "-m", "rayling.verl"], env=environment, text=True
+        )
+        self.assertTrue(Path(said.strip()).is_file())
+
+
+class PlainTest(unittest.TestCase):
+    def test_values_of_numpy(self) -> None:
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        plain = Plain().of({"a": np.int64(5), "b": np.float32(0.5), "c": np.array([1, 2])}, "x")
+        self.assertEqual(plain, {"a": 5, "b": 0.5, "c": [1, 2]})
+        self.assertEqual([type(one) for one in plain.values()], [int, float, list])
+        self.assertEqual(
+            Plain().of(np.array([{"a": np.str_("b")}], dtype=object), "x"), [{"a": "b"}]
+        )
+
+    def test_the_place_of_what_cannot_be_sent(self) -> None:
+        with self.assertRaisesRegex(NotPlainError, r"extra_info\.a\.b is a builtins\.object"):
+            Plain().of({"a": [{"b": object()}]}, "extra_info")
+
+
+if __name__ == "__main__":
+    unittest.main()
