@@ -75,6 +75,10 @@ def left_in(folder: str) -> list[str]:
     ]
 
 
+needs_proc = unittest.skipUnless(Path("/proc/self").exists(), "processes are found in /proc")
+
+
+@needs_proc
 class FunctionTest(unittest.IsolatedAsyncioTestCase):
     """One loop a test, shared as by default, in a folder of its own."""
 
@@ -221,6 +225,7 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
 
 
+@needs_proc
 class SharingTest(unittest.TestCase):
     """Processes that are killed."""
 

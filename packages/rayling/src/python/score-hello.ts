@@ -5,20 +5,25 @@ import { dirname, resolve } from "node:path";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { z } from "zod";
 
-const record = z.record(z.string(), z.unknown());
+const record: z.ZodType<Readonly<Record<string, unknown>>> = z.record(z.string(), z.unknown());
 
-const helloSchema = z.strictObject({
+export interface Hello {
   /** Options of the loop; they win over those of the file. */
-  options: record,
+  readonly options: Readonly<Record<string, unknown>>;
   /** Path of a YAML file with options of the loop. */
-  config: z.string().optional(),
+  readonly config?: string | undefined;
   /** All columns of the extra info. */
-  columns: z.array(z.string()).optional(),
+  readonly columns?: readonly string[] | undefined;
   /** Whether a sample without a score ends its batch, and so needs no columns. */
+  readonly raises: boolean;
+}
+
+const helloSchema: z.ZodType<Hello> = z.strictObject({
+  options: record,
+  config: z.string().optional(),
+  columns: z.array(z.string()).optional(),
   raises: z.boolean(),
 });
-
-export type Hello = z.infer<typeof helloSchema>;
 
 /** verl has no limit of its own for functions that wait. */
 const concurrency = 1024;
