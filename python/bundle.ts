@@ -1,7 +1,8 @@
 /**
- * Writes the JavaScript runtime that the wheel has inside, into `python/src/rayling/_js`: the packages
- * that score and serve, each with what it needs of others' packages in its own files. Commands that
- * train, and what only several machines need, stay out. Before a wheel is built: `node python/bundle.ts`.
+ * Writes the JavaScript runtime that the wheel has inside, into `python/src/rayling/_js`: the
+ * packages that score and serve, each with what it needs of others' packages in its own files.
+ * Commands that train, and what only several machines need, stay out. Before a wheel is built:
+ * `node python/bundle.ts [FOLDER]`.
  */
 
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -165,5 +166,5 @@ async function licensesOf(folders: readonly string[]): Promise<string> {
 }
 
 if (import.meta.main) {
-  await writeRuntime();
+  await writeRuntime(process.argv[2]);
 }

@@ -23,9 +23,17 @@ from verl.experimental.reward_loop import RewardLoopManager
 HERE = Path(__file__).resolve().parent
 ROWS = 64
 
-judge = {"latency": {"uniform": [20, 200]}, "faults": {"error": 0.1, "refuse": 0.1}, "limits": {"concurrency": 8}}
+judge = {
+    "latency": {"uniform": [20, 200]},
+    "faults": {"error": 0.1, "refuse": 0.1},
+    "limits": {"concurrency": 8},
+}
 server = subprocess.Popen(
-    [os.environ.get("RAYLING_NODE", "node"), str(HERE.parents[2] / "test/servers/judge-server.ts"), json.dumps(judge)],
+    [
+        os.environ.get("RAYLING_NODE", "node"),
+        str(HERE.parents[2] / "test/servers/judge-server.ts"),
+        json.dumps(judge),
+    ],
     stdout=subprocess.PIPE,
 )
 assert server.stdout is not None
@@ -36,13 +44,21 @@ folder = tempfile.mkdtemp()
 words = {"<pad>": 0, "</s>": 1, **{str(n): n + 2 for n in range(100)}}
 tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
 tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>").save_pretrained(folder)
+PreTrainedTokenizerFast(
+    tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>"
+).save_pretrained(folder)
 answers = torch.arange(ROWS)[:, None] % 100
 data = DataProto.from_dict(
-    tensors={"prompts": answers + 2, "responses": answers + 2, "attention_mask": torch.ones((ROWS, 2), dtype=torch.int64)},
+    tensors={
+        "prompts": answers + 2,
+        "responses": answers + 2,
+        "attention_mask": torch.ones((ROWS, 2), dtype=torch.int64),
+    },
     non_tensors={
         "data_source": np.array(["numbers"] * ROWS, dtype=object),
-        "reward_model": np.array([{"ground_truth": str(n + n % 2)} for n in range(ROWS)], dtype=object),
+        "reward_model": np.array(
+            [{"ground_truth": str(n + n % 2)} for n in range(ROWS)], dtype=object
+        ),
         "extra_info": np.array([{} for _ in range(ROWS)], dtype=object),
     },
 )

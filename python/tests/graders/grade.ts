@@ -1,4 +1,7 @@
-/** What `grade.py` does, in TypeScript. A response is words `w7`, and extra info says how it behaves. */
+/**
+ * What `grade.py` does, in TypeScript. A response is words `w7`, and extra info says how it
+ * behaves.
+ */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";

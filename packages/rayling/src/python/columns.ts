@@ -1,9 +1,9 @@
 /**
- * Extra info in columns: verl wants the same keys from every row of a batch. A row gets null for each
- * key that an earlier row has had and it has not.
+ * Extra info in columns: verl wants the same keys from every row of a batch. A row gets null for
+ * each key that an earlier row has had and it has not.
  *
- * A sample that could not be scored has no keys of its own. Where none is known yet, it waits for the
- * first row that has some, or until nothing else is under way.
+ * A sample that could not be scored has no keys of its own. Where none is known yet, it waits for
+ * the first row that has some, or until nothing else is under way.
  */
 
 type Info = Readonly<Record<string, unknown>>;

@@ -1,10 +1,10 @@
 /**
- * Messages between a Python process and its Node process, over one stream of bytes in each direction:
- * a length of 4 bytes (little endian, of what follows), one byte that says how the text is to be read,
- * and JSON. Python's side is `python/src/rayling/frames.py`.
+ * Messages between a Python process and its Node process, over one stream of bytes in each
+ * direction: a length of 4 bytes (little endian, of what follows), one byte that says how the text
+ * is to be read, and JSON. Python's side is `python/src/rayling/frames.py`.
  *
- * JSON has no integers beyond 2^53 and no number that is not finite. Where a message has one, its text
- * is marked, and the number stands there as `{ "$int": "…" }` or `{ "$float": "…" }`.
+ * JSON has no integers beyond 2^53 and no number that is not finite. Where a message has one, its
+ * text is marked, and the number stands there as `{ "$int": "…" }` or `{ "$float": "…" }`.
  */
 
 /** How the text of a frame is to be read. */

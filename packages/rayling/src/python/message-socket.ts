@@ -1,6 +1,6 @@
 /**
- * One Python process, over a socket: messages that come together leave together. Nothing is sent to a
- * process that has gone.
+ * One Python process, over a socket: messages that come together leave together. Nothing is sent
+ * to a process that has gone.
  */
 
 import type { Socket } from "node:net";

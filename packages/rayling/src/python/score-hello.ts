@@ -1,4 +1,7 @@
-/** What a Python process asks for when it connects: the options of the reward loop, from a file and by keywords. */
+/**
+ * What a Python process asks for when it connects: the options of the reward loop, from a file and
+ * by keywords.
+ */
 
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";

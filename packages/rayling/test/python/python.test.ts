@@ -1,4 +1,7 @@
-/** The wheel and the client, by their own tests in python/tests: they need nothing but Python, and start this checkout's processes. */
+/**
+ * The wheel and the client, by their own tests in python/tests: they need nothing but Python, and
+ * start this checkout's processes.
+ */
 
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";

@@ -1,9 +1,9 @@
 /**
- * The wheel as users get it: built, and installed into an empty environment without npm. In the full suite
- * alone, because it asks PyPI for the build backend and for Node.
+ * The wheel as users get it: built, and installed into an empty environment without npm. In the
+ * full suite alone, because it asks PyPI for the build backend and for Node.
  */
 
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -19,7 +19,11 @@ beforeAll(async () => {
   problem = pythonProblem();
   if (problem !== undefined) return;
   folder = await mkdtemp(join(tmpdir(), "rayling-wheel-"));
-  await runProgram(process.execPath, [join(pythonFolder, "bundle.ts")]);
+  // Not in the checkout, whose other tests run meanwhile.
+  const source = join(folder, "python");
+  await cp(pythonFolder, source, { recursive: true });
+  const runtime = join(source, "src/rayling/_js");
+  await runProgram(process.execPath, [join(pythonFolder, "bundle.ts"), runtime]);
   await runProgram("python3", ["-m", "venv", join(folder, "venv")]);
   const pip = ["-m", "pip", "--disable-pip-version-check"];
   try {
@@ -28,7 +32,7 @@ beforeAll(async () => {
     problem = `PyPI has no Node for this machine, or cannot be reached: ${String(error)}`;
     return;
   }
-  await runProgram(python(), [...pip, "wheel", "--no-deps", "-w", folder, pythonFolder]);
+  await runProgram(python(), [...pip, "wheel", "--no-deps", "-w", folder, source]);
   const wheels = (await readdir(folder)).filter((file) => file.endsWith(".whl"));
   await runProgram(python(), [...pip, "install", ...wheels.map((file) => join(folder, file))]);
 });
