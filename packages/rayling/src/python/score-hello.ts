@@ -4,6 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { z } from "zod";
@@ -31,6 +32,17 @@ const helloSchema: z.ZodType<Hello> = z.strictObject({
 /** verl has no limit of its own for functions that wait. */
 const concurrency = 1024;
 
+/**
+ * Returns threads for one function: one worker costs less than several for functions that take no
+ * time, and each processor has an executor for those that do.
+ */
+function threads(): Pick<RewardLoopOptions, "workers" | "executors"> {
+  return { workers: 1, executors: Math.min(Math.max(availableParallelism(), 2), 16) };
+}
+
+/** Options with which the loop itself says how many threads it has. */
+const sized = ["workers", "executors", "rewards", "cascade"] as const;
+
 /** Throws ZodError for what is no hello. */
 export function readHello(message: unknown): Hello {
   return helloSchema.parse(message);
@@ -41,7 +53,9 @@ export function readHello(message: unknown): Hello {
  * folder of the file, where there is one. Rejects where the file cannot be read.
  */
 export async function loopOptionsOf({ options, config }: Hello): Promise<RewardLoopOptions> {
-  return { concurrency, ...(await readConfig(config)), ...options };
+  const given: RewardLoopOptions = { ...(await readConfig(config)), ...options };
+  const isSized = sized.some((name) => given[name] !== undefined);
+  return { concurrency, ...(isSized ? {} : threads()), ...given };
 }
 
 async function readConfig(path: string | undefined): Promise<Readonly<Record<string, unknown>>> {

@@ -20,6 +20,7 @@ import { loopOptionsOf, readHello } from "./score-hello.ts";
 import type { Hello } from "./score-hello.ts";
 import { readRows, sampleOf } from "./score-rows.ts";
 import type { ScoreRow } from "./score-rows.ts";
+import { warmUp } from "./warm-up.ts";
 
 /** How long the loop has for its end: its log and its cache. */
 const closeTimeoutMs = 5000;
@@ -28,6 +29,8 @@ class ScoreHost {
   readonly #clients: Set<MessageSocket> = new Set();
   readonly #onLastGone: () => void;
   #loop: Promise<RewardLoopManager> | undefined;
+  /** Whether a sample has come. */
+  #hasBegun = false;
   #columns = new Columns(undefined, false);
 
   constructor(onLastGone: () => void) {
@@ -78,10 +81,15 @@ class ScoreHost {
 
   async #open(hello: Hello): Promise<RewardLoopManager> {
     this.#columns = new Columns(hello.columns, !hello.raises);
-    return RewardLoopManager.create(await loopOptionsOf(hello));
+    const options = await loopOptionsOf(hello);
+    const loop = await RewardLoopManager.create(options);
+    // Where it fails, the first sample says why.
+    warmUp(loop, options, () => this.#hasBegun).catch(() => undefined);
+    return loop;
   }
 
   async #score(client: MessageSocket, row: ScoreRow): Promise<void> {
+    this.#hasBegun = true;
     this.#columns.begin();
     const [number] = row;
     let outcome: SampleOutcome;
