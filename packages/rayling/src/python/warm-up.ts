@@ -17,7 +17,7 @@ const refused: RewardSample = {
   extraInfo: {},
 };
 
-/** Options with which even such a sample would be noticed: counted, written down, or asked about. */
+/** Options with which even such a sample would be counted, written down or asked about. */
 const noticing = [
   "cascade",
   "limits",
@@ -29,7 +29,7 @@ const noticing = [
   "spend",
 ] as const satisfies readonly (keyof RewardLoopOptions)[];
 
-/** Resolves when the loop is warm, or as soon as it has something else to do. Rejects as computeScore. */
+/** Resolves when the loop is warm, or has something else to do. Rejects as computeScore. */
 export async function warmUp(
   loop: RewardLoopManager,
   options: RewardLoopOptions,
