@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["HostLostError", "RaylingError", "RuntimeNotFoundError", "RuntimeVersionError"]
+from typing import Any
+
+__all__ = [
+    "ActorDiedError",
+    "HostLostError",
+    "RaylingError",
+    "RuntimeNotFoundError",
+    "RuntimeVersionError",
+    "TypeScriptError",
+]
 
 
 class RaylingError(Exception):
@@ -19,3 +28,70 @@ class RuntimeVersionError(RaylingError):
 
 class HostLostError(RaylingError):
     """The Node process ended while calls were under way."""
+
+
+class ActorDiedError(HostLostError):
+    """The Node process of a TypeScript actor has ended: calls under way and later ones fail.
+
+    Attributes:
+        actor: the module and the export that it served.
+        exit_code: of the process; None where a signal ended it.
+        signal: the number of the signal that ended it, else None.
+        output: the last lines that it wrote to its standard error.
+    """
+
+    def __init__(
+        self,
+        actor: str,
+        exit_code: int | None = None,
+        signal: int | None = None,
+        output: tuple[str, ...] = (),
+    ) -> None:
+        """Takes how the process ended."""
+        if signal is not None:
+            how = f"signal {signal} ended its process"
+        elif exit_code is not None:
+            how = f"its process ended with exit code {exit_code}"
+        else:
+            how = "it is closed"
+        last = "".join(f"\n  {line}" for line in output)
+        super().__init__(f"{actor} is dead: {how}{last}")
+        self.actor = actor
+        self.exit_code = exit_code
+        self.signal = signal
+        self.output = output
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets the error travel between processes."""
+        return type(self), (self.actor, self.exit_code, self.signal, self.output)
+
+
+class TypeScriptError(RaylingError):
+    """What TypeScript code threw. Its text is the stack in TypeScript.
+
+    Attributes:
+        name: of the error, such as `RangeError`.
+        message: of the error.
+        stack: name, message and frames, as Node shows them; empty if no `Error` was thrown.
+        code: its `code`, such as `ENOENT`, else None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        message: str,
+        stack: str = "",
+        code: str | None = None,
+        cause: TypeScriptError | None = None,
+    ) -> None:
+        """Takes what the Node process reported; `cause` becomes `__cause__`."""
+        super().__init__(stack or f"{name}: {message}")
+        self.name = name
+        self.message = message
+        self.stack = stack
+        self.code = code
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets the error travel between processes, as Ray needs it."""
+        return type(self), (self.name, self.message, self.stack, self.code, self.__cause__)

@@ -1,0 +1,41 @@
+/** What was thrown, as Python shows it and builds an exception of it. */
+import { inspect } from "node:util";
+
+export interface Thrown {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+  /** Such as `ENOENT`. */
+  readonly code: string | null;
+  readonly cause: Thrown | null;
+}
+
+/** Frames of this package say nothing about the code that threw. */
+const ownFolder = new URL("./", import.meta.url).href;
+
+/** Causes of causes beyond this many are left out. */
+const deepest = 8;
+
+export function describeThrown(error: unknown, depth = 0): Thrown {
+  if (!(error instanceof Error)) {
+    const message = `${typeof error === "string" ? error : inspect(error)} was thrown`;
+    return { name: "Error", message, stack: "", code: null, cause: null };
+  }
+  const code = "code" in error && typeof error.code === "string" ? error.code : null;
+  const stack = typeof error.stack === "string" ? error.stack : "";
+  const hasCause = error.cause !== undefined && depth < deepest;
+  return {
+    name: error.name,
+    message: error.message,
+    stack: withoutOwnFrames(stack),
+    code,
+    cause: hasCause ? describeThrown(error.cause, depth + 1) : null,
+  };
+}
+
+function withoutOwnFrames(stack: string): string {
+  return stack
+    .split("\n")
+    .filter((line) => !line.includes(ownFolder))
+    .join("\n");
+}

@@ -1,0 +1,203 @@
+/**
+ * Values between Python and TypeScript: JSON, and a form of its own for what JSON lacks.
+ *
+ * A value that JSON carries unchanged travels unchanged. Where anything in it needs more, each such
+ * place is `{"$": [tag, ...]}`, and an object with a key `$` is wrapped to be told from one. `python/src/rayling/actors/values.py` is the other side.
+ */
+import { inspect } from "node:util";
+
+export interface Encoded {
+  readonly value: unknown;
+  /** Whether `value` holds places in their own form, and so has to be decoded. */
+  readonly isTagged: boolean;
+  /** Copies: the class may change its arrays as soon as it has returned them. */
+  readonly buffers: readonly Uint8Array[];
+}
+
+/**
+ * By NumPy's name; Float16Array is there from Node 24 on. An array of more than one dimension is a
+ * typed array with a property `shape`, in row-major order, in both directions.
+ */
+const arrays: readonly (readonly [string, new (memory: ArrayBuffer) => NodeJS.TypedArray])[] = [
+  ["int8", Int8Array],
+  ["uint8", Uint8Array],
+  ["int16", Int16Array],
+  ["uint16", Uint16Array],
+  ["int32", Int32Array],
+  ["uint32", Uint32Array],
+  ["int64", BigInt64Array],
+  ["uint64", BigUint64Array],
+  ["float32", Float32Array],
+  ["float64", Float64Array],
+];
+
+/** @throws TypeError for what Python cannot have: a function, a symbol, an object inside itself */
+export function encode(value: unknown): Encoded {
+  const encoder = new Encoder();
+  const plain = encoder.encode(value);
+  return { value: plain, isTagged: encoder.isTagged, buffers: encoder.buffers };
+}
+
+class Encoder {
+  isTagged = false;
+  readonly buffers: Uint8Array[] = [];
+  /** Objects around the present value, and the keys that lead to it. */
+  readonly #around = new Set<object>();
+  readonly #path: (string | number)[] = [];
+
+  encode(value: unknown): unknown {
+    switch (typeof value) {
+      case "string":
+      case "boolean":
+        return value;
+      case "undefined":
+        return null;
+      case "number":
+        if (Number.isFinite(value) && !Object.is(value, -0)) return value;
+        return this.#tag("f", Object.is(value, -0) ? "-0" : String(value));
+      case "bigint":
+        return this.#tag("i", String(value));
+      case "object":
+        return value === null ? null : this.#object(value);
+      default:
+        throw new TypeError(`${this.#place()} is ${inspect(value)}, which Python cannot have`);
+    }
+  }
+
+  #object(value: object): unknown {
+    const binary = this.#binary(value);
+    if (binary !== undefined) return binary;
+    if (value instanceof Date) return this.#tag("d", value.getTime());
+    if (this.#around.has(value)) {
+      throw new TypeError(`${this.#place()} is inside itself, which Python cannot be given`);
+    }
+    this.#around.add(value);
+    const encoded = this.#container(value);
+    this.#around.delete(value);
+    return encoded;
+  }
+
+  #container(value: object): unknown {
+    if (Array.isArray(value) || value instanceof Set) {
+      return Array.from(value, (one: unknown, index) => this.#inside(index, one));
+    }
+    if ("toJSON" in value && typeof value.toJSON === "function") return this.encode(value.toJSON());
+    const encoded: Record<string, unknown> = Object.create(null);
+    for (const [key, one] of entriesOf(value)) {
+      // JSON leaves them out, too.
+      if (typeof one !== "function" && one !== undefined) encoded[key] = this.#inside(key, one);
+    }
+    return Object.hasOwn(encoded, "$") ? this.#tag("o", encoded) : encoded;
+  }
+
+  #inside(key: string | number, value: unknown): unknown {
+    this.#path.push(key);
+    const encoded = this.encode(value);
+    this.#path.pop();
+    return encoded;
+  }
+
+  #binary(value: object): unknown {
+    if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
+      return this.#tag("b", this.#copied(new Uint8Array(value)));
+    }
+    if (!ArrayBuffer.isView(value)) return undefined;
+    const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    const shape = "shape" in value ? value.shape : undefined;
+    if (value instanceof DataView || (value instanceof Uint8Array && shape === undefined)) {
+      return this.#tag("b", this.#copied(bytes));
+    }
+    const known = arrays.find(([, Class]) => value instanceof Class);
+    const kind = known?.[0] ?? (value instanceof Uint8ClampedArray ? "uint8" : "float16");
+    return this.#tag("a", kind, shape ?? null, this.#copied(bytes));
+  }
+
+  #copied(bytes: Uint8Array): number {
+    return this.buffers.push(Uint8Array.from(bytes)) - 1;
+  }
+
+  #tag(...content: readonly unknown[]): unknown {
+    this.isTagged = true;
+    return { $: content };
+  }
+
+  #place(): string {
+    return this.#path.length === 0 ? "the value" : `${this.#path.join(".")} of the value`;
+  }
+}
+
+function entriesOf(value: object): Iterable<[string, unknown]> {
+  if (value instanceof Map) {
+    return Array.from(value, ([key, one]: [unknown, unknown]) => [String(key), one]);
+  }
+  if (value instanceof Error) {
+    return [["name", value.name], ["message", value.message], ...Object.entries(value)];
+  }
+  return Object.entries(value);
+}
+
+/** @param signal of the call, made when the first argument asks for it */
+export function decode(
+  value: unknown,
+  buffers: readonly ArrayBuffer[],
+  signal: () => AbortSignal,
+): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one: unknown) => decode(one, buffers, signal));
+  if ("$" in value && Array.isArray(value.$)) return decodeTagged(value.$, buffers, signal);
+  return decodeEntries(value, buffers, signal);
+}
+
+function decodeEntries(
+  value: object,
+  buffers: readonly ArrayBuffer[],
+  signal: () => AbortSignal,
+): unknown {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, decode(one, buffers, signal)]),
+  );
+}
+
+function decodeTagged(
+  [tag, first, second, third]: readonly unknown[],
+  buffers: readonly ArrayBuffer[],
+  signal: () => AbortSignal,
+): unknown {
+  switch (tag) {
+    case "b":
+      return new Uint8Array(bufferAt(buffers, first));
+    case "a":
+      return typedArray(String(first), second, bufferAt(buffers, third));
+    case "i":
+      return BigInt(String(first));
+    case "f":
+      return Number(first);
+    case "d":
+      return new Date(Number(first));
+    case "s":
+      return signal();
+    case "o":
+      return decodeEntries(Object(first), buffers, signal);
+    default:
+      throw new TypeError(`the Python side sent a value of the kind ${inspect(tag)}`);
+  }
+}
+
+function bufferAt(buffers: readonly ArrayBuffer[], index: unknown): ArrayBuffer {
+  const found = buffers[Number(index)];
+  if (found === undefined) throw new TypeError(`a frame has no buffer ${inspect(index)}`);
+  return found;
+}
+
+function typedArray(kind: string, shape: unknown, memory: ArrayBuffer): NodeJS.TypedArray {
+  const make = arrays.find(([name]) => name === kind)?.[1] ?? float16(kind);
+  if (make === undefined) {
+    throw new TypeError(`an argument is an array of ${kind}, which Node ${process.version} lacks`);
+  }
+  const array = new make(memory);
+  return shape === null ? array : Object.assign(array, { shape });
+}
+
+function float16(kind: string): (new (memory: ArrayBuffer) => NodeJS.TypedArray) | undefined {
+  return kind === "float16" && "Float16Array" in globalThis ? globalThis.Float16Array : undefined;
+}

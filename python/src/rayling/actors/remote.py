@@ -1,0 +1,191 @@
+"""TypeScript classes as Ray actors, for Python programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rayling.actors.child import Child
+from rayling.actors.connection import Connection, Stream
+from rayling.actors.handles import arguments
+from rayling.actors.protocol import resolve_module
+from rayling.errors import ActorDiedError, RaylingError
+
+__all__ = ["TypeScriptActor", "remote_ts"]
+
+#: As of asynchronous actors of Ray.
+_MAX_CONCURRENCY = 1000
+_STREAM_WINDOW = 16
+#: Seconds that answers given before the process ended have to leave this one.
+_LAST_ANSWERS = 0.1
+#: Ray gives an actor 30 s.
+_SHUTDOWN_SECONDS = 25.0
+
+
+class TypeScriptActor:
+    """What Ray runs: a worker process that ends when its Node process does, and the reverse.
+
+    Ray places, names, restarts and kills it. `remote_ts` makes subclasses of it, with the methods.
+    """
+
+    def __init__(
+        self,
+        module: tuple[str, str],
+        export: str,
+        env: Mapping[str, str] | None,
+        args: list[Any],
+    ) -> None:
+        """Starts the Node process and makes the instance.
+
+        Args:
+            module: the path that it had for the driver, and the one that the driver wrote, which is
+                looked for from this process' directory: that of `working_dir`.
+            export: the name of the class.
+            env: variables to set beside those of this process.
+            args: of the constructor.
+        """
+        absolute, written = module
+        path = absolute if Path(absolute).is_file() else resolve_module(written)
+        # What the class prints is the worker's output, which Ray brings to the driver.
+        child = Child("python/actor-host/main", env=env, is_captured=False)
+        self.rayling_connection = Connection(child, path, export)
+        self.rayling_connection.open_blocking(args)
+        # Until an event loop serves the connection, nobody else notices its end.
+        threading.Thread(target=self._rayling_watch, name="rayling-watch", daemon=True).start()
+
+    async def rayling_call(self, method: str, args: list[Any]) -> Any:
+        """Calls a method of the instance; the empty name is an exported function."""
+        connection = self.rayling_connection
+        if not connection.is_attached:
+            connection.attach(self._rayling_end)
+        return await connection.call(method, args)
+
+    def __ray_shutdown__(self) -> None:
+        """Runs the `__ray_shutdown__` of the instance as Ray lets the actor go."""
+        self.rayling_is_over = True
+        self.rayling_connection.close_blocking(_SHUTDOWN_SECONDS)
+
+    rayling_is_over = False
+
+    def _rayling_watch(self) -> None:
+        died = self.rayling_connection.wait()
+        if not self.rayling_connection.is_attached and not self.rayling_is_over:
+            self._rayling_die(died)
+
+    def _rayling_end(self, died: ActorDiedError) -> None:
+        if not self.rayling_is_over:
+            threading.Thread(target=self._rayling_die, args=[died], daemon=True).start()
+
+    def _rayling_die(self, died: ActorDiedError) -> NoReturn:
+        """Ends this process, so that Ray sees the death and restarts by `max_restarts`."""
+        print(died, file=sys.stderr, flush=True)
+        time.sleep(_LAST_ANSWERS)
+        os._exit(1)
+
+
+def remote_ts(
+    module: str | os.PathLike[str],
+    export: str = "default",
+    *,
+    methods: Iterable[str] = (),
+    streams: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Any:
+    """Returns a Ray actor class of a TypeScript class: `Counter.remote(1)` makes an actor of it.
+
+    The package `rayling` and the module have to be there on the nodes of the cluster; a relative
+    path is also looked for in the `working_dir` of the runtime environment.
+
+    Args:
+        module: the file that exports the class.
+        export: its name. An exported function is the method `call`.
+        methods: the methods that can be called, as `actor.add.remote(2)`. Keywords arrive as one
+            object, the last argument.
+        streams: those that are generators. Their calls return an `ObjectRefGenerator`, as those of
+            generators in Python do (`num_returns="streaming"`).
+        env: variables of the Node process.
+        options: of `ray.remote`: `num_cpus`, `resources`, `max_restarts`, `max_task_retries`,
+            `name`, `namespace`, `lifetime`, `get_if_exists`, `scheduling_strategy`, `runtime_env`
+            and all others. `max_concurrency` is 1,000, as of classes with asynchronous methods in
+            Python; with 1, each call ends before the next one starts.
+
+    Raises:
+        FileNotFoundError: there is no such module here.
+        ValueError: a method has a name that Ray or this class uses.
+        RaylingError: Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise RaylingError("remote_ts needs Ray: pip install 'rayling[ray]'") from error
+    paths = (resolve_module(module), os.fspath(module))
+    members: dict[str, Any] = {}
+    for name in methods:
+        members[_checked(name)] = _named(_method(name, export), name, export)
+    for name in streams:
+        members[_checked(name)] = _named(_stream(name, export), name, export)
+    class_name = Path(paths[0]).stem if export == "default" else export
+
+    def construct(self: TypeScriptActor, *args: Any, **keywords: Any) -> None:
+        TypeScriptActor.__init__(self, paths, export, env, arguments(args, keywords))
+
+    members["__init__"] = construct
+    # Ray ships the class itself; workers import what it stands on from the installed package.
+    made = type(class_name, (TypeScriptActor,), {**members, "__module__": __name__})
+    return ray.remote(**{"max_concurrency": _MAX_CONCURRENCY, **options})(made)
+
+
+def _checked(name: str) -> str:
+    if not name.isidentifier() or name.startswith("__") or hasattr(TypeScriptActor, name):
+        raise ValueError(f"a method of an actor on Ray cannot have the name {name!r}")
+    return name
+
+
+def _named(method: Callable[..., Any], name: str, export: str) -> Callable[..., Any]:
+    method.__name__ = name
+    method.__qualname__ = f"{export}.{name}"
+    return method
+
+
+def _method(name: str, export: str) -> Callable[..., Any]:
+    async def method(self: TypeScriptActor, *args: Any, **keywords: Any) -> Any:
+        value = await self.rayling_call(name, arguments(args, keywords))
+        if isinstance(value, Stream):
+            value.close()
+            raise _is_generator(name, export)
+        return value
+
+    return method
+
+
+def _stream(name: str, export: str) -> Callable[..., Any]:
+    async def stream(self: TypeScriptActor, *args: Any, **keywords: Any) -> AsyncIterator[Any]:
+        source = await self.rayling_call(name, arguments(args, keywords))
+        if not isinstance(source, Stream):
+            raise _is_no_generator(name, export)
+        source.begin(_STREAM_WINDOW)
+        try:
+            while True:
+                try:
+                    item = await source.next()
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            source.close()
+
+    return stream
+
+
+def _is_generator(name: str, export: str) -> TypeError:
+    return TypeError(f"{name} of {export} is a generator: name it in streams=[{name!r}]")
+
+
+def _is_no_generator(name: str, export: str) -> TypeError:
+    return TypeError(f"{name} of {export} is no generator: name it in methods=[{name!r}]")
