@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import itertools
 import logging
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import IO, Any
 
@@ -17,7 +18,7 @@ from rayling.actors import values
 from rayling.actors.child import Child
 from rayling.actors.frames import Frame, FrameReader, FrameWriter
 from rayling.actors.protocol import Answer, Request, call_frame, control_frame, thrown
-from rayling.errors import ActorDiedError, RaylingError
+from rayling.errors import ActorDiedError, RaylingError, TypeScriptError
 
 __all__ = ["Connection", "Stream"]
 
@@ -88,16 +89,57 @@ class Connection:
             ActorDiedError: the process ended.
         """
         frame, buffers = call_frame(Request.OPEN, 0, self._names, args)
+        try:
+            self._ask_blocking(0, frame, buffers)
+        except TypeScriptError:
+            self._child.kill()
+            raise
+
+    def call_blocking(self, method: str, args: list[Any]) -> Any:
+        """Calls a method without an event loop, one at a time.
+
+        Returns:
+            The value, or a generator where the method is one; that is read to its end or closed
+            before the next call.
+
+        Raises:
+            TypeScriptError: the method threw.
+            ActorDiedError: the process is gone.
+        """
+        number = next(self._ids)
+        frame, buffers = call_frame(Request.CALL, number, [method], args)
+        kind, value = self._ask_blocking(number, frame, buffers)
+        return self._items_blocking(number) if kind == Answer.STREAM else value
+
+    def _items_blocking(self, number: int) -> Generator[Any, None, None]:
+        is_over = False
+        try:
+            while True:
+                credit = control_frame(Request.CREDIT, number, 1)
+                kind, value = self._ask_blocking(number, credit, ())
+                is_over = kind == Answer.END
+                if is_over:
+                    return
+                yield value
+        except RaylingError:
+            is_over = True
+            raise
+        finally:
+            if not is_over:
+                self._child.socket.sendall(control_frame(Request.CANCEL, number))
+
+    def _ask_blocking(
+        self, number: int, frame: bytes, buffers: Sequence[memoryview]
+    ) -> tuple[int, Any]:
         socket = self._child.socket
-        socket.sendall(frame)
-        for buffer in buffers:
-            socket.sendall(buffer)
-        while count := socket.recv_into(self._reader.target()):
-            for head, _ in self._reader.received(count):
-                if head[0] == Answer.ERROR:
-                    self._child.kill()
-                    raise thrown(head[2])
-                return
+        with contextlib.suppress(ConnectionError):
+            socket.sendall(frame)
+            for buffer in buffers:
+                socket.sendall(buffer)
+            while count := socket.recv_into(self._reader.target()):
+                for head, parts in self._reader.received(count):
+                    if head[1] == number:
+                        return _answer(head, parts)
         raise self.wait()
 
     def wait(self) -> ActorDiedError:
@@ -148,9 +190,10 @@ class Connection:
         """
         number = next(self._ids)
         frame, buffers = call_frame(Request.CALL, number, [method], args)
-        if self._ended is not None:
+        if self._ended is not None and self._on_end is None:
             raise self._death(self._ended)
-        self._send(frame, buffers)
+        if self._ended is None:
+            self._send(frame, buffers)
         return await self._expect(number)
 
     async def _expect(self, number: int) -> Any:
@@ -195,14 +238,15 @@ class Connection:
 
     def close_blocking(self, timeout: float) -> None:
         """Closes from another thread than that of the event loop, or without one. Idempotent."""
-        if self._loop is None:
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._child.socket.sendall(control_frame(Request.CLOSE, 0))
-                self._child.process.wait(timeout)
-        else:
+        if self._loop is not None and self._loop.is_running():
             closing = asyncio.run_coroutine_threadsafe(self.close(timeout), self._loop)
             with contextlib.suppress(FutureTimeoutError):
                 closing.result(timeout)
+        else:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                self._child.socket.setblocking(True)
+                self._child.socket.sendall(control_frame(Request.CLOSE, 0))
+                self._child.process.wait(timeout)
         self._child.kill()
 
     def kill(self) -> None:
@@ -433,3 +477,12 @@ class _Output:
         if self._rest:
             self._on_line(self._level, self._rest.decode("utf-8", "replace"))
             self._rest = b""
+
+
+def _answer(head: list[Any], parts: Sequence[io.BytesIO]) -> tuple[int, Any]:
+    kind = head[0]
+    if kind == Answer.ERROR:
+        raise thrown(head[2])
+    if kind in (Answer.TAGGED, Answer.TAGGED_ITEM):
+        return kind, values.decode(head[2], parts)
+    return kind, head[2] if len(head) > 2 else None

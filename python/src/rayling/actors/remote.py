@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,6 +51,7 @@ class TypeScriptActor:
         """
         absolute, written = module
         path = absolute if Path(absolute).is_file() else resolve_module(written)
+        self.rayling_turn = threading.Lock()
         # What the class prints is the worker's output, which Ray brings to the driver.
         child = Child("python/actor-host/main", env=env, is_captured=False)
         self.rayling_connection = Connection(child, path, export)
@@ -64,6 +65,13 @@ class TypeScriptActor:
         if not connection.is_attached:
             connection.attach(self._rayling_end)
         return await connection.call(method, args)
+
+    def rayling_call_blocking(self, method: str, args: list[Any]) -> Any:
+        """Calls a method of the instance, one at a time; the empty name is a function."""
+        try:
+            return self.rayling_connection.call_blocking(method, args)
+        except ActorDiedError as died:
+            self._rayling_die(died)
 
     def __ray_shutdown__(self) -> None:
         """Runs the `__ray_shutdown__` of the instance as Ray lets the actor go."""
@@ -113,7 +121,8 @@ def remote_ts(
         options: of `ray.remote`: `num_cpus`, `resources`, `max_restarts`, `max_task_retries`,
             `name`, `namespace`, `lifetime`, `get_if_exists`, `scheduling_strategy`, `runtime_env`
             and all others. `max_concurrency` is 1,000, as of classes with asynchronous methods in
-            Python; with 1, each call ends before the next one starts.
+            Python: calls run beside each other, in any order. With 1, as of other classes, each
+            call ends before the next one of the same caller starts.
 
     Raises:
         FileNotFoundError: there is no such module here.
@@ -125,11 +134,14 @@ def remote_ts(
     except ImportError as error:
         raise RaylingError("remote_ts needs Ray: pip install 'rayling[ray]'") from error
     paths = (resolve_module(module), os.fspath(module))
+    is_ordered = options.get("max_concurrency") == 1
+    method = _ordered_method if is_ordered else _method
+    stream = _ordered_stream if is_ordered else _stream
     members: dict[str, Any] = {}
     for name in methods:
-        members[_checked(name)] = _named(_method(name, export), name, export)
+        members[_checked(name)] = _named(method(name, export), name, export)
     for name in streams:
-        members[_checked(name)] = _named(_stream(name, export), name, export)
+        members[_checked(name)] = _named(stream(name, export), name, export)
     class_name = Path(paths[0]).stem if export == "default" else export
 
     def construct(self: TypeScriptActor, *args: Any, **keywords: Any) -> None:
@@ -179,6 +191,31 @@ def _stream(name: str, export: str) -> Callable[..., Any]:
                 yield item
         finally:
             source.close()
+
+    return stream
+
+
+def _ordered_method(name: str, export: str) -> Callable[..., Any]:
+    def method(self: TypeScriptActor, *args: Any, **keywords: Any) -> Any:
+        with self.rayling_turn:
+            value = self.rayling_call_blocking(name, arguments(args, keywords))
+            if isinstance(value, Generator):
+                raise _is_generator(name, export)
+            return value
+
+    return method
+
+
+def _ordered_stream(name: str, export: str) -> Callable[..., Any]:
+    def stream(self: TypeScriptActor, *args: Any, **keywords: Any) -> Iterator[Any]:
+        with self.rayling_turn:
+            source = self.rayling_call_blocking(name, arguments(args, keywords))
+            if not isinstance(source, Generator):
+                raise _is_no_generator(name, export)
+            try:
+                yield from source
+            except ActorDiedError as died:
+                self._rayling_die(died)
 
     return stream
 

@@ -36,6 +36,8 @@ ABORT_SIGNAL = AbortSignal()
 
 #: Whole numbers beyond these are `bigint` in TypeScript.
 _MAX_SAFE = 2**53 - 1
+#: Levels of a value that holds more than JSON.
+_DEEPEST = 200
 _LONG_INTEGER = re.compile(r"(?<![.\d])\d{16}(?!\d*[.eE])")
 _FORMATS = {
     "int8": "b",
@@ -80,7 +82,7 @@ def encode(value: Any) -> tuple[str, bool, list[memoryview]]:
         said = _plain(value)
         if _LONG_INTEGER.search(said) is None:
             return said, False, []
-    except (_NotPlain, ValueError, TypeError):
+    except (_NotPlain, ValueError, TypeError, RecursionError):
         # Tagged below, or refused with its path.
         pass
     buffers: list[memoryview] = []
@@ -98,8 +100,8 @@ def _tagged(value: Any, buffers: list[memoryview], path: tuple[object, ...]) -> 
     if isinstance(value, Mapping):
         return _tagged_mapping(value, buffers, path)
     if isinstance(value, list | tuple | set | frozenset):
-        if len(path) > 500:
-            raise TypeError(f"{_place(path[:4])} is inside itself, or more than 500 levels deep")
+        if len(path) > _DEEPEST:
+            raise TypeError(f"{_place(path[:4])} is inside itself, or too deep")
         return [_tagged(one, buffers, (*path, index)) for index, one in enumerate(value)]
     if isinstance(value, bytes | bytearray | memoryview):
         buffers.append(_bytes_of(memoryview(value)))
@@ -110,8 +112,8 @@ def _tagged(value: Any, buffers: list[memoryview], path: tuple[object, ...]) -> 
 def _tagged_mapping(
     value: Mapping[Any, Any], buffers: list[memoryview], path: tuple[object, ...]
 ) -> Any:
-    if len(path) > 500:
-        raise TypeError(f"{_place(path[:4])} is inside itself, or more than 500 levels deep")
+    if len(path) > _DEEPEST:
+        raise TypeError(f"{_place(path[:4])} is inside itself, or too deep")
     entries = {}
     for key, one in value.items():
         if not isinstance(key, str | int | float | bool | None):
