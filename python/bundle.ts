@@ -23,6 +23,7 @@ const ownModules = [
   "cli/main",
   "cli/baseline",
   "cli/simulated-judge",
+  "python/actor-host/main",
   "python/imports",
   "python/score-host",
 ] as const;

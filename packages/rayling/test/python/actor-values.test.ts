@@ -1,0 +1,70 @@
+/** Values and frames between Python and the process of an actor, without either. */
+import { expect, test } from "vitest";
+import { encodeFrame, type Frame, FrameReader } from "../../src/python/actor-host/frames.ts";
+import { decode, encode } from "../../src/python/actor-host/values.ts";
+
+const noSignal = (): AbortSignal => {
+  throw new Error("no argument asks for a signal");
+};
+
+/** What comes out of frames that arrive in chunks of that size. */
+function framesOf(bytes: Buffer, size: number): Frame[] {
+  const frames: Frame[] = [];
+  const reader = new FrameReader((frame) => frames.push(frame));
+  for (let at = 0; at < bytes.byteLength; at += size) reader.push(bytes.subarray(at, at + size));
+  return frames;
+}
+
+const shaped = Object.assign(new Float32Array([1, 2, 3, 4, 5, 6]), { shape: [2, 3] });
+
+test.each([
+  ["a text that is not ASCII", "é€𝒳"],
+  ["numbers that JSON lacks", [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0]],
+  ["a large integer", { large: 2n ** 70n }],
+  ["bytes, and none", [new Uint8Array([0, 255]), new Uint8Array()]],
+  ["an object that looks like a tag", { $: ["b", 0], deep: { $: 1 } }],
+  ["arrays", [new BigInt64Array([-1n]), new Uint16Array([65_535]), shaped]],
+  ["a date", [new Date(5)]],
+])("%s comes back equal, however the frame is cut", (_, value) => {
+  const { value: encoded, buffers } = encode(value);
+  // As Python writes its heads.
+  const ascii = JSON.stringify([encoded]).replaceAll(
+    /[^\0-\x7F]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  const parts = encodeFrame(JSON.parse(ascii), buffers);
+  for (const size of [1, 3, 64, 1_000_000]) {
+    const frames = framesOf(Buffer.concat([...parts, ...encodeFrame([1], [])]), size);
+    expect(frames).toHaveLength(2);
+    const [{ head, buffers: memory } = { head: [], buffers: [] }] = frames;
+    const [back] = decode(head, memory, noSignal) as unknown[];
+    expect(back).toEqual(value);
+    expect(frames[1]?.head).toEqual([1]);
+  }
+});
+
+test("plain values travel as they are, and what Python lacks is given as JSON would", () => {
+  expect(encode([1, "a", null, { b: true }])).toEqual({
+    value: [1, "a", null, { b: true }],
+    isTagged: false,
+    buffers: [],
+  });
+  expect(encode([undefined, { left: undefined, out: () => 1 }]).value).toEqual([null, {}]);
+  expect(encode(new Map([["a", new Set([1])]])).value).toEqual({ a: [1] });
+  expect(encode(new URL("http://a/")).value).toBe("http://a/");
+  expect(encode(new RangeError("no")).value).toEqual({ name: "RangeError", message: "no" });
+});
+
+test("buffers are copies", () => {
+  const array = new Float64Array([1]);
+  const { buffers } = encode(array);
+  array[0] = 2;
+  expect(new Float64Array(buffers[0]?.slice().buffer ?? new ArrayBuffer())[0]).toBe(1);
+});
+
+test("what Python cannot have is named with its path", () => {
+  const loop: { inner: unknown[] } = { inner: [] };
+  loop.inner.push(loop);
+  expect(() => encode(loop)).toThrow("inner.0 of the value is inside itself");
+  expect(() => encode({ list: [Symbol("x")] })).toThrow("list.0 of the value is Symbol(x)");
+});
