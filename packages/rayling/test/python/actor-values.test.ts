@@ -27,12 +27,7 @@ test.each([
   ["a date", [new Date(5)]],
 ])("%s comes back equal, however the frame is cut", (_, value) => {
   const { value: encoded, buffers } = encode(value);
-  // As Python writes its heads.
-  const ascii = JSON.stringify([encoded]).replaceAll(
-    /[^\0-\x7F]/g,
-    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  const parts = encodeFrame(JSON.parse(ascii), buffers);
+  const parts = encodeFrame([encoded], buffers);
   for (const size of [1, 3, 64, 1_000_000]) {
     const frames = framesOf(Buffer.concat([...parts, ...encodeFrame([1], [])]), size);
     expect(frames).toHaveLength(2);

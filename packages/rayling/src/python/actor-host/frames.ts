@@ -92,8 +92,7 @@ export class FrameReader {
         return this.#next({ name: "head", lengths }, part.headBytes);
       }
       case "head":
-        // Python escapes what is not ASCII.
-        return this.#nextBuffer(JSON.parse(bytes.toString("latin1")), part.lengths);
+        return this.#nextBuffer(JSON.parse(bytes.toString()), part.lengths);
       case "buffer":
         this.#buffers.push(ownMemory(bytes));
         return this.#nextBuffer(part.head, part.lengths);

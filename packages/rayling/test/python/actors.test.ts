@@ -1,0 +1,41 @@
+/** TypeScript classes in Python programs, by the tests in python/tests, which start this checkout's processes. */
+
+import { expect, test, vi } from "vitest";
+import { pythonFolder, pythonProblem, runProgram } from "./python-commands.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
+
+const env = {
+  RAYLING_NODE: process.execPath,
+  NODE_OPTIONS: "",
+  PYTHONPATH: [`${pythonFolder}/src`, pythonFolder].join(":"),
+};
+
+async function pytestProblem(): Promise<string | undefined> {
+  const problem = pythonProblem();
+  if (problem !== undefined) return problem;
+  return runProgram("python3", ["-c", "import pytest"]).then(
+    () => undefined,
+    () => "python3 has no pytest",
+  );
+}
+
+test("a class is opened, called, read as a stream, closed and killed", async ({ skip }) => {
+  const problem = await pytestProblem();
+  if (problem !== undefined) skip(problem);
+  const args = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
+  const { stdout } = await runProgram(
+    "python3",
+    [...args, `${pythonFolder}/tests/test_actors.py`],
+    env,
+  );
+  expect(stdout).toMatch(/^\d+ passed/m);
+});
+
+test("the reward function of the example for TRL scores as TRL calls it", async ({ skip }) => {
+  const problem = pythonProblem();
+  if (problem !== undefined) skip(problem);
+  const example = `${pythonFolder}/../examples/python/trl_reward/main.py`;
+  const { stdout } = await runProgram("python3", ["-B", example], env);
+  expect(stdout).toBe("answer [1.0, 0.1, 0.0, None]\n");
+});
