@@ -1,4 +1,4 @@
-/** What the tests of actors in Python call. */
+/** Called by the tests of actors in Python. */
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 

@@ -7,7 +7,7 @@ const noSignal = (): AbortSignal => {
   throw new Error("no argument asks for a signal");
 };
 
-/** What comes out of frames that arrive in chunks of that size. */
+/** The frames of bytes that arrive in chunks of that size. */
 function framesOf(bytes: Buffer, size: number): Frame[] {
   const frames: Frame[] = [];
   const reader = new FrameReader((frame) => frames.push(frame));

@@ -1,4 +1,7 @@
-/** TypeScript classes in Python programs, by the tests in python/tests, which start this checkout's processes. */
+/**
+ * TypeScript classes in Python programs, by the tests in python/tests, which start processes of this
+ * checkout.
+ */
 
 import { expect, test, vi } from "vitest";
 import { pythonFolder, pythonProblem, runProgram } from "./python-commands.ts";

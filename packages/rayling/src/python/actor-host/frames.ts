@@ -1,8 +1,9 @@
 /**
- * The frames between a program in Python and the Node process that serves it.
+ * The frames between a program in Python and the Node process that serves it, in little-endian:
+ * `u32 headBytes, u32 buffers, u64 bytes of each buffer, head, buffers`. The head is JSON text, and
+ * buffers are the memory of arrays and bytes.
  *
- * A frame is `u32 headBytes, u32 buffers, u64 bytes of each buffer, head, buffers`, in little-endian.
- * The head is JSON text, and buffers are the memory of arrays and bytes. `python/src/rayling/actors/frames.py` is the other side.
+ * `python/src/rayling/actors/frames.py` is the other side.
  */
 
 export interface Frame {

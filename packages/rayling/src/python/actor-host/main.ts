@@ -39,7 +39,7 @@ class ActorHost {
     const reader = new FrameReader((frame) => this.#take(frame));
     socket.on("data", (chunk) => {
       reader.push(chunk);
-      // What was answered at once leaves at once.
+      // Answers of methods that returned at once.
       if (this.#out.length > 0) this.#write();
     });
     socket.on("close", () => process.exit(0));
@@ -152,7 +152,9 @@ class ActorHost {
     this.#send([answered.error, id, describeThrown(error)], []);
   }
 
-  /** Ends the stream of a call, and aborts its signal; a method that takes no signal runs to its end. */
+  /**
+   * Ends the stream of a call, and aborts its signal. A method that takes no signal runs to its end.
+   */
   #cancel(id: number): void {
     this.#signals.get(id)?.abort();
     const stream = this.#streams.get(id);

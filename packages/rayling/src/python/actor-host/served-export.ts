@@ -1,4 +1,4 @@
-/** What a program in Python calls: a function that a module exports, or one instance of a class. */
+/** The export that a program in Python calls: a function, or one instance of a class. */
 import { pathToFileURL } from "node:url";
 
 export interface ServedExport {

@@ -1,7 +1,10 @@
 /** Generators that Python reads: each runs only as far ahead as the reader allows. */
 export type Generated = AsyncIterator<unknown> | Iterator<unknown>;
 
-/** A generator, or anything else that is an iterator and its own iterable; a ReadableStream, too. Lists, maps and texts are values. */
+/**
+ * Returns the iterator of a generator, of anything else that is both iterator and iterable, and of a
+ * ReadableStream; undefined for lists, maps and texts, which are values.
+ */
 export function generatedBy(value: unknown): Generated | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (value instanceof ReadableStream) return value.values();

@@ -1,4 +1,4 @@
-/** What was thrown, as Python shows it and builds an exception of it. */
+/** Thrown values, as Python shows them and builds exceptions of them. */
 import { inspect } from "node:util";
 
 export interface Thrown {

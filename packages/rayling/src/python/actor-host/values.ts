@@ -2,7 +2,8 @@
  * Values between Python and TypeScript: JSON, and a form of its own for what JSON lacks.
  *
  * A value that JSON carries unchanged travels unchanged. Where anything in it needs more, each such
- * place is `{"$": [tag, ...]}`, and an object with a key `$` is wrapped to be told from one. `python/src/rayling/actors/values.py` is the other side.
+ * place is `{"$": [tag, ...]}`, and an object with a key `$` is wrapped to be told from one.
+ * `python/src/rayling/actors/values.py` is the other side.
  */
 import { inspect } from "node:util";
 
