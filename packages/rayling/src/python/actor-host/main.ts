@@ -153,7 +153,7 @@ class ActorHost {
   }
 
   /**
-   * Ends the stream of a call, and aborts its signal. A method that takes no signal runs to its end.
+   * Ends the stream of a call, and aborts its signal. A method without a signal runs to its end.
    */
   #cancel(id: number): void {
     this.#signals.get(id)?.abort();

@@ -2,8 +2,8 @@
 export type Generated = AsyncIterator<unknown> | Iterator<unknown>;
 
 /**
- * Returns the iterator of a generator, of anything else that is both iterator and iterable, and of a
- * ReadableStream; undefined for lists, maps and texts, which are values.
+ * Returns the iterator of a generator, of anything else that is both iterator and iterable, and of
+ * a ReadableStream; undefined for lists, maps and texts, which are values.
  */
 export function generatedBy(value: unknown): Generated | undefined {
   if (typeof value !== "object" || value === null) return undefined;
