@@ -46,6 +46,7 @@ def test_methods_are_called_in_order_and_promises_are_awaited() -> None:
 def test_keywords_arrive_as_one_object(counter: rayling.Actor) -> None:
     assert counter.options(1, by=2, to="x") == [1, {"by": 2, "to": "x"}]
     assert counter.method("options")(1) == [1, None]
+    assert counter.run() == "ran"
 
 
 @pytest.mark.parametrize(

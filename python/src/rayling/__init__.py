@@ -1,8 +1,9 @@
 """TypeScript for Python programs: reward functions for verl, and actors on Ray.
 
-`rayling.open` and `rayling.open_async` run a TypeScript class in a child process, `rayling.remote_ts`
-makes it an actor on Ray. `rayling.verl` scores rollouts of verl in a reward loop in Node. `rayling_client` is the client of
-`rayling serve`. `rayling.runtime` finds Node and the JavaScript runtime.
+`rayling.open` and `rayling.open_async` run a TypeScript class in a child process, and
+`rayling.remote_ts` makes it an actor on Ray. `rayling.verl` scores rollouts of verl in a reward loop
+in Node. `rayling_client` is the client of `rayling serve`. `rayling.runtime` finds Node and the
+JavaScript runtime.
 """
 
 from __future__ import annotations

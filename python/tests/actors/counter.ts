@@ -112,6 +112,10 @@ export class Counter {
     return process.pid;
   }
 
+  run(): string {
+    return "ran";
+  }
+
   /** A process that would outlive this one. */
   spawn(): number | undefined {
     return spawn("sleep", ["1000"], { stdio: "ignore" }).pid;

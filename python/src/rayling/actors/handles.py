@@ -250,7 +250,7 @@ class Method:
         Returns:
             A future of what a call returns. `cancel()` aborts the call's signal.
         """
-        return self._actor.run(self._answer(arguments(args, keywords)))
+        return self._actor._run(self._answer(arguments(args, keywords)))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Calls the method. Keywords arrive as one object, the last argument.
@@ -266,7 +266,7 @@ class Method:
         return _result(self.submit(*args, **keywords))
 
     async def _answer(self, args: list[Any]) -> Any:
-        value = await _call(self._actor.connection, self._name, self._options, args)
+        value = await _call(self._actor._connection, self._name, self._options, args)
         return (
             ActorStream(self._actor, value, self._options) if isinstance(value, Stream) else value
         )
@@ -286,7 +286,7 @@ class ActorStream(Iterator[Any]):
         """Returns the next item."""
         work = _in_time(self._stream.next(), self._timeout, "a stream")
         try:
-            return _result(self._actor.run(work))
+            return _result(self._actor._run(work))
         except StopAsyncIteration:
             raise StopIteration from None
 
@@ -304,16 +304,16 @@ class Actor:
 
     def __init__(self, connection: Connection) -> None:
         """Made by `rayling.open`."""
-        self.connection = connection
+        self._connection = connection
         self._owner = os.getpid()
         weakref.finalize(self, connection.kill)
 
     @property
     def pid(self) -> int:
         """The process id of the Node process."""
-        return self.connection.pid
+        return self._connection.pid
 
-    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Runs work on the connection's event loop.
 
         Raises:
@@ -322,7 +322,7 @@ class Actor:
         if os.getpid() != self._owner:
             work.close()
             raise RaylingError(
-                f"{self.connection.name} was opened by process {self._owner}, and a fork of it has "
+                f"{self._connection.name} was opened by process {self._owner}, and a fork of it has "
                 "no part in it: open it in this process"
             )
         return asyncio.run_coroutine_threadsafe(work, background_loop())
@@ -349,11 +349,11 @@ class Actor:
         Args:
             timeout: seconds after which the process is killed.
         """
-        _result(self.run(self.connection.close(timeout)))
+        _result(self._run(self._connection.close(timeout)))
 
     def kill(self) -> None:
         """Kills the process and all that it started. Idempotent."""
-        self.connection.kill()
+        self._connection.kill()
 
     def __enter__(self) -> Actor:
         """Returns the handle."""
@@ -394,7 +394,7 @@ def open_actor(
     """
     connection = _connection(module, export, env, logger)
     actor = Actor(connection)
-    _result(actor.run(_opened(connection, list(args), timeout)))
+    _result(actor._run(_opened(connection, list(args), timeout)))
     return actor
 
 
