@@ -191,7 +191,9 @@ def parent_of(pid: int) -> int:
     return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
 
 
-def driver(address: str, body: str) -> subprocess.Popen[str]:
+def driver(
+    address: str, body: str, runtime_env: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     front = f"""
 import os, sys, time, ray, rayling
 ray.init(
@@ -199,6 +201,7 @@ ray.init(
     namespace={NAMESPACE!r},
     logging_level="ERROR",
     log_to_driver=False,
+    runtime_env={runtime_env!r},
     **({{"include_dashboard": False}} if {address!r} == "local" else {{}}),
 )
 Counter = rayling.remote_ts({str(COUNTER)!r}, "Counter", methods=["add", "pid", "exit"])
@@ -250,6 +253,23 @@ print(ray.get(actor.add.remote(1)), ray.get(actor.pid.remote()), flush=True)
     pid = ray.get(actor.pid.remote())
     ray.kill(actor)
     wait_gone(pid)
+
+
+def test_a_module_is_found_in_the_working_directory(cluster: str, tmp_path: Path) -> None:
+    (tmp_path / "one.ts").write_text("export class One { one() { return 1; } }")
+    process = driver(
+        cluster,
+        f"""
+os.chdir({str(tmp_path)!r})
+One = rayling.remote_ts("one.ts", "One", methods=["one"])
+# As on a machine that has no such file.
+os.remove("one.ts")
+print(ray.get(One.remote().one.remote()), flush=True)
+""",
+        {"working_dir": str(tmp_path)},
+    )
+    assert numbers_of(process) == [1]
+    assert process.wait() == 0
 
 
 def test_nothing_is_left_of_a_killed_driver(cluster: str) -> None:
