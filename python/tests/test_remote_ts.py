@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -82,8 +83,10 @@ def test_calls_return_refs_and_refs_are_arguments() -> None:
 
 
 def test_one_at_a_time_keeps_the_order_of_calls() -> None:
+    # Ray keeps no order for a class that has one.
+    assert not any(map(inspect.iscoroutinefunction, vars(rayling.TypeScriptActor).values()))
     actor = actor_class(max_concurrency=1).remote()
-    assert ray.get([actor.addLater.remote(1) for _ in range(100)]) == list(range(1, 101))
+    assert ray.get([actor.addLater.remote(1) for _ in range(300)]) == list(range(1, 301))
 
 
 def test_values_and_arrays_come_back(counter: Any) -> None:

@@ -59,13 +59,6 @@ class TypeScriptActor:
         # Until an event loop serves the connection, nobody else notices its end.
         threading.Thread(target=self._rayling_watch, name="rayling-watch", daemon=True).start()
 
-    async def rayling_call(self, method: str, args: list[Any]) -> Any:
-        """Calls a method of the instance; the empty name is an exported function."""
-        connection = self.rayling_connection
-        if not connection.is_attached:
-            connection.attach(self._rayling_end)
-        return await connection.call(method, args)
-
     def rayling_call_blocking(self, method: str, args: list[Any]) -> Any:
         """Calls a method of the instance, one at a time; the empty name is a function."""
         try:
@@ -85,7 +78,8 @@ class TypeScriptActor:
         if not self.rayling_connection.is_attached and not self.rayling_is_over:
             self._rayling_die(died)
 
-    def _rayling_end(self, died: ActorDiedError) -> None:
+    def rayling_end(self, died: ActorDiedError) -> None:
+        """Ends this process after its Node process, without waiting for that."""
         if not self.rayling_is_over:
             threading.Thread(target=self._rayling_die, args=[died], daemon=True).start()
 
@@ -165,9 +159,17 @@ def _named(method: Callable[..., Any], name: str, export: str) -> Callable[..., 
     return method
 
 
+async def _call(actor: TypeScriptActor, method: str, args: list[Any]) -> Any:
+    # Not a method: a class with one that is asynchronous is no plain class to Ray.
+    connection = actor.rayling_connection
+    if not connection.is_attached:
+        connection.attach(actor.rayling_end)
+    return await connection.call(method, args)
+
+
 def _method(name: str, export: str) -> Callable[..., Any]:
     async def method(self: TypeScriptActor, *args: Any, **keywords: Any) -> Any:
-        value = await self.rayling_call(name, arguments(args, keywords))
+        value = await _call(self, name, arguments(args, keywords))
         if isinstance(value, Stream):
             value.close()
             raise _is_generator(name, export)
@@ -178,7 +180,7 @@ def _method(name: str, export: str) -> Callable[..., Any]:
 
 def _stream(name: str, export: str) -> Callable[..., Any]:
     async def stream(self: TypeScriptActor, *args: Any, **keywords: Any) -> AsyncIterator[Any]:
-        source = await self.rayling_call(name, arguments(args, keywords))
+        source = await _call(self, name, arguments(args, keywords))
         if not isinstance(source, Stream):
             raise _is_no_generator(name, export)
         source.begin(_STREAM_WINDOW)
