@@ -40,7 +40,13 @@ export class Counter {
   }
 
   produced(): unknown {
-    return { none: undefined, whole: 1, map: new Map([["a", 1]]), set: new Set([1]), when: new Date(0) };
+    return {
+      none: undefined,
+      whole: 1,
+      map: new Map([["a", 1]]),
+      set: new Set([1]),
+      when: new Date(0),
+    };
   }
 
   fail(): never {
