@@ -32,6 +32,7 @@ test("nobody else writes to the console", () => {
     "packages/rayling/src/cli/main.ts",
     // The output of processes that Python starts goes to Python's logging.
     "packages/rayling/src/python/actor-host/main.ts",
+    "packages/rayling/src/python/message-socket.ts",
     "packages/reward-manager-registry/src/scorers/code/service-caller.ts",
   ]);
 });

@@ -108,7 +108,7 @@ export function makeHandle(
   caller: HandleCaller,
   life: ObjectEntry | undefined,
 ): object {
-  const handle = Object.create(prototypeFor(info)) as object;
+  const handle: object = Object.create(prototypeFor(info));
   insides.set(handle, { info, caller, life });
   return handle;
 }
@@ -133,7 +133,7 @@ function makePrototype({ className, methods, getters = [] }: ActorInfo): object 
   const ActorHandle = (): never => {
     throw new TypeError("handles come from Class.remote() and getActor");
   };
-  const prototype = Object.create(unknownMethods(className, methods, getters)) as object;
+  const prototype: object = Object.create(unknownMethods(className, methods, getters));
   const valueOf = function (this: object): object {
     return this;
   };

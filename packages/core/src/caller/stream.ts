@@ -10,7 +10,7 @@ import { inspect } from "node:util";
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import { noMoreItems, unlimitedItems } from "../protocol/message.ts";
-import { StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
+import { RaySystemError, StreamingGeneratorReplayInconsistentError } from "../shared/errors.ts";
 import { Fifo } from "../shared/fifo.ts";
 import { refuseJson } from "../shared/text/no-json.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
@@ -70,7 +70,10 @@ export class StreamState implements Returns {
 
   end(value: Encoded): Error | undefined {
     this.#sent = undefined;
-    const count = this.#link.values.codec.decode(value) as number;
+    const count = this.#link.values.codec.decode(value);
+    if (typeof count !== "number") {
+      return new RaySystemError(`${this.completion.label} ended without the count of its items`);
+    }
     if (count < this.#received) {
       return new StreamingGeneratorReplayInconsistentError(
         this.completion.label,

@@ -20,10 +20,10 @@ export function remoteDirectory(
 ): RemoteDirectory {
   const registrations = new Set<Promise<void>>();
   // A driver that cannot be reached is ending, and this host with it.
-  const tell = (sent: Promise<void>): void => void sent.catch(() => undefined);
+  const tell = (sent: Promise<unknown>): void => void sent.catch(() => undefined);
   return {
     ...methodsOf(driver, asked),
-    ...methodsOf(driver, told, (sent) => tell(sent as Promise<void>)),
+    ...methodsOf(driver, told, (sent) => tell(Promise.resolve(sent))),
     register(spec) {
       const registering = driver.register(spec);
       const settled = registering.then(

@@ -1,5 +1,5 @@
 /**
- * What a Python process asks for when it connects: the options of the reward loop, from a file and
+ * The request of a Python process when it connects: the options of the reward loop, from a file and
  * by keywords.
  */
 

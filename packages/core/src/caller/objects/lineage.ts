@@ -45,7 +45,8 @@ interface Ingredient {
 }
 
 /** A call without the entries of its arguments, which would keep their values alive. */
-interface RecipeCall extends Pick<Call, "owner" | "plan" | "parent"> {
+interface RecipeCall extends Pick<Call, "plan" | "parent"> {
+  readonly owner: Resubmitter;
   readonly args: Omit<CallArguments, "dependencies">;
 }
 
@@ -140,7 +141,7 @@ export class Lineage {
     attempt.retriesLeft = recipe.attemptsLeft;
     attempt.isAgain = true;
     this.#recipes.set(entry, recipe);
-    (owner as Resubmitter).submit(attempt);
+    owner.submit(attempt);
     await ready(again);
     recipe.attemptsLeft = attempt.retriesLeft;
     await this.#link.adopt(entry, again);

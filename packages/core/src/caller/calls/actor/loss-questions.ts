@@ -14,7 +14,7 @@ export class LossQuestions {
     this.#actorId = actorId;
   }
 
-  /** What calls to that life can expect, after they were lost for `reason`. */
+  /** The prospect of calls to that life, after they were lost for `reason`. */
   async lossOf(incarnation: number, reason: DeathCause | undefined): Promise<ActorLoss> {
     // Nothing goes on after the session, and nobody is left to ask.
     if (reason?.kind === "shutdown") return { restarting: false, cause: reason };
