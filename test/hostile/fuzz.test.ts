@@ -36,7 +36,7 @@ const frameCount = Number(process.env["RAYLING_FUZZ_FRAMES"] ?? sized({ gate: 40
 const lanes = 16;
 /** Beside those, that send a byte now and then. */
 const slowLanes = 8;
-/** The bound of memory that SECURITY.md states, of each of the two. */
+/** The bound of memory that docs/security.md states, of each of the two. */
 const maxBytes = 500e6;
 
 const doors = new Doors();

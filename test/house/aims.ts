@@ -20,5 +20,9 @@ export const aims: Readonly<Record<Measure, Aim>> = {
   },
   "comment lines too wide": { what: "comments with lines beyond column 100", aim: 0, most: 477 },
   whoever: { what: "comments that say whoever", aim: 0, most: 44 },
-  "words of the README": { what: "READMEs of more than 900 words", aim: 0, most: 1 },
+  "words of a README": {
+    what: "READMEs of more than 900 words, or 450 of a package",
+    aim: 0,
+    most: 2,
+  },
 };

@@ -16,6 +16,7 @@ export const limits = {
   parameters: 4,
   commentColumn: 100,
   readmeWords: 900,
+  packageReadmeWords: 450,
 } as const;
 
 /** One place that is over a limit. */
@@ -35,7 +36,7 @@ export type Measure =
   | "comments that begin in the middle"
   | "comment lines too wide"
   | "whoever"
-  | "words of the README";
+  | "words of a README";
 
 export type Findings = Readonly<Record<Measure, readonly Finding[]>>;
 
@@ -65,7 +66,7 @@ export function measure(): Findings {
     "comments that begin in the middle": [],
     "comment lines too wide": [],
     whoever: [],
-    "words of the README": longReadme(),
+    "words of a README": longReadmes(),
   };
   for (const path of paths) {
     const text = readFileSync(join(root, path), "utf8");
@@ -87,10 +88,12 @@ function crowdedRooms(paths: readonly string[]): Finding[] {
     .map(([place, { length }]) => ({ place, what: "files", size: length }));
 }
 
-function longReadme(): Finding[] {
-  const words = readFileSync(join(root, "README.md"), "utf8").split(/\s+/).filter(Boolean).length;
-  if (words <= limits.readmeWords) return [];
-  return [{ place: "README.md", what: "words", size: words }];
+function longReadmes(): Finding[] {
+  return globSync(["README.md", "packages/*/README.md"], { cwd: root }).flatMap((place) => {
+    const size = readFileSync(join(root, place), "utf8").split(/\s+/).filter(Boolean).length;
+    const most = place === "README.md" ? limits.readmeWords : limits.packageReadmeWords;
+    return size <= most ? [] : [{ place, what: "words", size }];
+  });
 }
 
 const functions: ReadonlySet<string> = new Set([

@@ -16,8 +16,8 @@ const places: readonly ((name: string) => string)[] = [
   (name) => name,
 ];
 
-const readme = readFileSync(join(root, "packages/reward-loop/README.md"), "utf8");
-const tables = readme.slice(readme.indexOf("## What verl has"), readme.indexOf("### Not here"));
+const page = readFileSync(join(root, "docs/coming-from-verl.md"), "utf8");
+const tables = page.slice(page.indexOf("## What verl has"), page.indexOf("### Not here"));
 /** They stand in every test. */
 const common: ReadonlySet<string> = new Set(["reward", "rewards", "score", "other", "others"]);
 
@@ -27,7 +27,7 @@ function pathOf(name: string): string | undefined {
   return places.map((at) => join(root, at(name))).find((path) => existsSync(path));
 }
 
-test("every test that packages/reward-loop/README.md names is there", () => {
+test("every test that docs/coming-from-verl.md names is there", () => {
   const named = [...tables.matchAll(testNames)].map((match) => match[1] as string);
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter((name) => pathOf(name) === undefined)).toEqual([]);

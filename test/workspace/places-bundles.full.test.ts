@@ -10,7 +10,7 @@ import { root } from "./source.ts";
 
 const tools = { esbuild: "0.28.2", rolldown: "1.3.2", vite: "8.3.8", webpack: "5.112.2" };
 
-/** What keeps rayling out of a bundle. The README and the error say these very lines. */
+/** What keeps rayling out of a bundle. docs/bundlers.md and the error say these very lines. */
 const external = {
   esbuild: 'external: ["rayling", "@rayling/*"]',
   vite: 'ssr: { external: ["rayling", "@rayling/core"] }',
@@ -257,7 +257,7 @@ await ray.shutdown();
   }
 });
 
-test("the README says the settings that these bundles were made with", () => {
-  const readme = readFileSync(join(root, "packages/rayling/README.md"), "utf8");
-  for (const setting of Object.values(external)) expect(readme).toContain(setting);
+test("docs/bundlers.md says the settings that these bundles were made with", () => {
+  const page = readFileSync(join(root, "docs/bundlers.md"), "utf8");
+  for (const setting of Object.values(external)) expect(page).toContain(setting);
 });

@@ -21,7 +21,7 @@ const users = [
   ...(isRoot ? [{ user: "an ordinary user", uid: nobody, path: "/usr/bin:/bin" }] : []),
 ];
 
-/** What SECURITY.md says is not held. */
+/** What docs/security.md says is not held. */
 function notHeld(isolation: SandboxIsolation, user: string): readonly (string | RegExp)[] {
   switch (isolation) {
     case "bubblewrap":

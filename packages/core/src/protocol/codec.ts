@@ -8,7 +8,7 @@
  * native string reader: threads that may be terminated at any moment run no native code.
  *
  * Invariants: the input never changes; an `Encoded` is a snapshot; a value that cannot travel
- * throws NotEncodableError with its path. packages/core/README.md lists the values that arrive
+ * throws NotEncodableError with its path. docs/objects.md lists the values that arrive
  * differently, on every transport alike.
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";

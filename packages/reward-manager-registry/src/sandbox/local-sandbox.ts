@@ -4,7 +4,7 @@
  * (isolation/). This module reports how a run ended, and what it returned or wrote; the owner of
  * the tests decides its score.
  *
- * SECURITY.md says what each isolation prevents, and what it does not.
+ * docs/security.md says what each isolation prevents, and what it does not.
  */
 
 import { availableParallelism, constants } from "node:os";
