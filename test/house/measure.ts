@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
+import { bannedWords, wordsOf } from "./words.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -36,7 +37,8 @@ export type Measure =
   | "comments that begin in the middle"
   | "comment lines too wide"
   | "whoever"
-  | "words of a README";
+  | "words of a README"
+  | "banned words";
 
 export type Findings = Readonly<Record<Measure, readonly Finding[]>>;
 
@@ -67,6 +69,7 @@ export function measure(): Findings {
     "comment lines too wide": [],
     whoever: [],
     "words of a README": longReadmes(),
+    "banned words": paths.flatMap((path) => bannedIn(path, path)),
   };
   for (const path of paths) {
     const text = readFileSync(join(root, path), "utf8");
@@ -121,6 +124,9 @@ function measureNode(
     if (body.length > limits.classMembers) {
       note("members of a class", nameOf(node, parent), body.length);
     }
+  } else if (node.type === "Identifier" || node.type === "PrivateIdentifier") {
+    const place = `${source.path}:${source.lineAt(node.start)}`;
+    found["banned words"].push(...bannedIn(String(node["name"]), place));
   } else if (node.type === "TSAsExpression" && !isConst(node["typeAnnotation"] as Node)) {
     note("type assertions", "as", 1);
   }
@@ -138,6 +144,13 @@ function parametersOf(node: Node): readonly unknown[] {
 function isConst(type: Node): boolean {
   const name = type["typeName"] as { readonly name?: string } | undefined;
   return type.type === "TSTypeReference" && name?.name === "const";
+}
+
+/** A finding for each word of the name that is banned. */
+function bannedIn(name: string, place: string): Finding[] {
+  return wordsOf(name)
+    .filter((word) => Object.hasOwn(bannedWords, word))
+    .map((word) => ({ place, what: word, size: 1 }));
 }
 
 function nameOf(node: Node, parent: Node | undefined): string {
