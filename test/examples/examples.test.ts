@@ -9,12 +9,14 @@ import { root } from "../workspace/source.ts";
 import { sized } from "../fixtures/suite.ts";
 
 const run = promisify(execFile);
-const examples = globSync("examples/*.ts", { cwd: root }).toSorted();
+const examples = globSync("examples/{actors,cookbook,rewards,training}/*.ts", {
+  cwd: root,
+}).toSorted();
 const firstLine = (path: string): string =>
   readFileSync(join(root, path), "utf8").split("\n")[0] ?? "";
 const programs = examples.filter((path) => firstLine(path) === `// node ${path}`);
 /** The quickstart learns the same task in the same way, and .ci/run runs it behind the gate. */
-const inFullOnly = ["examples/grpo-arithmetic.ts"];
+const inFullOnly = ["examples/training/grpo-arithmetic.ts"];
 const chosen = sized({
   gate: programs.filter((path) => !inFullOnly.includes(path)),
   full: programs,
@@ -29,7 +31,9 @@ test("every example says on its first line how to run it", () => {
 
 /** What makes an example that trains a brief one. */
 const briefly: Readonly<Record<string, readonly string[]>> = {
-  "examples/custom-estimator.ts": ["2", "20"],
+  "examples/cookbook/own-task.ts": ["2", "5"],
+  "examples/cookbook/pool-with-progress.ts": ["8", "1000"],
+  "examples/training/custom-estimator.ts": ["2", "20"],
 };
 
 describe("examples run", () => {

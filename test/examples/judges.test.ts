@@ -64,7 +64,7 @@ test.each(adapters)(
     await using judge = await startJudge({
       seed: 5,
       latency: { uniform: [1, 5] },
-      reward: join(root, "examples/arithmetic-reward.ts"),
+      reward: join(root, "examples/rewards/arithmetic-reward.ts"),
       faults: { refuse: 0.1, error: 0.1, cut: 0.05, malformed: 0.05 },
       speech: { prose: 0.25, fenced: 0.25 },
     });
@@ -93,7 +93,7 @@ test("a training with rewards from a judge", async () => {
   });
   const { stdout } = await run(
     process.execPath,
-    ["examples/llm-judge-training.ts", judge.baseUrl, folder],
+    ["examples/training/llm-judge-training.ts", judge.baseUrl, folder],
     { cwd: root },
   );
   expect(stdout.match(/^step \d: score [\d.]+, tried again [\d.]+, invalid 0\.000/gm)).toHaveLength(

@@ -37,7 +37,9 @@ async function agreement(
 }
 
 test("arithmetic-reward agrees with all of arithmetic-solutions", async () => {
-  const computeScore = await loadComputeScore("examples/arithmetic-reward.ts", { baseDirectory });
+  const computeScore = await loadComputeScore("examples/rewards/arithmetic-reward.ts", {
+    baseDirectory,
+  });
   const { solutions, agreed, correct } = await agreement(
     join(baseDirectory, "examples/data/arithmetic-solutions.jsonl"),
     computeScore,
@@ -49,7 +51,9 @@ test("arithmetic-reward agrees with all of arithmetic-solutions", async () => {
 });
 
 test.skipIf(gsm8k.isMissing)("gsm8k-reward agrees with all 5,276 model solutions", async () => {
-  const computeScore = await loadComputeScore("examples/gsm8k-reward.ts", { baseDirectory });
+  const computeScore = await loadComputeScore("examples/rewards/gsm8k-reward.ts", {
+    baseDirectory,
+  });
   expect(await agreement(gsm8k.path, computeScore)).toMatchObject({
     solutions: 5276,
     agreed: 5276,
@@ -78,14 +82,18 @@ describe("gsm8k-reward", () => {
     ["", "A: 0", 0],
   ];
   test.each(table)("%j against %j is %d", async (response, groundTruth, score) => {
-    const computeScore = await loadComputeScore("examples/gsm8k-reward.ts", { baseDirectory });
+    const computeScore = await loadComputeScore("examples/rewards/gsm8k-reward.ts", {
+      baseDirectory,
+    });
     await expect(
       scoreSample({ dataSource: "example", response, groundTruth }, computeScore),
     ).resolves.toMatchObject({ rewardScore: score });
   });
 
   test("does not score against a ground truth without a number", async () => {
-    const computeScore = await loadComputeScore("examples/gsm8k-reward.ts", { baseDirectory });
+    const computeScore = await loadComputeScore("examples/rewards/gsm8k-reward.ts", {
+      baseDirectory,
+    });
     await expect(
       scoreSample({ dataSource: "example", response: "A: 1", groundTruth: "one" }, computeScore),
     ).rejects.toThrow('"one"');

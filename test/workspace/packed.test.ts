@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test("the single-file example runs from the tarballs", async () => {
-  await copyFile(join(root, "examples/counter.ts"), join(folder, "counter.ts"));
+  await copyFile(join(root, "examples/actors/counter.ts"), join(folder, "counter.ts"));
   const { stdout } = await run(process.execPath, ["counter.ts"], { cwd: folder });
   expect(stdout).toContain("[ 1, 3, 6 ]");
 });
@@ -52,7 +52,7 @@ test.runIf(
   const at = async (...args: readonly string[]): Promise<string> =>
     (await run(node, args, { cwd: folder })).stdout;
   expect(await at("--version")).toBe(`v${oldest.version}\n`);
-  await copyFile(join(root, "examples/counter.ts"), join(folder, "counter.ts"));
+  await copyFile(join(root, "examples/actors/counter.ts"), join(folder, "counter.ts"));
   expect(await at("counter.ts")).toContain("[ 1, 3, 6 ]");
   const main = join(folder, "node_modules/rayling/dist/cli/main.js");
   expect(await at(main, ...(await scoreArguments()))).toMatch(/samples\s+2/);

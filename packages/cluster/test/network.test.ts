@@ -20,7 +20,7 @@ const reason = whyNoMachines();
 const reasonNear = await whyNoneFarAway();
 const agentMain = fileURLToPath(new URL("fixtures/agent-main.ts", import.meta.url));
 const cli = fileURLToPath(new URL("../../rayling/dist/cli/main.js", import.meta.url));
-const script = fileURLToPath(new URL("../../../examples/machines.ts", import.meta.url));
+const script = fileURLToPath(new URL("../../../examples/actors/machines.ts", import.meta.url));
 const execute = promisify(execFile);
 const driverMain = fileURLToPath(new URL("fixtures/driver-main.ts", import.meta.url));
 

@@ -38,8 +38,8 @@ describe("flags", () => {
     [["--solutions", "/no/such/file.jsonl"], /\/no\/such\/file\.jsonl/],
     [["--solutions", "/tmp"], /\/tmp: .*EISDIR/],
     [["--reward", "/no/such/reward.ts"], /reward\.ts.*not found/],
-    [["--reward", "examples/gsm8k-reward.ts:nothing"], /no export nothing.*computeScore/],
-    [["--reward", "examples/gsm8k-reward.ts:"], /--reward/],
+    [["--reward", "examples/rewards/gsm8k-reward.ts:nothing"], /no export nothing.*computeScore/],
+    [["--reward", "examples/rewards/gsm8k-reward.ts:"], /--reward/],
     [["--reward", "packages/reward-loop/test/fixtures/throws-on-load.ts"], /broken on purpose/],
     [
       ["--reward", "packages/reward-loop/test/fixtures/exits-on-load.ts"],
@@ -191,7 +191,7 @@ describe("--out", () => {
     }
     expect(await readFile(both, "utf8")).toBe("scores");
     const rewards = join(await folder(), "rewards.json");
-    const reward = { reward: join(workspace, "examples/arithmetic-reward.ts"), cache: both };
+    const reward = { reward: join(workspace, "examples/rewards/arithmetic-reward.ts"), cache: both };
     await writeFile(rewards, JSON.stringify({ rewards: { one: reward } }));
     const several = await inProcess("score", solutions, "--rewards", rewards, "--out", both);
     expect(several.stderr).toContain("is a cache of --rewards");

@@ -6,7 +6,7 @@ import { readParquet } from "@rayling/data-proto";
 import { describe, expect, test } from "vitest";
 import { fileOf, folder, inProcess, startPiped, workspace } from "./command.ts";
 
-const reward = join(workspace, "examples/gsm8k-reward.ts");
+const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
 
 const questions = Array.from({ length: 6 }, (_, n) => ({
   question: `What is ${n} + 1?`,

@@ -38,7 +38,7 @@ test.skipIf(gsm8k.isMissing)(
       .filter((value) => typeof value === "object").length;
     await using judge = await startJudge({
       seed: 3,
-      reward: join(workspace, "examples/gsm8k-reward.ts"),
+      reward: join(workspace, "examples/rewards/gsm8k-reward.ts"),
       latency: { uniform: [1, 10] },
       faults: Object.fromEntries(faults.map((fault) => [fault, 0.05])),
       limits: { concurrency: 96 },
@@ -89,7 +89,7 @@ describe("--resume", () => {
     ground_truth: "A: 1",
     a: { solution: question % 2 === 0 ? "A: 1" : "A: 2" },
   }));
-  const reward = join(workspace, "examples/gsm8k-reward.ts");
+  const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
 
   test("scores what has no score, and passes over a line that was cut off", async () => {
     const input = await fileOf(solutions);

@@ -73,7 +73,7 @@ test.skipIf(
   gsm8k.isMissing || !inFull("score-judge.test.ts scores a part of the same file through a judge"),
 )("5,276 real model solutions: 5,276 scores agree with is_correct", async () => {
   const out = join(await folder(), "rewards.jsonl");
-  const reward = "examples/gsm8k-reward.ts";
+  const reward = "examples/rewards/gsm8k-reward.ts";
   const { code, stdout } = await rayling(
     "score",
     "--demo",

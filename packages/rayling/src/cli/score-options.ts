@@ -285,7 +285,7 @@ export function functionsOf(
   }
   const isNone = rewards !== undefined || replay !== undefined;
   return {
-    reward: reward ?? (isNone ? undefined : example("--reward", demo, "arithmetic-reward.ts")),
+    reward: reward ?? (isNone ? undefined : example("--reward", demo, "rewards/arithmetic-reward.ts")),
     latencyMs: isSingle ? simulated(given ?? (demo ? DEMO_LATENCY_MS : [0, 0])) : undefined,
   };
 }

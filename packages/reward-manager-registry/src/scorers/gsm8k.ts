@@ -2,7 +2,7 @@
  * verl's gsm8k scorer (verl/utils/reward_score/gsm8k.py, 0.10.0.dev): the number behind the last
  * "#### ", compared as text. It equals Python to the character, with its traps: strict keeps a
  * trailing ".", flexible keeps commas, "#### $42" is no match, "1.50" is not "1.5".
- * examples/gsm8k-reward.ts is a score that compares values.
+ * examples/rewards/gsm8k-reward.ts is a score that compares values.
  */
 
 import { InvalidScorerOptionError } from "../errors.ts";

@@ -2,9 +2,9 @@
  * verl's scorer of PRIME's math questions (verl/utils/reward_score/prime_math, 0.10.0.dev): it
  * searches for the answer in several ways, and compares it as text, as expressions and as numbers.
  *
- * Expressions are compared by value instead of by sympy (math/expression/equality.ts); the README
- * lists the differences. In verl itself, answers that only sympy's LaTeX parser could read are
- * never equal.
+ * Expressions are compared by value instead of by sympy (math/expression/equality.ts);
+ * docs/reward-functions.md lists the differences. In verl itself, answers that only sympy's LaTeX
+ * parser could read are never equal.
  */
 
 import { hasDigit, strip, toFloat } from "./python-text.ts";

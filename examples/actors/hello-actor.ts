@@ -1,4 +1,4 @@
-// node examples/hello-actor.ts
+// node examples/actors/hello-actor.ts
 //
 // An actor is an object that lives in a thread of its own. You hold a handle: each method has a `.remote()` that returns a ref at once.
 

@@ -1,4 +1,4 @@
-// node examples/actor-pool.ts
+// node examples/actors/actor-pool.ts
 //
 // More work than actors: a pool hands each piece to whichever actor is free, and a queue carries news from all of them to one reader.
 

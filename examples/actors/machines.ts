@@ -1,7 +1,7 @@
-// node examples/machines.ts
+// node examples/actors/machines.ts
 //
 // The same script on one machine or on several: only where its actors run changes. Start a node in another terminal, or on
-// another machine (README, other machines), and name it: `rayling run examples/machines.ts --nodes rayling://...`
+// another machine (docs/other-machines.md), and name it: `rayling run examples/actors/machines.ts --nodes rayling://...`
 
 import * as ray from "rayling";
 

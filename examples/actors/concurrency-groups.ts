@@ -1,4 +1,4 @@
-// node examples/concurrency-groups.ts
+// node examples/actors/concurrency-groups.ts
 //
 // How many calls of one actor run at the same time, and what keeps slow ones from holding up the rest.
 

@@ -1,4 +1,4 @@
-// node examples/object-store.ts
+// node examples/actors/object-store.ts
 //
 // `put` stores a value once; a ref to it costs nothing to pass on. Large arrays are shared between threads: copied in once, never out.
 

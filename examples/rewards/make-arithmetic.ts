@@ -1,4 +1,4 @@
-// node examples/make-arithmetic.ts
+// node examples/rewards/make-arithmetic.ts
 //
 // Writes examples/data/arithmetic-solutions.jsonl: 640 word problems with four solutions each, in the shape of GSM8K's
 // example_model_solutions.jsonl. Same seed, same bytes. is_correct is true by construction: each solution is worked
@@ -273,7 +273,7 @@ const records = Array.from({ length: PROBLEMS }, () => {
   return { question: problem.question, ground_truth, ...Object.fromEntries(solutions) };
 });
 
-const folder = new URL("./data/", import.meta.url);
+const folder = new URL("../data/", import.meta.url);
 mkdirSync(folder, { recursive: true });
 const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
 // Whoever reads it meanwhile reads all of it.

@@ -1,4 +1,4 @@
-// pnpm start:score --solutions examples/data/arithmetic-solutions.jsonl --reward examples/troubled-reward.ts --timeout 500
+// pnpm start:score --solutions examples/data/arithmetic-solutions.jsonl --reward examples/rewards/troubled-reward.ts --timeout 500
 //
 // A reward function as real ones are: for some samples it throws, hangs for ever or returns garbage.
 // The run ends all the same; exactly those samples are invalid, each with its reason.

@@ -1,4 +1,4 @@
-// node examples/llm-judge-training.ts http://127.0.0.1:8000/v1
+// node examples/training/llm-judge-training.ts http://127.0.0.1:8000/v1
 //
 // Rewards from an LLM judge behind an OpenAI-compatible endpoint: slow, limited, failing now and then. What it cannot score is left out of its group; nothing waits for it longer than it must.
 
@@ -30,7 +30,7 @@ const trainer = await PPOTrainer.create({
   schedule: "one-step-pipeline",
   actor: { ppoMiniBatchSize: 4 },
   reward: {
-    reward: new URL("./judges/plain-http.ts", import.meta.url).href,
+    reward: new URL("../judges/plain-http.ts", import.meta.url).href,
     workers: 2,
     limits: { endpoint: "judge", concurrency: "auto", breaker: true },
     retry: { attempts: 5, baseMs: 50 },

@@ -1,4 +1,4 @@
-// pnpm start:score --solutions PATH --reward examples/gsm8k-reward.ts
+// pnpm start:score --solutions PATH --reward examples/rewards/gsm8k-reward.ts
 //
 // The reward of the GSM8K model solutions (github.com/openai/grade-school-math, example_model_solutions.jsonl):
 // 1 if the number on the last line "A: …" is the ground truth's, else 0. Numbers are compared as values, so

@@ -1,6 +1,6 @@
-// node examples/grpo-arithmetic.ts
+// node examples/training/grpo-arithmetic.ts
 //
-// A policy that really learns: a tiny transformer adds two numbers, by heart at first and then by GRPO with a rule for its reward. After 40 steps a run got 87 % of new sums right, after 300 another one 98 %: node examples/grpo-arithmetic.ts 300
+// A policy that really learns: a tiny transformer adds two numbers, by heart at first and then by GRPO with a rule for its reward. After 40 steps a run got 87 % of new sums right, after 300 another one 98 %: node examples/training/grpo-arithmetic.ts 300
 
 import {
   arithmeticAlphabet,
@@ -41,7 +41,7 @@ const trainer = await PPOTrainer.create({
   prompts: new PromptLoader(await PromptDataset.fromRows(task.train), { batchSize: 32 }),
   validationPrompts: await PromptDataset.fromRows(task.test.slice(0, 256)),
   schedule: "one-step-off-policy",
-  reward: { reward: new URL("./rewards/exact-match.ts", import.meta.url).href, workers: 1 },
+  reward: { reward: new URL("../rewards/exact-match.ts", import.meta.url).href, workers: 1 },
   rollout: { n: 8, maxResponseLength: 4 },
   // The loss compares with the policy that made the rollout, which is one step old: else what is learned collapses.
   algorithm: { rolloutCorrection: { bypassMode: true } },

@@ -1,4 +1,4 @@
-// node examples/code-rewards.ts
+// node examples/rewards/code-rewards.ts
 //
 // Programs of a model, scored by the tests of their tasks: verl's data source codecontests. Each test is a confined process of its own.
 

@@ -1,4 +1,4 @@
-// node examples/streaming.ts
+// node examples/actors/streaming.ts
 //
 // A generator method gives its items while it makes them. The consumer decides how far ahead it may run, when it stops, and what a failure means.
 

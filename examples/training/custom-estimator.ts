@@ -1,4 +1,4 @@
-// node examples/custom-estimator.ts
+// node examples/training/custom-estimator.ts
 //
 // An advantage estimator of one's own under a name: the group's median for a baseline instead of its mean. What is invalid is left out, as in all of verl's.
 
@@ -33,7 +33,7 @@ const trainer = await PPOTrainer.create({
   algorithm: { advEstimator: "median" },
   advantageRegistry,
   schedule: "one-step-off-policy",
-  reward: { reward: new URL("./rewards/exact-match.ts", import.meta.url).href, workers: 1 },
+  reward: { reward: new URL("../rewards/exact-match.ts", import.meta.url).href, workers: 1 },
   rollout: { n: 8, maxResponseLength: 3 },
   run: { totalTrainingSteps: steps },
 });

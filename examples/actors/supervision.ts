@@ -1,4 +1,4 @@
-// node examples/supervision.ts
+// node examples/actors/supervision.ts
 //
 // Actors die: by a bug, by memory, by you. What is tried again is your decision, and every death says why.
 

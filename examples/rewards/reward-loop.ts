@@ -1,4 +1,4 @@
-// node examples/reward-loop.ts
+// node examples/rewards/reward-loop.ts
 //
 // A batch of rollouts through the reward loop: verl's compute_rm_score, with a reward function that fails in three ways.
 

@@ -1,4 +1,4 @@
-// node examples/counter.ts
+// node examples/actors/counter.ts
 import * as ray from "rayling";
 
 const Counter = ray.remote(

@@ -1,4 +1,4 @@
-// node examples/resume.ts
+// node examples/training/resume.ts
 //
 // A training that stops after two steps and goes on from its checkpoint: with the schedule sync it ends with the very weights of one that was never stopped.
 
@@ -26,7 +26,7 @@ async function trainTo(step: number, name: string): Promise<string> {
   const trainer = await PPOTrainer.create({
     policy,
     prompts: new PromptLoader(dataset, { batchSize: 8 }),
-    reward: { reward: new URL("./rewards/exact-match.ts", import.meta.url).href, workers: 1 },
+    reward: { reward: new URL("../rewards/exact-match.ts", import.meta.url).href, workers: 1 },
     rollout: { n: 4, maxResponseLength: 3 },
     run: { totalTrainingSteps: step, saveFreq: 1 },
     checkpoints: { folder: join(folder, name), keep: 2 },

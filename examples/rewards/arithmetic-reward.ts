@@ -1,4 +1,4 @@
-// pnpm start:score --solutions examples/data/arithmetic-solutions.jsonl --reward examples/arithmetic-reward.ts
+// pnpm start:score --solutions examples/data/arithmetic-solutions.jsonl --reward examples/rewards/arithmetic-reward.ts
 //
 // The reward of the word problems that make-arithmetic.ts writes: the answer rule of GSM8K, as a record with an extra.
 // `answered` keeps a wrong number apart from no number at all; extras become metrics of the run.
