@@ -29,6 +29,14 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/**
+ * Packages whose code is part of ours, by folder, each with the module that Node would load. msgpackr
+ * would bring msgpackr-extract along, which has a build script, and which our entry of it does not use.
+ */
+const inlined: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  core: { "msgpackr/pack": "msgpackr/index.js" },
+};
+
 /** In front of everything. */
 const floor: string = join(import.meta.dirname, "core/src/floor.ts");
 
@@ -42,15 +50,37 @@ export async function buildCode(folder: string): Promise<string[]> {
     typeof one === "string" ? [] : [one.default],
   );
   const more = bundled[basename(folder)] ?? [];
+  const own = Object.entries(inlined[basename(folder)] ?? {});
+  const installed = join(folder, "node_modules");
   const { outputFiles } = await build({
     ...codeOptions,
     absWorkingDir: folder,
     entryPoints: [...exported, ...more.map((one) => `src/${one}.ts`)],
     outdir: out,
     packages: "external",
+    alias: Object.fromEntries(own.map(([name, path]) => [name, join(installed, path)])),
   });
   await writeOutput(outputFiles);
-  return outputFiles.map(({ path }) => relative(out, path));
+  const licenses = await writeLicenses(
+    out,
+    own.map(([, path]) => join(installed, dirname(path))),
+  );
+  return [...outputFiles.map(({ path }) => relative(out, path)), ...licenses];
+}
+
+/** @returns the licenses of packages that are part of ours, as paths below `dist` */
+async function writeLicenses(out: string, folders: readonly string[]): Promise<string[]> {
+  if (folders.length === 0) return [];
+  await mkdir(join(out, "licenses"), { recursive: true });
+  return Promise.all(
+    folders.map(async (folder) => {
+      const path = join("licenses", basename(folder));
+      const whole = join(out, `${path}.${process.pid}`);
+      await writeFile(whole, await readFile(join(folder, "LICENSE")));
+      await rename(whole, join(out, path));
+      return path;
+    }),
+  );
 }
 
 /** How all code is bundled; it is not written. */

@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -166,7 +166,69 @@ await ray.shutdown();\n`,
   expect(stdout).toMatch(/className: Echo\n +state: ALIVE\n/);
 });
 
+interface InstalledPackage {
+  readonly hasInstallScript?: boolean;
+}
+
+test("an installation is small, and runs no script of a package", async () => {
+  const text = readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8");
+  const lock = JSON.parse(text) as {
+    readonly packages: Readonly<Record<string, InstalledPackage>>;
+  };
+  const brought = Object.entries(lock.packages).filter(([path]) => !/\/node-/.test(path));
+  expect(brought.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+  expect(brought.length).toBeLessThanOrEqual(32);
+});
+
+test("what only several machines need is asked for when it is needed, with the command that installs it", async () => {
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  const made = await failed(process.execPath, [main, "cert", "--authority", join(folder, "tls")]);
+  expect(made.code).toBe(2);
+  expect(made.stderr).toContain("npm install selfsigned");
+
+  await writeFile(
+    join(folder, "brings-code.ts"),
+    `import * as ray from "rayling";
+const one = ray.remote(() => 1);
+await ray.init({ numCpus: 0, nodes: [process.argv[2]!], runtimeEnv: { workingDir: true } });
+await ray.get(one.remote()).catch((error) => console.log(error.name, error.message));
+await ray.shutdown();\n`,
+  );
+  const agent = await startAgent();
+  try {
+    const { stdout } = await run(process.execPath, ["brings-code.ts", agent.address], {
+      cwd: folder,
+    });
+    expect(stdout).toMatch(/^RuntimeEnvSetupError .*npm install esbuild/);
+  } finally {
+    agent.stop();
+  }
+});
+
+/** `rayling node` of the tarballs. */
+async function startAgent(): Promise<{ readonly address: string; stop(): void }> {
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  const flags = ["--listen", "127.0.0.1:0", "--token-file", join(folder, "token")];
+  const cache = ["--num-cpus", "2", "--code-cache", join(folder, "code-cache")];
+  const agent = spawn(process.execPath, [main, "node", ...flags, ...cache], { cwd: folder });
+  let said = "";
+  await new Promise<void>((resolve, reject) => {
+    agent.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      if (said.includes("RAYLING_NODES=")) resolve();
+    });
+    agent.once("exit", (code) => reject(new Error(`the agent exited with ${code}`)));
+  });
+  const [address = ""] = /rayling:\/\/\S+(?=")/.exec(said) ?? [];
+  return { address, stop: () => void agent.kill("SIGTERM") };
+}
+
 test("a node from the tarballs runs a project that it cannot see, with an npm package of its own", async () => {
+  // As npm install esbuild, which a user is told to run.
+  await symlink(
+    realpathSync(join(root, "node_modules/esbuild")),
+    join(folder, "node_modules/esbuild"),
+  );
   const project = join(folder, "project");
   const dep = join(project, "node_modules/dep");
   await mkdir(dep, { recursive: true });
@@ -194,31 +256,12 @@ renameSync("node_modules", "away");
 console.log(await ray.get(Twice.remote().say.remote("b")));
 await ray.shutdown();\n`,
   );
-  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
-  const flags = [
-    "--listen",
-    "127.0.0.1:0",
-    "--token-file",
-    join(folder, "token"),
-    "--num-cpus",
-    "2",
-  ];
-  const cache = ["--code-cache", join(folder, "code-cache")];
-  const agent = spawn(process.execPath, [main, "node", ...flags, ...cache], { cwd: folder });
+  const agent = await startAgent();
   try {
-    let said = "";
-    await new Promise<void>((resolve, reject) => {
-      agent.stdout.setEncoding("utf8").on("data", (text: string) => {
-        said += text;
-        if (said.includes("RAYLING_NODES=")) resolve();
-      });
-      agent.once("exit", (code) => reject(new Error(`the agent exited with ${code}`)));
-    });
-    const [address = ""] = /rayling:\/\/\S+(?=")/.exec(said) ?? [];
-    const { stdout } = await run(process.execPath, ["main.ts", address], { cwd: project });
+    const { stdout } = await run(process.execPath, ["main.ts", agent.address], { cwd: project });
     expect(stdout).toBe("aatrue\nbbtrue\n");
   } finally {
-    agent.kill("SIGTERM");
+    agent.stop();
   }
 });
 

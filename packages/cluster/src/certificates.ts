@@ -9,6 +9,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import type { generate as Generate } from "selfsigned";
 import { CertificateError, certificatesIn, defaultCredentialFolder } from "@rayling/core/cluster";
+import { neededPackage } from "./needed-package.ts";
 
 export interface CertificateOptions {
   /** The folder of the authority, which is made if there is none. Default: `~/.rayling/tls`. */
@@ -131,7 +132,11 @@ async function signed(
   ca: KeyAndCertificate | undefined,
   extensions: Extensions,
 ): Promise<KeyAndCertificate> {
-  const { generate } = await import("selfsigned");
+  const { generate } = await neededPackage(
+    "selfsigned",
+    () => import("selfsigned"),
+    (problem, cause) => new CertificateError("making a certificate", problem, cause),
+  );
   const made = await generate([{ name: "commonName", value: commonName }], {
     keyType: "ec",
     curve: "P-256",

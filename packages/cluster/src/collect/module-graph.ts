@@ -12,6 +12,7 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Loader, OnLoadResult, OnResolveArgs, Plugin, PluginBuild } from "esbuild";
 import { isRuntimePackage, runtimePackageOf } from "../code/runtime-packages.ts";
+import { neededPackage } from "../needed-package.ts";
 import { isInstalled, type Listing, packageFolderOf, realPathOf } from "./listing.ts";
 import type { NpmPackages } from "./npm-packages.ts";
 
@@ -35,7 +36,11 @@ export async function addModules(
   const graph = new Graph(listing, packages);
   const entries = files.filter((file) => graph.takes(file));
   if (entries.length === 0) return;
-  const { build, stop } = await import("esbuild");
+  const { build, stop } = await neededPackage(
+    "esbuild",
+    () => import("esbuild"),
+    (problem, cause) => new Error(`finding the imports of a module ${problem}`, { cause }),
+  );
   try {
     await build({
       entryPoints: entries,
