@@ -7,16 +7,14 @@ import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
 import { TinyPolicyActor } from "@rayling/trainer/tiny";
 import * as ray from "rayling";
 
-const letters = "abcdef";
-const words = [...letters].flatMap((a) =>
-  [...letters].flatMap((b) => [...letters].map((c) => a + b + c)),
-);
+const letters = ["a", "b", "c", "d", "e", "f"];
+const words = letters.flatMap((a) => letters.flatMap((b) => letters.map((c) => a + b + c)));
 
 /** verl's columns of a prompt. One token is one character, and "=" ends a question. */
 const rows = words.map((word) => ({
   data_source: "sorting",
   prompt: [{ role: "user", content: `${word}=` }],
-  reward_model: { style: "rule", ground_truth: [...word].toSorted().join("") },
+  reward_model: { style: "rule", ground_truth: word.split("").toSorted().join("") },
 }));
 const test = rows.filter((_, index) => index % 9 === 4);
 const train = rows.filter((row) => !test.includes(row));
@@ -24,7 +22,7 @@ const train = rows.filter((row) => !test.includes(row));
 const [steps = 30, warmSteps = 30] = process.argv.slice(2).map(Number);
 await ray.init({ numCpus: 8 });
 const policy = TinyPolicyActor.remote({
-  alphabet: `${letters}=`,
+  alphabet: `${letters.join("")}=`,
   contextLength: 8,
   seed: 1,
   optim: { lr: 1e-3 },
