@@ -80,3 +80,16 @@ test("there are blocks", () => {
 test.each([...new Set(blocks.map(({ page }) => page))])("the programs of %s are typed", (page) => {
   expect(problems.get(page) ?? []).toEqual([]);
 });
+
+/** It is made of the code. */
+const generated = "docs/options.md";
+
+test.each(pages.filter((page) => page.startsWith("docs/") && page !== generated))(
+  "%s has its readers and an example at its top",
+  (page) => {
+    const top = readFileSync(join(root, page), "utf8").split("\n").slice(0, 25);
+    expect(top[0]).toMatch(/^# /);
+    expect(top[2]).toMatch(/^For (those|everybody|users) /);
+    expect(top.some((line) => line.startsWith("```") || line.startsWith("    "))).toBe(true);
+  },
+);
