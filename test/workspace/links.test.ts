@@ -62,6 +62,20 @@ test.each(pages)("the links of %s lead somewhere", (page) => {
   expect(dead).toEqual([]);
 });
 
+/** Paths that a page names as code; a path of a file that a reader is to write begins with my-. */
+function pathsOf(page: string): string[] {
+  const named = [
+    ...textOf(page).matchAll(/`((?:bench|docs|examples|packages|python|test)\/[^`\s*<]+)`/g),
+  ];
+  return named.map((match) => match[1] ?? "").filter((path) => !path.includes("/my-"));
+}
+
+test("paths that pages name are there", () => {
+  const paths = pages.flatMap((page) => pathsOf(page).map((path) => ({ page, path })));
+  expect(paths.length).toBeGreaterThan(50);
+  expect(paths.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
+});
+
 test.each(readmes)("the links of %s lead somewhere on npm, too", (page) => {
   const leaving = linksOf(page).filter(({ path }) => path !== page);
   expect(leaving).toEqual([]);
