@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { root } from "../workspace/source.ts";
 
 const run = promisify(execFile);
@@ -16,15 +16,16 @@ const [judge = "", actor = ""] = [...page.matchAll(/^```ts\n(.*?)^```/gms)].map(
   (match) => match[1] ?? "",
 );
 
-let folder: string;
-beforeAll(async () => {
-  // Beside the examples, whose packages a reader has.
-  folder = await mkdtemp(join(root, "examples", "readme-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+/** Beside the examples, whose packages a reader has. */
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(root, "examples", "readme-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
 
 test("the actor counts, in at most 20 lines", async () => {
   expect(actor.split("\n").length).toBeLessThanOrEqual(20);
+  const folder = await newFolder();
   await writeFile(join(folder, "counter.ts"), actor);
   const { stdout, stderr } = await run(process.execPath, ["counter.ts"], { cwd: folder });
   expect(stdout).toBe("[ 1, 3, 6 ]\n");
@@ -32,6 +33,7 @@ test("the actor counts, in at most 20 lines", async () => {
 });
 
 test("the judge scores the solution, by an OpenAI-compatible server", async () => {
+  const folder = await newFolder();
   const asked: string[] = [];
   const server = createServer(async (request, response) => {
     let body = "";
