@@ -19,7 +19,7 @@ export const bannedWords: Readonly<Record<string, BannedWord>> = {
   patience: { use: "timeout", most: 74 },
   purse: { use: "budget", most: 114 },
   seat: { use: "slot, worker", most: 140 },
-  told: { use: "reported, logged", most: 135 },
+  told: { use: "reported, logged", most: 140 },
   vigil: { use: "spin wait", most: 0 },
   ways: { use: "channels", most: 24 },
 };
