@@ -1,6 +1,6 @@
 /**
- * Packages that only some users need, and that the package's own installation does not bring: optional
- * peer dependencies. Where one is missing, the error says how it is installed.
+ * Packages that few users need are optional peer dependencies: an installation does not bring
+ * them. Where one is missing, the error says how it is installed.
  */
 
 /**
