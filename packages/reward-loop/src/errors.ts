@@ -1,6 +1,7 @@
 /**
- * Errors of this package: what fails the whole call. One sample that fails is no error but an outcome (outcome.ts).
- * One class per thing that a caller would handle differently, told apart by `code`; fields are plain data and survive a trip between threads.
+ * Errors of this package: failures of a whole call. A failed sample is no error but an outcome
+ * (outcome.ts). One class for each failure that a caller would handle differently, identified by
+ * `code`; fields are plain data and can be sent between threads.
  */
 
 import type { DeathCause } from "@rayling/core";
@@ -180,7 +181,7 @@ export class RewardLogBusyError extends Error {
   override readonly name = "RewardLogBusyError";
   readonly code = "REWARD_LOG_BUSY";
   readonly path: string;
-  /** Of the process that does. */
+  /** The process that writes the log. */
   readonly pid: number;
 
   constructor(path: string, pid: number) {

@@ -1,6 +1,7 @@
 /**
- * What becomes of one sample: a reward, or the reason why there is none. Every sample has exactly one outcome, and a failed
- * score is never a zero. Plain data: outcomes travel between threads and into logs.
+ * The outcome of one sample: a reward, or the reason why there is none. Every sample has exactly
+ * one outcome, and a failed score is never a zero. Plain data: outcomes travel between threads and
+ * into logs.
  */
 
 import type { DeathCause } from "@rayling/core";
@@ -28,17 +29,24 @@ export type ScoreFailureCode =
   | "INVALID_SCORE"
   /** It says that it cannot tell: it returned null, or a score that is null. */
   | "CANNOT_TELL"
-  /** The model it asked, or a filter of its endpoint, refused to answer (an error with the code REFUSED_ANSWER). */
+  /**
+   * Its model, or a filter of its endpoint, refused to answer (an error with the code
+   * REFUSED_ANSWER).
+   */
   | "REFUSED"
-  /** The model it asked used up its tokens before it said anything of use (an error with the code TRUNCATED_ANSWER). */
+  /** Its model used up its tokens before an answer (an error with the code TRUNCATED_ANSWER). */
   | "TRUNCATED"
   /** Its extra info cannot travel between threads. */
   | "NOT_ENCODABLE"
   /** It did not finish within timeoutMs. */
   | "SCORE_TIMEOUT"
-  /** It failed, and its total time was over while its next attempt waited for the budget of retries. */
+  /**
+   * It failed, and its total time was over while its next attempt waited for the budget of retries.
+   */
   | "RETRY_BUDGET"
-  /** It ended its thread or process: process.exit, out of memory, an exception nobody caught, a signal. */
+  /**
+   * It ended its thread or process: process.exit, out of memory, an uncaught exception, a signal.
+   */
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
   | "SPEND_CAP"
@@ -54,9 +62,15 @@ export interface ScoreFailure {
   /** Class name of the error. */
   readonly name: string;
   readonly message: string;
-  /** `code` of the user's own error, if it had one; MALFORMED_ANSWER where it is a client's SyntaxError about an endpoint's answer. */
+  /**
+   * `code` of the user's own error, if it had one; MALFORMED_ANSWER for a client's SyntaxError
+   * about an endpoint's answer.
+   */
   readonly errorCode?: string;
-  /** Of HTTP, where the user's error came from a client of it; of gRPC the one that stands for its code. */
+  /**
+   * The status of HTTP, where the user's error came from a client of it; for gRPC the one that
+   * stands for its code.
+   */
   readonly status?: number;
   /** Whether the endpoint wants the call again (`x-should-retry`), where it said so. */
   readonly shouldRetry?: boolean;
@@ -71,42 +85,67 @@ export interface ScoreFailure {
   /** How the executor ended, with EXECUTOR_DIED. */
   readonly deathKind?: DeathCause["kind"];
   readonly exitCode?: number;
-  /** What ended its process. */
+  /** The signal that ended its process. */
   readonly signal?: string;
-  /** What the function said besides, with CANNOT_TELL, and where postProcessScores has taken its score away; the `usage` alone with INVALID_SCORE, and with all others that of its error, if it has one (ai: NoObjectGeneratedError). */
+  /**
+   * Further values that the function returned, with CANNOT_TELL, and where postProcessScores has
+   * removed its score; `usage` alone with INVALID_SCORE; with all other codes the usage of its
+   * error, if it has one (ai: NoObjectGeneratedError).
+   */
   readonly rewardExtraInfo?: Readonly<Record<string, unknown>>;
-  /** Of several rewards, or of a cascade, the name of the one that failed. */
+  /** The name of the failed part, with several rewards or a cascade. */
   readonly component?: string;
 }
 
-/** What one attempt measures. */
+/** Measurements of one attempt. */
 export interface Attempted {
-  /** From the start of the score function on this sample to its end; waiting before it is not counted. */
+  /**
+   * From the start of the score function on this sample to its end; waiting before it is not
+   * counted.
+   */
   readonly latencyMs: number;
   /** How often the score function was started on this sample. */
   readonly attempts: number;
-  /** Of the reward function that gave it: RewardLoopManager.version as it was then, but where its module was changed without a reload and an executor has loaded that since. */
+  /**
+   * The version of the reward function that gave it: RewardLoopManager.version at that time, unless
+   * its module was changed without a reload and an executor has loaded it since.
+   */
   readonly version?: string;
-  /** Its function has read where and when it was called: the same sample may have another score elsewhere, or later. */
+  /**
+   * Its function has read where and when it was called: the same sample may have another score
+   * elsewhere, or later.
+   */
   readonly readsContext?: true;
-  /** What the answers of the last attempt used, where a client told (`noteUsage`, and all of `@rayling/reward-loop/client`). */
+  /**
+   * The usage of the last attempt's answers, where a client reported it (`noteUsage`, and all of
+   * `@rayling/reward-loop/client`).
+   */
   readonly used?: TokenUsage;
 }
 
 interface Measured extends Attempted {
-  /** How long it waited for a slot, also where it stood ready for one, for its endpoint's limits and between its tries. */
+  /**
+   * How long it waited for a slot, also where it stood ready for one, for its endpoint's limits and
+   * between its tries.
+   */
   readonly waitedMs: number;
-  /** What tries before the last one used, where they said so. */
+  /** The usage of earlier tries, where they reported it. */
   readonly usageBefore?: TokenUsage;
-  /** Attempts of which nobody knows what they used, where spending has a cap: cut off, or silent about it. */
+  /** Attempts with unknown usage, where spending has a cap: cut off, or silent about it. */
   readonly unknownUse?: number;
   /** Where prices are known. */
   readonly cost?: number;
-  /** Its score was known from before, or asked for by another sample that says the same: nothing was called. */
+  /** Its score was cached, or requested by another equal sample: no function was called. */
   readonly cached?: boolean;
-  /** Which of several functions gave it: a stage of a cascade, or the judge that took over when a cap was reached. */
+  /**
+   * The function that gave it, among several: a stage of a cascade, or the judge that took over
+   * when a cap was reached.
+   */
   readonly answeredBy?: string;
-  /** What it was put together from, by name: several rewards, or the stages of a cascade that were asked. */
+  /**
+   * The outcomes that it was combined from, by name: several rewards, or the stages of a cascade
+   * that were asked.
+   */
   readonly components?: Readonly<Record<string, SampleOutcome>>;
 }
 
@@ -114,7 +153,7 @@ export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;
 export type InvalidOutcome = { readonly valid: false; readonly error: ScoreFailure } & Measured;
 export type SampleOutcome = ValidOutcome | InvalidOutcome;
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 export type AttemptOutcome =
   | ({ readonly valid: true } & RewardResult & Attempt)
   | ({ readonly valid: false; readonly error: ScoreFailure } & Attempt);
@@ -136,7 +175,10 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
   readonly given?: SampleOutcome;
 }
 
-/** What the pipeline threw, as data. Whatever is not an error of the pipeline's own is the user's. */
+/**
+ * Turns a value that the pipeline threw into data. An error that is not the pipeline's own is the
+ * user's.
+ */
 export function failureOf(thrown: unknown): ScoreFailure {
   if (!(thrown instanceof Error)) {
     // A Response, or what stands for one, may be thrown, too.
@@ -166,7 +208,7 @@ type Found = Pick<
   "errorCode" | "status" | "shouldRetry" | "retryAfterMs" | "transport" | "rewardExtraInfo"
 >;
 
-/** What the user's error says of the endpoint that it is about, on itself or within. */
+/** Collects facts about the endpoint from the user's error and the errors within it. */
 function foundIn(thrown: unknown): Found {
   const within = withinError(thrown);
   const errorCode =
@@ -198,7 +240,10 @@ const namesOfTheLanguage: ReadonlySet<string> = new Set([
   "URIError",
 ]);
 
-/** That of its class, where the class gives its errors none of their own, as clients of endpoints do (openai: APIConnectionTimeoutError). */
+/**
+ * Returns the class's name where its errors have no name of their own, as with clients of endpoints
+ * (openai: APIConnectionTimeoutError).
+ */
 function nameOf(thrown: Error): string {
   const own = textAt(thrown, "name");
   if (!namesOfTheLanguage.has(own)) return own;
@@ -228,7 +273,10 @@ function stackOf(thrown: Error): { readonly stack?: string } {
   }
 }
 
-/** A judge that answered has its tokens, whatever became of its answer: on the error, on what is within it, or in the answer that it keeps (ai: APICallError, InvalidResponseDataError). */
+/**
+ * A judge that answered has its usage, even if the answer could not be used: on the error, on
+ * errors within it, or in the answer that it keeps (ai: APICallError, InvalidResponseDataError).
+ */
 function usedBy(...within: readonly object[]): Pick<ScoreFailure, "rewardExtraInfo"> {
   for (const one of within) {
     const answers = [one, partOf(one, "data"), parsedOrNot(partOf(one, "responseBody"))];
@@ -258,7 +306,7 @@ function parsedOrNot(body: unknown): unknown {
   }
 }
 
-/** What is thrown instead of an error has few words for itself. */
+/** Describes a thrown value that is no error. */
 function wordsOf(thrown: unknown): string {
   const status = partOf(thrown, "status");
   const words = textPartOf(thrown, "message") || textPartOf(thrown, "statusText");

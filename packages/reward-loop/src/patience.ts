@@ -1,4 +1,7 @@
-/** How long the loop's own waits may take before the runtime calls them stuck: a judge that takes 40 s is no news, and one that nobody bounded is after a while. */
+/**
+ * How long the loop's own waits may take before the runtime calls them stuck: a judge may well take
+ * 40 s, and an unlimited wait is reported after a while.
+ */
 
 import type { GetOptions } from "@rayling/core";
 

@@ -1,17 +1,26 @@
-/** What is done about limits, failures and slow answers: options as the user gives them (options/policies.ts), and as workers get them. */
+/**
+ * Policies for limits, failures and slow answers: options as the user gives them
+ * (options/policies.ts), and settings as workers get them.
+ */
 
 import type { LimiterTable, LimitsTable, OnFailureTable } from "./options/policies.ts";
 import type { functionOptions } from "./options/functions.ts";
 import type { OptionsOf, SettingsOf } from "./options/table.ts";
 
-/** Limits of the endpoint that the score function calls: they hold for all workers of all reward loops that name it. */
+/**
+ * Limits of the endpoint that the score function calls: they hold for all workers of all reward
+ * loops that name it.
+ */
 export type RewardLimits = OptionsOf<LimitsTable>;
 
-/** What becomes of samples that cannot be scored. `again` and `failAbove` are of what is scored together: a batch, or a RewardRequest (in a training, all that was generated for a step). */
+/**
+ * How samples that cannot be scored are handled. `again` and `failAbove` apply to samples that are
+ * scored together: a batch, or a RewardRequest (in a training, all samples of a step).
+ */
 export type OnFailure = OptionsOf<OnFailureTable>;
 export type FailureSettings = SettingsOf<OnFailureTable>;
 
-/** What a function's options say about all that. */
+/** The policies among a function's options. */
 export type PolicyOptions = Pick<
   OptionsOf<typeof functionOptions>,
   keyof PolicySettings | "spend" | "onFailure"

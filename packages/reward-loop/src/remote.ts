@@ -1,20 +1,24 @@
 /**
- * verl's manager remote: the naive one, whose score function runs in processes of its own. In verl they are one pool per worker (of `reward.num_workers`), handed out in turn, without
- * deadlines or restarts, and a function that is declared async is refused; here they are the loop's executors in processes instead of threads, with all that executors have, and
- * take every function.
+ * verl's manager remote: the naive one, whose score function runs in separate processes. In verl
+ * they are one pool per worker (of `reward.num_workers`), used in turn, without deadlines or
+ * restarts, and an async function is refused; here they are the loop's executors in processes
+ * instead of threads, with all features of executors, and take every function.
  */
 
 import { RewardLoopOptionError } from "./errors.ts";
 import { checkKeys } from "./options/read.ts";
 
-/** What it reads of a loop's options. */
+/** The options that the manager concerns. */
 interface ManagerAndIsolation {
   readonly manager?: unknown;
   readonly managerOptions?: Readonly<Record<string, unknown>> | undefined;
   readonly executorIsolation?: "thread" | "process" | undefined;
 }
 
-/** The same loop without that manager, which has no options of its own: `executors` says how many processes a worker has. Throws RewardLoopOptionError. */
+/**
+ * Replaces the manager, which has no options of its own, by executors in processes: `executors` is
+ * their number per worker. Throws RewardLoopOptionError.
+ */
 export function withoutRemote<Options extends ManagerAndIsolation>(options: Options): Options {
   const { manager, managerOptions = {}, executorIsolation } = options;
   if (manager !== "remote") return options;

@@ -1,6 +1,7 @@
 /**
- * verl's `reward.sandbox_fusion`: the service in which programs are tested, and how much it takes at once. In verl that is a semaphore that all workers share; here it is a limit of the loop,
- * which holds for every loop that names the same service: a sample asks for one test at a time.
+ * verl's `reward.sandbox_fusion`: the service in which programs are tested, and its concurrency. In
+ * verl that is a semaphore that all workers share; here it is a limit of the loop, which holds for
+ * every loop that names the same service: a sample asks for one test at a time.
  */
 
 import { RewardLoopOptionError } from "./errors.ts";
@@ -11,14 +12,14 @@ import type { RewardLimits } from "./policy-settings.ts";
 
 export type SandboxFusionUse = OptionsOf<SandboxFusionTable> & { readonly url: string };
 
-/** What it reads of a loop's options. */
+/** The options that the service concerns. */
 interface SandboxAndLimits {
   readonly sandboxFusion?: OptionsOf<SandboxFusionTable> | undefined;
   readonly reward?: unknown;
   readonly limits?: RewardLimits | undefined;
 }
 
-/** The same loop with the service's limits. Throws RewardLoopOptionError. */
+/** Adds the service's limits to the loop's. Throws RewardLoopOptionError. */
 export function withSandboxLimits<Options extends SandboxAndLimits>(options: Options): Options {
   const { sandboxFusion, reward, limits } = options;
   if (sandboxFusion === undefined) return options;

@@ -1,6 +1,7 @@
 /**
- * Options of a reward loop (options/functions.ts), checked once at the edge, and the plain settings that travel to its workers and executors.
- * Names and paths only, never functions: user code is loaded where it runs.
+ * Options of a reward loop (options/functions.ts), checked once at the edge, and the plain settings
+ * that travel to its workers and executors. Names and paths only, never functions: user code is
+ * loaded where it runs.
  */
 
 import { statSync } from "node:fs";
@@ -24,7 +25,7 @@ import { withSandboxLimits } from "./sandbox-fusion.ts";
 
 export type { RewardModelUse } from "./reward-model/model-options.ts";
 
-/** Of one reward function: what it is, and how it is called. */
+/** Options of one reward function, and of its calls. */
 export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;
 
 /** verl `reward.compute_score_kwargs`; these are keys of ours. */
@@ -44,10 +45,10 @@ export interface ModelSettings extends Pick<RewardModelUse, "engine" | "model" |
   readonly token: string | undefined;
 }
 
-/** What runs one sample: the same in every executor. */
+/** The settings that score one sample, equal in every executor. */
 export interface PipelineSettings {
   readonly reward: RewardSpec | undefined;
-  /** Of the score function where there is no `reward`. */
+  /** Options of the default score function, used without `reward`. */
   readonly defaultScore: DefaultScoreOptions;
   readonly manager: string | RewardSpec;
   readonly managerOptions: Readonly<Record<string, unknown>>;
@@ -55,7 +56,10 @@ export interface PipelineSettings {
   readonly rewardRouterAddress: string | undefined;
   /** The router at that address demands it. */
   readonly rewardRouterToken: string | undefined;
-  /** That is behind the router, whoever asks it; its tokenizer is what functions get as `rewardModelTokenizer`. */
+  /**
+   * The model behind the router, for any function that asks it; functions get its tokenizer as
+   * `rewardModelTokenizer`.
+   */
   readonly rewardModel: Pick<RewardModelUse, "engine" | "model" | "tokenizer"> | undefined;
   /** Names of those that the function asks; undefined: all. */
   readonly askedModels: readonly string[] | undefined;
@@ -73,7 +77,7 @@ export interface ExecutorSettings {
   readonly startTimeoutMs: number;
   readonly resourceLimits: ResourceLimits | undefined;
   readonly pipeline: PipelineSettings;
-  /** Of the reward function when the loop looked at it; undefined before. */
+  /** The version of the reward function when the loop was opened; undefined before. */
   readonly version: string | undefined;
   readonly policy: PolicySettings;
 }
@@ -91,7 +95,10 @@ export function readSettings(given: RewardFunctionOptions): RewardLoopSettings {
   return settingsOf(given);
 }
 
-/** Of options that may be as they are, each by itself. Throws RewardLoopOptionError for what they are together, and InvalidRewardSpecError. */
+/**
+ * Settings from options that were checked one by one. Throws RewardLoopOptionError for options that
+ * do not go together, and InvalidRewardSpecError.
+ */
 export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
   const plain = withSandboxLimits(withoutRemote(withoutRateLimited(given)));
   checkNeeds(functionOptions, plain);

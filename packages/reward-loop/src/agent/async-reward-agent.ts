@@ -1,8 +1,10 @@
 /**
- * The asynchronous reward agent (verl's recipe async_reward_agent): a batch is asked for and scored in the background, and comes back in chunks of whole groups, whichever are
- * done first, so that an update may begin while other rewards are still on their way.
+ * The asynchronous reward agent (verl's recipe async_reward_agent): batches are scored in the
+ * background and come back in chunks of whole groups, the finished ones first, so that an update
+ * may begin while other rewards are still being computed.
  *
- * A sample of the next batch begins when there is a slot, not when the batch before it is done; chunks never mix batches. There is no polling; an error reaches whoever waits.
+ * A sample of the next batch begins when there is a slot, not when the batch before it is done.
+ * Chunks never mix batches. There is no polling; an error rejects the pending `get`.
  */
 
 import type { DataProto } from "@rayling/data-proto";
@@ -19,7 +21,10 @@ import type { RewardRequestOptions } from "./reward-request.ts";
 export interface RewardChunk {
   /** Rows of that batch, sorted. */
   readonly indices: readonly number[];
-  /** As `RewardLoopManager.computeRmScore` of those rows; to a manager class with `assembleRmScores` they are a batch. */
+  /**
+   * The columns of `RewardLoopManager.computeRmScore` for those rows. A manager class with
+   * `assembleRmScores` gets them as one batch.
+   */
   readonly rewards: DataProto;
 }
 
@@ -49,7 +54,8 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   /**
-   * A batch whose rows come one by one, as their rollouts are finished: `submit` each, `take` whole groups. It is not one of those that `get` gives. Throws InvalidBatchError.
+   * Opens a batch whose rows come one by one, as their rollouts finish: `submit` each, `take` whole
+   * groups. `get` does not return its rows. Throws InvalidBatchError.
    */
   request(options: RewardRequestOptions): RewardRequest {
     return new RewardRequest(this.#loop, options);
@@ -70,12 +76,13 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   /**
-   * The next so many rows of the oldest batch that was asked for, in whole groups, when they are done.
+   * Resolves to the next `chunkSize` rows of the oldest batch, in whole groups, when they are done.
    *
-   * Rejects with RewardChunkError at once if that batch has not as many left, or they are no whole groups; later with RewardFailuresError (onFailure.failAbove), RewardAssemblyError, or
-   * why the loop has failed.
+   * Rejects with RewardChunkError at once if that batch has fewer rows left, or the rows are no
+   * whole groups; later with RewardFailuresError (onFailure.failAbove), RewardAssemblyError, or the
+   * failure of the loop.
    *
-   * @param hook what to make of them instead
+   * @param hook turns the rows into another result
    */
   get(chunkSize: number): Promise<RewardChunk>;
   get<Result>(
@@ -93,8 +100,9 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   /**
-   * Rewards of a whole batch, as `RewardLoopManager.computeRmScore`, with the user's postProcessScores by group: for validation, in a lane of its own. A batch that has
-   * `rmScores` keeps them.
+   * Scores a whole batch for validation, in a lane of its own, as
+   * `RewardLoopManager.computeRmScore` does, with the user's postProcessScores by group. A batch
+   * that has `rmScores` keeps them.
    *
    * @param options.groupSize rows that share a `uid`. Rejects with InvalidBatchError, and as `get`.
    */
@@ -110,7 +118,10 @@ export class AsyncRewardAgent implements AsyncDisposable {
     return this.#rewardsOf(asked, rows);
   }
 
-  /** What nobody has taken is dropped; who waits is rejected with RewardLoopClosedError. Idempotent. */
+  /**
+   * Drops all rows that were not taken and rejects pending calls with RewardLoopClosedError.
+   * Idempotent.
+   */
   close(): Promise<void> {
     this.#requests = [];
     return this.#loop.close();

@@ -1,8 +1,11 @@
 /**
- * The rewards of one batch on their way: its rows as they are submitted, at once or as their rollouts are finished, its groups as they become whole, and who waits for them.
+ * The rewards of one batch in progress: rows as they are submitted, groups as they become whole,
+ * and the calls that wait for them.
  *
- * Groups come out in the order in which their slowest samples are done, each once and whole; who asked first is served first. If the loop fails, or more rows than may be have no score,
- * whoever waits hears why, and so does who asks later. What is scored once more (`onFailure.again`) is not done before all other rows were scored.
+ * Groups come out in the order in which their slowest samples are done, each once and whole; calls
+ * are served in the order in which they were made. If the loop fails, or too many rows have no
+ * score, pending and later calls reject with the reason. Samples that are scored once more
+ * (`onFailure.again`) are done after all other rows.
  */
 
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
@@ -18,7 +21,7 @@ interface Group {
   left: number;
   /** Rows that are neither submitted nor known. */
   toCome: number;
-  /** Of a function that scores whole groups: until all have come. */
+  /** Rows of a function that scores whole groups, until all rows of the group are here. */
   readonly gathered: Gathered[];
 }
 
@@ -49,7 +52,7 @@ export interface RewardRequestOptions {
 /** How many rows, in whole groups. */
 export interface TakeRange {
   readonly least: number;
-  /** What is done anyway comes along, up to so many. Default: `least`. */
+  /** The limit for rows that are done beyond `least` and come along. Default: `least`. */
   readonly most?: number | undefined;
 }
 
@@ -65,7 +68,7 @@ export class RewardRequest {
   readonly #groupOf: readonly Group[];
   /** By row, where they are there, as they were scored. */
   readonly #outcomes: (SampleOutcome | undefined)[];
-  /** Of those that the user's postProcessScores changed. */
+  /** Outcomes that the user's postProcessScores changed, by row. */
   readonly #putRightOutcomes = new Map<number, SampleOutcome>();
   readonly #submitted: Uint8Array;
   readonly #known: Uint8Array;
@@ -120,12 +123,18 @@ export class RewardRequest {
     return this.#left;
   }
 
-  /** Of a row, or undefined as long as there is none. After `take` gave the row it is what the user's postProcessScores made of it. */
+  /**
+   * Returns the outcome of a row, or undefined while there is none. After `take` gave the row it is
+   * the result of the user's postProcessScores.
+   */
   outcomeOf(row: number): SampleOutcome | undefined {
     return this.#putRightOutcomes.get(row) ?? this.#outcomes[row];
   }
 
-  /** The same as it was scored, without postProcessScores: what `know` takes, where a request is made again. */
+  /**
+   * Returns the outcome without postProcessScores: the input of `know` when a request is made
+   * again.
+   */
   scoredOutcomeOf(row: number): SampleOutcome | undefined {
     return this.#outcomes[row];
   }
@@ -140,12 +149,16 @@ export class RewardRequest {
     return this.#settledMs[row] ?? 0;
   }
 
-  /** Resolves when every row has an outcome, whoever takes them. Rejects as `take`. */
+  /** Resolves when every row has an outcome, taken or not. Rejects as `take`. */
   whenSettled(): Promise<void> {
     return this.#allSettled.promise;
   }
 
-  /** Begins to score a row, each once; where the function scores whole groups, when the others of its group are submitted or known. Throws RewardChunkError. With `onFailure.again` do not wait for a row before all are submitted. */
+  /**
+   * Begins to score a row, once. A function that scores whole groups is called when the other rows
+   * of the group are submitted or known. Throws RewardChunkError. With `onFailure.again` do not
+   * wait for a row before all are submitted.
+   */
   submit(row: number, sample: RewardSample): void {
     const group = this.#claim(row);
     const extraInfo = {
@@ -194,10 +207,11 @@ export class RewardRequest {
   }
 
   /**
-   * Rows of whole groups, sorted, when they are done. Rejects with RewardFailuresError (onFailure.failAbove), and with why the loop has failed; throws RewardChunkError for what are no
-   * whole groups, or more than `unasked`.
+   * Resolves to rows of whole groups, sorted, when they are done. Rejects with RewardFailuresError
+   * (onFailure.failAbove), and with the failure of the loop; throws RewardChunkError for a size
+   * that is no multiple of the group size, or is more than `unasked`.
    *
-   * Who asked first is served first.
+   * Calls are served in order.
    */
   take(size: number | TakeRange): Promise<number[]> {
     const { least, most = least } = typeof size === "number" ? { least: size } : size;
@@ -232,14 +246,14 @@ export class RewardRequest {
     this.#settledMs[row] = performance.timeOrigin + performance.now();
     this.#left -= 1;
     if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
-    // Of a group that is put right it counts what it is then.
+    // The rows of such a group count after it has been post-processed.
     if (!this.#isPutRight && this.#isTooMany(outcome)) return;
     if (this.#left === 0) this.#allSettled.resolve();
     const group = this.#groupOf[row] as Group;
     group.left -= 1;
     if (group.left > 0) return;
     const putRight = this.#putRight(group);
-    // Whoever waits hears of it by `serve`; if nobody does, later.
+    // `serve` passes the error to waiting calls; without any the request fails later.
     putRight.catch((error: unknown) => this.#fail(error));
     this.#done.push(putRight);
     void this.#serve();

@@ -1,9 +1,11 @@
 /**
- * From outcomes back to columns (verl `assemble_rm_scores` and the gathering of extra info).
+ * Turns outcomes into columns (verl `assemble_rm_scores` and the gathering of extra info).
  *
- * rmScores holds each valid score at the last valid token, or where the function has put its parts, zeros elsewhere; rewardValid says which rows have a score at all;
- * rewardError holds the reason of the others. Extra info has the keys of ALL rows; null where a row lacks one. What is called as a column of the batch or of the loop has one of its own,
- * `reward_extra_{key}`, so that a batch and its rewards can always be put together.
+ * rmScores holds each valid score at the last valid token, or at the places that the function gave,
+ * and zeros elsewhere. rewardValid says which rows have a score; rewardError holds the reason of
+ * the others. Extra info has the keys of ALL rows, and null where a row lacks one. A key that is
+ * also a column of the batch or of the loop becomes `reward_extra_{key}`, so that a batch and its
+ * rewards can always be merged.
  */
 
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
@@ -53,14 +55,17 @@ export function assembleRewards(
   });
 }
 
-/** What a batch with rewards says of them. */
+/** The reward columns of a batch. */
 export interface ExtractedReward {
   readonly rmScores: Tensor;
   /** A column per key of extra info. */
   readonly rewardExtraInfo: Readonly<Record<string, readonly unknown[]>>;
 }
 
-/** verl `extract_reward`: the columns that `computeRmScore` made, out of a batch that has them. Throws InvalidBatchError for one that has not. */
+/**
+ * Extracts the columns that `computeRmScore` made (verl `extract_reward`). Throws InvalidBatchError
+ * for a batch without them.
+ */
 export function extractReward({ batch, nonTensorBatch, metaInfo }: DataProto): ExtractedReward {
   const rmScores = batch?.["rmScores"];
   if (rmScores === undefined) throw new InvalidBatchError("rmScores", "is missing");

@@ -1,11 +1,16 @@
 /**
- * From the rows of a batch to samples, by verl's column names (its keys are data and keep their spelling).
+ * Turns the rows of a batch into samples, by verl's column names (its keys are data and keep their
+ * spelling).
  *
- * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt + length]; prompts only for their width; response_mask [rows, length], where it is there, for where turns end.
- * Values: data_source, reward_model ({ ground_truth }), and where they are there extra_info, tool_extra_fields, __num_turns__,
- * reward_scores, raw_prompt (a list of { role, content }), uid (of its group); meta info: global_steps. A column `response` of texts takes the place of token ids, and then no tokenizer is needed.
- * A missing column is an error of the batch; a bad value in one row is the outcome of that row, unless it
- * cannot travel to a worker at all: that rejects the batch and names the place.
+ * Tensors: responses [rows, length] of token ids, right-padded; attention_mask [rows, prompt +
+ * length]; prompts only for their width; response_mask [rows, length], optional, for the ends of
+ * turns.
+ * Values: data_source, reward_model ({ ground_truth }), and optionally extra_info,
+ * tool_extra_fields, __num_turns__, reward_scores, raw_prompt (a list of { role, content }), uid
+ * (of its group); meta info: global_steps. A column `response` of texts takes the place of token
+ * ids, and then no tokenizer is needed.
+ * A missing column is an error of the batch. A bad value in one row is the outcome of that row,
+ * unless it cannot travel to a worker at all: that rejects the batch and names the place.
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
@@ -96,7 +101,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
   const response = responseReader(data);
   const context = contextReader(data);
   const turnEnds = turnReader(data);
-  // What a row holds is checked where it is scored, as every sample.
+  // The values of a row are checked where it is scored, as for every sample.
   return dataSources.map(
     (dataSource, row) =>
       ({
@@ -124,7 +129,10 @@ function responseReader(data: DataProto): (row: number) => RewardSample["respons
   return responseShape(data).idsOf as (row: number) => number[];
 }
 
-/** Runs of tokens that the policy wrote, which what it was told stands between; undefined where the batch does not say which these are. */
+/**
+ * Returns the token runs that the policy wrote, which other messages separate; undefined where the
+ * batch does not mark them.
+ */
 function turnReader({ batch }: DataProto): (row: number) => readonly number[] | undefined {
   const mask = batch?.["response_mask"];
   const [, width] = mask?.shape ?? [];

@@ -1,7 +1,10 @@
 /**
- * What the client tells the loop of an answer: what the endpoint says of its limits, by which the loop paces itself, and
- * what the answer used, which is paid for whatever becomes of it. It travels over channels of Node's diagnostics, as the
- * client is loaded without the loop, in the async context of the score function, by which the loop knows whose call it was.
+ * Reports facts about an answer from the client to the loop: the limits that the endpoint
+ * announces, by which the loop paces itself, and the usage, which is paid for even if the answer is
+ * dropped.
+ *
+ * Reports travel over channels of node:diagnostics_channel, because the client is loaded without
+ * the loop, in the async context of the score function, which tells the loop whose call it was.
  */
 
 import { channel } from "node:diagnostics_channel";
@@ -10,13 +13,17 @@ import { usageOf } from "../spend/usage.ts";
 
 type Channel = ReturnType<typeof channel>;
 
-/** Of this thread, whichever copy of this package somebody has loaded. Messages are AnnouncedLimits. */
+/** The thread's channel for AnnouncedLimits, shared by all loaded copies of this package. */
 export const announcements: Channel = channel("rayling.endpoint.announced");
 
-/** The same for usage. Messages are TokenUsage, one for each answer. */
+/** The thread's channel for TokenUsage, one message for each answer. */
 export const uses: Channel = channel("rayling.endpoint.used");
 
-/** Tells the loop what an answer's headers say (`x-ratelimit-remaining-*`, `x-ratelimit-reset-*`, `retry-after`), for score functions that ask by a client of their own. Outside of a loop it does nothing. */
+/**
+ * Reports an answer's rate limit headers (`x-ratelimit-remaining-*`, `x-ratelimit-reset-*`,
+ * `retry-after`) to the loop, for score functions with a client of their own. Does nothing outside
+ * of a loop.
+ */
 export function noteRateLimits(headers: Headers): void {
   if (!announcements.hasSubscribers) return;
   const announced = announcedIn((name) => headers.get(name) ?? undefined, Date.now());
@@ -24,10 +31,11 @@ export function noteRateLimits(headers: Headers): void {
 }
 
 /**
- * Tells the loop what an answer used, for score functions that ask by a client of their own: it counts, with what else
- * was noted of the same attempt, also if the function throws or is given up. Outside of a loop it does nothing.
+ * Reports an answer's usage to the loop, for score functions with a client of their own. It counts
+ * together with other reports of the attempt, also if the function throws or is given up. Does
+ * nothing outside of a loop.
  *
- * @param usage as the endpoint or the AI SDK says it; what is none counts nothing
+ * @param usage in the form of the endpoint or the AI SDK; a malformed one counts nothing
  */
 export function noteUsage(usage: unknown): void {
   if (!uses.hasSubscribers) return;

@@ -1,6 +1,6 @@
 /**
- * What an answer of OpenAI's chat completions says, whichever client brought it: its text, why it ended, what it used.
- * One that says nothing of use is an EndpointError with that usage, never an empty text.
+ * Reads an answer of OpenAI's chat completions, from any client: its text, its finish reason, its
+ * usage. An answer without a usable text is an EndpointError with that usage, never an empty text.
  */
 
 import { EndpointError } from "./endpoint-error.ts";
@@ -12,7 +12,9 @@ export interface ChatUsage {
 }
 
 export interface ChatAnswer {
-  /** Of content in parts, their texts together. Empty where the model calls tools and says nothing. */
+  /**
+   * The joined texts where the content has parts. Empty where the model calls tools without a text.
+   */
   readonly text: string;
   readonly finishReason: string | undefined;
   /** Return it among your score's extra info, as `usage`: limits and costs are settled by it. */
@@ -21,16 +23,20 @@ export interface ChatAnswer {
   readonly raw: unknown;
 }
 
-/** Why an answer may end without a text, though nothing failed: the tokens were used up, or the model or a filter refused. */
+/**
+ * Why an answer may end without a text although nothing failed: the tokens were used up, or the
+ * model or a filter refused.
+ */
 export type SilentEnd = "length" | "content_filter";
 
 /**
- * Reads a completion. Throws EndpointError: `HTTP_STATUS` or `ENDPOINT_ERROR` for an error within the answer, at its top
- * or in its first choice; `TRUNCATED_ANSWER`, `REFUSED_ANSWER`, and `MALFORMED_ANSWER` for one without a text. The loop
- * tries the last again, and the first by its status.
+ * Reads a completion. Throws EndpointError: `HTTP_STATUS` or `ENDPOINT_ERROR` for an error within
+ * the answer, at its top or in its first choice; `TRUNCATED_ANSWER`, `REFUSED_ANSWER`, and
+ * `MALFORMED_ANSWER` for one without a text. The loop retries the last one, and the first by its
+ * status.
  *
- * @param raw the answer's JSON, or what an SDK makes of it
- * @param url where it came from, for the message
+ * @param raw the answer's JSON, or the SDK's object for it
+ * @param url of the request, for the message
  * @param again ends that are worth another attempt, as MALFORMED_ANSWER is. Default: none
  */
 export function chatAnswerOf(
@@ -72,7 +78,10 @@ export function chatAnswerOf(
   return { text: text ?? "", finishReason, usage: usage as ChatUsage | undefined, raw };
 }
 
-/** A text, or those of its parts; what else a part may be (reasoning, an image) says nothing. Undefined: there is none. */
+/**
+ * Returns a text, or the joined texts of its parts; other parts (reasoning, an image) are ignored.
+ * Undefined: there is no text.
+ */
 function textIn(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;
@@ -89,7 +98,10 @@ function isRefusal({ refusal, content }: Readonly<Record<string, unknown>>): boo
   return listOf(content).some((part) => typeof objectOf(part)["refusal"] === "string");
 }
 
-/** A number among its fields, or what the words of OpenAI's errors stand for. Undefined: it does not say. */
+/**
+ * Returns a numeric field, or the status that an error word of OpenAI stands for. Undefined:
+ * neither is there.
+ */
 function statusOf(failure: unknown): number | undefined {
   const { code, status, type } = objectOf(failure);
   for (const said of [code, status]) {

@@ -1,4 +1,7 @@
-/** One answer of a generative model behind an OpenAI-compatible server (`/v1/chat/completions`), for score functions that ask a judge. */
+/**
+ * Asks a generative model behind an OpenAI-compatible server (`/v1/chat/completions`) for one
+ * answer, for score functions that ask a judge.
+ */
 
 import { chatAnswerOf } from "./chat-answer.ts";
 import type { ChatAnswer, SilentEnd } from "./chat-answer.ts";
@@ -17,7 +20,9 @@ export interface ContentPart {
 }
 
 export interface ChatOptions {
-  /** Of the API: `http://host:port/v1`; a bare host:port (a router's address) stands for that. */
+  /**
+   * The API's root: `http://host:port/v1`; a bare host:port (a router's address) stands for that.
+   */
   readonly baseUrl: string;
   readonly model: string;
   readonly messages: readonly ChatMessage[];
@@ -27,14 +32,24 @@ export interface ChatOptions {
   /** Any other field of the request, by the API's own name. */
   readonly body?: Readonly<Record<string, unknown>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Ends without a text that are worth another attempt: the tokens were used up ("length"), the model or a filter refused ("content_filter"). Default: none, as the same call very likely ends alike. */
+  /**
+   * Ends without a text that are worth another attempt: the tokens were used up ("length"), the
+   * model or a filter refused ("content_filter"). Default: none, as the same call very likely ends
+   * alike.
+   */
   readonly again?: readonly SilentEnd[] | undefined;
-  /** Default: as long as it takes, as long as Node's fetch hears something every five minutes; the loop's own deadlines hold besides. */
+  /**
+   * Default: no limit, as long as Node's fetch receives something every five minutes. The loop's
+   * own deadlines hold besides.
+   */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rejects with EndpointError, which the loop's retries, limits and prices understand (chatAnswerOf says with which), or with the signal's reason. */
+/**
+ * Rejects with EndpointError, which the loop's retries, limits and prices understand (see
+ * chatAnswerOf for its codes), or with the signal's reason.
+ */
 export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
   const { baseUrl, model, messages, apiKey, temperature, maxTokens, body } = options;
   const { timeoutMs, signal } = options;
@@ -60,7 +75,10 @@ export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
   return chatAnswerOf(raw, url, options.again);
 }
 
-/** Of an OpenAI-compatible server: what it is called by, or a bare host:port, to the URL that all paths of the API begin with. */
+/**
+ * Returns the URL that all paths of an OpenAI-compatible API begin with, from that URL or a bare
+ * host:port.
+ */
 export function apiRootOf(baseUrl: string): string {
   const url = /^https?:\/\//.test(baseUrl) ? baseUrl : `http://${baseUrl}/v1`;
   return url.replace(/\/+$/, "");

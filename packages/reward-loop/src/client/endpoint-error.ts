@@ -1,4 +1,7 @@
-/** What a call of an endpoint came to when it came to no answer that is of use. Has the fields by which the loop decides whether it is worth another attempt, and what it cost. */
+/**
+ * A failed call of an endpoint. Its fields tell the loop whether the call is worth another attempt,
+ * and what it cost.
+ */
 
 /**
  * - `HTTP_STATUS`: the answer's status says so; `status` has it.
@@ -20,13 +23,13 @@ export class EndpointError extends Error {
   override readonly name = "EndpointError";
   readonly code: EndpointErrorCode;
   readonly url: string;
-  /** Of HTTP, or what the error in an answer names as its code. */
+  /** The status of HTTP, or the code that the error in an answer names. */
   readonly status: number | undefined;
-  /** Those that say whether and when to come back. */
+  /** Headers that say whether and when to retry. */
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of what it said. */
   readonly body: string;
-  /** What the answer says that it used, in the endpoint's names; it is paid for. */
+  /** The usage in the answer, in the endpoint's names; it is paid for. */
   readonly usage: unknown;
 
   constructor(

@@ -1,4 +1,7 @@
-/** For score functions that call a model: public names of @rayling/reward-loop/client, which loads none of the loop. */
+/**
+ * Public names of @rayling/reward-loop/client, for score functions that call a model; loads nothing
+ * of the loop.
+ */
 
 export { apiRootOf, chatComplete } from "./chat-complete.ts";
 export type { ChatMessage, ChatOptions, ContentPart } from "./chat-complete.ts";

@@ -1,4 +1,7 @@
-/** JSON to an endpoint and what it answers, with a deadline; all that goes wrong is an EndpointError that says what. */
+/**
+ * Sends JSON to an endpoint and reads its answer, with a deadline. Every failure is an
+ * EndpointError.
+ */
 
 import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
@@ -6,12 +9,18 @@ import { withRouterToken } from "./router-tokens.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Of all of it. Default: as long as it takes, as long as Node's fetch hears something every five minutes. */
+  /**
+   * The limit for request and answer together. Default: no limit, as long as Node's fetch receives
+   * something every five minutes.
+   */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The answer's JSON; its `usage`, if it has one, counts in a loop. Rejects with EndpointError, or with the signal's reason. */
+/**
+ * Resolves to the answer's JSON; its `usage` counts in a loop. Rejects with EndpointError, or with
+ * the signal's reason.
+ */
 export async function postJson(
   url: string,
   body: unknown,
@@ -107,7 +116,7 @@ function parsedOrNot(text: string): unknown {
   }
 }
 
-/** What an endpoint says that a call used. */
+/** Returns the usage that an endpoint reports. */
 function usageIn(answer: unknown): unknown {
   if (typeof answer !== "object" || answer === null) return undefined;
   return (answer as { readonly usage?: unknown }).usage;

@@ -1,6 +1,7 @@
 /**
- * A request that is sent again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, … seconds, at most 30, or as long as the server says (but not for longer than two minutes), up to 16 times in all. A
- * status that says that the request itself is wrong (4xx) is final; 408, 409 and 429 are not, which verl takes for final, too.
+ * Sends a request again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, …
+ * seconds, at most 30, or the server's retry-after (at most two minutes), up to 16 times in all. A
+ * 4xx status is final; 408, 409 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,9 +16,12 @@ export interface PostRequestOptions extends PostOptions {
   readonly maxRetries?: number | undefined;
   /** A server that wants to be left alone for longer is not asked again. Default 120,000. */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Of one second; for tests. Default 1,000. */
+  /** The length of a second, for tests. Default 1,000. */
   readonly secondMs?: number;
-  /** Looks at the answer: with an EndpointError that it throws, the request is sent again like one that was not answered. */
+  /**
+   * Checks the answer: if it throws an EndpointError, the request is sent again as if it had not
+   * been answered.
+   */
   readonly check?: (answer: unknown) => void;
 }
 
@@ -49,7 +53,7 @@ export async function postRequest(
   }
 }
 
-/** What a timer can take; a longer one would be over at once. */
+/** The longest delay of a timer; a longer one would fire at once. */
 const longestTimer = 2 ** 31 - 1;
 
 /** As OpenAI's own client has it. */

@@ -1,6 +1,7 @@
 /**
- * Tokens by router: from the loop, which knows its reward model's, to the client, which is loaded without the loop. So a score function that asks the router by
- * `chatComplete` or `postJson` need not pass it. A token goes to the host and port that it belongs to, and nowhere else.
+ * Tokens by router address. The loop stores its reward model's token here and the client, which is
+ * loaded without the loop, reads it: a score function that asks the router by `chatComplete` or
+ * `postJson` need not pass it. A token is sent to its own host and port only.
  */
 
 const place: unique symbol = Symbol.for("rayling.router.tokens") as never;
@@ -17,7 +18,10 @@ export function rememberToken(address: string, token: string): void {
   if (URL.canParse(url)) tokens().set(new URL(url).host, token);
 }
 
-/** The headers with the token of the router that the URL leads to, if there is one and they say nothing else. */
+/**
+ * Returns the headers with the token of the URL's router, if there is one and they have no
+ * authorization.
+ */
 export function withRouterToken(
   url: string,
   headers: Readonly<Record<string, string>> = {},

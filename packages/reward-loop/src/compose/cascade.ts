@@ -1,7 +1,8 @@
 /**
- * Sources that are asked in order: the next one only where the one before has said nothing. The rule before the judge, the judge before the one that takes over, the log before all of them.
+ * Sources that are asked in order, each only if the one before gave no answer: the rule before the
+ * judge, the judge before its substitute, the log before all of them.
  *
- * Samples are taken in as long as the first has room and none of the others has so many waiting that one more would only wait longer.
+ * A sample is taken in while the first source has room and no later source is congested.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";

@@ -1,4 +1,7 @@
-/** What a reward loop would refuse before its first sample, found without a loop: modules and managers are loaded in this thread, and nothing is asked. */
+/**
+ * Finds, without a loop, everything that a reward loop would refuse before its first sample:
+ * modules and managers are loaded in this thread, and no endpoint is asked.
+ */
 
 import { loadPipeline, type UserCode } from "../executor/pipeline.ts";
 import { rewardModelsOf } from "../reward-model/asked-models.ts";
@@ -19,7 +22,10 @@ const nobody: UserCode = {
   signal: new AbortController().signal,
 };
 
-/** Rejects as `RewardLoopManager.create` does for its options, for modules that cannot be loaded and for what they export. Runs the top level of the user's modules in this thread. */
+/**
+ * Rejects as `RewardLoopManager.create` does for its options, for modules that cannot be loaded and
+ * for their exports. Runs the top level of the user's modules in this thread.
+ */
 export async function checkRewardLoop(options: RewardLoopOptions): Promise<void> {
   const found: RewardLoopSettings[] = [];
   mapPlan(withRewardModels(readPlan(options), rewardModelsOf(options)), (settings) => {

@@ -10,8 +10,10 @@ type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
 type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;
 
 /**
- * The sum of weight x score, or the mean. Extra info: `score` is that, each component's own score stands under its name (null where it has none), and what it said besides under
- * `{name}/{key}`; `usage` is of all together, and `score_by_token` where the parts of the sum stand. Invalid if a component is that masks, or all are.
+ * Returns the sum of weight x score, or the mean. Extra info: `score` is that value, each
+ * component's own score stands under its name (null where it has none), and its other extra info
+ * under `{name}/{key}`; `usage` is the total, and `score_by_token` holds the sum's parts at their
+ * places. Invalid if a component with onInvalid mask is invalid, or all are.
  *
  * @param outcomes in order of the components
  */
@@ -59,7 +61,7 @@ export function combined(
 }
 
 /**
- * What the last of those that were asked says, with what all of them took.
+ * Returns the outcome of the last source that was asked, with the times and usage of all of them.
  *
  * @param asked by name, in order
  */
@@ -71,7 +73,10 @@ export function answered(asked: Readonly<Record<string, SampleOutcome>>): Sample
   return saidBy(name, { ...last, ...measured });
 }
 
-/** It says who gave it, among its extra info, too: "judge", or "judge/cheaper" where that stands for several itself. */
+/**
+ * Adds the answering source to the extra info: "judge", or "judge/cheaper" where the source stands
+ * for several itself.
+ */
 export function saidBy(name: string, outcome: SampleOutcome): SampleOutcome {
   if (!outcome.valid) return outcome;
   const answeredBy = outcome.answeredBy === undefined ? name : `${name}/${outcome.answeredBy}`;
@@ -79,7 +84,7 @@ export function saidBy(name: string, outcome: SampleOutcome): SampleOutcome {
   return { ...outcome, rewardExtraInfo, answeredBy };
 }
 
-/** Of the one that is invalid, with its name; of a part of a part with both. */
+/** Adds the name of the failed component; a part of a part has both names. */
 function failureOf(name: string, error: ScoreFailure): ScoreFailure {
   const component = error.component === undefined ? name : `${name}/${error.component}`;
   const message =

@@ -1,7 +1,9 @@
 /**
- * Several rewards of each sample, each from a source of its own, asked at once and put together by their weights.
+ * Several rewards of each sample, each from its own source, asked at once and combined by their
+ * weights.
  *
- * A sample is taken in as soon as one of them has room for it, as long as none has so many waiting that it would only wait longer: so each is kept busy, and memory is bounded.
+ * A sample is taken in as soon as one source has room and none is congested: so each source is kept
+ * busy, and memory is bounded.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";

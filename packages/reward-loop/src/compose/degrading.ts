@@ -1,6 +1,7 @@
 /**
- * A judge and a cheaper one: when all that may be spent is spent, the cheaper one is asked for what the first was not begun with. Every score says which of the two gave it, "main" or
- * "cheaper". What the first one is known to have said of a sample before still counts.
+ * A main and a cheaper judge: when the cap on spending is reached, samples that the main judge has
+ * not begun go to the cheaper one. Every score says which of the two gave it, "main" or "cheaper".
+ * Scores that the main judge gave before still count.
  */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
@@ -29,7 +30,7 @@ export class DegradingReward implements RewardSource {
     this.#purse = purse;
   }
 
-  /** Of the one that is asked now. */
+  /** The version of the judge that is asked now. */
   get version(): string {
     return this.#current.version;
   }

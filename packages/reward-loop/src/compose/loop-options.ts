@@ -1,7 +1,9 @@
 /**
- * Options of a whole reward loop, as the user gives them (options/functions.ts): one reward function, several with weights, or a cascade; a judge that takes over at the cap.
+ * Options of a whole reward loop, as the user gives them (options/functions.ts): one reward
+ * function, several with weights, or a cascade; a judge that takes over at the cap.
  *
- * What a part does not say it has from the loop, but for what belongs to one endpoint (`limits`, `spend`) or to the whole (`name`, `onFailure`, `rewardModel`).
+ * A part inherits the loop's options, except for options of one endpoint (`limits`, `spend`) or of
+ * the whole loop (`name`, `onFailure`, `rewardModel`).
  */
 
 import type {
@@ -16,13 +18,25 @@ import type {
 import type { OptionsOf } from "../options/table.ts";
 
 export interface RewardLoopOptions extends OptionsOf<typeof loopOptions> {
-  /** Several rewards of each sample, by name, in place of `reward`: their scores are put together by their weights. */
+  /**
+   * Several rewards of each sample, by name, in place of `reward`: their scores are put together by
+   * their weights.
+   */
   readonly rewards?: Readonly<Record<string, RewardComponent>> | undefined;
-  /** Functions that are asked in order, by name, in place of `reward`: the next one only if the one before cannot tell. */
+  /**
+   * Functions that are asked in order, by name, in place of `reward`: the next one only if the one
+   * before cannot tell.
+   */
   readonly cascade?: Readonly<Record<string, CascadeStage>> | undefined;
-  /** Prices by what scores say they used (`usage`), what may be spent, and what then. Default: nobody counts. */
+  /**
+   * Prices by the scores' `usage`, the cap on spending, and the substitute judge. Default: costs
+   * are not counted.
+   */
   readonly spend?: SpendOptions | undefined;
-  /** Reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. Default: none. */
+  /**
+   * The reward log of an earlier run that outcomes are taken from, matched by the samples' content.
+   * Without a function no worker is started. Default: none.
+   */
   readonly replay?: string | ReplayOptions | undefined;
 }
 
@@ -35,23 +49,30 @@ export interface ResumeLogOptions extends OptionsOf<typeof resumeOptions> {}
 
 /** One of several functions. */
 export interface RewardPart extends OptionsOf<typeof partOptions> {
-  /** Of its own; a cap of the loop holds besides. Default: the loop's prices. */
+  /** The part's own prices and cap; a cap of the loop holds besides. Default: the loop's prices. */
   readonly spend?: SpendOptions | undefined;
 }
 
 export interface RewardComponent extends OptionsOf<typeof componentOptions> {
-  /** Of its own; a cap of the loop holds besides. Default: the loop's prices. */
+  /**
+   * The stage's own prices and cap; a cap of the loop holds besides. Default: the loop's prices.
+   */
   readonly spend?: SpendOptions | undefined;
   /** A cascade of its own, in place of `reward`. */
   readonly cascade?: Readonly<Record<string, CascadeStage>> | undefined;
 }
 
 export interface CascadeStage extends OptionsOf<typeof stageOptions> {
-  /** Of its own; a cap of the loop holds besides. Default: the loop's prices. */
+  /**
+   * The judge's own prices and cap; a cap of the loop holds besides. Default: the loop's prices.
+   */
   readonly spend?: SpendOptions | undefined;
 }
 
 export interface SpendOptions extends OptionsOf<SpendTable> {
-  /** "stop": samples are not scored any more (default). Or the judge that takes over; it costs nothing unless it has `spend.prices` of its own. */
+  /**
+   * "stop": no further sample is scored (default). Or the judge that takes over; it costs nothing
+   * unless it has `spend.prices` of its own.
+   */
   readonly whenReached?: "stop" | RewardPart | undefined;
 }

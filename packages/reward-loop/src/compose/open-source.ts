@@ -1,4 +1,4 @@
-/** From the plan of a loop to what scores for it: pipelines at the leaves, and what stands on them. */
+/** Opens the sources of a plan: pipelines at the leaves, and combinations on top of them. */
 
 import type { RewardPlan } from "./reward-plan.ts";
 import { RewardPipeline } from "../manager/reward-pipeline.ts";
@@ -13,7 +13,7 @@ import { DegradingReward } from "./degrading.ts";
 import { checkTraits, closeAll, openAll } from "./parts.ts";
 
 export interface SourceContext {
-  /** Those that are made, in order. */
+  /** Purses that have been opened, in order. */
   readonly purses: Purse[];
   /** Likewise; several may be of the same endpoint. */
   readonly limiters: SharedLimiter[];
@@ -29,7 +29,7 @@ interface Within {
   readonly purse: Purse | undefined;
   /** When that is empty, so is one of its own. */
   readonly limitedBy: Purse | undefined;
-  /** What these cost in a run that is gone on with. */
+  /** The cost of these sources in the run that is resumed. */
   readonly before: number;
 }
 
@@ -44,7 +44,7 @@ export async function openSource(
   const main = openTree(plan, context, name, own ?? purse);
   const { cheaper } = plan;
   if (cheaper === undefined || own === undefined) return main;
-  // Its cost counts where that of the first one does; what is spent there does not keep it from going on.
+  // Its cost counts with the main judge's; spending there does not stop it.
   const other = openSource({ ...cheaper, spend: cheaper.spend ?? { prices: {} } }, context, {
     name: nameIn(name, "cheaper"),
     purse: own,

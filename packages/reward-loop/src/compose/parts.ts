@@ -1,4 +1,4 @@
-/** Several sources behind one: what holds for them together. All are opened, loaded anew and closed as one. */
+/** Several sources behind one: opens, reloads and closes them together. */
 
 import { RewardLoopOptionError } from "../errors.ts";
 import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
@@ -39,7 +39,10 @@ export function onRoomOfAny(sources: readonly RewardSource[], listener: () => vo
   return () => stops.forEach((stop) => stop());
 }
 
-/** The scores of a group, or of a batch, are put right by the function that gave them, and here several did. Throws RewardLoopOptionError. */
+/**
+ * Throws RewardLoopOptionError for several functions of which one post-processes or assembles
+ * scores: such a function must have given all of the scores itself.
+ */
 export function checkTraits(sources: readonly RewardSource[]): void {
   const refuse = (expected: string): never => {
     throw new RewardLoopOptionError("rewards", expected, "a class with it");

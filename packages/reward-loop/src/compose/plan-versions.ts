@@ -1,4 +1,8 @@
-/** Which versions the outcomes of a loop will have, and what they hang on: known before anything is started, so that a run which goes on from a log knows whether its scores mean the same. */
+/**
+ * The versions that the outcomes of a loop will have, and the digests that they depend on. They are
+ * known before anything is started, so that a resumed run can tell whether its logged scores are
+ * still valid.
+ */
 
 import { rewardVersion, rewardVersionParts } from "../record/reward-version.ts";
 import { rewardModelsOf } from "../reward-model/asked-models.ts";
@@ -9,9 +13,12 @@ import type { RewardPlan } from "./reward-plan.ts";
 import { aboutCascade, aboutRewards, versionOfSeveral } from "./several-sources.ts";
 
 export interface RewardVersions {
-  /** That of the loop as it begins, and behind it those at a cap, when a cheaper judge has taken over. */
+  /** The version of the loop as it begins, followed by those of the substitute judges at a cap. */
   readonly versions: readonly string[];
-  /** What they hang on, by name ("rewardKwargs.factor", "judge: the reward module"), each as a digest. */
+  /**
+   * Digests by name ("rewardKwargs.factor", "judge: the reward module") that the versions depend
+   * on.
+   */
   readonly parts: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,7 @@
-/** Options of a reward loop, checked once and made a plan: errors name the option by its whole path. */
+/**
+ * Checks the options of a reward loop once and makes a plan. Errors name the option by its whole
+ * path.
+ */
 
 import { resolve } from "node:path";
 import { RewardLoopOptionError } from "../errors.ts";
@@ -103,9 +106,9 @@ export interface LogPlan {
   readonly replay: { readonly log: string; readonly missing: "fail" | "ask" } | undefined;
 }
 
-/** Of the loop: what its parts have of it. */
+/** The loop's options that its parts inherit. */
 type Inherited = Omit<RewardLoopOptions, "rewards" | "combine" | "cascade">;
-/** What a plan is made of, without what becomes of it at the cap. */
+/** A plan without its substitute judge at the cap. */
 type Tree =
   | Omit<Extract<RewardPlan, { kind: "cascade" }>, "spend" | "cheaper">
   | Omit<Extract<RewardPlan, { kind: "rewards" }>, "spend" | "cheaper">;
@@ -146,7 +149,7 @@ function componentsOf(
   });
 }
 
-/** What it says of itself holds for its stages, unless they say otherwise. */
+/** The cascade's own options hold for its stages, unless these override them. */
 function cascadePlan(
   option: string,
   cascade: Readonly<Record<string, CascadeStage>>,
@@ -217,7 +220,7 @@ function spendOf(
   return { spend: settings, cheaper };
 }
 
-/** Those that stand in the table. */
+/** Returns the options that the table has. */
 function only<Options extends object>(table: object, options: Options): Options {
   const own = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
   return Object.fromEntries(own) as Options;

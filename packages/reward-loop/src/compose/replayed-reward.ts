@@ -1,4 +1,7 @@
-/** An earlier run in place of the functions: outcomes out of its reward log. What is not in there is invalid (NOT_IN_LOG), or asked of the functions after all. */
+/**
+ * An earlier run in place of the functions: takes outcomes from its reward log. A missing outcome
+ * is invalid (NOT_IN_LOG), or is asked of the functions.
+ */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { noTraits } from "../executor/score-executor.ts";
@@ -24,7 +27,7 @@ export class ReplayedReward implements RewardSource {
     this.#asks = asks;
   }
 
-  /** Of the functions; outcomes that were recorded have their own. */
+  /** The version of the functions; recorded outcomes have their own. */
   get version(): string {
     return this.#functions?.version ?? "replay";
   }
@@ -60,7 +63,7 @@ export class ReplayedReward implements RewardSource {
     return notInLog();
   }
 
-  /** As they were recorded, one by one; a group of which one is not there is asked for as a whole. */
+  /** Returns the recorded outcomes; a group of which one is missing is asked for as a whole. */
   async scoreGroup(
     samples: readonly RewardSample[],
     lane: string,

@@ -1,4 +1,4 @@
-/** What a reward loop is made of: a tree whose leaves are the settings of one function each. */
+/** The plan of a reward loop: a tree whose leaves are the settings of one function each. */
 
 import { notAnOption, placeOf } from "../options/read.ts";
 import { askingSettings } from "../reward-model/asked-models.ts";

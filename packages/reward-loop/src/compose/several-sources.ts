@@ -1,4 +1,7 @@
-/** What is the same for all sources that ask several others: how a sample is scored by them is what makes them differ. */
+/**
+ * The common part of sources that ask several others; subclasses decide how a sample is scored by
+ * them.
+ */
 
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { GroupScoreList } from "../executor/score-work.ts";
@@ -79,10 +82,10 @@ export abstract class SeveralSources implements RewardSource {
   }
 
   async assembleRmScores(): Promise<undefined> {
-    // Of several functions none has one (checkTraits).
+    // checkTraits refuses sources with assembleRmScores.
   }
 
-  /** Those that have a log are told; the first failure of one. */
+  /** Calls all functions that have a log; returns the first failure. */
   async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
     const telling = this.sources.filter(({ traits }) => traits.logs);
     const told = await Promise.all(telling.map((source) => source.log(entry)));
@@ -98,7 +101,7 @@ export abstract class SeveralSources implements RewardSource {
   }
 }
 
-/** What the version of a cascade hangs on beside those of its stages. */
+/** Returns the part of a cascade's version that its stages' versions do not cover. */
 export function aboutCascade(stages: readonly Pick<StagePlan, "name" | "passOn">[]): unknown {
   return ["cascade", stages.map(({ name, passOn }) => [name, passOn])];
 }

@@ -1,4 +1,7 @@
-/** verl's configuration of rewards, for `@rayling/reward-loop/config`: by itself, because what reads it takes time to load. */
+/**
+ * Public names of @rayling/reward-loop/config: verl's configuration of rewards. A separate entry,
+ * because its reader takes time to load.
+ */
 
 export { defaultRewardConfig, hasOwnReward, oldManagers, rewardOptions } from "./reward-keys.ts";
 export type { RewardConfig } from "./reward-keys.ts";

@@ -1,6 +1,8 @@
 /**
- * The keys of verl 0.7 and before (`reward_model.*`, `reward_manager`, `custom_reward_function`, `sandbox_fusion` at the root) at the places that they have now, under `reward`.
- * What is null there says nothing, nor does the name that its source does not read. As in verl a value of an old key wins over one at the new place.
+ * Moves the keys of verl 0.7 and before (`reward_model.*`, `reward_manager`,
+ * `custom_reward_function`, `sandbox_fusion` at the root) to their present places under `reward`. A
+ * null there is unset, and so is a name that its source does not read. As in verl a value of an old
+ * key wins over one at the new place.
  */
 
 import { rolloutKeys } from "./model/engine-flags.ts";
@@ -37,7 +39,7 @@ const moved: Readonly<Record<string, string>> = {
   "reward_model.use_reward_loop": "",
   "reward_model.launch_reward_fn_async": "",
   ...Object.fromEntries(
-    // Of the workers that had the reward model in them.
+    // Keys of workers that held the reward model themselves.
     [
       "forward_max_token_len_per_gpu",
       "max_length",
@@ -61,7 +63,7 @@ const whole: Readonly<Record<string, string>> = {
   "reward_model.reward_kwargs": "reward_kwargs",
   "reward_model.rollout": "reward_model.rollout",
   "reward_model.sandbox_fusion": "sandbox_fusion",
-  // Of the recipe DAPO.
+  // The key of the recipe DAPO.
   "reward_model.overlong_buffer": "reward_kwargs.overlong_buffer_cfg",
   "reward_model.megatron": "",
   "reward_model.model.fsdp_config": "",
@@ -105,14 +107,17 @@ export function isFreeLegacyKey(key: string): boolean {
 
 const roots = ["reward_model", "reward_manager", "custom_reward_function", "sandbox_fusion"];
 
-/** Of the manager's section, which verl 0.7 has in its files, and which its own keys of before win over. */
+/** Defaults of the manager's section in the files of verl 0.7, which verl's older keys override. */
 const managerDefaults: ConfigTree = {
   source: "register",
   name: "naive",
   module: { path: null, name: "custom_reward_manager" },
 };
 
-/** The same without them. Throws RewardConfigError for one that is not known, and for two that contradict each other. */
+/**
+ * Returns the tree without legacy keys. Throws RewardConfigError for an unknown one, and for two
+ * that contradict each other.
+ */
 export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
   let result = tree;
   for (const root of roots) {
@@ -127,9 +132,10 @@ export function withoutLegacyKeys(tree: ConfigTree): ConfigTree {
 }
 
 /**
- * Where a key says something: its place of today, else that of yesterday; undefined where neither does.
+ * Returns where a key is written: its present place, else its old place; undefined where it is at
+ * neither.
  *
- * @param key of today: `reward.max_rpm`
+ * @param key at its present place: `reward.max_rpm`
  */
 export function writtenKey(tree: ConfigTree, key: string): string | undefined {
   const old = [...Object.entries(moved), ...Object.entries(whole)].flatMap(([from, to]) => {
@@ -154,7 +160,10 @@ function otherThan(defaults: ConfigTree, tree: ConfigTree): ConfigTree {
   );
 }
 
-/** 0.7 has a name for each source: that of a class counts with importlib only, and then that of a registered manager, which is never null there, does not. */
+/**
+ * verl 0.7 has one name for each source: a class name counts with importlib only, and the name of a
+ * registered manager, which is never null there, counts without it.
+ */
 function withOneName(model: ConfigTree, tree: ConfigTree): ConfigTree {
   const given =
     model["reward_loop_source"] ?? valueAt(tree, ["reward", "reward_manager", "source"]);

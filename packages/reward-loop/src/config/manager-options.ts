@@ -1,9 +1,12 @@
-/** The settings of a manager by verl's names as its options here: `overlong_buffer_cfg` is `overlongBuffer`, and so on. */
+/**
+ * Translates verl's names of a manager's settings to option names: `overlong_buffer_cfg` is
+ * `overlongBuffer`, and so on.
+ */
 
 import { isTree } from "@rayling/config-tree";
 import { managerOptionOf } from "../options/managers.ts";
 
-/** What is null is none. */
+/** A null is unset. */
 export function managerOptionsOf(
   settings: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {

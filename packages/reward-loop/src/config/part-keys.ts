@@ -1,6 +1,7 @@
 /**
- * What several functions say that score a sample: `rewards`, put together by their weights, or a `cascade`, in which the next is asked when one cannot tell. Each part has a function
- * as verl names one, and policies of its own; what it does not say it has from `reward`.
+ * Keys of several functions that score a sample: `rewards`, combined by their weights, or a
+ * `cascade`, in which the next is asked when one cannot tell. Each part has a function as verl
+ * names one, and its own policies; it inherits the rest from `reward`.
  */
 
 import type { componentOptions, partOptions, stageOptions } from "../options/functions.ts";
@@ -34,7 +35,7 @@ function kindOf({
   return Object.keys(stages).length > 0 ? "cascade" : undefined;
 }
 
-/** All of them by the places where they stand: those that are cascades, too, before their stages. */
+/** All parts by their places; a part that is a cascade comes before its stages. */
 export function partsOf({ rewards, cascade: stages }: RewardPartsConfig): [string, PartConfig][] {
   return [
     ...Object.entries(rewards).flatMap(([key, one]): [string, PartConfig][] => {
@@ -45,7 +46,7 @@ export function partsOf({ rewards, cascade: stages }: RewardPartsConfig): [strin
   ];
 }
 
-/** Those with a function, or the scorers by data source: not those that are cascades. */
+/** Parts with a function, or with the scorers by data source; not cascades. */
 export function functionPartsOf(config: RewardPartsConfig): [string, PartConfig][] {
   return partsOf(config).filter(([, one]) => !isCascade(one));
 }
@@ -90,7 +91,7 @@ function checkCap(place: string, { spend }: Pick<PartConfig, "spend">): void {
   );
 }
 
-/** What belongs to one function cannot be said of several. */
+/** Keys of a single function are refused beside several. */
 function checkOuter(
   place: string,
   parts: string,

@@ -6,7 +6,10 @@ export class RewardConfigError extends ConfigError {
   override readonly code = "REWARD_CONFIG";
 }
 
-/** What goes wrong in the tree, too, is a mistake in the configuration of rewards. */
+/**
+ * Translates an error in the tree to RewardConfigError: it is a mistake in the configuration of
+ * rewards, too.
+ */
 export function asRewardError<Value>(read: () => Value): Value {
   try {
     return read();

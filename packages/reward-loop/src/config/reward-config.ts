@@ -1,6 +1,7 @@
 /**
- * verl's configuration of rewards, from its YAML files (reward-keys) to the options of a loop. Read strictly: a key that is misspelt is an error that names the nearest one, never a setting
- * that is missing.
+ * Reads verl's configuration of rewards, from its YAML files (reward-keys) to the options of a
+ * loop. Reading is strict: a misspelt key is an error that names the nearest one, never a missing
+ * setting.
  */
 
 import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
@@ -27,9 +28,11 @@ import { optionsOf } from "./table-options.ts";
 import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
 
 /**
- * The rewards of a configuration, as YAML reads it: today's keys under `reward`, or those of verl 0.7 at the root; of the rest only what rewards take from it (run-keys) is looked at.
+ * Reads the rewards of a parsed YAML configuration: today's keys under `reward`, or those of verl
+ * 0.7 at the root. Of the rest it looks only at keys that rewards use (run-keys).
  *
- * Throws RewardConfigError, which names the key, its value and the nearest key; also for a key that nothing would read, unless it is as verl's default has it.
+ * Throws RewardConfigError, which names the key, its value and the nearest key; also for an idle
+ * key, unless it has verl's default value.
  */
 export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
@@ -47,7 +50,7 @@ function configOf(
     ...(Object.fromEntries(rewards) as ConfigTree),
     ...onlyRunKeys(tree as ConfigTree),
   });
-  // Only what is given: a default is nobody's word, and contradicts none that is given at the old place.
+  // Only given keys: a default was set by nobody, and contradicts no key at the old place.
   const given = applyOverrides(own, overrides, {
     known: { ...knownRewardKeys, ...runKeys },
     isFree: isFreeLegacyKey,
@@ -82,7 +85,7 @@ const defaults = defaultRewardConfig as unknown as ConfigTree & {
   readonly reward_model: ConfigTree;
 };
 
-/** Those that may be given, with their defaults, at their places of today and, null, of yesterday. */
+/** All known keys with their defaults at their present places, and null at their old places. */
 export const knownRewardKeys: ConfigTree = {
   ...legacyKeys,
   reward: {
@@ -113,7 +116,10 @@ function consistent(config: RewardConfig): RewardConfig {
   return config;
 }
 
-/** A YAML file. Rejects with RewardConfigError, also for a file that cannot be read, or is no YAML (with its line). */
+/**
+ * Reads a YAML file. Rejects with RewardConfigError, also for a file that cannot be read, or is not
+ * YAML (with its line).
+ */
 export async function loadRewardConfig(
   path: string,
   overrides: readonly string[] = [],
@@ -122,7 +128,11 @@ export async function loadRewardConfig(
   return readRewardConfig(tree, overrides);
 }
 
-/** The same as options of a reward loop. What the loop has no option for is the manager's. Throws RewardConfigError for a reward model whose servers cannot be had so. */
+/**
+ * Returns the configuration as options of a reward loop. Keys that the loop has no option for
+ * belong to the manager. Throws RewardConfigError for a reward model whose servers cannot be
+ * started so.
+ */
 export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   const { reward_manager: manager, reward_kwargs: kwargs } = config;
   const { policy_tokenizer: policyTokenizer, experiment_name: experimentName } = config;
@@ -156,7 +166,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
   return options;
 }
 
-/** Of all modules that it names with functions of the user's, also for when a cap is reached. */
+/** Returns the paths of all modules that it names, including those of the judge at a cap. */
 export function rewardPathsOf(config: RewardConfig): string[] {
   const parts = functionPartsOf(config).map(([, part]) => part);
   const functions = [config, ...parts, ...Object.values(config.rewards)].flatMap(

@@ -1,4 +1,7 @@
-/** The keys of `reward` in verl's configuration, with verl's defaults, and ours besides: what each may be, not yet what they say together. */
+/**
+ * The keys of `reward` in verl's configuration, with verl's defaults, and the extensions of this
+ * package: the allowed values of each key by itself.
+ */
 
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
@@ -25,7 +28,10 @@ function orNull<Value extends z.ZodType>(
 /** verl's number of workers is its own. */
 const { num_workers: _workers, custom_reward_function, ...ours } = keysOf(loopOptions);
 
-/** The table of `reward`, by verl's own names, and what the loop's options are called there (options/). What is null is not set. */
+/**
+ * The table of `reward`, by verl's own names, with the names of the loop's options (options/). A
+ * null is unset.
+ */
 export const rewardOptions = z.strictObject({
   num_workers: option(counted, 8, "Threads that score; several functions share them."),
   custom_reward_function,
@@ -86,7 +92,10 @@ export type RewardConfig = Omit<Frozen<z.output<typeof rewardOptions>>, keyof Re
 /** Without what is null everywhere: verl's own defaults. */
 export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {}) as RewardConfig;
 
-/** verl's managers of before 0.7, which gave all samples of a batch to the function, or to processes: here many are at work at once anyway. */
+/**
+ * verl's managers before 0.7, which gave all samples of a batch to the function, or to processes:
+ * here samples are scored concurrently anyway.
+ */
 export const oldManagers: readonly string[] = ["batch", "prime"];
 
 /** The name of a manager that is registered; undefined for a class of the user's. */
@@ -100,7 +109,10 @@ export function isRateLimited(config: RewardConfig): boolean {
   return ["rate_limited", "limited"].includes(registeredManagerOf(config) ?? "");
 }
 
-/** Whether functions of the user's score, and not a reward model or the scorers by data source alone. */
+/**
+ * Whether functions of the user's score, and not a reward model or the scorers by data source
+ * alone.
+ */
 export function hasOwnReward(config: RewardConfig): boolean {
   return hasParts(config) || config.custom_reward_function.path !== null;
 }

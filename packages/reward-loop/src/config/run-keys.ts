@@ -1,4 +1,8 @@
-/** What rewards take from the rest of verl's configuration: the name of the run, the policy's tokenizer, and the GPUs that a reward model shares with the policy. All may be said under `reward`, too, which wins. */
+/**
+ * Keys of the rest of verl's configuration that rewards use: the name of the run, the policy's
+ * tokenizer, and the GPUs that a reward model shares with the policy. A key under `reward` takes
+ * precedence over each of them.
+ */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +15,7 @@ export const runKeys: ConfigTree = {
   actor_rollout_ref: { model: { tokenizer_path: null, path: null } },
 };
 
-/** Of the tree only these. */
+/** Returns the tree with the run's keys only. */
 export function onlyRunKeys(tree: ConfigTree, keys: ConfigTree = runKeys): ConfigTree {
   return Object.fromEntries(
     Object.entries(keys).flatMap(([key, inside]): [string, ConfigValue][] => {
@@ -22,7 +26,10 @@ export function onlyRunKeys(tree: ConfigTree, keys: ConfigTree = runKeys): Confi
   );
 }
 
-/** `reward` with what it does not say itself. A model that is not a folder of this machine has no tokenizer here. */
+/**
+ * Returns `reward` with the run's values where it has none. A model that is not a folder of this
+ * machine has no tokenizer here.
+ */
 export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   const model = ["tokenizer_path", "path"].map((key) =>
     valueAt(tree, ["actor_rollout_ref", "model", key]),
@@ -62,7 +69,7 @@ function sharesGpus(model: ConfigValue | undefined, isOn: boolean): boolean {
   return (enable ?? isOn) === true && (nnodes ?? 0) === 0 && !areNamed;
 }
 
-/** Of all machines of the policy: a run has one. */
+/** The GPUs on all machines of the policy: a run has one machine. */
 function sharedGpus(tree: ConfigTree): ConfigValue | undefined {
   const [gpus, nodes = 1] = ["n_gpus_per_node", "nnodes"].map((key) =>
     valueAt(tree, ["trainer", key]),

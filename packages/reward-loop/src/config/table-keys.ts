@@ -1,6 +1,7 @@
 /**
- * The keys that a table of options has in a configuration: snake_case, or verl's word. What is null is not set: then the library's own default holds, or in a part what is around it; a default that
- * is a value stands there itself.
+ * The keys of a table of options in a configuration: snake_case, or verl's word. A null is unset:
+ * then the library's default holds, or in a part the surrounding value; a default with a value is
+ * written in the file itself.
  */
 
 import { nested, option } from "@rayling/config-tree/options";
@@ -21,7 +22,7 @@ export function keysOf<Table extends object>(
   return keysIn(table) as never;
 }
 
-/** Those that files have: key, option, name. */
+/** Entries that files have: key, option, name. */
 export function fileEntries(table: OptionTable): [string, Option, string][] {
   return Object.entries(table).flatMap(([name, one]): [string, Option, string][] => {
     const key = keyOf(name, one);
@@ -35,7 +36,7 @@ export function keyNameOf(table: OptionTable, name: string): string {
   return (one && keyOf(name, one)) ?? snake(name);
 }
 
-/** What stands there where nobody says anything. */
+/** The value in files where the key is not set. */
 export function fileDefaultOf({ kind, standard }: Option): unknown {
   if (kind.is === "parts") return {};
   if (kind.is === "choice" && typeof standard === "string") return snake(standard);

@@ -1,4 +1,7 @@
-/** What a configuration says, as options of the library: those that are set. What is as its default says nothing. */
+/**
+ * Turns the keys of a configuration into options of the library, without keys that have their
+ * default value.
+ */
 
 import { isDeepStrictEqual } from "node:util";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
@@ -62,7 +65,10 @@ function orNothing(options: Values): Values | undefined {
   return Object.keys(options).length === 0 ? undefined : options;
 }
 
-/** Undefined where there is none. verl's default name stands for the names that such a function usually has here, too. */
+/**
+ * Undefined without a function. verl's default name stands for the names that such a function
+ * usually has here, too.
+ */
 function rewardOf({ path, name, reward_kwargs }: FunctionFile): RewardSpec | undefined {
   if (path === null) return undefined;
   return { path, ...(name === noFunction.name ? {} : { name }), rewardKwargs: reward_kwargs };

@@ -1,10 +1,13 @@
 /**
- * The run table of a process: a small file that it writes in place and its worker reads. Processes of Node share no memory, and what a process says over a socket is
- * lost when it is killed or aborts in the middle; what it wrote into a file is not, and can be read while it is blocked. A write takes a microsecond or two, and none
- * is made where nothing changes.
+ * The run table of a process: a small file that the process writes in place and its worker reads.
+ * Processes of Node share no memory, and messages on a socket are lost when the process is killed
+ * or aborts; the content of a file is not, and can be read while the process is blocked. A write
+ * takes a microsecond or two, and is made only where something changes.
  *
- * Layout: 64-bit cells; the id of the run whose code is on the stack (0: nobody), 1 once the process ends, then per slot the time at which the user's code last
- * started on that run (0: not yet), in nanoseconds. The file loses its name as soon as both have it open, so nothing is left of it, however they end.
+ * Layout: 64-bit cells; the id of the run whose code is on the stack (0: none), 1 once the process
+ * exits, then per slot the time at which the user's code last started on that run (0: not yet), in
+ * nanoseconds. The file is unlinked as soon as both sides have opened it, so nothing is left of it,
+ * however they end.
  */
 
 import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from "node:fs";
@@ -24,7 +27,7 @@ export class FileRunTable implements RunTable {
   readonly #path: string;
   readonly #cell: BigInt64Array = new BigInt64Array(1);
   #file: number | undefined;
-  /** What the executor wrote last; nobody else writes it. */
+  /** The last value that was written; only the executor writes the file. */
   #written: number | undefined;
 
   private constructor(file: number, path: string, slots: number) {

@@ -1,6 +1,7 @@
 /**
- * A group on its way to a function that scores all answers to a prompt at once: it travels, waits, is tried again and is known from before as one sample is, and its outcome is taken apart
- * again when it is there. What the call took stands in the outcome of each; what it cost is shared among them.
+ * A group on its way to a function that scores all answers to a prompt at once: it travels, waits,
+ * is retried and cached as one sample, and its outcome is split into one for each member at the
+ * end. Each outcome has the times of the call; the cost is shared among them.
  */
 
 import type { GroupScorer, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
@@ -13,7 +14,7 @@ export interface GroupSample extends RewardSample {
   readonly members: readonly RewardSample[];
 }
 
-/** What the call came to for one of them. */
+/** The result of the call for one member. */
 type MemberResult = RewardResult | { readonly error: ScoreFailure };
 
 export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
@@ -26,7 +27,10 @@ export function isGroup(sample: RewardSample): sample is GroupSample {
   return Array.isArray(members);
 }
 
-/** In the executor: one result of the whole, with the tokens that all of it used. Rejects as GroupScorer.run. */
+/**
+ * Runs in the executor and returns one result of the whole group, with the tokens that all of it
+ * used. Rejects as GroupScorer.run.
+ */
 export async function runGroup(
   scorer: GroupScorer,
   { members }: GroupSample,
@@ -56,7 +60,7 @@ export function outcomesOf(
   const { cost, usageBefore, ...common } = outcome;
   const shared = { ...common, ...(cost === undefined ? {} : { cost: cost / members.length }) };
   return members.map((_, at): SampleOutcome => {
-    // What it used is counted once, whoever sums it up.
+    // The usage is counted once, so that a sum over the members is right.
     const measured = at === 0 && usageBefore !== undefined ? { ...shared, usageBefore } : shared;
     if (!measured.valid) {
       const { rewardExtraInfo: _used, ...error } = measured.error;

@@ -1,6 +1,7 @@
 /**
- * Loads what scores a sample (manager, score function, tokenizer) in the thread where it runs, each of the user's functions on the
- * clock. Everything that is user code is loaded and called here and nowhere else.
+ * Loads everything that scores a sample (manager, score function, tokenizer) in the thread where it
+ * runs, with a clock around each of the user's functions. User code is loaded and called here and
+ * nowhere else.
  */
 
 import {
@@ -40,9 +41,12 @@ export interface Pipeline
     RewardManager,
     Pick<Scorer, "postProcessScores" | "log">,
     Pick<RewardManagerClass, "assembleRmScores"> {
-  /** Whether several samples may be at work at once: known for async functions, learned from the first promise of others. */
+  /**
+   * Whether several samples may be at work at once: known for async functions, learned from the
+   * first promise of others.
+   */
   readonly overlaps: boolean;
-  /** Of a function that scores all answers to a prompt at once. */
+  /** Present for a function that scores all answers to a prompt at once. */
   readonly runGroup?: (group: GroupSample) => Promise<RewardResult>;
 }
 
@@ -90,7 +94,7 @@ export async function loadPipeline(
     rewardModels: await rewardModelsOf(settings),
     options: settings.managerOptions,
   });
-  // One of the user's may write into its sample, which has parts in common with others that came with it.
+  // A custom manager may write into its sample, which shares parts with others that came with it.
   const isOwn = typeof settings.manager !== "string";
   const own = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
     manager.runSingle(copyData(sample)),

@@ -1,9 +1,12 @@
 /**
- * What is known of an executor without asking it: who runs there now, and since when each sample is at work. It answers when the executor cannot: while user code
- * blocks it, and after its death.
+ * Facts about an executor that can be read without asking it: which run is on its stack, and since
+ * when each sample is being scored. They stay readable while user code blocks the executor, and
+ * after its death.
  *
- * The executor writes it, its worker reads it. A thread and its worker share memory; a process and its worker share a file (file-run-table), which the kernel
- * keeps as it was written whatever ends the process. Times are process.hrtime's, one clock for all threads and processes of a machine.
+ * The executor writes the table, its worker reads it. A thread and its worker share memory; a
+ * process and its worker share a file (file-run-table), which the kernel keeps as it was written
+ * whatever ends the process. Times are process.hrtime's, one clock for all threads and processes of
+ * a machine.
  */
 
 export interface RunTable {
@@ -20,7 +23,9 @@ export interface RunTable {
   /** For the next run in this slot. */
   clear(slot: number): void;
   hasStarted(slot: number): boolean;
-  /** How long the user's code has been at work on the run in this slot; undefined before its start. */
+  /**
+   * How long the user's code has been at work on the run in this slot; undefined before its start.
+   */
   ageMs(slot: number): number | undefined;
   /** Nobody reads it any more. */
   close(): void;

@@ -1,10 +1,13 @@
 /**
- * Keeps the run table true in the executor's thread: whose code is on the stack, at every moment.
+ * Keeps the run table true in the executor's thread: it always names the run whose code is on the
+ * stack.
  *
- * The synchronous part of a run is marked by `follow`; what runs later because of it (after an await, in a timer, when a socket
- * answers) by async hooks, which ask for the async context of each callback. So a function that blocks or ends the thread after its
- * tenth await is named as surely as one that does at once. Measured: 2 us on top of 9 awaits. The user's code cannot avoid being
- * seen except in callbacks that lost their context; for those the worker has its quarantine.
+ * The synchronous part of a run is marked by `follow`; callbacks that run later because of it
+ * (after an await, in a timer, when a socket answers) are marked by async hooks, which look up the
+ * async context of each callback. So a function that blocks or ends the thread after its tenth
+ * await is identified as surely as one that does so at once. Measured: 2 us on top of 9 awaits. The
+ * user's code escapes only in callbacks that lost their context; for those the worker has its
+ * quarantine.
  */
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
@@ -22,11 +25,11 @@ export interface Run {
   /** Made when somebody asks for its signal. */
   abort: AbortController | undefined;
   isAborted: boolean;
-  /** What its endpoint said last of its limits. */
+  /** The limits that its endpoint announced last. */
   announced: AnnouncedLimits | undefined;
   /** Whether its function has read where and when it is called. */
   readsContext: boolean;
-  /** What the answers that came so far used, as far as their client tells. */
+  /** The usage of the answers so far, as far as their client reports it. */
   used: TokenUsage | undefined;
 }
 
@@ -54,7 +57,7 @@ export class RunTracker {
     }
   }
 
-  /** What `work` starts is done for nobody. */
+  /** Runs `work` outside of any run. */
   outside<Result>(work: () => Result): Result {
     return this.#context.exit(work);
   }
@@ -64,7 +67,7 @@ export class RunTracker {
     return this.#context.getStore();
   }
 
-  /** Of the run that asks: aborted when nobody waits for it any more. */
+  /** The signal of the current run, aborted when its result is no longer needed. */
   get signal(): AbortSignal {
     const run = this.#context.getStore();
     if (run === undefined) return never;
@@ -73,7 +76,7 @@ export class RunTracker {
     return run.abort.signal;
   }
 
-  /** The same function; the clock of the run that calls it starts with it. */
+  /** Wraps a function so that the clock of the calling run starts with it. */
   timed<Args extends unknown[], Result>(
     work: (...args: Args) => Result | PromiseLike<Result>,
     onThenable: () => void = ignore,
@@ -114,7 +117,10 @@ export class RunTracker {
     this.#table.start(run.slot);
   }
 
-  /** The clock goes on until the reply is there: a result can be a trap (a getter, a proxy) for whoever reads it. */
+  /**
+   * The clock goes on until the reply is made: reading a result may run user code (a getter, a
+   * proxy).
+   */
   #leave(run: Run): void {
     run.depth -= 1;
   }

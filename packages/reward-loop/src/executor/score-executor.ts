@@ -1,6 +1,7 @@
 /**
- * The actor in whose thread or process the user's code runs: one score at a time if it is synchronous, many if it waits.
- * It may be blocked or dead at any moment; what is known of it then stands in the run table. Knows no deadlines and no other executor.
+ * The actor in whose thread or process the user's code runs: one score at a time if it is
+ * synchronous, many if it waits. It may be blocked or dead at any moment; its state is then read
+ * from the run table. Knows no deadlines and no other executor.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -32,14 +33,14 @@ import type { Run } from "./run-tracker.ts";
 import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 
-/** What one run came to. */
+/** The result of one run. */
 export type ScoreReply = {
   readonly latencyMs: number;
   readonly overlaps: boolean;
-  /** What its endpoint said of its limits, where a client told. */
+  /** The limits that its endpoint announced, where a client reported them. */
   readonly announced?: AnnouncedLimits;
   readonly readsContext?: true;
-  /** What its answers used, where a client told. */
+  /** The usage of its answers, where a client reported it. */
   readonly used?: TokenUsage;
 } & (
   | ({ readonly ok: true } & RewardResult)
@@ -60,13 +61,13 @@ export interface SampleChunk {
 export interface SignOfLife {
   /** Ids of those whose results wait for a call. */
   readonly done: readonly number[];
-  /** What runs that go on have used so far, by their ids. */
+  /** The usage so far of runs in progress, by their ids. */
   readonly used: readonly (readonly [number, TokenUsage])[];
   /** How long the thread has been busy since its first sample. */
   readonly busyMs: number;
 }
 
-/** What is known of the user's functions when they are loaded. */
+/** Properties of the user's functions, known when they are loaded. */
 export interface ExecutorTraits {
   /** Whether samples overlap in one thread. */
   readonly overlaps: boolean;
@@ -78,7 +79,7 @@ export interface ExecutorTraits {
   readonly assembles: boolean;
 }
 
-/** Of functions that are not loaded yet, or that there are none of. */
+/** The traits before the functions are loaded, or where there are none. */
 export const noTraits: ExecutorTraits = {
   overlaps: false,
   scoresGroups: false,
@@ -88,7 +89,7 @@ export const noTraits: ExecutorTraits = {
 };
 
 export interface LoadedExecutor extends ExecutorTraits {
-  /** Of the reward function as it was loaded there. */
+  /** The version of the reward function that was loaded. */
   readonly version: string;
 }
 
@@ -109,9 +110,12 @@ export class ScoreExecutor {
   #waiting: Given[] = [];
   #isHeld = false;
   #isDue = false;
-  /** In the context of the last call, which no sample has changed: for what begins because another sample is over. */
+  /**
+   * The context of the last call, without any sample's: for runs that begin because another sample
+   * is over.
+   */
   #asCalled = AsyncLocalStorage.snapshot();
-  /** Of what it does none is on the account of a sample. */
+  /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
     this.#tracker.outside(() => setImmediate(answer)),
   );
@@ -140,7 +144,7 @@ export class ScoreExecutor {
       // Written while it was loaded: it is neither.
       return (await before) === after ? after : digestOf([await before, after]);
     });
-    // Whoever calls ready() hears of it.
+    // Callers of ready() get the rejection.
     this.#version.catch(() => undefined);
   }
 
@@ -158,7 +162,10 @@ export class ScoreExecutor {
     };
   }
 
-  /** Begins them, of which there may be none, and resolves to what is ready by then, of these and of others. Not before it is ready. */
+  /**
+   * Begins the samples of the chunk, if any, and resolves to all results that are ready by then.
+   * Waits until the functions are loaded.
+   */
   async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#asCalled = AsyncLocalStorage.snapshot();
@@ -181,7 +188,10 @@ export class ScoreExecutor {
     return reply;
   }
 
-  /** What else there is to do for the user's functions. A result that cannot travel rejects with NotEncodableError. */
+  /**
+   * Calls another of the user's functions. Rejects with NotEncodableError if the result cannot
+   * travel.
+   */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const pipeline = await this.#pipeline;
     return new Promise((answer) => {
@@ -205,7 +215,7 @@ export class ScoreExecutor {
       this.#samples.add(given.id);
       this.#start(pipeline, given);
       if (pipeline.overlaps) continue;
-      // What it came to leaves before the next one holds the thread.
+      // Its result is sent before the next run holds the thread.
       this.#isHeld = true;
       setImmediate(() =>
         setImmediate(() => {
@@ -216,7 +226,10 @@ export class ScoreExecutor {
     }
   }
 
-  /** There is room for one that stands ready; what was answered in this turn leaves before it is at work. On nobody's account. */
+  /**
+   * Begins a ready sample in a free slot, on no sample's account, after the answers of this turn
+   * have been sent.
+   */
   #beginSoon(): void {
     if (this.#isDue || this.#waiting.length === 0) return;
     this.#isDue = true;
@@ -255,7 +268,7 @@ export class ScoreExecutor {
       const { rewardScore, rewardExtraInfo } = result;
       return { ok: true, rewardScore, rewardExtraInfo, ...this.#measured(run, pipeline) };
     } catch (error) {
-      // Of a manager of the user's.
+      // The user's manager failed.
       return this.#failed(run, pipeline, error);
     }
   }
@@ -294,7 +307,7 @@ export class ScoreExecutor {
     if (this.#samples.delete(id)) this.#beginSoon();
   }
 
-  /** Nobody waits for that run any more: its signal says so, and one that stands ready is not begun. */
+  /** Aborts the run's signal; a sample that stands ready is not begun. */
   abort(id: number): void {
     const run = this.#runs.get(id);
     if (run === undefined) return this.#dropReady(id);
@@ -311,7 +324,10 @@ export class ScoreExecutor {
     given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
-  /** Answers after a full turn of the event loop: every timer that was due and every answer that had come was heard. */
+  /**
+   * Answers after a full turn of the event loop, so that every due timer and every received answer
+   * was processed.
+   */
   async breathe(): Promise<SignOfLife> {
     await delay(1);
     await turn();

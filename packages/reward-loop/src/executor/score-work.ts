@@ -1,4 +1,7 @@
-/** What an executor does with the user's functions: scores a sample, puts a group's scores right, puts a batch's scores into place, or tells a request's log. */
+/**
+ * The kinds of work that an executor does with the user's functions: score a sample, post-process a
+ * group's scores, place a batch's scores, or call a request's log.
+ */
 
 import { InvalidScoreError } from "@rayling/reward-manager-registry";
 import type {

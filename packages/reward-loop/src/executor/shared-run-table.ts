@@ -1,8 +1,9 @@
 /**
- * The run table of a thread: memory that it shares with its worker.
+ * The run table of a thread, in memory that it shares with its worker.
  *
- * Layout: one Int32 for the id of the run whose code is on the stack (0: nobody), one that is 1 once the thread ends, then one Int64 per slot with the time at which the
- * user's code last started on that run (0: not yet), in nanoseconds.
+ * Layout: one Int32 for the id of the run whose code is on the stack (0: none), one that is 1 once
+ * the thread exits, then one Int64 per slot with the time at which the user's code last started on
+ * that run (0: not yet), in nanoseconds.
  */
 
 import type { RunTable, RunTablePlace } from "./run-table.ts";

@@ -1,8 +1,10 @@
 /**
- * Stops calling an endpoint that fails: each call would cost its deadline, and the endpoint the rest of its strength.
+ * Stops calls to an endpoint that fails: each would cost its deadline, and more load for the
+ * endpoint.
  *
- * Closed, it counts the last calls; when too many of them failed it opens, and nobody is let through for a while, which doubles each time. Then a few probes are: if all of
- * them succeed it closes, at the first that fails it opens again. Pure: the caller has the clock.
+ * Closed, it counts the last calls; when too many of them failed it opens, and lets no call through
+ * for a while, which doubles each time. Then it lets a few probes through: if all succeed it
+ * closes, at the first failure it opens again. Pure: the caller has the clock.
  */
 
 import { breakerOptions, type BreakerTable } from "../options/policies.ts";
@@ -20,7 +22,7 @@ export class CircuitBreaker {
   readonly #threshold: number;
   readonly #openMs: number;
   readonly #probes: number;
-  /** Of the last calls, as a ring: whether they failed. */
+  /** The last calls as a ring: whether each failed. */
   #failed: boolean[] = [];
   #next = 0;
   #failures = 0;
@@ -44,7 +46,10 @@ export class CircuitBreaker {
     return this.#state;
   }
 
-  /** How long until somebody may be let through; 0: now; Infinity: when the probes that are under way are answered. */
+  /**
+   * Returns the time until a call may be let through; 0: now; Infinity: when the pending probes are
+   * answered.
+   */
   waitMs(nowMs: number): number {
     if (this.#state === "open" && nowMs < this.#openUntilMs) return this.#openUntilMs - nowMs;
     const isProbing = this.#state === "half-open";

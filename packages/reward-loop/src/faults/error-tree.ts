@@ -1,4 +1,8 @@
-/** What is within an error, wherever clients put it: causes, the last of several attempts (ai: RetryError), all of them (AggregateError), the response. Nothing here throws, whatever the error is. */
+/**
+ * The parts of an error, wherever clients put them: causes, the last of several attempts (ai:
+ * RetryError), all of them (AggregateError), the response. Nothing here throws, whatever the error
+ * is.
+ */
 
 /** So many are looked at, the nearest first: chains may lead back to their beginning. */
 const most = 32;

@@ -1,20 +1,26 @@
 /**
- * What kind of failure it was, as far as it decides what is done about it: who is at fault, and whether the same call may go better later.
+ * Classifies a failure by what the loop does about it: which side is at fault, and whether a retry
+ * may succeed.
  *
- * Errors of the user's are judged by what clients of HTTP services put on them: `status` (or `statusCode`, or `response.status`, or gRPC's code), how the way to the endpoint failed (`transport`), `code`, the name. One that has a status of success
- * is about an answer that came and was of no use (ai: APICallError "Invalid JSON response" has 200).
+ * Errors of user code are judged by the fields that clients of HTTP services set: `status` (or
+ * `statusCode`, or `response.status`, or gRPC's code), the kind of transport failure (`transport`),
+ * `code`, the name. An error with a status of success is about an answer that was malformed (ai:
+ * APICallError "Invalid JSON response" has 200).
  */
 
 import type { ScoreFailure } from "../outcome.ts";
 
 export type FailureClass =
-  /** The endpoint or the way to it: 5xx, a connection that broke, an answer that is no JSON or otherwise of no use. */
+  /** The endpoint or the connection to it: 5xx, a broken connection, a malformed answer. */
   | "infrastructure"
   /** The endpoint had no room: 429, or 503 with a time to wait. */
   | "rate-limit"
   /** It did not answer in time. */
   | "timeout"
-  /** This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the function cannot tell. */
+  /**
+   * This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the
+   * function cannot tell.
+   */
   | "data"
   /** The score function threw, returned no score, or ended or blocked its thread. */
   | "user-code";
@@ -61,7 +67,10 @@ function classOfThrown(failure: ScoreFailure): FailureClass {
   return useless.test(name) ? "infrastructure" : "user-code";
 }
 
-/** As OpenAI's own client: 408, 409 (a lock), 429 and 5xx are worth another attempt, whatever else has a `retry-after` is not. Undefined: it is no failure. */
+/**
+ * As OpenAI's own client: 408, 409 (a lock), 429 and 5xx are retried, and every status with a
+ * `retry-after`. Undefined: the status is no failure.
+ */
 function classOfStatus(status: number, retryAfterMs: number | undefined): FailureClass | undefined {
   if (status === 429 || (status === 503 && retryAfterMs !== undefined)) return "rate-limit";
   if (status === 408 || status === 504 || status === 499) return "timeout";
@@ -69,11 +78,14 @@ function classOfStatus(status: number, retryAfterMs: number | undefined): Failur
   return status >= 400 ? "data" : undefined;
 }
 
-/** What clients call errors about a connection (openai), or about an answer that is of no use (ai). */
+/** Names of clients' errors about a connection (openai), or about a malformed answer (ai). */
 const useless =
   /ConnectionError$|^AI_(InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error$/;
 
-/** Of logs of before, which do not say how the way to the endpoint failed; and codes of ours. */
+/**
+ * Error codes of timeouts in older logs, which lack the kind of transport failure, and codes of
+ * this package.
+ */
 const late = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS_|BODY_|CONNECT_)TIMEOUT)$/;
 const broken =
   /^(MALFORMED_ANSWER|ENDPOINT_ERROR|SANDBOX_SERVICE|ECONNRESET|ECONNREFUSED|ECONNABORTED|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_[A-Z_]+)$/;

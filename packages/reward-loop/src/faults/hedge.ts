@@ -1,6 +1,8 @@
 /**
- * Which calls get a second one beside them: those that take longer than most did, the oldest first, and no more than a share of all, so that an endpoint which is slow is not
- * called twice as often. One that is late while the budget is used up waits in line for it, as does one that went out before it was known how long most take.
+ * Decides which calls get a second one beside them: calls that take longer than most did, the
+ * oldest first, and no more than a share of all, so that a slow endpoint does not get twice the
+ * load. A late call waits for its second one while the budget is used up, or while too few
+ * latencies are known.
  */
 
 import { type Clock, realClock } from "../clock.ts";
@@ -9,7 +11,10 @@ import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import { LatencyQuantile } from "./latency-quantile.ts";
 
-/** No deadline: a call that hangs and is not begun a second time, as the budget is used up and nothing else is called or too little is known, takes as long as it takes. */
+/**
+ * A hedge is no deadline: a call that hangs takes as long as it takes if no second one is begun,
+ * because the budget is used up and no other call fills it, or too few latencies are known.
+ */
 export type HedgeSettings = OptionsOf<HedgeTable>;
 
 /** Second calls that may be saved up, or their share of what is under way, if that is more. */
@@ -36,7 +41,7 @@ export class HedgePolicy {
   readonly #budget: number;
   readonly #clock: Clock;
   readonly #underWay: Set<UnderWay> = new Set();
-  /** Those without a second call, the oldest first. */
+  /** Calls without a second one, the oldest first. */
   readonly #line: Set<UnderWay> = new Set();
   #saved = 1;
   #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
@@ -49,10 +54,11 @@ export class HedgePolicy {
   }
 
   /**
-   * A call goes out.
+   * Records a call that is sent.
    *
-   * @param ageMs how long it has been at work; undefined while it is not
-   * @param late called at most once, while it is under way: its second call goes out now. Left out for a second call
+   * @param ageMs how long it has been running; undefined before its start
+   * @param late called at most once, while the call is pending: its second call is sent now. Left
+   * out for a second call
    */
   sent(ageMs: () => number | undefined, late?: () => void): SentCall {
     const call: UnderWay = { ageMs, late };

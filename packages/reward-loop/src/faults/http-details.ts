@@ -1,12 +1,18 @@
-/** What an error of a client of a service says besides its message, wherever clients put it. Nothing here throws, whatever the error is. */
+/**
+ * Details that an error of a service's client carries besides its message, wherever clients put
+ * them. Nothing here throws, whatever the error is.
+ */
 
 import { isObject, partOf, withinError } from "./error-tree.ts";
 import { resetAfterMs, retryAfterIn } from "./rate-limit-headers.ts";
 
 export interface HttpDetails {
-  /** Of HTTP; of gRPC the one that stands for its code. */
+  /** The status of HTTP, or the one that stands for gRPC's code. */
   readonly status?: number;
-  /** How long the server wants to be left alone: as it says itself, or by when the limit that is used up begins anew. */
+  /**
+   * How long the server asks to be left alone: its retry-after, or the time until its exhausted
+   * limit is reset.
+   */
   readonly retryAfterMs?: number;
   /** Whether the server wants the call again (`x-should-retry`), whatever its status is. */
   readonly shouldRetry?: boolean;
@@ -40,7 +46,10 @@ function statusIn(place: object): number | undefined {
   return grpcStatusIn(place);
 }
 
-/** As Google maps its codes (google/rpc/code.proto). Errors of gRPC have `details` or `metadata` beside the code. */
+/**
+ * Google's map of its codes to HTTP (google/rpc/code.proto). Errors of gRPC have `details` or
+ * `metadata` beside the code.
+ */
 const grpcStatuses: Readonly<Record<number, number>> = {
   1: 499,
   2: 500,

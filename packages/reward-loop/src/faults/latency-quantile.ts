@@ -1,8 +1,11 @@
 /**
- * How long calls take, of the last ones: when one takes longer than most did, a second one of it may be quicker (hedging).
+ * Quantiles of the latencies of the last calls: a call that takes longer than most did may be
+ * overtaken by a second one (hedging).
  *
- * A call that was given up, or is still under way, took at least so long: those count, too, as without them what is known is the quick calls only. Each counts at the ages that it had
- * since the oldest call that is remembered has ended: of those before, nobody knows any more who ended at them (the product-limit estimate of Kaplan and Meier, with delayed entry).
+ * A call that was given up, or is still pending, took at least its age so far. Such calls count,
+ * too: without them only the quick calls would be known. Each counts at the ages that it had since
+ * the oldest remembered call ended, as earlier ends are forgotten (the product-limit estimate of
+ * Kaplan and Meier, with delayed entry).
  */
 
 /** So many are remembered; with fewer than a tenth of it that were answered nothing is said. */
@@ -43,11 +46,12 @@ export class LatencyQuantile {
   }
 
   /**
-   * Undefined while too little is known. Where more calls than that share were given up it is the quantile of those that were answered; where more are under way longer than
-   * any that was answered, twice what that took.
+   * Returns the quantile; undefined while too few latencies are known. Where more calls than that
+   * share were given up it is the quantile of the answered ones; where more are pending for longer
+   * than any answered call took, twice that latency.
    *
-   * @param underWay how many calls are
-   * @param agesMs of those
+   * @param underWay the number of pending calls
+   * @param agesMs the ages of pending calls
    */
   value(
     nowMs: number,
@@ -77,7 +81,10 @@ export class LatencyQuantile {
     this.#since += 1;
   }
 
-  /** The first of these times that no more than a share of all calls outlives; undefined: more do. */
+  /**
+   * Returns the first of these times that no more than a share of all calls outlives; undefined:
+   * more do.
+   */
   #outlivedBy(
     share: number,
     took: Float64Array,

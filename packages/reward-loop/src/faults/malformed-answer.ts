@@ -1,9 +1,13 @@
 /**
- * Whether an error is about an endpoint's answer that is no JSON, where clients say so by a plain SyntaxError: `response.json()` of fetch, and SDKs that call JSON.parse themselves (openai).
- * The same error of the user's own JSON.parse, of a judge's text say, is theirs: it is told apart by who called JSON.parse.
+ * Finds whether an error is about an endpoint's malformed JSON, where clients throw a plain
+ * SyntaxError: `response.json()` of fetch, and SDKs that call JSON.parse themselves (openai). A
+ * SyntaxError of the user's own JSON.parse, say of a judge's text, is the user's: the caller of
+ * JSON.parse tells them apart.
  *
- * By the stack: Node's own code of fetch, or a package (a file under node_modules) that goes on after an await, with none of the user's code in between: what the user's code calls and waits for in the same
- * turn is a parser that they chose for a text that they have. Where the user's module is bundled with its packages in one file, or has no stack, it stays the user's.
+ * The stack decides: Node's own code of fetch, or a package (a file under node_modules) that
+ * continues after an await, with no user code in between. A package that user code calls in the
+ * same turn is a parser that the user chose for a text. Where the user's module is bundled with its
+ * packages in one file, or has no stack, the error stays the user's.
  */
 
 /** @param within an error and all that is within it (withinError) */
@@ -17,7 +21,7 @@ function isOfClient(error: Error): boolean {
   const frames = stack.split("\n").filter((line) => line.startsWith("    at "));
   const [parse = "", ...callers] = frames;
   if (!parse.startsWith("    at JSON.parse (")) return false;
-  // What was awaited is below.
+  // Frames below the first await belong to callers that waited.
   const inTurn = callers.filter((line) => !line.startsWith("    at async "));
   const [caller = ""] = inTurn;
   if (fetchesBody.test(caller)) return true;

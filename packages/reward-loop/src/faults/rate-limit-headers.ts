@@ -1,11 +1,15 @@
 /**
- * What the headers of an answer say of its endpoint's limits: of a refusal (429) when there is room again, where they have no retry-after; of an answer that went well how much is left, and until when: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
- * "6m0s", "20ms"), `x-ratelimit-reset` and `ratelimit-reset` (seconds from now, a Unix time, or a date, as each service likes it).
+ * Reads an endpoint's limits from the headers of an answer: from a refusal (429) without
+ * retry-after the time until there is room again; from a success how much is left, and until when.
+ * Headers: `x-ratelimit-reset-requests` and `-tokens` (OpenAI's, durations as Go writes them:
+ * "6m0s", "20ms"), `x-ratelimit-reset` and `ratelimit-reset` (seconds from now, a Unix time, or a
+ * date, depending on the service).
  *
- * Left out: the structured `ratelimit` of later drafts of the IETF, and Anthropic's headers, which come with a retry-after.
+ * Left out: the structured `ratelimit` of later IETF drafts, and Anthropic's headers, which come
+ * with a retry-after.
  */
 
-/** Of each kind: when it is as it was at first, and what is left of it. */
+/** For each kind of limit: the header of its reset, and the header of its remainder. */
 const kinds: readonly (readonly [reset: string, remaining: string, what: "requests" | "tokens"])[] =
   [
     ["x-ratelimit-reset-requests", "x-ratelimit-remaining-requests", "requests"],
@@ -29,7 +33,7 @@ export interface AnnouncedLimits {
   readonly retryAfterMs?: number;
 }
 
-/** What is longer is no time to wait: a limit of a day is the longest that services have. */
+/** A longer time is no wait: a limit of a day is the longest that services have. */
 const longestMs = 86_400_000;
 
 /**
@@ -49,10 +53,11 @@ export function resetAfterMs(headerOf: HeaderOf, nowMs: number): number | undefi
 }
 
 /**
- * What an answer that went well says; undefined: nothing. Of several that are about the same the one with the least left counts.
+ * Returns the limits that a successful answer announces; undefined: none. Of several headers for
+ * one limit the one with the least left counts.
  *
  * @param headerOf a header by its name in lower case
- * @param nowMs of the date
+ * @param nowMs the time that dates are compared with
  */
 export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits | undefined {
   const announced: { -readonly [Key in keyof AnnouncedLimits]: AnnouncedLimits[Key] } = {};
@@ -70,7 +75,10 @@ export function announcedIn(headerOf: HeaderOf, nowMs: number): AnnouncedLimits 
   return Object.keys(announced).length === 0 ? undefined : announced;
 }
 
-/** `retry-after-ms` (OpenAI), or `retry-after` in seconds, as Go writes durations ("2s"), or as a date. Where an answer has it several times the longest counts. */
+/**
+ * Reads `retry-after-ms` (OpenAI), or `retry-after` in seconds, as Go writes durations ("2s"), or
+ * as a date. If an answer has several, the longest counts.
+ */
 export function retryAfterIn(headerOf: HeaderOf, nowMs: number): number | undefined {
   const exact = longestOf(headerOf("retry-after-ms"), (text) =>
     text === "" ? undefined : Number(text),

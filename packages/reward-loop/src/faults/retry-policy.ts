@@ -1,8 +1,11 @@
 /**
- * Whether a sample that failed is scored again, and when: what may go better later, after a pause that grows and is drawn at random from all of its length (so that those
- * who failed together do not come back together), and when its turn has come by a budget for all, so that an endpoint which is down is not called several times as often as one that is up.
+ * Decides whether a failed sample is scored again, and when: a failure that may not recur is
+ * retried after a growing pause, drawn at random from its whole length (so that calls that failed
+ * together do not return together), and when a shared budget allows it, so that an endpoint which
+ * is down does not get several times its usual load.
  *
- * The budget delays attempts and never takes one away. Invariant: as long as somebody waits for it a timer runs, so that everybody's turn comes.
+ * The budget delays attempts and never takes one away. Invariant: while an attempt waits for the
+ * budget a timer runs, so that every attempt gets its turn.
  */
 
 import { type Clock, realClock } from "../clock.ts";
@@ -16,7 +19,7 @@ export type RetrySettings = OptionsOf<RetryTable>;
 /** Where nobody says otherwise. */
 export const { maxRetryAfterMs } = withDefaults(retryOptions, {});
 
-/** What a timer can take; a longer one would be over at once. */
+/** The longest delay of a timer; a longer one would fire at once. */
 const longestTimer = 2 ** 31 - 1;
 
 /** Retries that are always allowed to begin with, and saved up at most. */
@@ -86,7 +89,10 @@ export class RetryPolicy {
     return this.#line.size > 0 || this.#saved < 1;
   }
 
-  /** Resolves when a try that is due may begin, which is taken from the budget. Rejects with the signal's reason. */
+  /**
+   * Resolves when a due retry may begin, and takes it from the budget. Rejects with the signal's
+   * reason.
+   */
   turn(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted === true) return reject(signal.reason as Error);
@@ -120,7 +126,7 @@ export class RetryPolicy {
     this.#isTicking = true;
     this.#clock.after(Math.min(Math.max(1, this.#baseMs), longestTurnMs), () => {
       this.#isTicking = false;
-      // Whoever left the line needs none.
+      // An aborted attempt needs no budget.
       if (this.#line.size > 0) this.#save(1);
     });
   }

@@ -14,7 +14,10 @@ export type GenerateText = (options: any) => PromiseLike<{
   readonly totalUsage?: unknown;
 }>;
 
-/** @param options of generateText, for all questions: `model`, and whatever else it takes. It does not try again itself: the loop does, within the limits of all workers. */
+/**
+ * @param options of generateText for all questions: `model`, and any other setting. maxRetries is
+ * 0: the loop retries, within the limits of all workers.
+ */
 export function askByAiSdk(
   generateText: GenerateText,
   options: Readonly<Record<string, unknown>> & { readonly model: unknown },

@@ -7,7 +7,7 @@ import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
 
 export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal"> {
-  /** What the request says of the form of the answer. Default "json_schema". */
+  /** The form of the answer that the request demands. Default "json_schema". */
   readonly format?: AnswerFormat;
 }
 

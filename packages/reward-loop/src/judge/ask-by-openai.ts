@@ -6,7 +6,10 @@ import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
 
-/** The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop tries again, within the limits of all workers. */
+/**
+ * The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop retries, within
+ * the limits of all workers.
+ */
 export interface OpenAIClient {
   readonly chat: {
     readonly completions: {
@@ -21,7 +24,7 @@ export interface AskByOpenAIOptions {
   readonly model: string;
   /** Any other field of the request, by the API's own name. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** What the request says of the form of the answer. Default "json_schema". */
+  /** The form of the answer that the request demands. Default "json_schema". */
   readonly format?: AnswerFormat;
 }
 

@@ -1,4 +1,4 @@
-/** How a judge is asked: the one contract that clients are fitted to, so that what is made of the answers knows no client. */
+/** The contract for asking a judge: each client is adapted to it, so that judges know no client. */
 
 import type { ChatMessage } from "../client/chat-complete.ts";
 
@@ -7,9 +7,9 @@ export type JudgeMessage = ChatMessage & { readonly content: string };
 
 export interface JudgeQuestion {
   readonly messages: readonly JudgeMessage[];
-  /** What the answer has to fit, as JSON Schema; the messages say it in words, too. */
+  /** The JSON Schema that the answer has to fit; the messages describe it in words, too. */
   readonly schema: Readonly<Record<string, unknown>>;
-  /** Of that schema. */
+  /** The name of the schema. */
   readonly name: string;
   readonly signal: AbortSignal | undefined;
 }
@@ -22,5 +22,8 @@ export interface JudgeAnswer {
   readonly usage?: unknown;
 }
 
-/** Rejects as its client does; an EndpointError with REFUSED_ANSWER or TRUNCATED_ANSWER where the judge said nothing. */
+/**
+ * Rejects as its client does; an EndpointError with REFUSED_ANSWER or TRUNCATED_ANSWER for an
+ * answer without text.
+ */
 export type Ask = (question: JudgeQuestion) => Promise<JudgeAnswer>;

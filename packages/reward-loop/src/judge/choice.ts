@@ -13,7 +13,10 @@ export interface ChoiceOptions extends JudgeOptions {
 /** The word for a judge that cannot tell, beside its choices. */
 export const cannotTell = "cannot tell";
 
-/** The score has the `choice` and the `reason` with it. Throws JudgePromptError without at least two choices. */
+/**
+ * Makes a judge whose score also has the `choice` and the `reason`. Throws JudgePromptError for
+ * fewer than two choices.
+ */
 export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions): Judge {
   const words = Object.keys(choices);
   if (words.length < 2) throw new JudgePromptError("A judge needs at least two choices.");
@@ -28,7 +31,7 @@ export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions)
   });
 }
 
-/** What is told in addition has no places for values. */
+/** Appends instructions, which contain no places for values. */
 export function joined(system: string, told: string): string {
   return system === "" ? told : `${system}\n\n${told}`;
 }

@@ -1,4 +1,7 @@
-/** For score functions that ask a judge: public names of @rayling/reward-loop/judge, which loads none of the loop. */
+/**
+ * Public names of @rayling/reward-loop/judge, for score functions that ask a judge; loads nothing
+ * of the loop.
+ */
 
 export type { Ask, JudgeAnswer, JudgeMessage, JudgeQuestion } from "./ask.ts";
 export { askByAiSdk } from "./ask-by-ai-sdk.ts";

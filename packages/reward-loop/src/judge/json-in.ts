@@ -1,6 +1,7 @@
 /**
- * The JSON values that a judge's text may mean, the likeliest first: all of it, then what stands in fences, then what
- * stands in braces within prose, from the end, where models put their verdict. What a model thought aloud is left out.
+ * Finds the JSON values that a judge's text may mean, the likeliest first: all of it, then the
+ * content of fences, then braces within prose, from the end, where models put their verdict.
+ * Reasoning in think tags is left out.
  */
 
 /** Texts that are longer have their verdict at the end. */

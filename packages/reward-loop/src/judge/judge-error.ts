@@ -1,8 +1,10 @@
-/** What asking a judge came to when no answer of it was of use. */
+/** Errors of asking a judge without a usable answer. */
 
 import type { TokenUsage } from "../spend/usage.ts";
 
-/** No answer fits what was asked for. The loop asks the sample's judge again, unless all answers were cut off. */
+/**
+ * No answer fits the schema. The loop scores the sample again, unless all answers were truncated.
+ */
 export class JudgeAnswerError extends Error {
   override readonly name = "JudgeAnswerError";
   readonly code: "MALFORMED_ANSWER" | "TRUNCATED_ANSWER";
@@ -10,7 +12,7 @@ export class JudgeAnswerError extends Error {
   readonly text: string;
   /** How often it was asked. */
   readonly asked: number;
-  /** Of all its answers, as far as it is known. */
+  /** The usage of all its answers, as far as it is known. */
   readonly usage: TokenUsage | undefined;
 
   constructor(

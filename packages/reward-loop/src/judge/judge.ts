@@ -12,9 +12,9 @@ import type { PromptValues } from "./template.ts";
 
 export interface JudgeOptions {
   readonly ask: Ask;
-  /** What the judge is asked, with places for values: `Question: {{question}}`. */
+  /** The question to the judge, with places for values: `Question: {{question}}`. */
   readonly prompt: string;
-  /** What it is told first. May have places, too. */
+  /** The system message. May have places, too. */
   readonly system?: string;
   /** How often it is asked until its answer fits, at most. Default 3. */
   readonly attempts?: number;
@@ -22,11 +22,11 @@ export interface JudgeOptions {
   readonly prices?: Prices;
 }
 
-/** What a score function may return as it is. */
+/** A score that a score function may return unchanged. */
 export interface JudgeScore extends ScoreRecord {
   /** null: the judge cannot tell. */
   readonly score: number | null;
-  /** Of all its answers, as far as it is known. */
+  /** The usage of all its answers, as far as it is known. */
   readonly usage: TokenUsage | undefined;
   /** How often it was asked. */
   readonly asked: number;
@@ -39,15 +39,17 @@ export interface JudgeCall {
 }
 
 /**
- * Rejects with JudgePromptError, with JudgeAnswerError where no answer fits, and as its client does: an EndpointError with
- * REFUSED_ANSWER or TRUNCATED_ANSWER where it said nothing. Each is an outcome of its own in the loop.
+ * Rejects with JudgePromptError, with JudgeAnswerError where no answer fits, and as its client
+ * does: an EndpointError with REFUSED_ANSWER or TRUNCATED_ANSWER for an answer without text. Each
+ * is an outcome of its own in the loop.
  */
 export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
 
 /**
- * A judge whose answers have a form of yours.
+ * A judge whose answers fit a schema of the user's.
  *
- * @param options `scoreOf` gives the score of an answer, and whatever else is to be known of it; null: it cannot tell
+ * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
+ * tell
  */
 export function structuredJudge<Value>(
   options: JudgeOptions & {

@@ -8,10 +8,11 @@ import { JudgePromptError } from "./judge-error.ts";
 import { withUsage } from "./structured.ts";
 
 /**
- * As many as are needed are asked at once, and others one by one as long as it is open. The score is the one that more than half of `k`
- * gave, with what the first of them said; null where none is. `votes` are all scores, null for who cannot tell or said nothing.
- * Rejects as the judge does; where all say nothing (REFUSED_ANSWER, TRUNCATED_ANSWER), with that. Throws JudgePromptError
- * where `k` is no whole number of at least 1.
+ * Asks as many times as needed at once, and then one by one while the result is open. The score is
+ * the one that more than half of `k` gave, with the other fields of the first of them; null where
+ * there is none. `votes` are all scores, null for an answer that cannot tell or has no text.
+ * Rejects as the judge does, and with REFUSED_ANSWER or TRUNCATED_ANSWER where no answer has a
+ * text. Throws JudgePromptError unless `k` is a whole number of at least 1.
  */
 export function majorityOf(k: number, judge: Judge): Judge {
   if (!Number.isInteger(k) || k < 1) {

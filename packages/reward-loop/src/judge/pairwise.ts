@@ -1,4 +1,7 @@
-/** A judge that compares two answers. It is asked twice, with the sides swapped: many judges prefer the first, whichever it is. */
+/**
+ * A judge that compares two answers. It is asked twice, with the sides swapped, because many judges
+ * prefer the first side.
+ */
 
 import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/purse.ts";
@@ -8,9 +11,10 @@ import { withUsage } from "./structured.ts";
 import type { PromptValues } from "./template.ts";
 
 /**
- * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`, and the other way round. The score
- * is 1 where `a` is better both times, 0 where `b` is, 0.5 where neither is or the judge contradicts itself (`consistent`: false), null where it
- * cannot tell one of the times.
+ * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,
+ * and then the other way round. The score is 1 where `a` is better both times, 0 where `b` is, 0.5
+ * where neither is or the judge contradicts itself (`consistent`: false), null where it cannot tell
+ * one of the times.
  */
 export function pairwiseJudge(
   options: JudgeOptions,

@@ -1,8 +1,11 @@
-/** What a request of OpenAI's chat completions says of the form of its answer. */
+/** The form of the answer in a request of OpenAI's chat completions. */
 
 import type { JudgeQuestion } from "./ask.ts";
 
-/** "json_schema": it fits the schema (OpenAI, vLLM, SGLang); "json_object": it is JSON; "text": whatever it is, for servers that know neither. */
+/**
+ * "json_schema": the answer fits the schema (OpenAI, vLLM, SGLang); "json_object": it is JSON;
+ * "text": no constraint, for servers that know neither.
+ */
 export type AnswerFormat = "json_schema" | "json_object" | "text";
 
 export function responseFormatOf(

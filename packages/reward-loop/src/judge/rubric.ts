@@ -7,7 +7,7 @@ import type { Judge, JudgeOptions } from "./judge.ts";
 import { JudgePromptError } from "./judge-error.ts";
 
 export interface Criterion {
-  /** What is looked at, in words for the judge. */
+  /** The criterion in words for the judge. */
   readonly description: string;
   /** Points for the worst and for the best. Default 1 to 5. */
   readonly points?: readonly [worst: number, best: number];
@@ -23,8 +23,9 @@ export interface RubricOptions extends JudgeOptions {
 const standardPoints = [1, 5] as const;
 
 /**
- * The score is the weighted mean of the criteria, each from 0 (worst) to 1 (best), with the points of each as `points` and
- * the `reason`; null, where the judge cannot tell one of them. Throws JudgePromptError for criteria that are none.
+ * Makes a judge whose score is the weighted mean of the criteria, each from 0 (worst) to 1 (best),
+ * with the points of each as `points` and the `reason`; null where the judge cannot tell one of
+ * them. Throws JudgePromptError for invalid criteria.
  */
 export function rubricJudge({ criteria, system = "", ...options }: RubricOptions): Judge {
   const entries = Object.entries(criteria);

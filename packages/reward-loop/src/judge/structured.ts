@@ -1,8 +1,8 @@
 /**
- * An answer that fits a schema. A judge that wraps it in prose or fences is understood; one whose answer does not fit is
- * told what is wrong and asked again, in the same conversation.
+ * Asks for an answer that fits a schema. An answer within prose or fences is understood; for one
+ * that does not fit, the judge gets the mistake and is asked again, in the same conversation.
  *
- * Invariant: what its answers used is counted, also if it is an error that comes of it.
+ * Invariant: the usage of all answers is counted, also if the result is an error.
  */
 
 import { z } from "zod";
@@ -16,7 +16,7 @@ import { jsonIn } from "./json-in.ts";
 export interface StructuredOptions<Value> {
   readonly messages: readonly JudgeMessage[];
   readonly schema: z.ZodType<Value>;
-  /** Of the schema, for servers that want one. Default "verdict". */
+  /** The name of the schema, for servers that want one. Default "verdict". */
   readonly name?: string | undefined;
   /** How often the judge is asked, at most. Default 3. */
   readonly attempts?: number | undefined;
@@ -25,13 +25,16 @@ export interface StructuredOptions<Value> {
 
 export interface Structured<Value> {
   readonly value: Value;
-  /** Of all answers. */
+  /** The usage of all answers. */
   readonly usage: TokenUsage | undefined;
   /** How often the judge was asked. */
   readonly asked: number;
 }
 
-/** Rejects with JudgeAnswerError where no answer fits, and as `ask` does; an error that it passes on has the `usage` of all answers so far. */
+/**
+ * Rejects with JudgeAnswerError where no answer fits, and as `ask` does; an error that it passes on
+ * has the `usage` of all answers so far.
+ */
 export async function askFor<Value>(
   ask: Ask,
   { messages, schema, name = "verdict", attempts = 3, signal }: StructuredOptions<Value>,
@@ -85,7 +88,7 @@ function fitting<Value>(
   return { problem: problem ?? "has no JSON in it" };
 }
 
-/** The same error, which says what the answers before it used, too. */
+/** Adds the usage of earlier answers to an error. */
 export function withUsage(error: unknown, before: TokenUsage | undefined): unknown {
   if (before === undefined || !(error instanceof Error)) return error;
   const usage = together(before, usageOf({ usage: partOf(error, "usage") }));

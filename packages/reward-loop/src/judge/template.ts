@@ -1,10 +1,16 @@
-/** Prompts with places for values: `{{solution}}`. A value is put in as it is and never read for places again. */
+/**
+ * Prompts with places for values: `{{solution}}`. A value is put in unchanged and never read for
+ * places again.
+ */
 
 import { JudgePromptError } from "./judge-error.ts";
 
 export type PromptValues = Readonly<Record<string, unknown>>;
 
-/** Of the values: texts as they are, all else as JSON. Throws JudgePromptError for a place without a value. */
+/**
+ * Fills in values: texts unchanged, all else as JSON. Throws JudgePromptError for a place without a
+ * value.
+ */
 export function fillTemplate(template: string, values: PromptValues): string {
   return template.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? values[name] : undefined;

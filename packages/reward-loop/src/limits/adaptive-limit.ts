@@ -1,14 +1,19 @@
 /**
- * How many calls an endpoint takes at once, found out while it is used: grows while all goes well, and falls back to what is known to work when it does not.
+ * Finds out how many calls an endpoint takes at once while it is used: the limit grows while all
+ * goes well, and falls back to a known good value when it does not.
  *
  * - It doubles with each round trip until the first refusal: each answer allows one call more.
- * - A refusal (429, 503) comes at once and says that there was no room for more than what is under way beside it: then, and when it was sent. (Then alone would say too much or too little: where
- *   answers come in a burst, most of what was thought to be under way was over, and what is refused with it counts until that is heard.) Calls that were sent before the limit was last lowered say
- *   nothing new, but of less room.
- * - Then it probes: one more with each round trip, less often what was refused again and again. Where that works there may be more room than there was, or a little for what is on its way: it
- *   grows by one, two, four with each round trip, up to a tenth.
- * - Failures, and slow answers if they are to, lower it by a tenth, once for a round trip: an endpoint that queues instead of refusing has no room either. What the quickest answers took is
- *   forgotten after some round trips, as an endpoint may become slower for good.
+ * - A refusal (429, 503) means that there was no room beyond the calls that were pending, both then
+ * and when the refused call was sent. (Either alone would mislead: where answers come in a burst,
+ * most pending calls are over already, and calls that are refused together count as pending until
+ * their refusals arrive.) Calls that were sent before the limit was last lowered can only lower it
+ * further.
+ * - Then it probes: one more with each round trip, less often for a number that was refused again
+ * and again. Where that works there may be more room than before: it grows by one, two, four with
+ * each round trip, up to a tenth.
+ * - Failures, and slow answers if latencyTolerance is set, lower it by a tenth, once for a round
+ * trip: an endpoint that queues instead of refusing has no room either. The quickest latency is
+ * forgotten after some round trips, as an endpoint may become slower for good.
  *
  * It grows only while it is used up. Pure: knows no calls and no clock.
  */
@@ -27,7 +32,7 @@ export interface Answered {
   readonly outcome: "ok" | "refused" | "failed";
 }
 
-/** What is noted of a call when it is sent. */
+/** Facts about a call, recorded when it is sent. */
 export interface Ticket {
   readonly inFlight: number;
   readonly epoch: number;
@@ -38,9 +43,15 @@ const lowered = 0.9;
 const maxPatience = 16;
 /** Answers without a refusal after which it is believed that there is more room. */
 const enough = 20;
-/** Round trips for which the quickest answer is remembered, at least, and twice as many at most: more than the 44 in which a limit falls to a hundredth. */
+/**
+ * Round trips for which the quickest answer is remembered, at least, and twice as many at most:
+ * more than the 44 in which a limit falls to a hundredth.
+ */
 const remembered = 50;
-/** Of the limit with each round trip: until the first refusal, and at most when what was refused is not any more. */
+/**
+ * The limit's growth with each round trip: until the first refusal, and at most when a number that
+ * was refused works again.
+ */
 const growth = { atFirst: 1, found: 0.1 } as const;
 
 export class AdaptiveLimit {
@@ -59,7 +70,9 @@ export class AdaptiveLimit {
   #patience = 1;
   /** So many were taken since, one after the other. */
   #taken = 0;
-  /** Of this time of so many round trips, and of the one before it. */
+  /**
+   * The quickest latency of the current period of so many round trips, and of the period before it.
+   */
   #quickest = { nowMs: Infinity, beforeMs: Infinity, roundTrips: 0 };
 
   constructor(settings: AdaptiveLimitSettings = {}) {
@@ -88,7 +101,7 @@ export class AdaptiveLimit {
       return this.#lower(ticket, this.#limit * lowered);
     }
     if (ticket.inFlight >= this.#refusedAt && ticket.epoch === this.#epoch) this.#found();
-    // Of a limit that nobody reaches it is not known whether it holds.
+    // A limit that is never reached proves nothing.
     if (inFlight < this.limit - 1) return;
     const roundTrip = 1 / this.#limit;
     const found = Math.min(this.#step, growth.found * this.#limit);
@@ -107,7 +120,10 @@ export class AdaptiveLimit {
     return Math.min(this.#quickest.nowMs, this.#quickest.beforeMs);
   }
 
-  /** What was too much was not; some answers say little, as those that were refused on the way were under way, too. */
+  /**
+   * A number that was refused works again; a few answers are weak evidence, as calls that were
+   * refused on the way counted as pending, too.
+   */
   #found(): void {
     this.#taken += 1;
     if (this.#taken < enough) return;

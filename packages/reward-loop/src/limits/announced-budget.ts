@@ -1,8 +1,12 @@
 /**
- * What an endpoint has said is left of one of its limits, and until when: no more is let through until then, or until it says more. Pure: the caller has the clock.
+ * The rest of one limit that an endpoint announced, and its reset time: no more calls are let
+ * through until then, or until a new announcement. Pure: the caller has the clock.
  *
- * What it says is as of when it answered. Calls that were let through behind the one that was answered may not have been counted there yet, nor those before it that are still on their way, as they may come to it later:
- * what is left is at least what it said without them (but for calls whose answers overtook its own), and at most what it said; an answer to a later call knows better. When the time has come nothing is known any more, and nothing held back.
+ * An announcement is as old as its answer. Calls that were sent after the answered one may not be
+ * counted in it yet, nor earlier ones that are still on their way, as they may arrive later: the
+ * rest is at least the announced number without all of them (except calls whose answers came
+ * earlier), and at most the announced number; an answer to a later call is more accurate. At the
+ * reset time the announcement is forgotten.
  */
 
 import type { AnnouncedLimit } from "../faults/rate-limit-headers.ts";
@@ -21,7 +25,7 @@ export class AnnouncedBudget {
   /** By all calls so far. */
   #taken = 0;
   #calls = 0;
-  /** What calls have taken that are not over, by their numbers, in their order. */
+  /** The use of pending calls, by their numbers, in order. */
   readonly #underWay: Map<number, number> = new Map();
 
   /** How long until so many may be taken. */

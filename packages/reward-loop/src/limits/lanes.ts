@@ -1,5 +1,6 @@
 /**
- * Who waits, by lane: each lane is served in order, and lanes by their shares. A lane that is empty leaves its share to the others, and does not save it up.
+ * Queues by lane: each lane is served in order, and lanes by their shares. An empty lane leaves its
+ * share to the others, and does not save it up.
  */
 
 import Queue from "yocto-queue";
@@ -14,9 +15,12 @@ export interface Place<Item> {
 export class Lanes<Item> {
   readonly #shares: ReadonlyMap<string, number>;
   readonly #queues: Map<string, Queue<Place<Item>>> = new Map();
-  /** What each lane was served, over its share. */
+  /** The service that each lane had, divided by its share. */
   readonly #served: Map<string, number> = new Map();
-  /** What the lane that was served last had been served before that. It only grows, also while nobody waits. */
+  /**
+   * The service of the last served lane before its last item. It only grows, also while all lanes
+   * are empty.
+   */
   #reached = 0;
 
   /** @param shares lanes that are not named have 1 */
@@ -50,7 +54,7 @@ export class Lanes<Item> {
     }
   }
 
-  /** The same, who has been served with it. */
+  /** Removes the next item and counts it as served. */
   shift(): Item | undefined {
     const place = this.peek();
     if (place === undefined) return undefined;

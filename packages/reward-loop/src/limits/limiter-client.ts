@@ -1,6 +1,8 @@
 /**
- * A holder's side of a RewardLimiter: asks for leases, gives them back, and says what it holds again, and had in the last minute, when the limiter was restarted. What was given up and does not end it gives back in the end.
- * A limiter that is gone for good rejects who asks; it never lets them through.
+ * A holder's side of a RewardLimiter: acquires and releases leases, and after a restart of the
+ * limiter reports the leases that it holds and its use in the last minute. The lease of a call that
+ * was given up and never ends is released after a while. If the limiter is gone for good, requests
+ * reject; they are never let through.
  */
 
 import { setImmediate as turn } from "node:timers/promises";
@@ -16,13 +18,19 @@ import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
 
 export interface RemoteLease {
   readonly waitedMs: number;
-  /** Nobody waits for the call any more, so that it may go on for ever: the lease is given back after OVERDUE_MS, if it is not before. */
+  /**
+   * The result of the call is no longer needed, so it may go on for ever: the lease is released
+   * after OVERDUE_MS at the latest.
+   */
   givenUp(): void;
   /** Once; later calls do nothing. */
   release(report: LimitReport): void;
 }
 
-/** A client that gave a request up holds it for a few minutes at most (undici: 300 s), and twice that is on the safe side; for ever is not, as a fixed limit would be used up by a few calls that never end. */
+/**
+ * A client that gave up a request holds it for a few minutes at most (undici: 300 s), and this is
+ * twice that. Without an end a fixed limit would be used up by a few calls that never end.
+ */
 export const OVERDUE_MS = 600_000;
 
 interface Held {
@@ -123,7 +131,7 @@ export class LimiterClient {
 
   #open(): Promise<void> {
     const opened = this.#openUntilDone();
-    // Whoever asks hears of it.
+    // Callers of ready and acquire get the rejection.
     opened.catch(() => undefined);
     return opened;
   }
@@ -142,7 +150,10 @@ export class LimiterClient {
     }
   }
 
-  /** Says that it is there, and again what it holds, after each restart and where it was thought to be gone: also what was granted just before, which is noted a turn later. */
+  /**
+   * Announces the holder, and again after each restart and where the limiter has dropped it: with
+   * the leases it holds, also those granted just before, which are recorded a turn later.
+   */
   async #watch(): Promise<void> {
     for (;;) {
       try {

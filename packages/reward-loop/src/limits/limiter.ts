@@ -1,8 +1,10 @@
 /**
- * The limits of one endpoint, for all who call it: requests and tokens a minute, and calls at once, fixed or found out; and what it says itself in its answers of what is left.
+ * The limits of one endpoint for all callers: requests and tokens a minute, concurrent calls (fixed
+ * or adaptive), and the remainders that the endpoint announces in its answers.
  *
- * A call waits in its lane until all of them allow it, and gives a lease back when it is answered: with what it used, and with what the endpoint said. Nothing is taken
- * ahead of time, so that whoever is first when there is room is first by its lane and not by when the room was foreseen. Pure but for the clock.
+ * A call waits in its lane until all limits allow it, and releases its lease with its usage and the
+ * announcement when it is answered. Nothing is reserved ahead of time, so that a free place goes to
+ * the call that is first in lane order at that moment. Pure except for the clock.
  */
 
 import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
@@ -22,24 +24,26 @@ export type LimiterSettings = OptionsOf<LimiterTable>;
 export interface LimitRequest {
   /** Default "training". */
   readonly lane?: string;
-  /** What it may use. Default 0. */
+  /** The tokens that the call may use. Default 0. */
   readonly tokens?: number;
 }
 
 /** How a call went. */
 export interface LimitReport {
   /**
-   * "ok": its answer was a score; "answered": it was none (400), which says nothing of how long a score takes; "refused": the endpoint had no room for it (429, 503); "failed": it did not
-   * answer, or with an error of its own (timeout, 5xx); "unknown": nothing is learned of the endpoint, as we gave the call up ourselves or it never came there.
+   * "ok": its answer was a score; "answered": its answer was none (400), which says nothing about
+   * how long a score takes; "refused": the endpoint had no room for it (429, 503); "failed": no
+   * answer, or an error of the endpoint's own (timeout, 5xx); "unknown": nothing is learned about
+   * the endpoint, as the call was given up here or never reached it.
    */
   readonly outcome: "ok" | "answered" | "refused" | "failed" | "unknown";
   /** It was cut off by us: its endpoint hears of that a little later. */
   readonly isCut?: boolean;
-  /** What it used, if that is known. */
+  /** The tokens that it used, if known. */
   readonly tokens?: number;
   /** The endpoint wants no call for so long. */
   readonly retryAfterMs?: number;
-  /** What its answer said of its limits. */
+  /** The limits that its answer announced. */
   readonly announced?: Pick<AnnouncedLimits, "requests" | "tokens">;
 }
 
@@ -71,7 +75,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** What was let through in a moment. */
+/** The calls that were let through at one moment. */
 export interface PastUse {
   readonly agoMs: number;
   readonly requests: number;
@@ -129,20 +133,23 @@ export class Limiter {
     this.#serve();
   }
 
-  /** A lease for a call that is under way already: one that another limiter gave before this one took its place. */
+  /**
+   * Returns a lease for a call that is already pending: the limiter that this one replaces granted
+   * it.
+   */
   adopt(tokens: number = 0): Lease {
     const nowMs = this.#clock.now();
     return this.#lease({ tokens, sinceMs: nowMs }, nowMs);
   }
 
-  /** What another one, with other settings, has let through in the last minute counts here, as far as it knows. */
+  /** Counts the use of the last minute of the limiter that this one replaces. */
   takeOver(before: Limiter): void {
     const nowMs = this.#clock.now();
     if (before.#requests !== undefined) this.#requests?.takeOver(before.#requests, nowMs);
     if (before.#tokens !== undefined) this.#tokens?.takeOver(before.#tokens, nowMs);
   }
 
-  /** Calls are over that another limiter let through so long ago, before this one took its place. */
+  /** Counts calls that the limiter before this one let through, and that are over. */
   remember({ agoMs, requests, tokens }: PastUse): void {
     const nowMs = this.#clock.now();
     this.#requests?.tookBefore(requests, nowMs - agoMs, nowMs);
@@ -182,7 +189,7 @@ export class Limiter {
     });
   }
 
-  /** Whoever waits is rejected; leases that are out may still be given back. */
+  /** Rejects waiting requests; granted leases may still be released. */
   close(error: Error): void {
     this.#closed = error;
     this.#stopTimer?.();
@@ -221,7 +228,7 @@ export class Limiter {
       this.#requests?.waitMs(1, nowMs) ?? 0,
       this.#tokens?.waitMs(tokens, nowMs) ?? 0,
       this.#announced.requests.waitMs(1, nowMs),
-      // Of a call whose tokens nobody has estimated it is known that it needs some.
+      // A call without an estimate needs at least one token.
       this.#announced.tokens.waitMs(Math.max(1, tokens), nowMs),
       this.#breaker?.waitMs(nowMs) ?? 0,
     );

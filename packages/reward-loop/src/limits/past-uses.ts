@@ -1,8 +1,11 @@
-/** What a holder has used of its endpoint's limits in the last minute, by the tenth of a second, for a limiter that has forgotten it. */
+/**
+ * A holder's use of its endpoint's limits in the last minute, by the tenth of a second, for a
+ * limiter that has forgotten it.
+ */
 
 import type { PastUse } from "./limiter.ts";
 
-/** Of a minute; as a rate window has (rate-window.ts). */
+/** Tenths of a second in a minute; the resolution of a rate window (rate-window.ts). */
 const slots = 600;
 
 /** A minute is looked at a sixtieth longer there. */

@@ -1,9 +1,12 @@
-/** So many a minute: spread over it by a token bucket that holds a second's worth, and never more in any minute by a window. */
+/**
+ * A rate per minute: spread over the minute by a token bucket that holds a second's worth, and
+ * never exceeded in any minute by a window.
+ */
 
 import { RateWindow } from "./rate-window.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
-/** What may be used in a minute, and what was in the one up to now. */
+/** The limit of a minute, and the use in the last one. */
 export interface RateState {
   readonly limit: number;
   readonly used: number;
@@ -15,7 +18,7 @@ export class RateLimit {
 
   /** @param minuteMs how long a minute is */
   constructor(perMinute: number, minuteMs: number) {
-    // As much slower as the window is longer than a minute: else it would have to stop at the end of each.
+    // Slower by the ratio of window to minute: else calls would stop at the end of each window.
     const rate = (perMinute * 1000 * 60) / (minuteMs * 61);
     this.#bucket = new TokenBucket({ rate, capacity: Math.max(1, perMinute / 60) });
     this.#window = new RateWindow(perMinute, minuteMs);
@@ -35,7 +38,7 @@ export class RateLimit {
     this.#window.take(count, nowMs);
   }
 
-  /** What another one, of which it takes the place, has let through counts here. */
+  /** Counts the use of the rate limit that this one replaces. */
   takeOver(before: RateLimit, nowMs: number): void {
     for (const { count, takenMs } of before.#window.past(nowMs)) {
       this.tookBefore(count, takenMs, nowMs);

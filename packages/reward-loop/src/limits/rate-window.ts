@@ -1,11 +1,13 @@
 /**
- * So many in any minute, whenever it begins: what was used is kept by the tenth of a second until its minute is over. Exact where a token bucket is not: that lets
- * through what it holds on top of a minute's worth.
+ * A limit for any minute, wherever it begins: uses are kept by the tenth of a second until their
+ * minute is over. Exact, unlike a token bucket, which lets its capacity through on top of a
+ * minute's worth.
  *
- * A sixtieth more than a minute is looked at, so that calls which are under way for different times do not meet at the endpoint.
+ * The window is a sixtieth longer than a minute, so that calls with different latencies do not meet
+ * at the endpoint.
  */
 
-/** Of a window. */
+/** Tenths of a second in a window. */
 const slots = 610;
 const margin = 61 / 60;
 
@@ -46,7 +48,7 @@ export class RateWindow {
     this.#add(this.#newest, count);
   }
 
-  /** What was taken in the minute up to now, and when, by the tenth of a second. */
+  /** Yields the uses of the last minute with their times, by the tenth of a second. */
   *past(nowMs: number): Generator<{ readonly count: number; readonly takenMs: number }> {
     this.#goOn(nowMs);
     for (let slot = this.#newest - slots + 1; slot <= this.#newest; slot++) {
@@ -90,7 +92,7 @@ export class RateWindow {
   }
 }
 
-/** What floating point leaves of a sum that is spent. */
+/** The rounding error that floating point may leave in a sum. */
 const epsilon = 1e-6;
 
 function at(slot: number): number {

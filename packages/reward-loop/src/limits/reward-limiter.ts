@@ -1,9 +1,12 @@
 /**
- * The limits of one endpoint as an actor: one for all workers of all reward loops, so that they hold for all of them together.
+ * The limits of one endpoint as an actor: one for all workers of all reward loops, so that they
+ * hold for all of them together.
  *
- * Who uses it is a holder (a reward loop worker), and takes leases under ids of its own, so that what it holds can be said again to a limiter that was restarted, and taken
- * from it when it died. A call holds its place for as long as its holder lives, however long that is: holders are heard of every few seconds. After a restart nobody is let through before
- * the holders had time to say what they hold: the endpoint still has those calls.
+ * A user of the limiter is a holder (a reward loop worker). It takes leases under ids of its own,
+ * so that it can report them to a restarted limiter, and they can be released when it dies. A lease
+ * lasts as long as its holder lives: holders report every few seconds. After a restart the limiter
+ * lets no call through before the holders had time to report their leases: the endpoint still has
+ * those calls.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -35,10 +38,13 @@ const GRACE_MS = 500;
 /** How long a call that was cut off still counts: its endpoint hears of it later than we do. */
 const LINGER_MS = 100;
 
-/** After so long, whoever waits here is told that it waits on. Below what the runtime takes for stuck. */
+/**
+ * A waiting request is answered after so long that it waits on. Below the time after which the
+ * runtime calls an actor stuck.
+ */
 const ANSWER_MS = 5000;
 
-/** Of a holder that is not heard of any more. */
+/** The time after which a silent holder is dropped. */
 const LOST_MS = 60_000;
 
 interface Waiting {
@@ -75,10 +81,11 @@ export class RewardLimiter {
   }
 
   /**
-   * A holder begins, or says again to a restarted limiter which calls it has under way. Rejects with RewardLimiterConflictError if others hold to other settings.
+   * Registers a holder, or reports its pending calls to a restarted limiter. Rejects with
+   * RewardLimiterConflictError if others use other settings.
    *
-   * @param held ids of leases, with the tokens that were estimated for them
-   * @param used of the last minute, without those
+   * @param held ids of leases, with their estimated tokens
+   * @param used its use in the last minute, without those leases
    */
   async open(
     holder: string,
@@ -100,13 +107,14 @@ export class RewardLimiter {
     }
     if (this.#restart === undefined || this.#restart.told.has(holder)) return;
     this.#restart.told.add(holder);
-    // What came later it has let through itself.
+    // Later calls were let through by this limiter itself.
     const ageMs = this.#clock.now() - this.#restart.atMs;
     for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);
   }
 
   /**
-   * How long it was waited for, when the call may go out. Undefined: not yet, ask again with the same id; it keeps its place.
+   * Resolves to the time that the request waited, when the call may be sent. Undefined: not yet,
+   * ask again with the same id; it keeps its place.
    */
   async acquire(holder: string, id: number, request: LimitRequest): Promise<number | undefined> {
     const known = this.#holder(holder);
@@ -144,9 +152,10 @@ export class RewardLimiter {
   }
 
   /**
-   * The holder is there. Answers after a while: a call of it that fails tells the holder that the limiter was restarted.
+   * Keeps the holder registered. Answers after a while: a failed call tells the holder that the
+   * limiter was restarted.
    *
-   * @returns false, at once, for one that is not known: it was not heard of for too long, and has to say again what it holds
+   * @returns false, at once, for a holder that was silent for too long and has to register again
    */
   async watch(holder: string): Promise<boolean> {
     const known = this.#holders.get(holder);
@@ -178,7 +187,7 @@ export class RewardLimiter {
       return lease.waitedMs;
     };
     const granted = grant().finally(() => known.waiting.delete(id));
-    // Whoever asks hears of it.
+    // Callers of acquire get the rejection.
     granted.catch(() => undefined);
     const waiting = { abort, granted };
     known.waiting.set(id, waiting);
@@ -217,8 +226,8 @@ export const RewardLimiterActor: ray.ActorClass<typeof RewardLimiter> = ray.remo
 });
 
 /**
- * The limiter of that endpoint, which is made if there is none. It lives as long as the runtime, whoever made it: what was used in the last minute counts for the next
- * who calls the endpoint, too.
+ * Returns the limiter of that endpoint, and makes it if there is none. It lives as long as the
+ * runtime, so that the use of the last minute counts for later loops, too.
  */
 export function rewardLimiterOf(
   endpoint: string,

@@ -1,18 +1,20 @@
 /**
- * So many a second, and some at once: verl's AsyncTokenBucket as arithmetic, for whoever keeps the order of those who wait.
+ * A rate per second with bursts: verl's AsyncTokenBucket as arithmetic; the caller keeps the order
+ * of waiting calls.
  *
- * It starts full, is refilled at `rate` up to `capacity`, and may be overdrawn by one who takes more than it ever holds, which the next one pays for. Two of verl's
- * defects are not here: those who wait are served in their order, and a rest of 1e-16 that floating point leaves keeps nobody waiting.
+ * It starts full, is refilled at `rate` up to `capacity`, and may be overdrawn by a call that takes
+ * more than its capacity; the next call then waits longer. Two of verl's defects are fixed: waiting
+ * calls are served in order, and a remainder of 1e-16 from floating point delays no call.
  */
 
 export interface BucketSettings {
   /** Tokens a second. */
   readonly rate: number;
-  /** What it holds. Default: a second's worth, but at least one. */
+  /** The most tokens that it holds. Default: a second's worth, but at least one. */
   readonly capacity?: number;
 }
 
-/** Of a token. */
+/** The tolerated rounding error, in tokens. */
 const epsilon = 1e-9;
 
 export class TokenBucket {
@@ -35,7 +37,10 @@ export class TokenBucket {
     return this.#tokens;
   }
 
-  /** How long until so many can be taken; more than it holds can be when it has made up for all of them but what it held. */
+  /**
+   * Returns the time until `count` can be taken: until the difference to the tokens held has been
+   * refilled, also for a count above the capacity.
+   */
   waitMs(count: number, nowMs: number): number {
     const missing = count - this.tokensAt(nowMs);
     return missing <= epsilon ? 0 : (missing / this.rate) * 1000;

@@ -1,4 +1,7 @@
-/** How many samples were answered by whom, where several functions could: stages of a cascade, judges before and behind a cap. */
+/**
+ * Counts the samples that each function answered, where several could: stages of a cascade, judges
+ * before and behind a cap.
+ */
 
 import type { SampleOutcome } from "../outcome.ts";
 
@@ -15,7 +18,10 @@ export class AnswerCounts {
   }
 }
 
-/** Of each part whose functions take turns: "judge" of a cascade alone, "correct/judge" of one among several rewards. Nothing of what is invalid. */
+/**
+ * Returns the names of the answering functions: "judge" in a cascade alone, "correct/judge" in one
+ * among several rewards. Invalid parts are left out.
+ */
 export function answersOf(outcome: SampleOutcome, within: string = ""): string[] {
   if (outcome.answeredBy !== undefined) return [`${within}${outcome.answeredBy}`];
   return Object.entries(outcome.components ?? {}).flatMap(([name, part]) =>

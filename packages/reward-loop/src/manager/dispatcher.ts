@@ -1,8 +1,11 @@
 /**
- * Single samples to workers: the one with the least to do gets the next, none more than its concurrency, lanes by their shares. No barrier, no polling.
+ * Sends single samples to workers: the one with the least load gets the next, none more than its
+ * concurrency, lanes by their shares. No barrier, no polling.
  *
- * Invariant: every sample settles exactly once. One that was with a worker that died had no outcome and goes first when it is sent again.
- * What an outcome cost is counted before its slot is free again. None is sent when all that may be spent is spent, and where there is a cap each call of a sample is allowed by its account.
+ * Invariant: every sample settles exactly once. A sample of a worker that died has no outcome and
+ * goes first when it is sent again. The cost of an outcome is counted before its slot is free
+ * again. No sample is sent when the cap on spending is reached, and where there is a cap each call
+ * of a sample is allowed by its account.
  */
 
 import * as ray from "@rayling/core";
@@ -16,10 +19,16 @@ import { SampleAccount } from "../spend/sample-account.ts";
 import { readyPerSlot } from "../worker/slots.ts";
 import type { Scored, WorkerSeat } from "./worker-seat.ts";
 
-/** One at work, one ready in its thread, two on their way to and from the worker (measured on 2 cores: 16 give a fifth more). */
+/**
+ * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2
+ * cores: 16 give a fifth more).
+ */
 const SYNC_PER_EXECUTOR = 4;
 
-/** How many may be with a worker for each slot, most of them between two tries: an endpoint that is down must not take in the whole input. */
+/**
+ * The most samples with a worker for each slot, most of them between two tries: an endpoint that is
+ * down must not take in the whole input.
+ */
 const HELD_PER_SLOT = 8;
 
 /** A sample, until it settles. */
@@ -51,7 +60,7 @@ class Waiting implements Scored {
   }
 
   sent(): void {
-    // What a worker that died had of it was no scoring.
+    // Time with a worker that died counts as waiting.
     this.#inLineMs = performance.now() - this.#sinceMs;
   }
 
@@ -82,7 +91,7 @@ class Waiting implements Scored {
   }
 }
 
-/** What the dispatcher does with those of its samples. */
+/** Callbacks of a sample to its dispatcher. */
 interface Ends {
   readonly lost: (waiting: Waiting) => void;
 }
@@ -115,7 +124,10 @@ export class Dispatcher {
     this.#listenTo(seats);
   }
 
-  /** What waits goes to these from now on. The others are listened to as long as they have something to do. */
+  /**
+   * Sends waiting samples to these seats from now on. The old ones finish the samples that they
+   * have.
+   */
   replaceSeats(seats: readonly WorkerSeat[]): void {
     this.#seats = seats;
     this.#listenTo(seats);
@@ -213,15 +225,17 @@ export class Dispatcher {
     return { valid: false, error, ...nothing, cost: 0, version };
   }
 
-  /** Behind a synchronous function samples would only queue up, out of reach of workers that have nothing to do. */
+  /** Behind a synchronous function samples would only queue up, out of reach of idle workers. */
   #slotsOf({ traits: { overlaps } }: WorkerSeat): number {
     const { concurrency, executors } = this.#settings;
     return overlaps ? concurrency : Math.min(concurrency, SYNC_PER_EXECUTOR * executors);
   }
 
   /**
-   * How many may stand ready at each worker, for slots that get free while others are on their way: fewer towards the end, when another one may have nothing to do. None that may be too much to pay for, and none where one sample is at work at a time: behind that one it
-   * would wait for long.
+   * The number of samples that may stand ready at each worker, for slots that become free while
+   * others are on their way: fewer towards the end, when another worker may be idle. None with a
+   * cap on spending, and none where one sample runs at a time, because it would wait there for
+   * long.
    */
   get #ready(): number {
     const { concurrency } = this.#settings;

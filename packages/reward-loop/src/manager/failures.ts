@@ -1,4 +1,7 @@
-/** What becomes of samples that cannot be scored: they stay invalid (a mask), get a fallback value, are tried once more when all others are done, or fail their batch. */
+/**
+ * Handles samples that cannot be scored: they stay invalid (a mask), get a fallback value, are
+ * scored once more when all others are done, or fail their batch.
+ */
 
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
@@ -11,14 +14,16 @@ export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): S
   return outcome.valid || typeof fallback !== "number" ? outcome : filled(outcome, fallback);
 }
 
-/** Of answers to one prompt: with the mean of those that have a score, where that is what the others get. */
+/**
+ * Gives the failed answers to one prompt the mean of the valid ones, if the fallback is that mean.
+ */
 export function withGroupMean(
   outcomes: readonly SampleOutcome[],
   { fallback }: OnFailure,
 ): readonly SampleOutcome[] {
   const scores = outcomes.flatMap((one) => (one.valid ? [one.rewardScore] : []));
   if (fallback !== "groupMean" || scores.length === 0) return outcomes;
-  // Of shares: a sum may be beyond all numbers.
+  // Adds up shares, because the sum of the scores may overflow.
   const mean = scores.reduce((sum, score) => sum + score / scores.length, 0);
   return outcomes.map((one) => (one.valid ? one : filled(one, mean)));
 }
@@ -30,7 +35,10 @@ function filled(outcome: InvalidOutcome, score: number): SampleOutcome {
   return { valid: true, rewardScore: score, rewardExtraInfo, ...measured };
 }
 
-/** What the user's postProcessScores has made of a group. Where it failed nobody has a score. */
+/**
+ * Applies the result of the user's postProcessScores to a group. If it failed, all of the group is
+ * invalid.
+ */
 export function putRight(
   outcomes: readonly SampleOutcome[],
   after: GroupScores,

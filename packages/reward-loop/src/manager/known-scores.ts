@@ -1,9 +1,10 @@
 /**
- * Before a sample goes to a worker: whether its score is known, or is being asked for already.
+ * Looks up, before a sample goes to a worker, whether its score is known or already being computed.
  *
- * A score that hangs on where and when its sample is scored is nobody else's, and is not kept.
- * Samples that say the same and come while the first of them is under way get its outcome; they are not called for, and cost nothing.
- * A cache that cannot be read or written any more (a full disk, another that writes) is told once, and costs no outcome: what it cannot say is not known.
+ * A score that depends on where and when its sample is scored is not shared and not kept. Equal
+ * samples that come while the first of them is being scored get its outcome; they are not scored,
+ * and cost nothing. A cache that cannot be read or written any more (a full disk, another writer)
+ * is reported once and costs no outcome: a missing entry is an unknown score.
  */
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
@@ -17,7 +18,10 @@ export class KnownScores {
   readonly #underWay: Map<string, Promise<SampleOutcome>> = new Map();
   #hasWarned = false;
 
-  /** Without a cache samples that say the same are joined, and nothing is kept. It closes the cache. */
+  /**
+   * @param cache closed with this object. Without one equal samples are joined, and nothing is
+   * kept.
+   */
   constructor(cache: ScoreCache | undefined) {
     this.#cache = cache;
   }

@@ -5,7 +5,10 @@ import { RewardAssemblyError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardSource } from "./reward-source.ts";
 
-/** Row by row; undefined where they stand at the last tokens. Rejects with RewardAssemblyError, and as the source. */
+/**
+ * Returns the places of the scores, row by row; undefined where they stand at the last tokens.
+ * Rejects with RewardAssemblyError, and as the source.
+ */
 export async function placedScores(
   source: RewardSource,
   { rows, width, lengths, idsOf }: ResponseShape,

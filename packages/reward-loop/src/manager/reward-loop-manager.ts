@@ -1,6 +1,7 @@
 /**
- * verl's RewardLoopManager: rollouts in, rewards out. Lives in the caller's thread and owns what scores.
- * Knows how batches are cut and put together again; how one sample is scored, and by how many functions, is the business of its source.
+ * verl's RewardLoopManager: rollouts in, rewards out. Lives in the caller's thread and owns the
+ * source of its scores. It splits batches and assembles them again; its source decides how one
+ * sample is scored, and by how many functions.
  */
 
 import type { DataProto } from "@rayling/data-proto";
@@ -43,7 +44,10 @@ import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts"
 import type { EndpointState, SharedLimiter } from "./shared-limiter.ts";
 
 export interface ScoreOptions {
-  /** Whose share of workers and endpoint it takes: "training" (default), "validation", or any other. */
+  /**
+   * The lane in which it shares workers and endpoint: "training" (default), "validation", or any
+   * other.
+   */
   readonly lane?: string | undefined;
 }
 
@@ -53,7 +57,7 @@ export class RewardLoopManager implements AsyncDisposable {
   /** One for each endpoint. */
   readonly #limiters: readonly SharedLimiter[];
   readonly #onFailure: FailureSettings;
-  /** Of the option `record`. */
+  /** The recorder of the option `record`. */
   readonly #recorder: OutcomeRecorder | undefined;
   readonly #answers = new AnswerCounts();
   /** Whose rows are not all scored for the first time. */
@@ -139,7 +143,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.rewardModels.default;
   }
 
-  /** Samples that may be scored at a time: workers x concurrency; of several rewards those of the one that has least, of a cascade of all together. */
+  /**
+   * Samples that may be scored at a time: workers x concurrency; with several rewards the least of
+   * theirs, with a cascade the sum.
+   */
   get slots(): number {
     return this.#source.slots;
   }
@@ -149,14 +156,18 @@ export class RewardLoopManager implements AsyncDisposable {
     return [...this.#source.workerNames];
   }
 
-  /** Which reward functions are asked now, by their modules' texts and settings. Every outcome has the version that gave it. */
+  /**
+   * The version of the reward functions that are called now, by their modules' texts and settings.
+   * Every outcome has the version that gave it.
+   */
   get version(): string {
     return this.#source.version;
   }
 
   /**
-   * Loads the modules of the reward functions as they are now, in threads of their own: what is submitted from then on is scored by them, what is under way finishes on the old ones.
-   * Resolves to the new version. Rejects with why a module cannot be loaded, as `create`; the old ones go on then.
+   * Loads the present modules of the reward functions, in new threads: samples submitted later are
+   * scored by them, pending ones by the old modules. Resolves to the new version. Rejects with the
+   * reason if a module cannot be loaded, as `create`; the old ones stay then.
    */
   reload(): Promise<string> {
     const reloading = this.#reloading.then(() => this.#reload());
@@ -165,12 +176,17 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores (float32 [rows, response length], the score
-   * at the last valid token) and batch.rewardValid (bool [rows]); nonTensorBatch.rewardError (null or why there is no score) and one
-   * column per key of extra info (`reward_extra_{key}` where the batch or the loop has a column of that name), named in metaInfo.rewardExtraKeys.
-   * A manager class of yours with `assembleRmScores` says itself where the scores stand. A function that scores groups (`computeScores`) is asked once for all rows of a `uid`, or, without such a column, for all.
-   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError, ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with
-   * EndpointError where the reward model does not wake up or go to sleep.
+   * Scores a batch (verl `compute_rm_score`) and returns new columns for it: batch.rmScores
+   * (float32 [rows, response length], the score at the last valid token) and batch.rewardValid
+   * (bool [rows]); nonTensorBatch.rewardError (null or the reason why there is no score) and one
+   * column per key of extra info (`reward_extra_{key}` where the batch or the loop has a column of
+   * that name), named in metaInfo.rewardExtraKeys.
+   * A manager class of yours with `assembleRmScores` decides itself where the scores stand. A
+   * function that scores groups (`computeScores`) is called once for all rows of a `uid`, or,
+   * without such a column, for all.
+   * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError,
+   * ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with EndpointError
+   * where the reward model does not wake up or go to sleep.
    */
   async computeRmScore(data: DataProto, options: ScoreOptions = {}): Promise<DataProto> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
@@ -188,7 +204,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.assembleRewards(shape, outcomes);
   }
 
-  /** One sample, by the worker with the least to do, with the reward model awake. Rejects as computeRmScore does, but for the batch; of `onFailure` it knows `fallback` only. */
+  /**
+   * Scores one sample, by the worker with the least load, with the reward model awake. Rejects as
+   * computeRmScore, except for errors of a batch; `onFailure` applies with `fallback` only.
+   */
   computeScore(
     sample: RewardSample,
     { lane = "training" }: ScoreOptions = {},
@@ -196,7 +215,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.#score(sample, lane);
   }
 
-  /** What `onFailure` says of a batch, for so many samples that come one by one. */
+  /**
+   * Opens a round of `rows` samples that come one by one, to which the batch policies of
+   * `onFailure` apply.
+   */
   round(rows: number, { lane = "training" }: ScoreOptions = {}): ScoreRound {
     const scorer = {
       onFailure: this.#onFailure,
@@ -210,7 +232,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return round;
   }
 
-  /** The columns of computeRmScore, of outcomes that are there. Rejects with RewardAssemblyError, and as computeScore. @param shape of their rows */
+  /**
+   * Returns the columns of computeRmScore for existing outcomes. Rejects with RewardAssemblyError,
+   * and as computeScore. @param shape of their rows
+   */
   async assembleRewards(
     shape: ResponseShape,
     outcomes: readonly SampleOutcome[],
@@ -218,7 +243,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return assembleRewards(shape, outcomes, await placedScores(this.#source, shape, outcomes));
   }
 
-  /** What all scores cost so far, with the option `spend`, and before with `spentBefore`. */
+  /**
+   * The cost of all scores so far, with the option `spend`, including earlier costs with
+   * `spentBefore`.
+   */
   get spent(): number {
     return this.#purses.reduce((sum, purse) => sum + (purse.isRoot ? purse.spent : 0), 0);
   }
@@ -229,25 +257,30 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * How much of each endpoint's limits is used now, by all loops of the session; nothing of one without limits. Rejects with why a limiter cannot tell: it is being restarted
+   * The present use of each endpoint's limits, by all loops of the session; nothing for an endpoint
+   * without limits. Rejects if a limiter cannot answer: it is being restarted
    * (ActorUnavailableError), or gone.
    */
   endpoints(): Promise<EndpointState[]> {
     return Promise.all(this.#limiters.map((limiter) => limiter.state()));
   }
 
-  /** How many samples each stage of a cascade, or each judge before and behind a cap, has given a score, by its name (of a part: "correct/judge"). */
+  /**
+   * The number of samples that each stage of a cascade, or each judge before and behind a cap, has
+   * given a score, by its name (in a part: "correct/judge").
+   */
   get answeredBy(): Record<string, number> {
     return this.#answers.counts;
   }
 
-  /** What the user's functions do besides: postProcessScores, log. */
+  /** Which further functions the user has: postProcessScores, log. */
   get traits(): ExecutorTraits {
     return this.#source.traits;
   }
 
   /**
-   * What the user's postProcessScores makes of a group's scores; they are as they were if there is none. Rejects as computeScore.
+   * Returns a group's scores after the user's postProcessScores, or unchanged if there is none.
+   * Rejects as computeScore.
    *
    * @param scores of a group's samples, by their order in the batch; null: it is invalid
    */
@@ -260,7 +293,10 @@ export class RewardLoopManager implements AsyncDisposable {
     return this.traits.postProcesses || this.#onFailure.fallback === "groupMean";
   }
 
-  /** What becomes of all answers to one prompt when they are scored: by the user's postProcessScores, and by `onFailure.fallback`, where that is the mean of their group. Rejects as computeScore. */
+  /**
+   * Post-processes all outcomes of one prompt: by the user's postProcessScores, and by
+   * `onFailure.fallback` where that is the mean of their group. Rejects as computeScore.
+   */
   async putRight(outcomes: readonly SampleOutcome[]): Promise<readonly SampleOutcome[]> {
     if (!this.traits.postProcesses) return withGroupMean(outcomes, this.#onFailure);
     const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
@@ -274,9 +310,11 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /**
-   * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in flight, and the input is read no faster.
-   * Each sample has exactly one outcome, also when workers or executors die meanwhile. Of `onFailure` it applies `fallback` only; the mean of a group, and postProcessScores, with `groups`.
-   * Throws what computeScore rejects with, and RewardGroupError. The reward model is awake until the stream ends or is left.
+   * Yields `{ index, sample, outcome }` as samples finish; at most workers x concurrency are in
+   * progress, and the input is read no faster. Each sample has exactly one outcome, also when
+   * workers or executors die meanwhile. `onFailure` applies with `fallback` only; the mean of a
+   * group, and postProcessScores, need `groups`. Throws the rejections of computeScore, and
+   * RewardGroupError. The reward model is awake until the stream ends or is left.
    */
   scoreStream<Sample extends RewardSample>(
     samples: Iterable<Sample> | AsyncIterable<Sample>,

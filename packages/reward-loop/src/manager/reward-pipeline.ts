@@ -1,7 +1,9 @@
 /**
- * One reward function with workers of its own, and what is known of its scores: the source that all others stand on.
+ * One reward function with workers of its own and its known scores: the source that all others are
+ * built on.
  *
- * Its workers are replaced as a whole when its module is loaded anew: the new ones are ready before the old ones are given nothing more, and these end when all that they have is done.
+ * A reload replaces its workers as a whole: the new ones are ready before the old ones get no more
+ * samples, and these end when all their samples are done.
  */
 
 import * as ray from "@rayling/core";
@@ -29,7 +31,7 @@ export class RewardPipeline implements RewardSource {
   readonly #known: KnownScores | undefined;
   readonly #dispatcher: Dispatcher;
   #seats: readonly WorkerSeat[];
-  /** Of workers that have been replaced and are finishing. */
+  /** Closing of workers that have been replaced and are finishing. */
   readonly #leaving: Set<Promise<void>> = new Set();
   #version: string;
   #generation = 0;
@@ -53,8 +55,9 @@ export class RewardPipeline implements RewardSource {
   }
 
   /**
-   * Resolves when every worker has loaded the user's modules. Rejects with ExecutorStartError, RewardLimiterConflictError, RewardCacheError, or why a module cannot be loaded; no actor is
-   * left then.
+   * Resolves when every worker has loaded the user's modules. Rejects with ExecutorStartError,
+   * RewardLimiterConflictError, RewardCacheError, or the reason why a module cannot be loaded; no
+   * actor is left then.
    *
    * @param purse that pays for its scores
    * @param limiter of the endpoint that its function calls

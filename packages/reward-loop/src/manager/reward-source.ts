@@ -1,7 +1,9 @@
 /**
- * Where the outcome of a sample comes from, whatever is behind it: one reward function with workers of its own, several of them with weights, a cascade, a judge that takes over at the cap, a log.
+ * The contract of a source of outcomes: one reward function with its own workers, several of them
+ * with weights, a cascade, a judge that takes over at the cap, a log.
  *
- * Invariant of all: every sample that is given to `score` settles exactly once, also when the source is closed or its functions are loaded anew meanwhile.
+ * Invariant of all: every sample that is given to `score` settles exactly once, also when the
+ * source is closed or its functions are reloaded meanwhile.
  */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
@@ -32,20 +34,25 @@ export interface RewardSource {
   readonly slots: number;
   /** Whether a sample would be begun at once, or rejected. */
   readonly hasRoom: boolean;
-  /** Whether as many samples wait as may be at work: one that is taken in now would only wait behind them. */
+  /**
+   * Whether as many samples wait as may be scored at once: one more would only wait behind them.
+   */
   readonly isCongested: boolean;
   /** Called whenever there may be room. Returns what ends it. */
   onRoom(listener: () => void): () => void;
   /**
-   * Rejects only when nothing can be scored any more: ExecutorStartError, RewardLoopWorkerLostError,
-   * RewardLoopClosedError.
+   * Rejects only when nothing can be scored any more: ExecutorStartError,
+   * RewardLoopWorkerLostError, RewardLoopClosedError.
    *
-   * @param kept resolves when the outcome is kept: a function that waits for calls begins the next
-   * one then. Heeded where one call is all that the sample needs: parts of a sample that waited for
-   * each other's slots might wait for ever
+   * @param kept resolves when the outcome is stored: a function that waits for calls begins the
+   * next one then. Used where one call is all that the sample needs: parts of a sample that waited
+   * for each other's slots might wait for ever
    */
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome>;
-  /** All answers to one prompt, in their order: at once where the function takes them so, else each by itself. Rejects as score. */
+  /**
+   * Scores all answers to one prompt, in their order: in one call where the function takes groups,
+   * else each by itself. Rejects as score.
+   */
   scoreGroup(
     samples: readonly RewardSample[],
     lane: string,
@@ -53,12 +60,20 @@ export interface RewardSource {
   ): Promise<readonly SampleOutcome[]>;
   /** Rejects as score. */
   postProcessScores(scores: GroupScoreList): Promise<GroupScores>;
-  /** Where its manager puts the scores of a batch (as the extra info `rmScores`), or why it does not; undefined where that is nobody's business. Rejects as score. */
+  /**
+   * Returns where its manager puts the scores of a batch (as the extra info `rmScores`), or why it
+   * failed; undefined where no manager places them. Rejects as score.
+   */
   assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined>;
   /** Rejects as score. */
   log(entry: ScoreLogEntry): Promise<AttemptOutcome>;
-  /** Loads the functions' modules as they are now. Rejects with why they cannot be loaded; nothing has changed then. */
+  /**
+   * Loads the present modules of the functions. Rejects if they cannot be loaded; nothing has
+   * changed then.
+   */
   prepareReload(): Promise<PreparedReload>;
-  /** Ends all workers and executors; what is pending rejects with RewardLoopClosedError. Idempotent. */
+  /**
+   * Ends all workers and executors; pending scores reject with RewardLoopClosedError. Idempotent.
+   */
   close(): Promise<void>;
 }

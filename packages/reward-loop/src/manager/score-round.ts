@@ -1,7 +1,8 @@
 /**
- * Samples that belong together: a batch, or the rows of a request as they come. Here `again` waits for the others of the round, and `failAbove` counts its rows.
+ * Samples that belong together: a batch, or the rows of a request as they come. `again` waits for
+ * the others of the round, and `failAbove` counts its rows.
  *
- * Whoever is scored once more is begun before the model that the last of the others kept awake may sleep.
+ * A second scoring begins before the model that the last of the others kept awake may sleep.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -10,7 +11,7 @@ import type { FailureSettings } from "../policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 
-/** Of the loop. */
+/** The loop's part in a round. */
 export interface RoundScorer {
   readonly onFailure: FailureSettings;
   /** The place of a sample in the reward log, if there is one. */
@@ -62,7 +63,10 @@ export class ScoreRound {
     this.#onEnd = onEnd;
   }
 
-  /** The outcome that counts: what is worth it is scored once more when all other rows are done. Rejects as `RewardLoopManager.computeScore`. */
+  /**
+   * Resolves to the final outcome: a failed sample that is worth it is scored once more when all
+   * other rows are done. Rejects as `RewardLoopManager.computeScore`.
+   */
   async score(given: RewardSample): Promise<SampleOutcome> {
     const { takePlace, submit } = this.#scorer;
     const sample = inLane(given, this.#lane);
@@ -71,7 +75,9 @@ export class ScoreRound {
     return outcome as SampleOutcome;
   }
 
-  /** The same of all answers to a prompt, in their order: where one is worth it, all are scored once more. */
+  /**
+   * Scores all answers to a prompt, in their order; where one is to be scored once more, all are.
+   */
   async scoreGroup(given: readonly RewardSample[]): Promise<readonly SampleOutcome[]> {
     const { takePlace, submitGroup } = this.#scorer;
     const samples = given.map((sample) => inLane(sample, this.#lane));
@@ -104,7 +110,10 @@ export class ScoreRound {
     this.#arrived(1);
   }
 
-  /** Throws RewardFailuresError as soon as more outcomes are invalid than may be. @param outcome of one more row, as it counts */
+  /**
+   * Throws RewardFailuresError as soon as too many outcomes are invalid. @param outcome of one more
+   * row, in its final form
+   */
   count(outcome: SampleOutcome): void {
     this.#tally.add(outcome);
     try {
@@ -115,7 +124,7 @@ export class ScoreRound {
     }
   }
 
-  /** Whoever waits for the others hears why they do not come. */
+  /** Rejects the rows that wait for the others. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     for (const { reject } of this.#waiting.splice(0)) reject(error);
@@ -146,7 +155,7 @@ type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
 
 /** It says so itself: the lane that it comes back in when it is scored once more is another one. */
 export function inLane(sample: RewardSample, lane: string): RewardSample {
-  // What is no sample at all is told by whoever scores it.
+  // The scorer reports a sample that is not even an object.
   const isPlain = typeof sample === "object" && sample !== null;
   if (!isPlain || Object.getPrototypeOf(sample) !== Object.prototype) return sample;
   return { ...sample, context: { lane, ...sample.context } };

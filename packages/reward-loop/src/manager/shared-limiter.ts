@@ -1,4 +1,7 @@
-/** A manager's hold on the limiter of its endpoint: which workers use it, and who does no longer. */
+/**
+ * A manager's hold on the limiter of its endpoint: registers its workers, and releases the leases
+ * of dead ones.
+ */
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";

@@ -1,8 +1,10 @@
 /**
- * The place of one RewardLoopWorker in its pipeline: the actor that sits there now, and its replacement when that dies, until it is retired.
+ * The place of one RewardLoopWorker in its pipeline: the present actor, and its replacement after a
+ * death, until it is retired.
  *
- * A dead worker's executors are ended before its successor starts. Deaths without one result in between are counted; after too many the
- * seat is lost. What was in flight when a worker died is the business of whoever sent it.
+ * A dead worker's executors are ended before its successor starts. Deaths without one result in
+ * between are counted; after too many the seat is lost. The sender of a sample decides what happens
+ * to it when its worker dies.
  */
 
 import * as ray from "@rayling/core";
@@ -45,7 +47,7 @@ export interface Scored {
 interface Life {
   readonly exchange: Exchange<number>;
   readonly underWay: Map<number, Scored>;
-  /** Those that travel by themselves. */
+  /** Samples that are sent in calls of their own. */
   readonly alone: Map<number, Scored>;
 }
 
@@ -54,13 +56,13 @@ const MOST_DEATHS_IN_A_ROW = 5;
 
 export class WorkerSeat {
   readonly name: string;
-  /** Of the reward function that its executors have loaded. */
+  /** The version of the reward function that its executors have loaded. */
   readonly version: string;
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
   readonly #asksToSpend: boolean;
   #worker: Promise<WorkerHandle>;
-  /** The same, unless it is replaced or lost. */
+  /** The settled value of `#worker`, unless it is being replaced or lost. */
   #current: WorkerHandle | undefined;
   /** Undefined while there is none. */
   #life: Life | undefined;
@@ -73,7 +75,7 @@ export class WorkerSeat {
   #traits: ExecutorTraits = noTraits;
   #hasAnswered = false;
   #load = 0;
-  /** Of those, who wait for their next try. */
+  /** Samples of the load that wait for their next try. */
   #paused = 0;
   #state: "alive" | "replacing" | "lost" = "alive";
   #onChange: () => void = () => undefined;
@@ -94,7 +96,8 @@ export class WorkerSeat {
   }
 
   /**
-   * Resolves when its executors have loaded the user's modules. Rejects with why they cannot, or ActorAlreadyExistsError.
+   * Resolves when its executors have loaded the user's modules. Rejects with the reason why they
+   * cannot, or ActorAlreadyExistsError.
    *
    * @param asksToSpend before each call: spending has a cap
    */
@@ -117,12 +120,15 @@ export class WorkerSeat {
     return seat;
   }
 
-  /** What the user's functions do: what was known at its start and after its first answer. */
+  /** The traits of the user's functions, as known at the start and after the first answer. */
   get traits(): ExecutorTraits {
     return this.#traits;
   }
 
-  /** Samples that were sent there, not answered, and do not wait for their next try: those take no slot. */
+  /**
+   * The samples that were sent and not answered, except those that wait for their next try, which
+   * take no slot.
+   */
   get load(): number {
     return this.#load - this.#paused;
   }
@@ -136,7 +142,7 @@ export class WorkerSeat {
     this.#load += samples;
   }
 
-  /** Whoever waits for room hears of it, whoever took it. */
+  /** Frees the room of samples, which `take` or `score` took, and tells the listener. */
   release(samples: number): void {
     this.#load -= samples;
     this.#onChange();
@@ -172,7 +178,10 @@ export class WorkerSeat {
     this.#life.exchange.push(this.#count);
   }
 
-  /** Calls the worker once, or its successor if there is none at the moment. Undefined if it died over it, or can score nothing any more. */
+  /**
+   * Calls the worker once, or its successor if there is none at the moment. Undefined if it died
+   * during the call, or can score nothing any more.
+   */
   async call<Value>(
     use: (worker: WorkerHandle) => ObjectRef<Value>,
   ): Promise<{ value: Value } | undefined> {
@@ -206,7 +215,10 @@ export class WorkerSeat {
     await this.#limiter?.forget(this.name);
   }
 
-  /** Whether nothing comes of what that worker has, as it died or can score nothing any more. Rejects where the loop is closed. */
+  /**
+   * Whether the worker's samples will get no outcome, as it died or can score nothing any more.
+   * Rejects where the loop is closed.
+   */
   async #isLost(error: unknown, worker: WorkerHandle): Promise<boolean> {
     if (this.#closed) throw new RewardLoopClosedError();
     if (error instanceof ray.NotEncodableError) return false;
@@ -339,7 +351,7 @@ export class WorkerSeat {
         this.#onChange();
       }
     } catch {
-      // It is gone; whoever has samples there hears of it.
+      // The worker has died; its samples are told by their exchange.
     }
   }
 
@@ -357,7 +369,7 @@ export class WorkerSeat {
         }
       }
     } catch {
-      // It is gone; whoever has samples there hears of it.
+      // The worker has died; its samples are told by their exchange.
     }
   }
 
@@ -384,7 +396,7 @@ export class WorkerSeat {
     this.#worker = this.#successor(reason);
     this.#worker.then(
       () => this.#become("alive"),
-      // Whoever calls hears why.
+      // Calls reject with the reason.
       () => this.#become("lost"),
     );
   }
@@ -392,7 +404,7 @@ export class WorkerSeat {
   /** Its executors cannot be kept alive, as those of a successor could not; other workers go on. */
   #lose(worker: WorkerHandle, error: unknown): void {
     this.#worker = Promise.reject(error);
-    // Whoever calls hears why.
+    // Calls reject with the reason.
     this.#worker.catch(() => undefined);
     this.#current = undefined;
     this.#life = undefined;
@@ -408,7 +420,7 @@ export class WorkerSeat {
         this.#traits = traits;
         this.#onChange();
       },
-      // Its death is told to whoever has samples there.
+      // The exchange reports its death.
       () => undefined,
     );
   }
@@ -423,13 +435,15 @@ export class WorkerSeat {
       throw new RewardLoopWorkerLostError(this.name, this.#deathsInARow, reason);
     }
     await this.#endExecutors();
-    // What they had under way is cut off.
+    // Their pending calls are cut off.
     await this.#limiter?.forget(this.name);
     if (this.#closed) throw new RewardLoopClosedError();
     return this.#start();
   }
 
-  /** Nobody else knows them: a worker creates its executors itself, and takes their handles with it. */
+  /**
+   * Ends the worker's executors: it creates them itself, so that their handles are lost with it.
+   */
   async #endExecutors(): Promise<void> {
     const prefix = executorPrefix(this.name);
     const named = await ray.listNamedActors();
@@ -463,7 +477,7 @@ async function hasFailed(worker: WorkerHandle): Promise<boolean> {
   try {
     return await ray.get(worker.hasFailed.remote(), PATIENT);
   } catch {
-    // Its death is told to whoever has samples there.
+    // The exchange reports its death.
     return false;
   }
 }

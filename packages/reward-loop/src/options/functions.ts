@@ -46,7 +46,10 @@ const elsewhere = { key: null };
 
 export const spendOptions = {
   ...purseOptions,
-  /** A cheaper function that takes over when the cap is reached; without one no sample is begun any more. It costs nothing unless it has prices of its own. With `cap`. Default: stop. */
+  /**
+   * A cheaper function that takes over when the cap is reached; without one no further sample is
+   * begun. It costs nothing unless it has prices of its own. With `cap`. Default: stop.
+   */
   whenReached: option(judge<PricesTable>(partTable, pricesOptions), "stop", {
     needs: { names: ["cap"], why: "which has to be reached" },
   }),
@@ -59,7 +62,10 @@ export const sandboxFusionOptions = {
   url: option(url, undefined, {
     isRequired: true,
   }),
-  /** Programs at once, for all loops that name the service; one that `limits` names counts, too. With `url`. Default: 64. */
+  /**
+   * Concurrent programs, for all loops that name the service; a limit in `limits` holds, too. With
+   * `url`. Default: 64.
+   */
   maxConcurrent: option(whole(1), 64, {
     needs: { names: ["url"], why: "of a service that it is for" },
   }),
@@ -72,7 +78,9 @@ export interface SandboxFusionTable extends Readonly<typeof sandboxFusionOptions
 
 /** verl `reward.compute_score_kwargs`. */
 export const computeScoreOptions = {
-  /** Whether an answer counts that says the right one in a way that verl's scorers do not take. Default: false. */
+  /**
+   * Whether a correct answer counts in a form that verl's scorers do not accept. Default: false.
+   */
   lenient: option(flag, false),
 };
 export interface ComputeScoreTable extends Readonly<typeof computeScoreOptions> {}
@@ -89,36 +97,54 @@ export const rateLimitedOptions = {
   estimatedTokensPerRequest: option(whole(0), 2000),
 };
 
-/** What each of several functions may have of its own. */
+/** Options that each of several functions may have of its own. */
 export const partOptions = {
-  /** Reward loop workers; where nobody says how many, several functions share those of one. Default: one per CPU, at least 2, at most 8. */
+  /**
+   * Reward loop workers; without a number several functions share those of one. Default: one per
+   * CPU, at least 2, at most 8.
+   */
   workers: option(whole(1), otherwise("one per CPU, at least 2, at most 8", defaultWorkers), {
     key: "num_workers",
   }),
   /** Samples at work per worker; a quarter more stand ready where they are next. Default: 16. */
   concurrency: option(whole(1), inherited(16), elsewhere),
-  /** Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on. Default: 2. */
+  /**
+   * Threads, or processes, of each worker in which score functions run: while one is blocked,
+   * another goes on. Default: 2.
+   */
   executors: option(whole(1), inherited(2)),
-  /** What an executor is: a thread, or a process of its own for code that may crash (native add-ons, process.abort, memory beyond any limit), which costs its own sample then. A process takes longer to start and some 50 MB. Default: threads, and processes with the manager remote. */
+  /**
+   * The kind of executor: a thread, or a process for code that may crash (native add-ons,
+   * process.abort, unlimited memory use), where a crash costs only its own sample. A process takes
+   * longer to start and some 50 MB. Default: threads, and processes with the manager remote.
+   */
   executorIsolation: option(
     choice("thread", "process"),
     otherwise("threads, and processes with the manager remote", () => "thread" as const),
   ),
-  /** How long a score function may take for one try, from its start. Default: as long as it takes, with the manager rate_limited its timeout. */
+  /**
+   * The time limit of a score function for one try, from its start. Default: as long as it takes,
+   * with the manager rate_limited its timeout.
+   */
   timeoutMs: option(
     timer,
-    // What may not go on for longer than all of its tries together is ended then.
+    // A try may take no longer than all tries together.
     otherwise(
       "as long as it takes, with the manager rate_limited its timeout",
       ({ totalTimeoutMs }) => totalTimeoutMs as number | undefined,
     ),
     { key: "attempt_timeout_ms" },
   ),
-  /** How long a sample may take from when a worker takes it on, with its waiting and all of its tries; its time in the loop's own line does not count. Default: as long as it takes. */
+  /**
+   * The time limit of a sample from when a worker takes it on, with its waiting and all of its
+   * tries; time in the loop's own queue does not count. Default: as long as it takes.
+   */
   totalTimeoutMs: option(timer, otherwise("as long as it takes")),
   /** How long the modules may take to load. Default: 60000. */
   startTimeoutMs: option(timer, inherited(60_000)),
-  /** The score function: PATH[:name], or with rewardKwargs. Default: verl's scorers by data source. */
+  /**
+   * The score function: PATH[:name], or with rewardKwargs. Default: verl's scorers by data source.
+   */
   reward: option(module, otherwise("verl's scorers by data source"), {
     key: "custom_reward_function",
   }),
@@ -126,18 +152,26 @@ export const partOptions = {
   limits: option(section<LimitsTable>(limitsOptions), undefined),
   /** Whether what failed and may go better later is scored again. Default: false. */
   retry: option(switched<RetryTable>(retryOptions), false),
-  /** Whether a call that takes longer than most is begun a second time beside it. Default: false. */
+  /**
+   * Whether a call that takes longer than most is begun a second time beside it. Default: false.
+   */
   hedge: option(switched<HedgeTable>(hedgeOptions), false),
-  /** A file (SQLite) of scores that were given before, and are not paid for again; :memory: is kept for this loop alone. Default: none. */
+  /**
+   * A file (SQLite) of earlier scores, which are not paid for again; :memory: lasts as long as this
+   * loop. Default: none.
+   */
   cache: option(text, otherwise("none")),
-  /** Whether samples that say the same and come together are asked for once. Default: with a cache. */
+  /** Whether equal samples that come together are scored once. Default: with a cache. */
   joinSame: option(
     flag,
     otherwise("with a cache", ({ cache }) => cache !== undefined),
   ),
   /** Prices by what scores say they used, and what may be spent. */
   spend: option(section<SpendTable>(spendOptions), undefined),
-  /** The service in which programs are tested (verl's data sources codecontests, apps, codeforces, taco). Default: they run on this machine, a few at a time. */
+  /**
+   * The service in which programs are tested (verl's data sources codecontests, apps, codeforces,
+   * taco). Default: they run on this machine, a few at a time.
+   */
   sandboxFusion: option(
     section<SandboxFusionTable>(sandboxFusionOptions),
     otherwise("they run on this machine, a few at a time"),
@@ -149,13 +183,26 @@ export const partOptions = {
   manager: option(module, "naive", elsewhere),
   /** The manager's own settings; others than it reads are refused, but for a class of yours. */
   managerOptions: option(byName(own<unknown>()), {}, elsewhere),
-  /** A model's folder, or a module that exports a function that makes the tokenizer (default name createTokenizer); it gets `rewardKwargs`. */
+  /**
+   * A model's folder, or a module that exports a function that makes the tokenizer (default name
+   * createTokenizer); it gets `rewardKwargs`.
+   */
   tokenizer: option(module, undefined, elsewhere),
-  /** The host:port of a reward model's router, handed to the score function. Default: that of `rewardModel`. */
+  /**
+   * The host:port of a reward model's router, passed to the score function. Default: that of
+   * `rewardModel`.
+   */
   rewardRouterAddress: option(text, otherwise("that of `rewardModel`"), elsewhere),
-  /** The router demands this token. The score function gets it beside the address, and `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`. */
+  /**
+   * The token that the router demands. The score function gets it beside the address, and
+   * `@rayling/reward-loop/client` sends it by itself. Default: that of `rewardModel`.
+   */
   rewardRouterToken: option(own<string>(), otherwise("that of `rewardModel`"), elsewhere),
-  /** Names of the `rewardModels` that the function asks. Where there is no function, the one that scores by itself; with none of them verl's scorers by data source score. Default: all, and without a function the only one, or the one called default. */
+  /**
+   * Names of the `rewardModels` that the function asks. Where there is no function, the one that
+   * scores by itself; with none of them verl's scorers by data source score. Default: all, and
+   * without a function the only one, or the one called default.
+   */
   askedModels: option(
     list(text),
     otherwise("all, and without a function the only one, or the one called default"),
@@ -166,38 +213,60 @@ export const partOptions = {
     otherwise("the current directory", () => process.cwd()),
     elsewhere,
   ),
-  /** Heap limits of an executor: a score function that reaches one is reported, the others go on. */
+  /**
+   * Heap limits of an executor: a score function that reaches one is reported, the others go on.
+   */
   resourceLimits: option(own<ResourceLimits>(), undefined, elsewhere),
 };
 
 export const functionOptions = {
   ...partOptions,
-  /** What becomes of samples that cannot be scored. */
+  /** The handling of samples that cannot be scored. */
   onFailure: option(section<OnFailureTable>(onFailureOptions), {}),
-  /** A reward model, for score functions of yours that ask it, or without one to score by itself. */
+  /**
+   * A reward model, for score functions of yours that ask it, or without one to score by itself.
+   */
   rewardModel: option(own<RewardModelUse>(), undefined, elsewhere),
-  /** What workers are called, with _ and their number behind it. Default: reward_loop_worker, with a suffix where that is taken. */
+  /**
+   * The name of workers, which get _ and their number behind it. Default: reward_loop_worker, with
+   * a suffix where that is taken.
+   */
   name: option(text, otherwise("reward_loop_worker, with a suffix where that is taken"), elsewhere),
 };
 
 export const stageOptions = {
   ...partOptions,
-  /** When the next one is asked. cannotTell (in files cannot_tell): when this one cannot tell, as it returns null or a score of null; invalid: when it has no score for whatever reason, not of the last one, which nobody comes after. Default: cannotTell. */
+  /**
+   * When the next one is asked. cannotTell (in files cannot_tell): when this one cannot tell, as it
+   * returns null or a score of null; invalid: when it has no score for any reason (not allowed for
+   * the last one, which has no successor). Default: cannotTell.
+   */
   passOn: option(choice("cannotTell", "invalid"), "cannotTell"),
 };
 
 export const componentOptions = {
   ...partOptions,
-  /** How much it counts; 0 or below may be: a score that is only looked at, a penalty. Default: 1. */
+  /**
+   * The weight of the score; 0 or below is allowed: a score that is only logged, a penalty.
+   * Default: 1.
+   */
   weight: option(number(), 1),
-  /** What a sample is worth where this one is invalid. mask: it is invalid, too; leaveOut (in files leave_out): what the others say, and invalid if none is left; a number (in the library `{ score }`): that score in its place. Default: mask. */
+  /**
+   * The effect of an invalid score on the sample. mask: the sample is invalid, too; leaveOut (in
+   * files leave_out): the other scores count, and the sample is invalid if none is left; a number
+   * (in the library `{ score }`): that score in its place. Default: mask.
+   */
   onInvalid: option(choiceOr("score", "mask", "leaveOut"), "mask"),
   /** In place of its function. */
   cascade: option(parts(stageOptions), undefined),
 };
 
 export const resumeOptions = {
-  /** The fate of scores that other functions gave, or the same with other settings. refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep: they stay. Default: refuse. */
+  /**
+   * The fate of scores that other functions gave, or the same functions with other settings.
+   * refuse: the loop does not begin (RewardLogStaleError); rescore: they are scored again; keep:
+   * they stay. Default: refuse.
+   */
   stale: option(choice("refuse", "rescore", "keep"), "refuse"),
 };
 export interface ResumeTable extends Readonly<typeof resumeOptions> {}
@@ -206,30 +275,56 @@ export const loopOptions = {
   ...functionOptions,
   /** Several reward models by name, beside `rewardModel`, which is called default. */
   rewardModels: option(own<Readonly<Record<string, RewardModelUse>>>(), undefined, elsewhere),
-  /** Several rewards of each sample, by name, in place of one function: each has a function or a cascade, a weight, and what it has differently of the policies beside this; limits belong to each by itself. Their scores are put together. */
+  /**
+   * Several rewards of each sample, by name, in place of one function: each has a function or a
+   * cascade, a weight, and its own policies where they differ from those beside this; limits belong
+   * to each by itself. Their scores are combined.
+   */
   rewards: option(parts(componentOptions), undefined),
-  /** How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum of the weights. With `rewards`. Default: sum. */
+  /**
+   * How the rewards become one score. sum: the sum of weight x score; mean: that divided by the sum
+   * of the weights. With `rewards`. Default: sum.
+   */
   combine: option(choice("sum", "mean"), "sum", {
     needs: { names: ["rewards"], why: "which it puts together" },
   }),
-  /** Functions that are asked in order, by name, in place of one: the next one only when the one before cannot tell. */
+  /**
+   * Functions that are asked in order, by name, in place of one: the next one only when the one
+   * before cannot tell.
+   */
   cascade: option(parts(stageOptions), undefined),
-  /** The reward log of an earlier part of the run: what its scores have cost is spent, of the caps; a file that is not there says that nothing is. */
+  /**
+   * The reward log of an earlier part of the run: the cost of its scores counts as spent, against
+   * the caps; a missing file means that nothing was spent.
+   */
   spentBefore: option(text, undefined),
   /** A reward log (JSON Lines) to which every outcome is appended. */
   record: option(text, undefined),
-  /** Whether lines of `record` have the prompt, the response and a short ground truth of their samples. Default: true. */
+  /**
+   * Whether lines of `record` have the prompt, the response and a short ground truth of their
+   * samples. Default: true.
+   */
   recordTexts: option(flag, true),
-  /** Whether the loop goes on with the log of `record`: what has a score there is not scored again, what failed is, each sample in its place, and what it has cost is spent. Samples are known by what they say, each as often as the log has it. Default: false. */
+  /**
+   * Whether the loop continues the log of `record`: samples with a score there are not scored
+   * again, failed ones are, each sample in its place, and the logged cost counts as spent. Samples
+   * are matched by their content, each as often as the log has it. Default: false.
+   */
   resume: option(switched<ResumeTable>(resumeOptions), false),
-  /** The reward log of an earlier run that outcomes are taken from, by what samples say. Without a function nothing else is started. */
+  /**
+   * The reward log of an earlier run that outcomes are taken from, matched by the samples' content.
+   * Without a function no worker is started.
+   */
   replay: option(own<string | object>(), undefined, elsewhere),
 };
 
 export const replayOptions = {
   /** The file. */
   log: option(text, undefined, { isRequired: true }),
-  /** What becomes of samples that are not in there. fail: they are invalid (NOT_IN_LOG); ask: the functions are asked. Default: fail. */
+  /**
+   * The handling of samples that are not in the log. fail: they are invalid (NOT_IN_LOG); ask: the
+   * functions are asked. Default: fail.
+   */
   missing: option(choice("fail", "ask"), "fail"),
 };
 

@@ -1,4 +1,7 @@
-/** What options mean, for people who read no code: what the comments on the entries of the tables say (help-texts.ts is made of them). */
+/**
+ * Help texts of options, taken from the comments on the entries of the tables (help-texts.ts is
+ * generated from them).
+ */
 
 import * as functions from "./functions.ts";
 import { helpTexts } from "./help-texts.ts";

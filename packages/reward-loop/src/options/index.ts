@@ -1,4 +1,7 @@
-/** The tables of options, for `@rayling/reward-loop/options`: by itself, as it loads nothing, so that flags and pages are made of it. */
+/**
+ * Public names of @rayling/reward-loop/options: the tables of options. They load no other module,
+ * so that flags and pages can be made of them.
+ */
 
 export { defaultWorkers, loopOptions } from "./functions.ts";
 export { onFailureOptions } from "./policies.ts";

@@ -1,9 +1,16 @@
-/** What the managers that have a name read of their options (`managerOptions`, verl `reward.reward_kwargs`), by verl's names: any other would do nothing. Of a class of the user's nothing is known. */
+/**
+ * The options that each registered manager reads (`managerOptions`, verl `reward.reward_kwargs`),
+ * by verl's names: any other would have no effect. The options of a custom manager class are
+ * unknown.
+ */
 
 import { camel } from "./words.ts";
 import { checkKeys } from "./read.ts";
 
-/** DapoOptions and GdpoOptions of reward-manager-registry, which checks them; those of rate_limited are limits of the loop (functions.ts). */
+/**
+ * DapoOptions and GdpoOptions of reward-manager-registry, which checks them; those of rate_limited
+ * are limits of the loop (functions.ts).
+ */
 export const managerKeys: Readonly<Record<string, readonly string[]>> = {
   naive: [],
   remote: [],

@@ -1,4 +1,6 @@
-/** Options about limits, failures, slow answers and what judging costs: a table for each section. */
+/**
+ * Options about limits, failures, slow answers and what judging costs: a table for each section.
+ */
 
 import type { FailureClass } from "../faults/failure-class.ts";
 import {
@@ -27,13 +29,19 @@ export const adaptiveOptions = {
   max: option(whole(1), 4096, { atLeast: "min" }),
   /** Where auto begins. Default: 16. */
   initial: option(whole(1), 16),
-  /** An answer that takes so many times as long as the quickest ones did is slow, and lowers what auto finds: for endpoints whose answers all take about as long while they have room. */
+  /**
+   * An answer that takes this many times as long as the quickest ones is slow, and lowers the limit
+   * that auto finds: for endpoints whose answers all take about as long while they have room.
+   */
   latencyTolerance: option(number({ above: 1 }), undefined),
 };
 export interface AdaptiveTable extends Readonly<typeof adaptiveOptions> {}
 
 export const breakerOptions = {
-  /** How many of the last calls are looked at; none is judged by fewer than half of them. Default: 50. */
+  /**
+   * The number of last calls that are looked at; the breaker opens after at least half as many.
+   * Default: 50.
+   */
   window: option(whole(2), 50),
   /** The share of failures at which the endpoint is not called any more. Default: 0.5. */
   threshold: option(number({ above: 0, most: 1 }), 0.5),
@@ -44,21 +52,33 @@ export const breakerOptions = {
 };
 export interface BreakerTable extends Readonly<typeof breakerOptions> {}
 
-/** What is kept for an endpoint, whoever calls it. */
+/** Limits of one endpoint, for all of its callers. */
 export const limiterOptions = {
   /** Calls in any minute that the endpoint allows, spread over it. */
   requestsPerMinute: option(above0, undefined, { key: "max_rpm" }),
-  /** Tokens in any minute that the endpoint allows; counted as `tokensPerRequest` until a score tells its `usage`. */
+  /**
+   * Tokens in any minute that the endpoint allows; a call counts as `tokensPerRequest` until its
+   * score reports its `usage`.
+   */
   tokensPerMinute: option(above0, undefined, { key: "max_tpm" }),
   /** Calls at once that the endpoint allows; auto finds out how many. */
   concurrency: option(auto<AdaptiveTable>(whole(1), adaptiveOptions), undefined, {
     key: "max_concurrent",
   }),
-  /** The shares of lanes that wait at the same time: training, validation, recovery (what is tried again), and any other name; 1 each. */
+  /**
+   * The shares of lanes that wait at the same time: training, validation, recovery (retries), and
+   * any other name; 1 each.
+   */
   shares: option(byName(above0), {}),
-  /** Whether an endpoint that fails is not called for a while, and probed now and then. Default: false. */
+  /**
+   * Whether an endpoint that fails is not called for a while, and probed now and then. Default:
+   * false.
+   */
   breaker: option(switched<BreakerTable>(breakerOptions), false),
-  /** How long a minute of the endpoint is, in ms, where its time goes faster (a replay). With `requestsPerMinute` or `tokensPerMinute`. Default: 60000. */
+  /**
+   * How long a minute of the endpoint is, in ms, where its time goes faster (a replay). With
+   * `requestsPerMinute` or `tokensPerMinute`. Default: 60000.
+   */
   minuteMs: option(above0, 60_000, {
     needs: {
       names: ["requestsPerMinute", "tokensPerMinute"],
@@ -70,7 +90,10 @@ export interface LimiterTable extends Readonly<typeof limiterOptions> {}
 
 /** They hold for all workers of all loops that name the endpoint. */
 export const limitsOptions = {
-  /** Whose limits these are: loops that name the same one share them. Default: the path of the function. */
+  /**
+   * Whose limits these are: loops that name the same one share them. Default: the path of the
+   * function.
+   */
   endpoint: option(text, otherwise("the path of the function")),
   ...limiterOptions,
   /** Tokens of a call, until a score tells its `usage`. Default: 2000 with `tokensPerMinute`. */
@@ -91,8 +114,12 @@ export const retryOptions = {
   baseMs: option(least0, 500),
   /** The longest pause. Default: 30000. */
   maxMs: option(least0, 30_000),
-  // Clients of the big APIs wait for a minute at most (openai: 60 s), and limits begin anew after one: twice that. A day's limit that is used up is no matter of a pause.
-  /** What an endpoint refused that wants to be left alone for longer (retry-after) is not tried again, and its other calls pause no longer than that. Default: 120000. */
+  // Clients of the big APIs wait for a minute at most (openai: 60 s), and limits begin anew after
+  // one: twice that. An exhausted limit of a day is too long for a pause.
+  /**
+   * A refused call whose endpoint asks for a longer pause (retry-after) is not retried, and its
+   * other calls pause no longer than that. Default: 120000.
+   */
   maxRetryAfterMs: option(number({ least: 0, most: 2 ** 31 - 1 }), 120_000),
   /** Which failures are tried again. Default: infrastructure, rate-limit and timeout. */
   classes: option(
@@ -100,7 +127,11 @@ export const retryOptions = {
     ["infrastructure", "rate-limit", "timeout"],
   ),
   // Infinity: as many as there are failures.
-  /** Further tries that go out at once for each first one, over time; each that succeeds lets two more go. The others wait, and one each `baseMs` (a second at most) goes in any case: none is lost but by `totalTimeoutMs` (RETRY_BUDGET). Default: 0.2. */
+  /**
+   * Further tries that are sent at once for each first one, over time; each that succeeds lets two
+   * more go. The others wait, and one is sent each `baseMs` (a second at most) in any case: none is
+   * lost except by `totalTimeoutMs` (RETRY_BUDGET). Default: 0.2.
+   */
   budget: option(number({ least: 0, infinite: true }), 0.2),
 };
 export interface RetryTable extends Readonly<typeof retryOptions> {}
@@ -121,7 +152,10 @@ export const pricesOptions = {
   perMillionInputTokens: option(least0, price),
   /** The price of a million tokens of answers. Default: nothing. */
   perMillionOutputTokens: option(least0, price),
-  /** The price of a million tokens of prompts that the endpoint had in its cache, where it says how many. Default: that of other prompts. */
+  /**
+   * The price of a million cached prompt tokens, where the endpoint reports them. Default: that of
+   * other prompts.
+   */
   perMillionCachedInputTokens: option(
     least0,
     otherwise(
@@ -129,7 +163,10 @@ export const pricesOptions = {
       ({ perMillionInputTokens = 0 }) => perMillionInputTokens as number,
     ),
   ),
-  /** The price of a million tokens of reasoning, where the endpoint says how many. Default: that of other answers. */
+  /**
+   * The price of a million reasoning tokens, where the endpoint reports them. Default: that of
+   * other answers.
+   */
   perMillionReasoningTokens: option(
     least0,
     otherwise(
@@ -142,7 +179,7 @@ export const pricesOptions = {
 };
 export interface PricesTable extends Readonly<typeof pricesOptions> {}
 
-/** Of one attempt, with all calls that the function makes. */
+/** The most that one attempt may use, with all calls that the function makes. */
 export const mostPerCallOptions = {
   /** Tokens of the longest prompt. Default: none. */
   inputTokens: option(
@@ -159,11 +196,18 @@ export interface MostPerCallTable extends Readonly<typeof mostPerCallOptions> {}
 
 /** Without what becomes of samples at the cap, which is of functions (functions.ts). */
 export const purseOptions = {
-  /** What scores cost by what they say they used (`usage`). */
+  /** Prices by the `usage` that scores report. */
   prices: option(section<PricesTable>(pricesOptions), {}),
-  /** When that much is spent no call is begun any more, nor a further try of one (SPEND_CAP); what is under way then is finished, and may go beyond it without `mostPerCall`. */
+  /**
+   * When that much is spent no call and no further try is begun (SPEND_CAP); pending calls are
+   * finished, and may exceed it without `mostPerCall`.
+   */
   cap: option(least0, undefined),
-  /** The most that one try may use. Its price is set aside while the try is under way, so that the cap is never passed; a try whose usage nobody knows, as it was cut off or does not say, costs that much. */
+  /**
+   * The most that one try may use. Its price is set aside while the try is pending, so that the cap
+   * is never exceeded; a try with unknown usage, as it was cut off or does not report it, costs
+   * that much.
+   */
   mostPerCall: option(section<MostPerCallTable>(mostPerCallOptions), undefined),
   /** The share of the cap at which there is a warning. With `cap`. Default: 0.8. */
   warnAt: option(number({ above: 0, most: 1 }), 0.8, {
@@ -172,13 +216,26 @@ export const purseOptions = {
 };
 export interface PurseTable extends Readonly<typeof purseOptions> {}
 
-/** `again` and `failAbove` are of what is scored together: a batch, or a RewardRequest (in a training, all that was generated for a step). */
+/**
+ * `again` and `failAbove` apply to samples that are scored together: a batch, or a RewardRequest
+ * (in a training, all samples of a step).
+ */
 export const onFailureOptions = {
-  /** The score of samples that cannot be scored, with `fallback: true` among their extra info: a number, or the mean of the valid scores of their group, where it is known whose answers they are and one is valid; without one they are invalid, and masked. */
+  /**
+   * The score of samples that cannot be scored, with `fallback: true` among their extra info: a
+   * number, or the mean of the valid scores of their group, where the group is known and has a
+   * valid score; without one they are invalid, and masked.
+   */
   fallback: option(numberOr("groupMean"), undefined),
-  /** Whether what failed because of the endpoint, of limits or of time is scored once more when all others are done. Default: false. */
+  /**
+   * Whether samples that failed because of the endpoint, of limits or of time are scored once more
+   * when all others are done. Default: false.
+   */
   again: option(flag, false),
-  /** The share of samples without a score at which all of them fail (RewardFailuresError); those with a fallback do not count. Default: 1. */
+  /**
+   * The share of samples without a score above which all of them fail (RewardFailuresError); those
+   * with a fallback do not count. Default: 1.
+   */
   failAbove: option(number({ least: 0, most: 1 }), 1),
 };
 export interface OnFailureTable extends Readonly<typeof onFailureOptions> {}

@@ -35,7 +35,7 @@ export function checkOptions(table: OptionTable, given: object, at: string = "")
   }
 }
 
-/** What needs another option to mean anything has it. Throws RewardLoopOptionError. */
+/** Throws RewardLoopOptionError for an option that has no effect without another one. */
 export function checkNeeds(table: OptionTable, given: object, at: string = ""): void {
   const options = given as Given;
   for (const [name, { kind, needs }] of Object.entries(table)) {
@@ -53,13 +53,13 @@ export function checkNeeds(table: OptionTable, given: object, at: string = ""): 
   }
 }
 
-/** What is said last counts; undefined says nothing. */
+/** Merges options: `last` takes precedence where it is not undefined. */
 export function over<Options extends object>(first: Options, last: Options | undefined): Options {
   const said = Object.entries(last ?? {}).filter(([, value]) => value !== undefined);
   return { ...first, ...(Object.fromEntries(said) as Options) };
 }
 
-/** What was checked before, or code of ours gives. */
+/** Adds defaults to options that were checked before, or are this package's own. */
 export function withDefaults<Table extends object>(
   table: Table & OptionTable,
   given: OptionsOf<Table>,
@@ -72,7 +72,7 @@ export function withDefaults<Table extends object>(
   return Object.fromEntries(settings) as SettingsOf<Table>;
 }
 
-/** What may stand there. */
+/** Whether a value has the given form. */
 export function isAllowed(kind: Form, value: unknown): boolean {
   try {
     checkValue(kind, value, "");
@@ -83,7 +83,10 @@ export function isAllowed(kind: Form, value: unknown): boolean {
   }
 }
 
-/** An entry by the names of its sections and its own: `limits.requestsPerMinute`. Throws for one that there is not. */
+/**
+ * Returns an entry by the names of its sections and its own: `limits.requestsPerMinute`. Throws for
+ * an unknown path.
+ */
 export function optionAt(table: OptionTable, path: string): Option {
   const [name = "", ...inside] = path.split(".");
   const found = table[name];

@@ -14,43 +14,67 @@ const mebibyte = 2 ** 20;
 const elsewhere = { key: null };
 
 export const routerOptions = {
-  /** Where it listens. Beyond the loopback the token is all that guards it, and what it sends can be read on the way. Default: 127.0.0.1. */
+  /**
+   * The address that it listens on. Beyond the loopback only the token guards it, and its traffic
+   * is not encrypted. Default: 127.0.0.1.
+   */
   host: option(text, otherwise("127.0.0.1")),
   /** The port; 0: any that is free. Default: 0. */
   port: option(number({ least: 0, below: 65_536, whole: true }), 0),
-  /** A request must have it as `Authorization: Bearer <token>`. 32 characters at least. It is not passed on. Default: a new one. */
+  /**
+   * The token that requests must have as `Authorization: Bearer <token>`. 32 characters at least.
+   * It is not passed on. Default: a new one.
+   */
   token: option(own<string>(), otherwise("a new one"), elsewhere),
-  /** The servers demand it as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang). Default: they demand nothing. */
+  /**
+   * The key that the servers demand as `Authorization: Bearer <key>` (`--api-key` of vLLM and
+   * SGLang). Default: they demand nothing.
+   */
   apiKey: option(own<string>(), otherwise("they demand nothing"), elsewhere),
-  /** Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that ends in `/*` stands for all below it. Default: . */
+  /**
+   * Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that
+   * ends in `/*` stands for all below it. Default: .
+   */
   allowedPaths: option(list(text), [], elsewhere),
-  /** Names of this machine that a request may have in its Host header, besides localhost and the address that it came to. Default: . */
+  /**
+   * Names of this machine that a request may have in its Host header, besides localhost and the
+   * address that it came to. Default: .
+   */
   allowedHosts: option(list(text), []),
   /** Which server a request goes to. Default: least-in-flight. */
   strategy: option(choice<RouterStrategy>("least-in-flight", "round-robin"), "least-in-flight"),
   /** Servers that a request is tried on. Default: 3. */
   attempts: option(whole(1), 3),
   // At most half of what a timer can take: a client has twice as long.
-  /** How long a server may take until its answer begins, and between two parts of it; a client that takes none of it for twice as long has gone. Default: 300000. */
+  /**
+   * The time limit for the beginning of a server's answer, and between two parts of it; a client
+   * that takes none of it for twice as long has gone. Default: 300000.
+   */
   timeoutMs: option(number({ least: 1, below: 2 ** 30 }), 300_000),
   /** How long a connection to a server may take. Default: 10000. */
   connectTimeoutMs: option(aTimer, 10_000),
   /** Connections to each server. Default: 256. */
   connections: option(whole(1), 256),
-  /** Connections from clients. Beyond it one that does nothing is cut for the new one, or the new one is answered 503. Default: 4096. */
+  /**
+   * Connections from clients. Beyond it an idle one is closed for the new one, or the new one is
+   * answered 503. Default: 4096.
+   */
   maxConnections: option(whole(1), 4096),
   /** Requests under way; beyond it 503. Default: 4096. */
   maxRequests: option(whole(1), 4096),
   /** Largest body of a request, in bytes: it is kept to be sent again. Default: 67108864. */
   maxBodyBytes: option(whole(1), 64 * mebibyte),
-  /** All bodies together of the requests under way, in bytes; beyond it 503. Default: 512 MiB, or `maxBodyBytes` if that is more. */
+  /**
+   * All bodies together of the pending requests, in bytes; beyond it 503. Default: 512 MiB, or
+   * `maxBodyBytes` if that is more.
+   */
   maxBufferedBytes: option(
     whole(1),
     otherwise("512 MiB, or `maxBodyBytes` if that is more", ({ maxBodyBytes = 0 }) =>
       Math.max(512 * mebibyte, maxBodyBytes as number),
     ),
   ),
-  /** How long the head of a request may take to arrive, and a connection may say nothing. Default: 10000. */
+  /** The time limit for the head of a request, and of a silent connection. Default: 10000. */
   headersTimeoutMs: option(aTimer, 10_000),
   /** How long a whole request may take to arrive. Default: 60000. */
   requestTimeoutMs: option(aTimer, 60_000),
@@ -62,7 +86,10 @@ export const routerOptions = {
   healthTimeoutMs: option(aTimer, 10_000),
   /** Failures in a row that leave a server out until it is well again. Default: 3. */
   failures: option(whole(1), 3),
-  /** Equal servers are told apart by the body, so that the same requests go to the same servers (verl `full_determinism`). Default: false. */
+  /**
+   * Whether the body selects between equal servers, so that equal requests go to the same servers
+   * (verl `full_determinism`). Default: false.
+   */
   deterministic: option(flag, false),
 };
 export interface RouterTable extends Readonly<typeof routerOptions> {}

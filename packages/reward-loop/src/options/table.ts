@@ -1,6 +1,8 @@
 /**
- * Tables of options, as plain data: one entry says by which name an option goes, what may stand there, its default, what it needs and what it means. The library checks what it is given by it,
- * a configuration gets its keys from it, the command line its flags, and the types of options and settings are made of it. Knows no option, and loads nothing.
+ * Tables of options, as plain data: one entry holds an option's name, form, default, needs and
+ * meaning. The library checks options by it, a configuration takes its keys from it, the command
+ * line its flags, and the types of options and settings are derived. Knows no option, and loads
+ * nothing.
  */
 
 import type { RewardSpec } from "@rayling/reward-manager-registry";
@@ -19,16 +21,24 @@ export type Form =
   | ({ readonly is: "number"; readonly word?: string } & Range)
   | { readonly is: "text"; readonly of?: "url" }
   | { readonly is: "flag" }
-  /** In files in snake_case. `field`: there may be a number in its place, in the library in an object by that name. */
+  /**
+   * In files in snake_case. `field`: a number is allowed in its place, in the library in an object
+   * by that name.
+   */
   | { readonly is: "choice"; readonly values: readonly string[]; readonly field?: string }
   | { readonly is: "list"; readonly of: Form }
   | { readonly is: "byName"; readonly of: Form }
   /** Functions by names, which become parts of columns, of actors' names and of records. */
   | { readonly is: "parts"; readonly table: OptionTable }
   | { readonly is: "section"; readonly table: OptionTable }
-  /** A section that is off unless it is given; true is one with its defaults. In files it has a key `enable`. */
+  /**
+   * A section that is off unless it is given; true is one with its defaults. In files it has a key
+   * `enable`.
+   */
   | { readonly is: "switch"; readonly table: OptionTable }
-  /** A number, "auto", or the settings of auto; in files these stand beside it, under `adaptive`. */
+  /**
+   * A number, "auto", or the settings of auto; in files these stand beside it, under `adaptive`.
+   */
   | {
       readonly is: "auto";
       readonly of: Form & { readonly is: "number" };
@@ -41,10 +51,13 @@ export type Form =
   /** Checked by the code that uses it. */
   | { readonly is: "own" };
 
-/** Of types alone: no value has it. */
+/** A key that exists in types only. */
 export declare const types: unique symbol;
 
-/** With types that no value has: as the user gives it, as it is settled, as files have it, and the table that stands beside it there. */
+/**
+ * Carries types that no value has: as the user gives it, as it is settled, as files have it, and
+ * the table that stands beside it there.
+ */
 export type Kind<In = unknown, Out = In, File = In, Beside = null> = Form & {
   readonly [types]?: {
     readonly in: In;
@@ -56,7 +69,7 @@ export type Kind<In = unknown, Out = In, File = In, Beside = null> = Form & {
 
 /** A default that depends on others, or that files do not have: null there is as around it. */
 export interface Otherwise<Value = unknown> {
-  /** What it is, for people. */
+  /** The default in words, for people. */
   readonly words: string;
   readonly of: (given: Given) => Value;
 }
@@ -67,7 +80,10 @@ interface Entry {
   readonly kind: Form;
   /** As the user would give it; undefined: none. */
   readonly standard: unknown;
-  /** In files, unless it is the name in snake_case; null: sections of verl's say it there, or nobody. */
+  /**
+   * Its key in files, unless it is the name in snake_case; null: no key, or sections of verl's have
+   * it.
+   */
   readonly key?: string | null | undefined;
   /** One of these has to be given, too; why stands after a comma. */
   readonly needs?: { readonly names: readonly string[]; readonly why: string };
@@ -107,7 +123,10 @@ type InFile<File, Standard> = [Standard] extends [undefined]
 /** Sections are always there. */
 type Filed<File> = File extends Section ? File : File | null;
 
-/** An entry. The comment on it is what editors, pages and flags say of it (help.ts). @param standard its default; a value, which files have too, or `otherwise` */
+/**
+ * Makes an entry. The comment on it is its text in editors, pages and flags (help.ts). @param
+ * standard its default; a value, which files have too, or `otherwise`
+ */
 export function option<
   In,
   Out,
@@ -135,12 +154,12 @@ export function isOtherwise(standard: unknown): standard is Otherwise {
   return typeof standard === "object" && standard !== null && "words" in standard;
 }
 
-/** What a part does not say it has from the loop. */
+/** A default of the loop that its parts inherit. */
 export function inherited<Value extends string | number>(value: Value): Otherwise<Value> {
   return otherwise(String(value), () => value);
 }
 
-/** What a user may give. */
+/** The options that a user may give. */
 export type OptionsOf<Table extends object> = {
   readonly [Name in keyof Table]?: (Table[Name] extends Option<infer In> ? In : never) | undefined;
 };
@@ -185,7 +204,7 @@ export type Snake<Name extends string> = Name extends `${infer Head}${infer Rest
 
 export type SectionFile<Table extends object> = FileOf<Table> & Section;
 
-/** What is always there in files. */
+/** Keys that files always have. */
 export interface Section {
   readonly [types]?: "section";
 }

@@ -1,4 +1,7 @@
-/** What tables of options say, for people: what may stand at an option, its default, and what it means by the names that the reader knows. */
+/**
+ * Describes options for people: the allowed values, the default, and the meaning with names that
+ * the reader knows.
+ */
 
 import { isOtherwise } from "./table.ts";
 import type { Form, Option, Range } from "./table.ts";
@@ -65,7 +68,10 @@ export function defaultWords(
   return typeof standard === "boolean" ? String(standard) : undefined;
 }
 
-/** With the names of options, which stand between backquotes, as the reader knows them. @param nameOf undefined where it is no option */
+/**
+ * Replaces names of options, which stand between backquotes, by names that the reader knows. @param
+ * nameOf undefined where it is no option
+ */
 export function withNames(text: string, nameOf: (option: string) => string | undefined): string {
   return text.replaceAll(/`(\w+)`/g, (quoted, name: string) => nameOf(name) ?? quoted);
 }

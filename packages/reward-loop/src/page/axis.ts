@@ -30,7 +30,10 @@ export function linearTicks(low: number, high: number, count = 5): readonly numb
   );
 }
 
-/** Around all of the values, which are above 0: powers of ten, and 2 and 5 times these where there is room. */
+/**
+ * Returns ticks around all of the values, which are above 0: powers of ten, and 2 and 5 times these
+ * where there is room.
+ */
 export function logTicks(low: number, high: number): readonly number[] {
   const times = high / low > 1e4 ? [1] : [1, 2, 5];
   const ticks: number[] = [];

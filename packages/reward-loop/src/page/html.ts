@@ -1,6 +1,7 @@
 /**
- * A page that needs nothing else: no script, no request, its own styles, light or dark as the reader has it. Content comes as HTML; text of others goes
- * through `escaped` first. Its policy lets nothing in but that one style sheet, so that markup which came in all the same does nothing.
+ * A self-contained page: no script, no request, its own styles, light or dark by the reader's
+ * preference. Content is HTML; foreign text goes through `escaped` first. Its content security
+ * policy allows only its own style sheet, so that injected markup has no effect.
  */
 
 import { createHash } from "node:crypto";
@@ -12,7 +13,10 @@ export interface HtmlPage {
   readonly sections: readonly string[];
 }
 
-/** Series have the classes c0 to c7 (`colourCount`): told apart also by those who see few colours (Okabe and Ito). */
+/**
+ * Series have the classes c0 to c7 (`colourCount`), in colours that colour-blind readers can tell
+ * apart (Okabe and Ito).
+ */
 const light = [
   "#0072b2",
   "#d55e00",

@@ -1,4 +1,7 @@
-/** Pages that need nothing else: `@rayling/reward-loop/page`. What reports are made of; loaded by itself. */
+/**
+ * Public names of @rayling/reward-loop/page: building blocks of self-contained reports; a separate
+ * entry.
+ */
 
 export { axisOf, linearTicks, logTicks, numberText } from "./axis.ts";
 export type { Axis } from "./axis.ts";

@@ -1,4 +1,7 @@
-/** Curves over one axis. Of more points than can be told apart, the lowest and the highest of each few are kept, so that no peak is lost. */
+/**
+ * Curves over one axis. A long curve is thinned: the lowest and the highest of every few points are
+ * kept, so that no peak is lost.
+ */
 
 import { axisOf, linearTicks, numberText } from "./axis.ts";
 import type { Axis } from "./axis.ts";
@@ -22,7 +25,7 @@ export interface LinePlot {
   readonly xText?: (value: number) => string;
 }
 
-/** Of a curve: more would lie on each other. */
+/** The most points of a curve: more would overlap. */
 const mostPoints = 400;
 
 /** Nothing where no curve has a value. */
@@ -70,7 +73,7 @@ function drawn(
 ): string {
   const shown = thinned(points.filter((point): point is Point => isValue(point[1])));
   const at = shown.map(([px, py]) => `${xOf(x, px)},${yOf(y, py)}`);
-  // Of few points each is to be seen; the others appear when they are pointed at.
+  // The points of a short curve are visible; others appear under the pointer.
   const isFew = shown.length <= 12;
   const marks = shown.map(
     ([px, py]) =>

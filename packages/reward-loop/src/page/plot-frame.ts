@@ -1,10 +1,10 @@
-/** What every plot has around it: a title, a legend, two axes with their names, lines at their ticks. */
+/** The frame of every plot: a title, a legend, two axes with their names, lines at their ticks. */
 
 import { numberText } from "./axis.ts";
 import type { Axis } from "./axis.ts";
 import { escaped } from "./html.ts";
 
-/** Of the picture in its own units, and what is left around what is drawn. */
+/** The picture's size in its own units, and the margins around its content. */
 export const plotSize = {
   width: 520,
   height: 230,
@@ -25,7 +25,7 @@ export interface PlotFrame {
   readonly yText?: (value: number) => string;
   /** Names of the series in their order, each with its colour; none for a plot of one thing. */
   readonly names: readonly string[];
-  /** What is drawn, as SVG. */
+  /** The content as SVG. */
   readonly content: string;
 }
 

@@ -1,6 +1,7 @@
 /**
- * What JSON cannot carry, as a text in its place, so that one such value costs nothing but itself: numbers that are not
- * finite ("NaN", "-Infinity"), bigints as their digits, and what has no form in JSON (maps, errors, circles) as Node shows it.
+ * Replaces values that JSON cannot carry by texts, so that the rest of a record is kept: numbers
+ * that are not finite ("NaN", "-Infinity"), bigints as their digits, and values without a form in
+ * JSON (maps, errors, circular references) as Node prints them.
  */
 
 import { inspect } from "node:util";

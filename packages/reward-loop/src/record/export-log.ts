@@ -10,7 +10,7 @@ import { countedRecords } from "./recorded-wholes.ts";
 import type { RewardRecord } from "./reward-record.ts";
 import { writeTextTable } from "./text-table.ts";
 
-/** Of the file: the names of the log's fields, flat. What else its lines have is in `more`. */
+/** Columns of the file: the log's fields, flat. `more` holds any other fields of a line. */
 const columns = {
   index: "int32",
   component: "string",

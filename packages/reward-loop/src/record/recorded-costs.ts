@@ -1,11 +1,14 @@
-/** What the outcomes of a reward log have cost, every line of them: what a run that goes on from it has spent already. */
+/**
+ * The cost of all outcomes in a reward log, on every line: a run that resumes from it has spent it
+ * already.
+ */
 
 import { readRewardLog } from "./reward-log.ts";
 import { isOfCalls } from "./reward-record.ts";
 
 export interface RecordedCost {
   readonly total: number;
-  /** Of that, what the judge took that takes over at the cap. */
+  /** The part of the total that the substitute judge at the cap cost. */
   readonly cheaper: number;
 }
 
@@ -15,9 +18,10 @@ export class RecordedCosts {
   readonly #byPart: Map<string, RecordedCost> = new Map();
 
   /**
-   * Without a file nothing has been spent. Rejects with JsonlError, or RewardLogError for a line that is no record.
+   * Without a file nothing has been spent. Rejects with JsonlError, or RewardLogError for a line
+   * that is no record.
    *
-   * @param path undefined: of no log
+   * @param path undefined: no log
    */
   static async read(path: string | undefined): Promise<RecordedCosts> {
     const costs = new RecordedCosts();
@@ -31,7 +35,10 @@ export class RecordedCosts {
     return costs;
   }
 
-  /** @param part of several rewards or a cascade, as a record names it ("correct/judge"); "": all of them together, or the only one */
+  /**
+   * @param part of several rewards or a cascade, as a record names it ("correct/judge"); "": all of
+   * them together, or the only one
+   */
   of(part: string): RecordedCost {
     return this.#byPart.get(part) ?? nothing;
   }

@@ -26,7 +26,10 @@ import { WriterMark } from "./writer-mark.ts";
 export interface RewardLogOptions {
   /** Keep what the file has, and go on behind it. Default: an empty file. */
   readonly append?: boolean;
-  /** Of whoever has read it before and goes on from there: nobody else has written meanwhile. It is removed with the log's end. Default: one of its own. */
+  /**
+   * The mark of a reader that has read the log and continues it, so that no other writer came
+   * between. It is removed when the log is closed. Default: a new one.
+   */
   readonly mark?: WriterMark;
   /**
    * Whether lines have the prompt, the response and a short ground truth of their samples.
@@ -143,9 +146,9 @@ export class RewardLog implements AsyncDisposable {
   }
 
   /**
-   * What is left of a line that cannot be written: what JSON cannot carry is a text, and costs
-   * nothing but itself; a line that no reader would take goes without its texts, then without its
-   * extra info. The score stays. Undefined: that is not what was wrong.
+   * Returns a shorter record for a line that cannot be written: values that JSON cannot carry
+   * become texts; a line that is too long loses its texts, then its extra info. The score stays.
+   * Undefined: the error has another reason.
    */
   #lessOf(record: RewardRecord, { code, reason }: JsonlError): RewardRecord | undefined {
     if (code === "JSONL_BAD_VALUE" && record.asText === undefined) {
@@ -177,10 +180,11 @@ function withoutExtra({ error, ...record }: RewardRecord): RewardRecord {
 }
 
 /**
- * All lines of a log, in their order; one that was cut off is passed over. Rejects with JsonlError, or RewardLogError for a line that is no record, and for a file without any that
- * holds something else: who takes it for an empty log writes behind it.
+ * Yields all lines of a log, in their order, without an incomplete last one. Rejects with
+ * JsonlError, or RewardLogError for a line that is no record, and for a file with other content and
+ * no record: a writer that took it for an empty log would append to it.
  *
- * @param mayLack a file that is not there has no lines
+ * @param mayLack a missing file has no lines
  */
 export async function* readRewardLog(
   path: string,
@@ -231,7 +235,10 @@ export async function outcomesIn(path: string): Promise<Map<number, RewardRecord
   return records;
 }
 
-/** Whether the line is of one of several rewards, or of a stage of a cascade. Logs of before have no such lines. */
+/**
+ * Whether the line belongs to one of several rewards, or to a stage of a cascade. Older logs have
+ * no such lines.
+ */
 export function isOfPart({ component }: RewardRecord): boolean {
   return typeof component === "string";
 }

@@ -1,4 +1,7 @@
-/** What is kept of one outcome: a line of a reward log, and back. Field names are data that other programs read: they stay. */
+/**
+ * The record of one outcome: to a line of a reward log, and back. Field names are data that other
+ * programs read: they stay.
+ */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
@@ -14,11 +17,14 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly index: number;
   /** Which sample it is, by what it says. */
   readonly sample: string;
-  /** Of several rewards, or of a cascade, which one the line is of ("correct/judge"); null: all of them together, or the only one. */
+  /**
+   * The part of several rewards, or of a cascade, that the line belongs to ("correct/judge"); null:
+   * all of them together, or the only one.
+   */
   readonly component: string | null;
   /** verl `uid`: `context.group`, or what the sample's extraInfo calls its group; null without. */
   readonly group: string | null;
-  /** Of the reward function: its source and settings. */
+  /** The version of the reward function: its source and settings. */
   readonly version: string;
   /** ISO 8601, when the outcome was there. */
   readonly at: string;
@@ -62,12 +68,15 @@ export interface RewardRecord extends Partial<SampleTexts> {
 export interface RecordPlace {
   readonly index: number;
   readonly lane: string;
-  /** Of the reward function, where the outcome does not say it itself. */
+  /** The version of the reward function for outcomes without one. */
   readonly version: string;
   readonly at: Date;
 }
 
-/** Of its parts first, each with its own, and then of the whole: who reads that has read all. */
+/**
+ * Returns the records of the parts, and then that of the whole: a log with the whole's line is
+ * complete for the sample.
+ */
 export function recordsOf(
   sample: RewardSample,
   outcome: SampleOutcome,
@@ -118,7 +127,7 @@ export function withoutTexts(record: RewardRecord): RewardRecord {
   return others;
 }
 
-/** What the loop gave when the record was made, without its parts. */
+/** Returns the outcome that was recorded, without its parts. */
 export function outcomeOf(record: RewardRecord): SampleOutcome {
   const { attempts, waitedMs, latencyMs, cost, cached, version, answeredBy } = record;
   const measured = {
@@ -194,7 +203,9 @@ export function isScored({ valid, extra }: RewardRecord): boolean {
   return valid && !(extra["fallback"] === true && typeof extra["error"] === "string");
 }
 
-/** Whether a line of a log is one of these: what is read of it without a look is what it should be. */
+/**
+ * Whether a line of a log is a record: fields that are read without a check have the right type.
+ */
 export function isRecord(value: unknown): value is RewardRecord {
   if (!isObject(value)) return false;
   const { index, sample, version, at, valid, score, error, extra } = value;

@@ -1,4 +1,7 @@
-/** What a reward log says as a whole: counts, scores, failures, times and costs. Of several lines for one index the one that counts is looked at; tries and costs are of all. */
+/**
+ * A summary of a reward log: counts, scores, failures, times and costs. Among several lines for one
+ * index the one that counts is used (takesPlaceOf); tries and costs are those of all lines.
+ */
 
 import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
 import { isOfCalls, takesPlaceOf, withoutTexts } from "./reward-record.ts";
@@ -24,7 +27,7 @@ export interface RewardReport {
   }[];
   /** How many each of several functions has answered, the most first. */
   readonly answeredBy: readonly { readonly name: string; readonly samples: number }[];
-  /** Of several rewards, and of the stages of a cascade: those that were asked. */
+  /** The parts that were asked, with several rewards or a cascade. */
   readonly components: readonly {
     readonly name: string;
     readonly samples: number;
@@ -33,14 +36,14 @@ export interface RewardReport {
     readonly cost: number;
     readonly latencyP50Ms: number | null;
   }[];
-  /** Of the calls, with those that failed. */
+  /** The attempts of all calls, including failed ones. */
   readonly attempts: number;
   readonly cached: number;
   readonly latencyMs: Quantiles;
   readonly waitedMs: Quantiles;
   readonly tokens: { readonly input: number; readonly output: number };
   readonly cost: number;
-  /** Of the first line and of the last one. */
+  /** The times of the first and the last line. */
   readonly from: string | null;
   readonly to: string | null;
   readonly perSecond: number | null;
@@ -104,7 +107,7 @@ export async function reportOf(path: string): Promise<RewardReport> {
   };
 }
 
-/** What was known before, or never called, took no time. */
+/** A cached or uncalled sample took no time. */
 function wasCalled({ cached, attempts }: RewardRecord): boolean {
   return !cached && attempts > 0;
 }

@@ -1,6 +1,7 @@
 /**
- * Which reward function it was that gave a score: by its module's text and its settings, and by the reward model that it asks. Modules that it imports and files of models are not looked at;
- * where a model is served, and how long its answers may take, changes no score.
+ * The version of the reward function that gave a score: its module's text and its settings, and the
+ * reward model that it asks. Modules that it imports and files of models are not included; neither
+ * are a model's address and timeouts, which change no score.
  */
 
 import { readFile } from "node:fs/promises";
@@ -37,8 +38,9 @@ function namedModelsOf({ rewardModels = {} }: PipelineSettings): (string | undef
 }
 
 /**
- * What that version hangs on, by names that users know, each as a digest (a setting may be a secret): where two versions differ, so does one of these.
- * Rejects with why a module cannot be read.
+ * Returns the digests that the version depends on, by names that users know (a digest, as a setting
+ * may be a secret): where two versions differ, so does one of these. Rejects with the reason why a
+ * module cannot be read.
  */
 export async function rewardVersionParts(
   settings: PipelineSettings,
@@ -75,7 +77,7 @@ function named(
   );
 }
 
-/** Of what scores where there is no function of the user's: the reward model by itself, or the default scorers. */
+/** The scorer without a custom function: the reward model by itself, or the default scorers. */
 function scorerOf({ reward, discriminative, defaultScore }: PipelineSettings): unknown {
   if (discriminative !== undefined) {
     return [discriminative.tokenizer, discriminative.policyTokenizer];
@@ -89,7 +91,7 @@ async function textOf(spec: RewardSpec | undefined, baseDirectory: string): Prom
   try {
     return await readModule(spec, baseDirectory);
   } catch {
-    // Whoever loads it says why it cannot be read.
+    // The loader reports why it cannot be read.
     return spec.path;
   }
 }

@@ -8,8 +8,9 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 const length = 16;
 
 /**
- * Of all that a function, a manager or a reward model may read of it, but for the name of its group, which may be drawn anew for each run, and for a data source that it does not say itself: the name of the
- * file that it lies in says where it is, and not which sample it is.
+ * Returns a digest of everything that a function, a manager or a reward model may read of a sample.
+ * It excludes the group's name, which may be drawn anew for each run, and a data source that comes
+ * from the file's name, which tells the sample's location and not its content.
  */
 export function sampleKey(sample: RewardSample): string {
   if (isGroup(sample)) return digestOf(["group", sample.members.map(sampleKey)]);
@@ -36,7 +37,7 @@ export function sampleKey(sample: RewardSample): string {
   ]);
 }
 
-/** What the sample was called before: logs and caches may have it. */
+/** Returns the keys of earlier releases, which logs and caches may have. */
 export function olderSampleKeys(sample: RewardSample): string[] {
   if (isGroup(sample) || sample.isSourceAssumed !== true) return [];
   return [sampleKey({ ...sample, isSourceAssumed: false })];
@@ -47,7 +48,10 @@ function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<stri
   return others;
 }
 
-/** The order of an object's keys says nothing. What cannot be read has a key of its own each time: it is never taken for another. */
+/**
+ * Returns a digest that ignores the order of an object's keys. A value that cannot be read has a
+ * new key each time, so that it equals no other.
+ */
 export function digestOf(value: unknown): string {
   let text: string | undefined;
   try {
@@ -61,7 +65,10 @@ export function digestOf(value: unknown): string {
     .slice(0, length);
 }
 
-/** As JSON has it, but for what JSON would take for nothing, or for the same. @param above what it lies in */
+/**
+ * Converts a value as JSON does, and keeps apart values that JSON drops or confuses. @param above
+ * the objects that it lies in
+ */
 function plain(part: unknown, above: readonly object[]): unknown {
   if (typeof part === "bigint") return `${part}n`;
   if (typeof part === "number" && !Number.isFinite(part)) return tagged("number", String(part));

@@ -1,8 +1,10 @@
 /**
- * Whose log it is while it is written: a file beside it, named after the process. Two runs that wrote one log would give the same numbers to other samples, and pay twice.
+ * Marks the writer of a log by a file beside it, named after the process. Two runs that wrote one
+ * log would give the same numbers to different samples, and pay twice.
  *
- * Each writer puts up a mark of its own first and looks for others then, so that of two that come at once not both go on. A mark that a killed process left is taken away by the next
- * writer. Processes of another machine or container cannot be asked, and are not looked at.
+ * Each writer creates its mark first and then looks for others, so that of two at once at most one
+ * continues. The next writer removes the mark of a killed process. Processes of another machine or
+ * container cannot be checked, and are ignored.
  */
 
 import { createHash, randomUUID } from "node:crypto";
@@ -12,14 +14,20 @@ import { basename, dirname, join } from "node:path";
 import { RewardLogBusyError } from "../errors.ts";
 
 export class WriterMark {
-  /** Undefined: there is none, as nobody else could write there, or no file can be put beside it. */
+  /**
+   * Undefined: there is no mark, as no other process could write there, or no file can be created
+   * beside the log.
+   */
   readonly #path: string | undefined;
 
   private constructor(path: string | undefined) {
     this.#path = path;
   }
 
-  /** Rejects with RewardLogBusyError while another one writes the log, in this process or in another one. */
+  /**
+   * Rejects with RewardLogBusyError while another writer has the log, in this process or in another
+   * one.
+   */
   static async put(log: string): Promise<WriterMark> {
     const target = await realpath(log).catch(() => log);
     const kind = await stat(target).catch(() => undefined);
@@ -31,7 +39,8 @@ export class WriterMark {
     try {
       await writeFile(join(folder, own), "", { flag: "wx" });
     } catch {
-      // Whoever opens the log is told why nothing can be written there; a log that can be goes without.
+      // Opening the log reports why it cannot be written; a log that can be written goes without a
+      // mark.
       return new WriterMark(undefined);
     }
     try {
@@ -79,16 +88,23 @@ async function isAlive(pid: number, started: string): Promise<boolean> {
   }
 }
 
-/** When a process began, in ticks since the machine did; undefined where it is not there any more, and elsewhere than on Linux. */
+/**
+ * Returns when a process began, in ticks since the machine did; undefined for a process that has
+ * ended, and elsewhere than on Linux.
+ */
 async function startOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  // Behind its name, which may hold anything, in parentheses: the fields of proc(5) from the third on.
+  // The fields of proc(5) from the third on follow the name, which is in parentheses and may hold
+  // any character.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   // Killed, and nobody has asked for its end yet.
   return fields[0] === "Z" ? undefined : fields[19];
 }
 
-/** Names the processes among which a number belongs to one: of this machine since its start, or of this container. */
+/**
+ * Names the scope in which a process number is unique: this machine since its start, or this
+ * container.
+ */
 async function numbersHoldHere(): Promise<string> {
   const parts = await Promise.all(
     [

@@ -1,9 +1,10 @@
 /**
- * A sample's score by a discriminative reward model (verl `compute_score_disrm`): the conversation with the response in it, as the reward model's chat template writes it, goes to
- * its server, and what that says is the score.
+ * Scores a sample by a discriminative reward model (verl `compute_score_disrm`): the conversation
+ * with the response in it, rendered by the reward model's chat template, goes to its server, whose
+ * answer is the score.
  *
- * The response keeps its special tokens but for the policy's end-of-sequence text; of the template's text a leading beginning-of-sequence token is taken off, which the server
- * puts there itself.
+ * The response keeps its special tokens except the policy's end-of-sequence text. A leading
+ * beginning-of-sequence token of the rendered text is removed, because the server adds it.
  */
 
 import { InvalidSampleError, MissingTokenizerError } from "@rayling/reward-manager-registry";
@@ -24,16 +25,16 @@ export interface DiscriminativeSettings {
   readonly token?: string | undefined;
   /** Tries of a request. Default 16. */
   readonly maxRetries?: number;
-  /** Of one try. Default: as of postRequest. */
+  /** The limit for one try. Default: that of postRequest. */
   readonly timeoutMs?: number;
 }
 
 export interface DiscriminativeParts {
-  /** Of the reward model. */
+  /** The reward model's tokenizer. */
   readonly tokenizer: ChatTokenizer;
-  /** Of the policy: decodes responses that come as token ids, and knows their end. */
+  /** The policy's tokenizer: decodes responses that come as token ids, and knows their end. */
   readonly policyTokenizer?: ChatTokenizer | undefined;
-  /** Of the sample that is being scored. */
+  /** Returns the signal of the sample that is being scored. */
   readonly signal?: () => AbortSignal;
 }
 

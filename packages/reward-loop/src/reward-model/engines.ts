@@ -1,4 +1,7 @@
-/** What differs between the servers of reward models: how a text is scored, and how the model is put to sleep and woken. */
+/**
+ * Differences between the servers of reward models: how a text is scored, and how the model is put
+ * to sleep and woken.
+ */
 
 export interface RewardModelEngine {
   readonly scorePath: string;
@@ -6,7 +9,10 @@ export interface RewardModelEngine {
   /** Undefined where the answer has none. */
   scoreOf(answer: unknown): number | undefined;
   readonly healthPath: string;
-  /** The environment variable from which a server that is started takes the key that it demands; undefined: it has none, and takes an argument. */
+  /**
+   * The environment variable from which a started server takes the key that it demands; undefined:
+   * it takes an argument instead.
+   */
   readonly keyVariable?: string;
   readonly sleep: { readonly path: string; readonly body?: unknown };
   readonly wakeUp: { readonly path: string; readonly body?: unknown };

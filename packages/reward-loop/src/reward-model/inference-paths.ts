@@ -1,9 +1,12 @@
 /**
- * The router lets these paths through: they ask a model, or read what it is. It refuses all others, because vLLM and SGLang have paths on the same port that load weights,
- * stop the server, empty its caches or run any method in it, most of them without a key.
+ * The router lets these paths through: they ask a model, or read what it is. It refuses all others,
+ * because vLLM and SGLang have paths on the same port that load weights, stop the server, empty its
+ * caches or run any method in it, most of them without a key.
  *
- * Sources: vLLM, docs/usage/security.md (list of endpoints) and docs/serving/online_serving; SGLang, sglang/srt/entrypoints/http_server.py; the OpenAI API reference.
- * Left out on purpose: /invocations (anything by another name), /metrics and /get_server_info (of one server, chosen by chance; the second tells its keys), files and batches.
+ * Sources: vLLM, docs/usage/security.md (list of endpoints) and docs/serving/online_serving;
+ * SGLang, sglang/srt/entrypoints/http_server.py; the OpenAI API reference. Left out on purpose:
+ * /invocations (anything by another name), /metrics and /get_server_info (of one server, chosen by
+ * chance; the second tells its keys), files and batches.
  */
 
 /** Asked with POST. */
@@ -53,10 +56,11 @@ interface Route {
 }
 
 /**
- * The routes of a router.
+ * Returns the routes of a router.
  *
  * @param healthPath of its servers
- * @param more paths that the user lets through, with GET and POST; `/*` at the end of one stands for all below it
+ * @param more paths that the user lets through, with GET and POST; `/*` at the end of one stands
+ * for all below it
  */
 export function inferenceRoutes(healthPath: string, more: readonly string[]): readonly Route[] {
   return [

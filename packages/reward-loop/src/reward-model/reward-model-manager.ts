@@ -1,7 +1,9 @@
 /**
- * The servers of a reward model (verl RewardModelManager): started or taken as they are, behind one router, put to sleep and woken together.
+ * The servers of a reward model (verl RewardModelManager): started here or already running, behind
+ * one router, put to sleep and woken together.
  *
- * While a reward model sleeps its memory is free for the policy: `awake` wakes it for a piece of work and puts it to sleep again, however that ends.
+ * While a reward model sleeps its memory is free for the policy: `awake` wakes it for a piece of
+ * work and puts it to sleep again, however the work ends.
  */
 
 import * as ray from "@rayling/core";
@@ -61,11 +63,12 @@ export class RewardModelManager implements AsyncDisposable {
   }
 
   /**
-   * Resolves when all servers are well and the router listens. Rejects with RewardLoopOptionError, RewardModelStartError, or as servers do that are put to sleep; nothing that it
-   * started is left then.
+   * Resolves when all servers are healthy and the router listens. Rejects with
+   * RewardLoopOptionError, RewardModelStartError, or the error of a server that cannot be put to
+   * sleep; everything that it started is ended then.
    *
    * @param place its name, with which its variables of the environment end, and the option that
-   *   errors name
+   * errors name
    */
   static async create(
     options: RewardModelOptions,
@@ -98,7 +101,10 @@ export class RewardModelManager implements AsyncDisposable {
     }
   }
 
-  /** The router demands it as `Authorization: Bearer <token>`. Score functions get it as `rewardRouterToken`. It is no field, so that nobody prints it by chance. */
+  /**
+   * The token that requests must have as `Authorization: Bearer <token>`. Score functions get it as
+   * `rewardRouterToken`. It is no field, so that it is not printed by chance.
+   */
   get routerToken(): string {
     return this.#routerToken;
   }
@@ -125,14 +131,18 @@ export class RewardModelManager implements AsyncDisposable {
     this.#state = "awake";
   }
 
-  /** All servers at once, each of them also if another does not. Rejects with EndpointError then. */
+  /**
+   * Puts all servers to sleep at once, each of them also if another fails. Rejects with
+   * EndpointError then.
+   */
   async sleep(): Promise<void> {
     await this.#tellAll("sleep");
     if (this.#state === "awake") this.#state = "asleep";
   }
 
   /**
-   * What `work` comes to, with the model awake; when no such work is left it sleeps again, also if that or the waking has failed. Without `sleeps` it is awake anyway.
+   * Runs `work` with the model awake; when no such work is left the model sleeps again, also if the
+   * work or the waking has failed. Without `sleeps` it is always awake.
    */
   async awake<Result>(work: () => Promise<Result>): Promise<Result> {
     if (!this.sleeps) return work();
@@ -148,7 +158,10 @@ export class RewardModelManager implements AsyncDisposable {
     }
   }
 
-  /** What the stream yields, with the model awake from its first value until it ends or is left. */
+  /**
+   * Yields the stream's values with the model awake, from the first value until the stream ends or
+   * is left.
+   */
   async *awakeFor<One>(
     stream: AsyncGenerator<One, void, undefined>,
   ): AsyncGenerator<One, void, undefined> {
@@ -175,12 +188,15 @@ export class RewardModelManager implements AsyncDisposable {
     return { engine, state: this.#state, routerAddress: this.routerAddress, servers };
   }
 
-  /** What the router knows of them. */
+  /** The router's state of the servers. */
   async servers(): Promise<readonly UpstreamState[]> {
     return ray.get(this.#router.servers.remote());
   }
 
-  /** The router finishes what is in flight; servers that were started are ended, the others sleep, whoever needed them. Idempotent. */
+  /**
+   * The router finishes pending requests; servers that were started here are ended, the others
+   * sleep, even while they are needed. Idempotent.
+   */
   close(): Promise<void> {
     this.#closing ??= (async () => {
       if (this.#works > 0 && this.#options.servers !== undefined) this.#turn(() => this.sleep());
@@ -198,7 +214,7 @@ export class RewardModelManager implements AsyncDisposable {
     return this.close();
   }
 
-  /** Whoever comes while it wakes waits for that, too. */
+  /** Work that begins while the model wakes up waits for that, too. */
   #begin(): Promise<void> {
     this.#works += 1;
     if (this.#closing !== undefined) return Promise.reject(new RewardLoopClosedError());
@@ -217,7 +233,7 @@ export class RewardModelManager implements AsyncDisposable {
   }
 
   #turn(into: () => Promise<void>): void {
-    // Whoever waited for the turn before has heard of its failure.
+    // The callers that waited for the turn before have its failure.
     this.#turning = this.#turning.catch(() => undefined).then(into);
   }
 

@@ -23,9 +23,9 @@ export class RewardModels implements AsyncDisposable {
   }
 
   /**
-   * All at once, but for servers that share GPUs with the policy: a model of these starts when the
-   * one before it sleeps. Rejects as `RewardModelManager.create` if one does not start; none is left
-   * then.
+   * Starts all at once, except servers that share GPUs with the policy: such a model starts when
+   * the one before it sleeps. Rejects as `RewardModelManager.create` if one does not start; the
+   * others are closed then.
    */
   static async start(models: readonly NamedModel[]): Promise<RewardModels> {
     let before: Promise<unknown> = Promise.resolve();

@@ -1,4 +1,4 @@
-/** The router in a thread of its own, so that no score function and no driver keeps requests waiting. */
+/** The router in a thread of its own, so that no score function and no driver delays requests. */
 
 import * as ray from "@rayling/core";
 import { RewardModelRouter } from "./router.ts";

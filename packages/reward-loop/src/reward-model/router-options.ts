@@ -1,4 +1,7 @@
-/** Options of the router (options/reward-model.ts), and what secrets, addresses and paths may be. */
+/**
+ * Options of the router (options/reward-model.ts), and the allowed forms of secrets, addresses and
+ * paths.
+ */
 
 import { checkOptions, notAnOption, placeOf, withDefaults } from "../options/read.ts";
 import { routerOptions, type RouterTable } from "../options/reward-model.ts";
@@ -7,7 +10,10 @@ import type { OptionsOf, SettingsOf } from "../options/table.ts";
 export type RouterOptions = OptionsOf<RouterTable>;
 export type RouterSettings = SettingsOf<RouterTable>;
 
-/** @param at what they are options of. Throws RewardLoopOptionError, which shows no token and no key */
+/**
+ * @param at the option that holds them. Throws RewardLoopOptionError, which shows no token and no
+ * key
+ */
 export function checkRouterOptions(at: string, options: RouterOptions): void {
   checkOptions(routerOptions, options, at);
   const { maxBodyBytes, maxBufferedBytes } = options;
@@ -56,7 +62,10 @@ export function checkKey(option: string, key: unknown): void {
   notAnOption(option, "the servers' key, without spaces", kindOf(key));
 }
 
-/** The token of a router that the user names by its address. Throws RewardLoopOptionError, which does not show it. */
+/**
+ * Returns the token of a router that the user names by its address. Throws RewardLoopOptionError,
+ * which does not show it.
+ */
 export function routerTokenOf(options: {
   readonly rewardRouterAddress?: string | undefined;
   readonly rewardRouterToken?: string | undefined;

@@ -1,9 +1,12 @@
 /**
- * One address for several reward-model servers (verl's NaiveRouter): requests for inference are passed on as they come, to who has the token.
+ * One address for several reward-model servers (verl's NaiveRouter): requests for inference that
+ * have the token are passed on as they come.
  *
- * A request that a server does not take (no connection, no answer in time, 502, 503, 504, 508) goes to another one; what a server says otherwise is passed on, status and all.
- * Connections to each server are bounded, servers that fail are left out until their health check is well again, and a request that its client gave up is given up there, too.
- * What is wrong with a request is its client's failure, and no server's.
+ * A request that a server does not take (no connection, no answer in time, 502, 503, 504, 508) goes
+ * to another one; any other answer is passed on, with its status. Connections to each server are
+ * bounded, failing servers are left out until their health check succeeds again, and a request that
+ * its client gave up is given up at the server, too. An invalid request is its client's failure,
+ * and no server's.
  */
 
 import { randomUUID } from "node:crypto";
@@ -54,7 +57,8 @@ export class RewardModelRouter implements AsyncDisposable {
   }
 
   /**
-   * Resolves when it listens; rejects with RewardLoopOptionError, or as `listen` does, if the port is taken.
+   * Resolves when it listens; rejects with RewardLoopOptionError, or as `listen` does, if the port
+   * is taken.
    *
    * @param servers http://host:port of each
    */
@@ -93,7 +97,10 @@ export class RewardModelRouter implements AsyncDisposable {
     return this.#endpoint.address;
   }
 
-  /** A request must have it as `Authorization: Bearer <token>`. It is no field, so that nobody prints it by chance. */
+  /**
+   * The token that requests must have as `Authorization: Bearer <token>`. It is no field, so that
+   * it is not printed by chance.
+   */
   get token(): string {
     return this.#token;
   }
@@ -218,7 +225,9 @@ export class RewardModelRouter implements AsyncDisposable {
   }
 }
 
-/** "cut": the server ended it too early, or said nothing more for too long; "unread": the client has gone. */
+/**
+ * "cut": the server ended it too early, or was silent for too long; "unread": the client has gone.
+ */
 async function passOn(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   response: ServerResponse,
@@ -227,7 +236,8 @@ async function passOn(
   let isCut = false;
   // Twice: a server that says nothing more is found out first.
   response.setTimeout(2 * timeoutMs, () => response.destroy());
-  // Before the pipeline hears of it and ends the other side; what the client ends is destroyed by then.
+  // Runs before the pipeline gets the error and ends the other side; a response that the client
+  // ended is destroyed by then.
   body.once("error", () => (isCut = !response.destroyed));
   try {
     response.writeHead(statusCode, endToEnd(headers));
@@ -254,8 +264,9 @@ function originOf(server: string): string {
 }
 
 /**
- * Without those that are about one connection (RFC 9110, 7.6.1), the ones that Connection names among them, without what is worked out anew for the next one,
- * and without the token.
+ * Returns the headers without those of a single connection (RFC 9110, 7.6.1), including the ones
+ * that Connection names, without headers that are computed anew for the next one, and without the
+ * token.
  */
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = new Set((headers.connection ?? "").toLowerCase().split(/[\s,]+/));

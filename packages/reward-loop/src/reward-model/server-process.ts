@@ -1,4 +1,7 @@
-/** A reward-model server as a process of ours: started on a free port, ready when it is well, and gone when we are, however we end. */
+/**
+ * A reward-model server as a child process: started on a free port, ready when it is healthy, and
+ * ended with this process, however this ends.
+ */
 
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
@@ -16,7 +19,10 @@ export interface LaunchOptions {
   /** Default 1. */
   readonly replicas?: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** Each replica sees so many GPUs of those that we see, and no others' (CUDA_VISIBLE_DEVICES). Default: all. */
+  /**
+   * The number of this process's GPUs that each replica sees, exclusively (CUDA_VISIBLE_DEVICES).
+   * Default: all.
+   */
   readonly gpusPerReplica?: number;
   /**
    * The GPUs of the first replica begin at this one, by its place among those that we see. Default
@@ -34,7 +40,10 @@ const watched =
 const keptLines = 20;
 const killAfterMs = 10_000;
 const pollMs = 200;
-/** A server may take a minute until it listens, and its port may be somebody else's by then: so often another one is tried. */
+/**
+ * A server may take a minute until it listens, and another process may have taken its port by then:
+ * so often another port is tried.
+ */
 const mostPorts = 5;
 
 export class ServerProcess {

@@ -1,8 +1,11 @@
 /**
- * The servers behind a router: which one gets the next request, and which ones get none because they failed. Pure but for the numbers it is given.
+ * The servers behind a router: selects one for the next request, and leaves failing ones out. Pure;
+ * all times are arguments.
  *
- * Least in flight first, as verl's NaiveRouter: of several the first, or for a run that has to be repeated the one that the body's CRC-32 says. A server that fails several
- * times in a row is left out until it answers its health check again; if all are out, all are tried: a router that has nowhere to go is worse.
+ * The server with the fewest pending requests is next, as in verl's NaiveRouter: of several the
+ * first, or for a deterministic run the one that the body's CRC-32 selects. A server that fails
+ * several times in a row is left out until it answers its health check again; if all are left out,
+ * all are tried.
  */
 
 import zlib from "node:zlib";
@@ -54,10 +57,11 @@ export class Upstreams {
   }
 
   /**
-   * Where the next request goes, which counts as in flight there until it is released. Undefined: there is no server, or each was tried.
+   * Returns the server for the next request, which counts as pending there until it is released.
+   * Undefined: there is no server, or each was tried.
    *
    * @param tried servers that had it already
-   * @param tieBreaker the request's body, where equal servers are to be told apart by it
+   * @param tieBreaker the request's body, where it selects between equal servers
    */
   select(
     tried: ReadonlySet<string> = new Set(),
@@ -93,7 +97,7 @@ export class Upstreams {
     if (upstream.failuresInARow >= this.#failures) upstream.isOut = true;
   }
 
-  /** What its health check said. */
+  /** Records the result of a health check. */
   checked(url: string, isHealthy: boolean): void {
     const upstream = this.#of(url);
     if (upstream === undefined) return;

@@ -29,7 +29,7 @@ export interface FoundPrompt {
 /** The last two are of lm-evaluation-harness, of before and now. */
 const ofLogs = ["input", "arguments.0.0", "arguments.gen_args_0.arg_0"];
 
-/** Of rows that have a response. */
+/** Names of the prompt in rows that have a response. */
 export const promptNames: readonly string[] = ["prompt", ...ofLogs];
 
 const namesOfPrompts = ["prompt", "messages", ...ofLogs];

@@ -1,9 +1,10 @@
 /**
- * What judging costs: the price of calls by the tokens that they used, their sum, and whether there is anything left to
- * spend on another one. Pure.
+ * The cost of judging: the price of calls by their tokens, the sum, and whether another call may be
+ * paid for. Pure.
  *
- * A purse may be part of another one: what is paid from it is counted there, too, and when that one is empty so is it.
- * Invariant: with a known most that a call may use, what is spent and what is set aside never exceed the cap.
+ * A purse may be part of another one: its payments count there, too, and when that one is empty so
+ * is it. Invariant: with a known most per call, the spent and the reserved amounts together never
+ * exceed the cap.
  */
 
 import {
@@ -22,11 +23,11 @@ import type { TokenUsage } from "./usage.ts";
 export type Prices = OptionsOf<PricesTable>;
 export type SpendSettings = OptionsOf<PurseTable>;
 
-/** What is known of attempts that are over. */
+/** The usage of attempts that are over. */
 export interface Use {
   readonly attempts: number;
   readonly usage: TokenUsage | undefined;
-  /** Those among them of which nobody knows what they used. */
+  /** Attempts with unknown usage among them. */
   readonly unknown: number;
 }
 
@@ -37,7 +38,7 @@ type Room = "yes" | "later" | "no";
 const tolerance = 1 + 1e-9;
 
 export interface SpendState {
-  /** Of which rewards: "" for all of them. */
+  /** The name of the rewards that it pays for: "" for all of them. */
   readonly name: string;
   readonly spent: number;
   readonly cap: number | undefined;
@@ -48,7 +49,7 @@ export interface SpendState {
 /** Where a purse stands. */
 export interface PursePlace {
   readonly name: string;
-  /** What is paid is counted there, too. */
+  /** Payments count in this purse, too. */
   readonly countedIn?: Purse | undefined;
   /** When that is empty, so is this one. */
   readonly limitedBy?: Purse | undefined;
@@ -61,7 +62,7 @@ export class Purse {
   readonly #place: PursePlace;
   /** The price of the most that a call may use; 0: unknown. */
   readonly #most: number = 0;
-  /** Those whose limit this one is. */
+  /** Purses that this one limits. */
   readonly #limited: Purse[] = [];
   readonly #line: ((isAllowed: boolean) => void)[] = [];
   #spent: number;
@@ -69,7 +70,9 @@ export class Purse {
   #setAside = 0;
   #told: SpendState["state"] = "free";
 
-  /** @param spentBefore in a run that this one goes on with; of what it is counted in, too, and not added there */
+  /**
+   * @param spentBefore in the run that is resumed; the outer purse has its own and does not add it
+   */
   constructor(settings: SpendSettings, place: PursePlace = { name: "" }, spentBefore: number = 0) {
     this.#settings = withDefaults(purseOptions, settings);
     this.#place = place;
@@ -110,7 +113,10 @@ export class Purse {
     return { name: this.#place.name, spent: this.#spent, cap, state };
   }
 
-  /** What an outcome cost, which is added to the sum. Attempts that failed cost their call, and the tokens that they used. */
+  /**
+   * Returns the cost of an outcome and adds it to the sum. Failed attempts cost their call, and
+   * their tokens.
+   */
   pay(outcome: SampleOutcome): number {
     const cost = this.costOf(useOf(outcome));
     this.settle(cost, 0);
@@ -124,8 +130,8 @@ export class Purse {
   }
 
   /**
-   * Resolves to whether a call may begin, when that is sure: where calls that are under way may turn out to have left
-   * enough, it waits for them, behind those who came before. Each that may is to be settled.
+   * Resolves to whether a call may begin, when that is certain: while pending calls may leave
+   * enough, it waits for them, in the order of claims. Each allowed call has to be settled.
    */
   claim(): Promise<boolean> {
     return new Promise((resolve) => {
@@ -156,7 +162,7 @@ export class Purse {
     return this.#spent + amount <= cap * tolerance && this.#setAside > 0 ? "later" : "no";
   }
 
-  /** Lets in whoever may, in order. */
+  /** Allows waiting claims in order. */
   #serve(): void {
     for (;;) {
       const [first] = this.#line;
@@ -188,7 +194,7 @@ export class Purse {
 
 const nothingUsed: TokenUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
 
-/** What calls cost by what they used. */
+/** Returns the price of calls by their usage. */
 export function priceOf(
   prices: Prices,
   { attempts, usage }: Pick<Use, "attempts" | "usage">,
@@ -210,7 +216,7 @@ export function priceOf(
   return perCall * attempts + perMillion / 1e6;
 }
 
-/** What an outcome says of all its attempts. */
+/** Returns the usage of all attempts of an outcome. */
 export function useOf(outcome: SampleOutcome): Use {
   const { attempts, unknownUse: unknown = 0 } = outcome;
   return { attempts, usage: wholeUsageOf(outcome), unknown };

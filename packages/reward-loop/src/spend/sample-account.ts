@@ -1,7 +1,10 @@
 /**
- * What one sample costs while it is under way: its calls are allowed one by one, and what they used is counted when each is over. What its outcome says is the truth, and settles the rest.
+ * The cost of one sample while it is being scored: its calls are allowed one by one, and the usage
+ * of each is counted when it is over. The final outcome is authoritative, and settles the
+ * difference.
  *
- * Invariant: when it is settled the purse has been paid exactly what the sample cost, and nothing is set aside for it.
+ * Invariant: when it is settled the purse has been paid exactly the sample's cost, and nothing is
+ * reserved for it.
  */
 
 import type { SampleOutcome } from "../outcome.ts";
@@ -16,7 +19,7 @@ export class SampleAccount {
   #paid = 0;
   #underWay = 0;
   #isSettled = false;
-  /** Of the worker that has it: another one's calls count no more. */
+  /** The number of the worker that has the sample: calls of earlier workers no longer count. */
   #life = 0;
 
   constructor(purse: Purse) {

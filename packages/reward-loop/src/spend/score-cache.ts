@@ -1,7 +1,9 @@
 /**
- * Scores that were given before, in a file (SQLite), so that nobody pays for them twice: by the version of the reward function and by what the sample says.
+ * Scores that were given before, in a file (SQLite), so that they are paid for once: by the version
+ * of the reward function and by the sample's content.
  *
- * Valid scores alone are kept. Several processes may use one file; a file of another layout is refused, not changed.
+ * Only valid scores are kept. Several processes may use one file; a file of another layout is
+ * refused, not changed.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -10,7 +12,7 @@ import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 
-/** Of this file's layout. */
+/** The version of this file's layout. */
 const layout = 1;
 
 export class ScoreCache {
@@ -61,7 +63,10 @@ export class ScoreCache {
     throw new Error(`what is kept of the sample ${sample} is no score`);
   }
 
-  /** What is undefined in it is left out. Results that JSON cannot carry are not kept, which is told once. */
+  /**
+   * Stores a result without its undefined fields. Results that JSON cannot carry are not kept,
+   * which is reported once.
+   */
   keep(version: string, sample: string, { rewardScore, rewardExtraInfo }: RewardResult): void {
     const text = textOf({ rewardScore, rewardExtraInfo });
     if (text === undefined) this.#warn({ rewardScore, rewardExtraInfo });
@@ -111,7 +116,10 @@ function resultIn(text: string): unknown {
   });
 }
 
-/** Without keys that say nothing: an optional reason, the usage that an endpoint did not send. Of lists nothing is left out: their places count. */
+/**
+ * Removes keys with undefined values: an optional reason, the usage that an endpoint did not send.
+ * Lists keep theirs, because places count.
+ */
 function withoutUndefined(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUndefined);
   if (typeof value !== "object" || value === null) return value;

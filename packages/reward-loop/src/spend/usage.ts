@@ -1,9 +1,9 @@
 /**
- * What a judge's answer cost in tokens: `usage` among a score's extra info, in the names of OpenAI's APIs, Anthropic's,
- * DeepSeek's or the AI SDK's.
+ * The cost of a judge's answer in tokens: `usage` among a score's extra info, in the names of
+ * OpenAI's APIs, Anthropic's, DeepSeek's or the AI SDK's.
  *
- * Input counts all of the prompt, also what the endpoint had cached; output counts all that was generated, also the
- * reasoning that nobody sees, whichever of the two an API counts apart.
+ * Input counts all of the prompt, including cached tokens; output counts all generated tokens,
+ * including hidden reasoning, whichever of the two an API counts apart.
  */
 
 export interface TokenUsage {
@@ -58,19 +58,22 @@ export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsag
 
 type ExtraInfo = Readonly<Record<string, unknown>>;
 
-/** What an outcome says of it. */
+/** The fields of an outcome that tell its usage. */
 type Answered = (
   | { readonly valid: true; readonly rewardExtraInfo: ExtraInfo }
   | { readonly valid: false; readonly error: { readonly rewardExtraInfo?: ExtraInfo } }
 ) & { readonly used?: TokenUsage };
 
-/** What the last attempt used, whatever came of it: by what its function says or by what the client saw, whichever is more. */
+/**
+ * Returns the usage of the last attempt, valid or not: the function's own or the client's,
+ * whichever is more.
+ */
 export function lastUsageOf(outcome: Answered): TokenUsage | undefined {
   const said = usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
   return larger(said, outcome.used);
 }
 
-/** What all attempts used, as far as it is known. */
+/** Returns the usage of all attempts, as far as it is known. */
 export function wholeUsageOf(
   outcome: Answered & { readonly usageBefore?: TokenUsage },
 ): TokenUsage | undefined {

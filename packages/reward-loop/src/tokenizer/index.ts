@@ -1,7 +1,7 @@
 /**
- * A tokenizer of Hugging Face's format, from a local folder with tokenizer.json and tokenizer_config.json: public names of @rayling/reward-loop/tokenizer.
- * Chat templates are transformers' own to the letter, or an error (`../chat-template/`). Nothing
- * is fetched.
+ * Public names of @rayling/reward-loop/tokenizer: a tokenizer of Hugging Face's format, from a
+ * local folder with tokenizer.json and tokenizer_config.json. Chat templates render exactly as
+ * transformers does, or throw an error (`../chat-template/`). Nothing is downloaded.
  */
 
 import { readFile } from "node:fs/promises";
@@ -49,7 +49,11 @@ export interface ChatTokenizer extends Tokenizer {
   readonly bosToken: string | undefined;
 }
 
-/** A folder of a model. What the loop calls for `tokenizer: { path: "pkg:@rayling/reward-loop/tokenizer", rewardKwargs: { path } }`, or for the folder by itself. Rejects with TokenizerFolderError. */
+/**
+ * Loads the tokenizer of a model's folder. The loop calls it for `tokenizer: { path:
+ * "pkg:@rayling/reward-loop/tokenizer", rewardKwargs: { path } }`, and for the folder by itself.
+ * Rejects with TokenizerFolderError.
+ */
 export async function createTokenizer({ path }: { readonly path: string }): Promise<ChatTokenizer> {
   const [model, config] = await Promise.all([
     jsonOf(path, "tokenizer.json"),

@@ -1,7 +1,10 @@
 /**
- * With an actor that is given rows and gives results back (its side: outbox.ts): all rows of a turn go in one call, and each call is answered with all results that are ready then, of whichever rows.
+ * Sends rows to an actor and receives results (the actor's side: outbox.ts): all rows of a turn go
+ * in one call, and each call is answered with all results that are ready then, for any rows.
  *
- * As long as a row has no result a call is open, so that nothing waits there, and the end of the actor is heard of; it is told once. While there is none, nothing keeps the process alive.
+ * While a row has no result at least one call is open, so that results need not wait and the death
+ * of the actor is noticed; it is reported once. Without pending rows nothing keeps the process
+ * alive.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -25,7 +28,10 @@ export interface ExchangeOwner<Row> {
 
 export class Exchange<Row> {
   readonly #owner: ExchangeOwner<Row>;
-  /** Calls belong to whoever made the exchange, and not to the task that pushed first: if that is cancelled, others have rows there, too. */
+  /**
+   * The async context in which the exchange was made. Calls run in it, and not in that of the task
+   * that pushed first: if that task is cancelled, other tasks have rows there, too.
+   */
   readonly #asItsOwn = AsyncLocalStorage.snapshot();
   #rows: Row[] = [];
   #isDue = false;

@@ -1,9 +1,13 @@
 /**
- * Of an actor that is given rows and gives results back (the other side: exchange.ts): what is ready goes in the answer of the oldest call that is open, all of a turn of the event loop at once.
- * A turn and not a promise's reaction: many samples are done in the same turn, each after a reaction of its own.
+ * An actor's side of an exchange (the other side: exchange.ts): ready results go in the answer of
+ * the oldest open call, all of a turn of the event loop at once. It collects for a turn and not for
+ * a promise's reaction, because many samples are done in the same turn, each after a reaction of
+ * its own.
  *
- * Invariants: a call stays open only while something is under way, or for the turn in which it came; and only a few do. Rows may come one by one and results many at a time, so that calls which
- * wait for results of their own would become more and more, and the actor takes no others when it has as many as it may.
+ * Invariants: a call stays open only while a row is pending, or for the turn in which it came; and
+ * only a few calls do. Rows may come one by one and results many at a time, so that calls which
+ * waited for results of their own would become more and more, until the actor accepts no other
+ * call.
  */
 
 import { toTables } from "./table.ts";

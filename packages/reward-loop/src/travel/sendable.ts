@@ -1,5 +1,6 @@
 /**
- * What a score function said, as it can travel among what others said. What is big, or may not be able to travel at all, goes by itself, so that it costs nobody else.
+ * A score function's return value, prepared to travel together with others. A big value, or one
+ * that may not be able to travel at all, goes by itself, so that a failure costs no other sample.
  */
 
 export type Said = Readonly<Record<string, unknown>>;
@@ -7,7 +8,8 @@ export type Said = Readonly<Record<string, unknown>>;
 const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
 
 /**
- * The same, or a copy where there are objects inside: these may be traps (getters, proxies) for whoever reads them, which go off here and not again on the way. Undefined: it has to go by itself.
+ * Returns the value, or a copy where it contains objects: reading these may run user code (getters,
+ * proxies), which happens here and not again on the way. Undefined: it has to go by itself.
  */
 export function sendable(said: Said): Said | undefined {
   const reading = new Reading();

@@ -4,8 +4,9 @@ import type { DeathCause } from "@rayling/core";
 
 /**
  * - "own": the code that ran there.
- * - "outside": somebody who ended the actor.
- * - "unclear": nobody can say. A signal that anybody may send may be the kernel's, which is short of memory because of a sample; a process may have closed its sockets itself.
+ * - "outside": another process or user that ended the actor.
+ * - "unclear": unknown. A signal may come from the kernel, which is short of memory because of a
+ * sample; a process may have closed its sockets itself.
  */
 export type DeathOrigin = "own" | "outside" | "unclear";
 

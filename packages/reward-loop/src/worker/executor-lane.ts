@@ -1,15 +1,23 @@
 /**
- * One executor, a thread or a process, as its worker sees it: what is in flight there, its deadlines, its end.
+ * One executor, a thread or a process, as its worker sees it: its pending runs, its deadlines, its
+ * end.
  *
- * A deadline counts from the moment the user's function starts on a sample. When one has passed, the executor is asked for a sign of life:
- * if it answers, the sample waits for something and is reported, the thread goes on. If it does not, its thread is blocked: the table
- * names the run that blocks it, that sample is reported once its own deadline has passed, and the thread is ended. So is one that is blocked by what a sample left behind when it
- * was done, if what it was sent does not start for so long: that goes on elsewhere. A thread that is
- * on its way out is not blocked: what comes of it is a death. The first calls of an async function in a new thread load what they call with: the time that they keep it busy does not count, and one that blocks it all the same is tried once more. All of that holds for a process as well; besides, a signal may end one that its own code or somebody
- * else sent, so whoever ran there is tried again alone and blamed only if its process ends again.
- * What nobody waits for any more (the other call of a hedge, the end of the total time) is late at once, with a deadline or without one: a function that hears of it has ended when the thread gives its sign of life,
- * one that does not is forgotten and takes no room, and one that blocks its thread is ended with it.
- * A lane ends once, and then says what it leaves behind: jobs to run again, or suspects where nobody could be named.
+ * A deadline counts from the moment the user's function starts on a sample. When one has passed,
+ * the executor is asked for a sign of life. If it answers, the sample waits for something and is
+ * reported, and the thread goes on. If it does not, its thread is blocked: the table names the run
+ * that blocks it, that sample is reported once its own deadline has passed, and the thread is
+ * ended. A thread that is blocked by code which a finished sample left behind is ended, too, if the
+ * pending runs do not start for so long: they run again elsewhere.
+ * A thread that is exiting is not blocked: its death will be reported. The first calls of an async
+ * function in a new thread load their modules: the time that they keep the thread busy does not
+ * count, and a first call that blocks the thread is tried once more. All of this holds for a
+ * process as well. In addition, a process may be ended by a signal of its own code or of another
+ * process, so the run on its stack is tried again alone and blamed only if its process ends again.
+ * A run whose result is no longer needed (the other call of a hedge, the end of the total time) is
+ * late at once, with a deadline or without one. A function that reacts to the abort signal has
+ * ended when the thread gives its sign of life, one that does not is forgotten and takes no room,
+ * and one that blocks its thread is ended with it.
+ * A lane ends once, and then reports the jobs to run again, or suspects where no culprit is known.
  */
 
 import * as ray from "@rayling/core";
@@ -37,22 +45,37 @@ import { isReply, settleByReply, settleGivenUp, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
 import { readyOf } from "./slots.ts";
 
-/** How long a thread may take to give a sign of life before it counts as blocked. Only after a deadline, so a wrong guess costs reruns, never an outcome. */
+/**
+ * The time for a thread's sign of life before it counts as blocked. Only after a deadline, so a
+ * wrong guess costs reruns, never an outcome.
+ */
 const SIGN_OF_LIFE_MS = 50;
 
-/** How long a thread may be blocked by what nobody waits for any more. Most is done by then, and a thread takes a tenth of that to start; others that are at work there run again. */
+/**
+ * How long a thread may be blocked by a run whose result is no longer needed. Most runs end by
+ * then, and starting a thread takes a tenth of that; other runs of the thread are run again.
+ */
 const GIVEN_UP_MS = 1_000;
 
-/** How long the first calls of an async function may keep a new thread busy beyond their deadline: they load what they call with (modules, fetch: a tenth of that where nothing else goes on). */
+/**
+ * How long the first calls of an async function may keep a new thread busy beyond their deadline
+ * while they load modules (fetch takes a tenth of that in an idle thread).
+ */
 const LOADING_MS = 1_000;
 
-/** How long a thread may take to end by itself (its exit handlers, a busy machine) before it counts as blocked. */
+/**
+ * How long a thread may take to end by itself (its exit handlers, a busy machine) before it counts
+ * as blocked.
+ */
 const EXIT_MS = 5_000;
 
-/** A synchronous function works on one sample at a time; the next one stands ready in its thread (twice the throughput of none, measured). */
+/**
+ * A synchronous function works on one sample at a time; the next one stands ready in its thread
+ * (twice the throughput of none, measured).
+ */
 const SYNC_IN_FLIGHT = 2;
 
-/** What is left when a lane has ended. */
+/** The state that a lane leaves when it has ended. */
 export interface LaneEnd {
   /** `start-failed` is for good: the module itself does not load. */
   readonly kind: "died" | "stopped" | "start-failed" | "start-timeout";
@@ -84,13 +107,16 @@ interface Flight {
   isEndless: boolean;
   /** Nothing was done in its thread before: it may load something. */
   readonly isFirst: boolean;
-  /** How much of its time its thread was busy, where it is a first one: that does not count. Undefined: not known yet. */
+  /**
+   * How long a first run's thread was busy with loading, which does not count. Undefined: not known
+   * yet.
+   */
   loadingMs: number | undefined;
-  /** What its answers used, as far as is known while there is no reply. */
+  /** The usage of its answers, as far as it is known before the reply. */
   used: TokenUsage | undefined;
 }
 
-/** Of a sample, which goes with others; anything else goes by itself. */
+/** A flight of a sample, which is sent with others; other work is sent alone. */
 type SampleFlight = Flight & {
   readonly job: { readonly work: Extract<ScoreWork, { kind: "sample" }> };
 };
@@ -109,7 +135,7 @@ export class ExecutorLane {
   readonly #overdue: Map<number, Flight> = new Map();
   #overlaps = false;
   #traits: ExecutorTraits | undefined;
-  /** Of the reward function in there, if it is another than the loop's. */
+  /** The version of the loaded reward function, if it is not the loop's. */
   #otherVersion: string | undefined;
   #runs = 0;
   /** Nothing was done in there yet: its first calls may load something. */
@@ -134,7 +160,7 @@ export class ExecutorLane {
     this.#actor = ScoreExecutorActor.options({
       name,
       isolation,
-      // What it writes is read here: it must be on this machine.
+      // The worker reads the executor's table: both must be on this machine.
       schedulingStrategy: {
         kind: "NODE_AFFINITY",
         nodeId: ray.getRuntimeContext().getNodeId(),
@@ -291,7 +317,7 @@ export class ExecutorLane {
     void this.#fly(flight, () => this.#actor.run.remote(id, slot, job.work));
   }
 
-  /** What does not travel with others. */
+  /** Makes a call for a single flight. */
   async #fly(flight: Flight, call: () => ObjectRef<ScoreReply | undefined>): Promise<void> {
     try {
       this.#landed(flight, await ray.get(call(), PATIENT));
@@ -319,7 +345,7 @@ export class ExecutorLane {
     this.#owner.changed();
   }
 
-  /** What it did not work of the time that it was there. */
+  /** Records how long the job was in the executor before it ran. */
   #stoodReady({ job, sentAt }: Flight, workedMs: number): void {
     const isInLine = this.#ready > 0 && job.work.kind === "sample";
     if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
@@ -351,7 +377,7 @@ export class ExecutorLane {
 
   #watch(inMs: number | undefined = this.#settings.timeoutMs): void {
     if (inMs === undefined || this.#state === "ended") return;
-    // A function that has not started yet cannot be late before a whole timeout has passed from now on.
+    // A function that has not started yet has at least a whole timeout from now on.
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#check();
@@ -407,8 +433,8 @@ export class ExecutorLane {
       // It was begun in spite of having been given up.
       flight.isEndless ||= this.#table.hasStarted(flight.slot) && !done.includes(flight.id);
     }
-    // The thread is alive and has heard all there was to hear: whoever is late now waits for something, or shared the thread with
-    // others that kept it busy.
+    // The thread is alive and has processed every received message: a run that is late now waits
+    // for something, or shared the thread with others that kept it busy.
     for (const flight of this.#flights.values()) {
       // Its result waits there for a call that is on its way: it is this side that is late.
       if (done.includes(flight.id)) continue;
@@ -418,7 +444,7 @@ export class ExecutorLane {
       else if (givenUp.includes(flight)) this.#forget(flight, givenUpFailure, ageMs);
     }
     this.#owner.changed();
-    // Those that were given up meanwhile keep their room no longer than it takes to ask once more.
+    // Runs that were given up meanwhile keep their room only until the next sign of life.
     if ([...this.#flights.values()].some((flight) => flight.isGivenUp)) this.#check();
   }
 
@@ -441,7 +467,8 @@ export class ExecutorLane {
 
   #whileBlocked(timeoutMs: number): void {
     const { runningId, isExiting } = this.#table;
-    // Its death names the culprit when it is told. Looks are counted: of a machine that was held up it was told meanwhile, and is heard of first.
+    // The death report names the culprit. The number of looks is limited, not the time: after a
+    // pause of the whole machine the report arrives before the next look.
     if (isExiting && ++this.#looks * SIGN_OF_LIFE_MS < EXIT_MS) return;
     const running = this.#flights.get(runningId);
     const ageMs = running && this.#ageOf(running);
@@ -451,7 +478,8 @@ export class ExecutorLane {
       if (mayLoad && blockedMs < LOADING_MS) return;
       // Blocked by one whose own deadline has not come yet: it will.
       if (ageMs >= timeoutMs && mayLoad && !running.job.isSecondStart) {
-        // It may have come first to a machine that was held up. What it was given with runs again, too.
+        // The machine may have been suspended before the run did anything. Other runs of the thread
+        // run again, too.
         running.job.isSecondStart = true;
         void this.#end("stopped", undefined, false);
       } else if (ageMs >= timeoutMs) this.#endBy(running, blockedFailure(timeoutMs), ageMs);
@@ -464,7 +492,7 @@ export class ExecutorLane {
       // By one that was reported already: the others are innocent.
       return void this.#end("stopped", undefined, true);
     }
-    // Blocked by code that nobody can be named for. A whole timeout of that is too much, whoever it is.
+    // The thread is blocked by unknown code. A whole timeout of that is too much.
     if (performance.now() - Math.max(this.#askedAt ?? 0, this.#heardAt) < timeoutMs) return;
     // By one that is done, and left something behind: the others are innocent.
     if (runningId !== 0) return void this.#end("stopped", undefined, true);
@@ -506,9 +534,10 @@ export class ExecutorLane {
   }
 
   /**
-   * What is left goes on elsewhere when the thread is gone, and not beside it.
+   * Ends the lane; its remaining jobs run elsewhere once the thread is gone, never at the same
+   * time.
    *
-   * @param isSuspect which of those at work in there are to be tried one by one
+   * @param isSuspect selects started runs that are to be tried one by one
    */
   async #end(
     kind: LaneEnd["kind"],

@@ -1,9 +1,11 @@
 /**
- * The executors of one worker: gives each waiting sample to the one with the least to do, replaces those that end, and tries suspects alone.
+ * The executors of one worker: gives each waiting sample to the one with the least load, replaces
+ * those that end, and tries suspects alone.
  *
- * Invariants: every job settles exactly once; a job that was in flight in an executor that ended goes first when it runs again; an
- * executor that ends without a culprit counts, and after so many in a row without one outcome everything that waits is rejected. One that
- * cannot load the modules which others have loaded (they are just being written, the machine is busy) is started again after a pause.
+ * Invariants: every job settles exactly once; a job that was pending in an executor that ended goes
+ * first when it runs again; an executor that ends without a culprit counts, and after too many in a
+ * row without one outcome all waiting jobs are rejected. An executor that cannot load modules which
+ * others have loaded (they are being written, the machine is busy) is started again after a pause.
  */
 
 import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
@@ -18,21 +20,33 @@ import type { LaneEnd } from "./executor-lane.ts";
 import { giveUp, isBeside } from "./job.ts";
 import type { Job } from "./job.ts";
 
-/** Ends in a row without one outcome. Five: as Erlang's supervisors a handful, since the next start would very likely end alike. */
+/**
+ * Ends in a row without one outcome. Five, as Erlang's supervisors allow a handful: the next start
+ * would very likely end alike.
+ */
 const MOST_ENDS_IN_A_ROW = 5;
 
-/** Of executors that could not load what others had loaded: three quarters of a minute in all, to mend a module in. */
+/** Failed starts after a first success: three quarters of a minute in all, to mend a module in. */
 const MOST_FAILED_STARTS = 8;
 const restartMs = { first: 500, longest: 16_000 };
 
 export interface SubmitOptions {
   /** Tells the score function that nobody waits any more. */
   readonly signal?: AbortSignal | undefined;
-  /** It has its outcome, and its endpoint has said that of its limits: at once, before the promise says so. */
+  /**
+   * Called when it has its outcome and its endpoint has announced its limits, before the promise
+   * resolves.
+   */
   readonly settled?: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
-  /** It was begun, lost its executor, and begins anew when this resolves. If it rejects, so does the sample, or it is given up where the signal says so. Default: at once. */
+  /**
+   * Called when it was begun and lost its executor; it begins anew when this resolves. If it
+   * rejects, so does the sample, or it is given up where the signal is aborted. Default: at once.
+   */
   readonly beforeAgain?: () => Promise<void>;
-  /** Of all calls of a sample that are under way at once, the same list: they go to different executors, if there are several. */
+  /**
+   * All concurrent calls of a sample, one shared list: they go to different executors, if there are
+   * several.
+   */
   readonly pair?: Job[] | undefined;
   /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
   readonly over?: () => void;
@@ -64,7 +78,7 @@ export class ExecutorPool {
   constructor(settings: ExecutorSettings, nameOf: (count: number) => string) {
     this.#settings = settings;
     this.#nameOf = nameOf;
-    // Whoever calls ready() hears of it.
+    // Callers of ready() get the rejection.
     this.#ready.promise.catch(() => undefined);
     for (let index = 0; index < settings.executors; index++) this.#lanes.add(this.#newLane());
   }
@@ -74,12 +88,15 @@ export class ExecutorPool {
     return this.#ready.promise;
   }
 
-  /** Whether the score function lets samples overlap: known of async functions, learned of others by their first promise. */
+  /**
+   * Whether the score function lets samples overlap: known for async functions, learned from the
+   * first promise of others.
+   */
   get overlaps(): boolean {
     return [...this.#lanes].some((lane) => lane.overlaps);
   }
 
-  /** What else the user's functions do; known when it is ready. */
+  /** Other traits of the user's functions; known when the pool is ready. */
   get traits(): ExecutorTraits {
     const known = [...this.#lanes].find((lane) => lane.traits !== undefined)?.traits;
     this.#traits = known ?? this.#traits;
@@ -246,7 +263,7 @@ export class ExecutorPool {
     }, pauseMs);
   }
 
-  /** Those of them who need not ask; the others come when they may. */
+  /** Returns the jobs that need not ask; the others follow when they are allowed. */
   #askFor(jobs: readonly Job[]): Job[] {
     return jobs.filter((job) => {
       if (!job.isToAsk || job.beforeAgain === undefined) return true;

@@ -1,4 +1,7 @@
-/** One sample (or what else there is to do for the user's functions) on its way through a worker: settled exactly once, whatever becomes of the executors it visits. */
+/**
+ * One sample (or other work for the user's functions) on its way through a worker: settled exactly
+ * once, even if its executors die.
+ */
 
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../executor/score-executor.ts";
@@ -11,7 +14,7 @@ export interface Job {
   readonly work: ScoreWork;
   /** Starts of the score function that are over. */
   attempts: number;
-  /** Of the reward function where it runs or ran last, if that is another than the loop's. */
+  /** The version of the reward function where it runs or ran last, if that is not the loop's. */
   version: string | undefined;
   /** It was at work in an executor that has ended, and is to ask before it is at work again. */
   isToAsk: boolean;
@@ -24,17 +27,20 @@ export interface Job {
   /** Resolves when it may begin once more. Undefined: at once. */
   readonly beforeAgain: (() => Promise<void>) | undefined;
   /**
-   * Where it may run: "shared" with others; "alone" after a loss for which nobody could be named; "fresh" (alone, in a thread that has
-   * run nothing else) if a thread was lost again.
+   * Where it may run: "shared" with others; "alone" after a loss without a known culprit; "fresh"
+   * (alone, in a thread that has run nothing else) if a thread was lost again.
    */
   place: "shared" | "alone" | "fresh";
   /** The executor's lane that has it. */
   lane: object | undefined;
-  /** With this one, calls of the same sample that are to be in different executors: one that blocks its thread must not hold the other. Undefined: there is one only. */
+  /**
+   * All calls of its sample, which are to be in different executors: one that blocks its thread
+   * must not hold the other. Undefined: it is the only one.
+   */
   readonly pair: readonly Job[] | undefined;
   /** Its other call is late: it does not stand behind others that are ready. */
   readonly isSecond: boolean;
-  /** What it came to. What was given up may go on after it. */
+  /** Reports its outcome. A run that was given up may go on after it. */
   readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
   /** Nothing of it goes on any more; after `settle` or `reject`, and once. */
   readonly over: () => void;
@@ -54,7 +60,7 @@ export function giveUp(job: Job): void {
   job.over();
 }
 
-/** The same of one that may still be about to begin. */
+/** Settles a job that is no longer needed and may still be about to begin. */
 export function settleGivenUp(job: Job): void {
   job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, ...toldBy(job) });
 }
@@ -72,7 +78,7 @@ export function settleInvalid(
   );
 }
 
-/** What the client saw of the endpoint. */
+/** The client's reports about the endpoint. */
 interface Seen {
   readonly announced?: AnnouncedLimits | undefined;
   readonly used?: TokenUsage | undefined;
@@ -84,7 +90,7 @@ interface Seen {
  * @param used what it used, where the reply cannot say so
  */
 export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void {
-  // Not an answer of the executor but of the runtime, most likely: what the function returned cannot travel.
+  // A rejection comes from the runtime, usually because the function's result cannot travel.
   if (!isReply(reply)) {
     const failure = failureOf(reply);
     const isUnsendable = (reply as { code?: unknown } | undefined)?.code === "NOT_ENCODABLE";

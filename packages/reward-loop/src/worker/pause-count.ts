@@ -1,4 +1,7 @@
-/** A number that somebody watches: it is told when it has changed, and now and then, so that nobody takes the watching for stuck. */
+/**
+ * A watched number: its watcher is told when it has changed, and now and then, so that the watching
+ * does not look stuck.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 

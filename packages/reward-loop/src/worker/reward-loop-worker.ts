@@ -1,6 +1,8 @@
 /**
- * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, keeps at most `concurrency` of them going within the limits of their endpoint, a few more ready in its executor, gives back
- * outcomes in order. It coordinates and runs no user code, so it answers while its executors are blocked or dead.
+ * verl's RewardLoopWorker: takes samples one by one or as a chunk of a batch, scores at most
+ * `concurrency` of them at once within the limits of their endpoint, keeps a few more ready in its
+ * executor, and returns outcomes in order. It coordinates and runs no user code, so it answers
+ * while its executors are blocked or dead.
  */
 
 import * as ray from "@rayling/core";
@@ -30,7 +32,7 @@ import type { SpendNote } from "./spend-desk.ts";
 export interface WorkerPlace {
   /** Its executors are called this and a number. */
   readonly executorName: string;
-  /** Of the endpoint, with the name under which this life of the worker holds its leases. */
+  /** The endpoint's limiter, and the holder's name of this life of the worker. */
   readonly limiter:
     | { readonly handle: ActorHandle<RewardLimiter>; readonly holder: string }
     | undefined;
@@ -45,7 +47,10 @@ export interface WorkChunk {
   readonly samples: readonly Table[];
 }
 
-/** What became of one of them; undefined: nothing can be scored any more, and `outcome` says why. */
+/**
+ * The outcome of one sample; undefined: nothing can be scored any more, and `outcome` rejects with
+ * the reason.
+ */
 export type TakenOutcome = SampleOutcome | { readonly valid: undefined };
 
 export class RewardLoopWorker {
@@ -60,7 +65,8 @@ export class RewardLoopWorker {
 
   constructor(settings: ExecutorSettings, { executorName, limiter, asksToSpend }: WorkerPlace) {
     const { policy, concurrency } = settings;
-    // What may spend is at work, and does not stand ready while all is spent by others.
+    // A call that costs something runs at once or not at all: it does not stand ready while others
+    // spend the rest.
     const slots = new Slots(concurrency + (asksToSpend ? 0 : readyOf(settings)));
     this.#pool = new ExecutorPool(settings, (count) => `${executorName}${count}`);
     this.#limiter =
@@ -76,7 +82,10 @@ export class RewardLoopWorker {
     });
   }
 
-  /** Resolves when all executors have loaded the user's modules; rejects with why they cannot, and with RewardLimiterConflictError. */
+  /**
+   * Resolves when all executors have loaded the user's modules; rejects with the reason why they
+   * cannot, and with RewardLimiterConflictError.
+   */
   async ready(): Promise<void> {
     await Promise.all([this.#pool.ready(), this.#limiter?.ready()]);
   }
@@ -86,12 +95,15 @@ export class RewardLoopWorker {
     return this.#pool.hasFailed;
   }
 
-  /** What the user's functions do, as far as is known. */
+  /** The traits of the user's functions, as far as they are known. */
   async traits(): Promise<ExecutorTraits> {
     return this.#pool.traits;
   }
 
-  /** What the user's postProcessScores makes of a group's scores, under the deadline of a sample; without one they are as they were. */
+  /**
+   * Returns a group's scores after the user's postProcessScores, under the deadline of a sample;
+   * without one they are unchanged.
+   */
   async postProcessScores(scores: GroupScoreList): Promise<AttemptOutcome> {
     return this.#pool.submit({ kind: "group", scores });
   }
@@ -106,7 +118,10 @@ export class RewardLoopWorker {
     return this.#pool.submit({ kind: "log", entry });
   }
 
-  /** How many samples wait for their next try and have no slot, whenever that has changed. Never ends. */
+  /**
+   * Yields the number of samples that wait for their next try and have no slot, whenever it has
+   * changed. Never ends.
+   */
   async *pauses(): AsyncGenerator<number> {
     yield* this.#pauses.changes();
   }
@@ -121,7 +136,9 @@ export class RewardLoopWorker {
     this.#spending.answer(call, isAllowed);
   }
 
-  /** Begins them, of which there may be none, and resolves to the outcomes that are there by then, of these and of others. */
+  /**
+   * Begins the samples of the chunk, if any, and resolves to all outcomes that are ready by then.
+   */
   async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows> {
     const places = fromTables(lanes) as { readonly lane: string }[];
     for (const [at, sample] of (fromTables(samples) as RewardSample[]).entries()) {
@@ -138,10 +155,11 @@ export class RewardLoopWorker {
   }
 
   /**
-   * Rejects only if nothing can be scored any more: ExecutorStartError, why the user's modules do not load, or why the limiter is gone.
+   * Rejects only if nothing can be scored any more: ExecutorStartError, the failure to load the
+   * user's modules, or the loss of the limiter.
    *
-   * @param lane whose share of the endpoint it takes
-   * @param id under which it asks whether it may spend; without one it asks nobody
+   * @param lane in which it shares the endpoint
+   * @param id under which it asks whether it may spend; without one it does not ask
    */
   async computeScore(
     sample: RewardSample,
@@ -151,7 +169,9 @@ export class RewardLoopWorker {
     return this.#attempts.score(sample, lane, id);
   }
 
-  /** One outcome per row, in order. Takes `DataProto.toData()`. Rejects also with InvalidBatchError. */
+  /**
+   * One outcome per row, in order. Takes `DataProto.toData()`. Rejects also with InvalidBatchError.
+   */
   async computeScoreBatch(data: DataProtoData, lane?: string): Promise<SampleOutcome[]> {
     const samples = samplesOf(DataProto.fromData(data));
     return Promise.all(samples.map((sample) => this.computeScore(sample, lane)));

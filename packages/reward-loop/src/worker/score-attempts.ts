@@ -1,9 +1,12 @@
 /**
- * What one sample is worth: how often it is scored, when again, and for how long in all. An attempt takes a slot of the worker, then a lease of its endpoint, then an executor;
- * a failure that may go better later pauses without a slot and comes back in the lane "recovery"; one that takes longer than most is begun a second time beside it. One that
- * lost its executor through no fault of its own is another call of its endpoint: it takes another lease.
+ * Scores one sample: how many attempts it gets, when the next one begins, and how long they may
+ * take in all. An attempt takes a slot of the worker, then a lease of its endpoint, then an
+ * executor. A failure that may not recur pauses without a slot and comes back in the lane
+ * "recovery"; a call that takes longer than most gets a second one beside it. A call that lost its
+ * executor through no fault of its own is another call of its endpoint: it takes another lease.
  *
- * Every sample settles exactly once, and every lease is given back when its call is over, whoever still waits for it.
+ * Every sample settles exactly once, and every lease is released when its call is over, also if the
+ * sample was given up before.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -35,14 +38,14 @@ export interface AttemptParts {
   readonly onPause: (change: 1 | -1) => void;
 }
 
-/** Of one sample, over all of its attempts. */
+/** The measurements of one sample over all of its attempts. */
 interface Tally {
   /** With those that are under way. */
   attempts: number;
   waitedMs: number;
-  /** Of tries before the last one. */
+  /** The usage of tries before the last one. */
   usageBefore?: TokenUsage;
-  /** What it failed of, while its next try waits for the budget. */
+  /** The last failure, while its next try waits for the budget. */
   heldBack?: ScoreFailure | undefined;
   /** With those that are under way. Kept where somebody asks for it. */
   unknownUse?: number;
@@ -72,7 +75,8 @@ export class ScoreAttempts {
   /**
    * Rejects only as `run` and the limiter do: when nothing can be scored any more.
    *
-   * @param id under which its calls are asked for, where spending has a cap; without one it asks nobody
+   * @param id under which its calls are asked for, where spending has a cap; without one it does
+   * not ask
    */
   score(sample: RewardSample, lane: string, id?: number): Promise<SampleOutcome> {
     return this.#isPlain ? this.#once(sample) : this.#withPolicies({ sample, lane, id });
@@ -90,7 +94,7 @@ export class ScoreAttempts {
         heldBack === undefined
           ? totalTimeoutFailure(totalTimeoutMs)
           : retryBudgetFailure(totalTimeoutMs, heldBack);
-      // What has not begun is told at once, and is no attempt.
+      // The abort settles an attempt that has not begun, without counting it.
       over.abort(error);
       late.resolve({ valid: false, error, latencyMs: 0, ...measured });
     }, totalTimeoutMs);
@@ -214,7 +218,7 @@ export class ScoreAttempts {
       sentMs = performance.now();
       tally.waitedMs += sentMs - againMs;
     };
-    // What was given up may still be under way, and is until then for its endpoint.
+    // A call that was given up may still be pending at its endpoint.
     const givenUp = (): void => lease?.givenUp();
     signal?.addEventListener("abort", givenUp, { once: true });
     try {
@@ -251,7 +255,9 @@ export class ScoreAttempts {
     }
   }
 
-  /** What one call, with those that take its place when its executor ends, has to do with the purse. */
+  /**
+   * Returns the spending of one call, including the calls that replace it when its executor ends.
+   */
   #spendingOf({ id, tally, signal }: Call): CallSpending {
     const { spending } = this.#parts;
     if (spending === undefined || id === undefined) return freeOfCharge;
@@ -287,12 +293,15 @@ export class ScoreAttempts {
     };
   }
 
-  /** The first that is valid, and the other is given up; what the first call came to where none is. */
+  /**
+   * Resolves to the first valid outcome and gives the other call up; to the first call's outcome
+   * where neither is valid.
+   */
   async #hedged(call: Call): Promise<AttemptOutcome> {
     const one = new AbortController();
     let other: AbortController | undefined;
     const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
-    // Of its two calls.
+    // Both calls of the hedge.
     const pair: SubmitOptions["pair"] = [];
     const first = this.#call({ ...withSignal(call, one), pair, late: () => late(undefined) });
     try {
@@ -315,7 +324,10 @@ export class ScoreAttempts {
     }
   }
 
-  /** Whether it was ended by us for what is not its endpoint's fault: nobody needs it any more, or it had less than half of the time that its sample has in all. */
+  /**
+   * Whether the call was ended here for a reason other than its endpoint: its result is no longer
+   * needed, or it had less than half of its sample's total time.
+   */
   #isGivenUp(signal: AbortSignal | undefined, sentMs: number): boolean {
     if (signal?.aborted !== true) return false;
     const totalTimeoutMs = this.#settings.totalTimeoutMs ?? 0;
@@ -324,13 +336,13 @@ export class ScoreAttempts {
   }
 }
 
-/** What is not tried again because of the purse says what it had failed of. */
+/** Adds the last failure to an outcome that is not tried again because of the purse. */
 function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {
   if (error.code !== "SPEND_CAP" || before === undefined) return error;
   return { ...error, message: `${error.message}; before that it failed: ${before.message}` };
 }
 
-/** Of a call whose end nobody heard of. */
+/** The report of a call without a known end. */
 const isCutOff: LimitReport = { outcome: "unknown", isCut: true };
 
 /** The other call of a hedge has answered. */
@@ -345,7 +357,10 @@ interface Given {
 interface CallSpending {
   /** Resolves to whether it may begin; rejects with the signal's reason. */
   readonly mayBegin: () => Promise<boolean>;
-  /** Its executor ended: it may have used something, and begins anew when this resolves. Rejects with `isUnpaid` where it may not. */
+  /**
+   * Called when its executor ended: it may have used something, and begins anew when this resolves.
+   * Rejects with `isUnpaid` where it is not allowed.
+   */
   readonly again: () => Promise<void>;
   readonly ended: (outcome: AttemptOutcome) => void;
 }
@@ -375,7 +390,10 @@ const unpaid: AttemptOutcome = {
 /** Codes of connections that were never made. */
 const unreached = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/;
 
-/** Whether an attempt that says nothing of its usage may have used something: not one that its endpoint refused, or that did not reach it. */
+/**
+ * Whether an attempt with unknown usage may have used something: not if its endpoint refused it, or
+ * was not reached.
+ */
 function mayHaveUsed(outcome: AttemptOutcome): boolean {
   if (outcome.valid) return true;
   const { code, status = 0, errorCode = "" } = outcome.error;
@@ -415,7 +433,10 @@ function withSignal(call: Call, own: AbortController): Call {
   };
 }
 
-/** To the endpoint's limiter. @param isGivenUp by us: what the function made of that is not the endpoint's answer, unless it has a status of one */
+/**
+ * Returns the report to the endpoint's limiter. @param isGivenUp the call was ended here: the
+ * function's error is not the endpoint's answer, unless it has a status
+ */
 function reportOf(
   outcome: AttemptOutcome,
   isGivenUp: boolean,
@@ -440,7 +461,10 @@ function reportOf(
   return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };
 }
 
-/** What the endpoint said in an answer that went well; what it said when it refused the call stands in the report. For no longer than a sample would wait. */
+/**
+ * Adds the limits that the endpoint announced in a successful answer; a refusal's are in the report
+ * already. No announcement lasts longer than a sample would wait.
+ */
 function withAnnounced(
   report: LimitReport,
   announced: AnnouncedLimits | undefined,

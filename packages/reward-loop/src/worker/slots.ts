@@ -1,14 +1,18 @@
-/** How many samples of a worker are at work at once, and how many stand ready behind them; the others wait in order. */
+/**
+ * Bounds how many samples of a worker run at once, and how many stand ready behind them; the others
+ * wait in order.
+ */
 
 import Queue from "yocto-queue";
 import type { ExecutorSettings } from "../settings.ts";
 
-/** So many for each slot stand ready where they are to be at work, or as near to it as they may be. */
+/** The share of slots for which a further sample stands ready. */
 export const readyPerSlot = 0.25;
 
 /**
- * How many stand ready in the thread of an executor, so that a slot which gets free there waits for no message. None where a call needs more than a slot (a lease of its endpoint's limiter), and none
- * where another executor may be free before.
+ * Returns how many samples stand ready in the thread of an executor, so that a freed slot there
+ * waits for no message. None where a call needs more than a slot (a lease of its endpoint's
+ * limiter), and none where another executor may be free earlier.
  */
 export function readyOf({
   concurrency,

@@ -1,6 +1,7 @@
 /**
- * Where a worker asks its loop whether it may spend on another call, and says what each has used: the purse is the loop's.
- * What is told in one turn leaves together; now and then nothing does, so that nobody takes the telling for stuck.
+ * Where a worker asks its loop whether another call may be paid for, and reports the usage of each:
+ * the loop has the purse. The notes of one turn leave together; now and then none do, so that the
+ * watching does not look stuck.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -40,7 +41,7 @@ export class SpendDesk {
     this.#asking.delete(call);
   }
 
-  /** What was told since the last time. Never ends. */
+  /** Yields the notes since the last time. Never ends. */
   async *notes(): AsyncGenerator<readonly SpendNote[]> {
     for (;;) {
       const later = new AbortController();

@@ -49,8 +49,12 @@ describe("an entry", () => {
     for (const { table, name, text } of files.flatMap((file) => entriesIn(sourceOf(file)))) {
       (texts[table] ??= {})[name] = text;
     }
-    const head =
-      "/** Made of the comments in policies.ts, functions.ts and reward-model.ts: `vitest run packages/reward-loop/test/options -u`. */";
+    const head = [
+      "/**",
+      " * Made of the comments in policies.ts, functions.ts and reward-model.ts:",
+      " * `vitest run packages/reward-loop/test/options -u`.",
+      " */",
+    ].join("\n");
     const lines = Object.entries(texts).flatMap(([table, entries]) => [
       `  ${table}: {`,
       ...Object.entries(entries).map(([name, text]) => `    ${name}: ${JSON.stringify(text)},`),
@@ -247,31 +251,53 @@ function refusalOf(act: () => unknown): unknown {
 }
 
 interface Entry {
-  readonly line: number;
+  /** The lines of its comment: first, and behind the last. */
+  readonly lines: readonly [from: number, to: number];
   readonly table: string;
   readonly name: string;
   /** Its comment, without the default. */
   readonly text: string;
 }
 
-/** Entries of tables, which stand two spaces in, below a comment of one line. */
+/** Entries of tables, which stand two spaces in, below their comments. */
 function entriesIn(source: string): Entry[] {
+  const lines = source.split("\n");
   let table = "";
-  return source.split("\n").flatMap((text, line, lines) => {
-    table = /^export const (\w+) = \{$/.exec(text)?.[1] ?? table;
-    const [, name] = /^ {2}(\w+): option\(/.exec(text) ?? [];
+  return lines.flatMap((line, at) => {
+    table = /^export const (\w+) = \{$/.exec(line)?.[1] ?? table;
+    const [, name] = /^ {2}(\w+): option\(/.exec(line) ?? [];
     if (name === undefined) return [];
-    const [, comment = ""] = /^ {2}\/\*\* (.*) \*\/$/.exec(lines[line - 1] ?? "") ?? [];
-    return [{ line, table, name, text: comment.replace(/ Default: .*\.$/, "") }];
+    const isCommented = lines[at - 1]?.endsWith("*/") === true;
+    const above = lines.slice(0, at).findLastIndex((one) => one.startsWith("  /**"));
+    const from = isCommented ? above : at;
+    const comment = lines
+      .slice(from, at)
+      .map((one) => one.replace(/^ *(?:\/\*\*|\*\/|\*) ?/, "").replace(/ ?\*\/$/, ""));
+    const text = comment.join(" ").trim();
+    return [{ lines: [from, at], table, name, text: text.replace(/ Default: .*\.$/, "") }];
   });
 }
 
 function withDefaultsIn(source: string): string {
   const lines = source.split("\n");
-  for (const { line, table, name, text } of entriesIn(source)) {
+  for (const { lines: place, table, name, text } of entriesIn(source).toReversed()) {
     const one = tables.find(([known]) => known === table)?.[1][name] as Option;
     const words = defaultWords(one, () => undefined);
-    lines[line - 1] = `  /** ${text}${words === undefined ? "" : ` Default: ${words}.`} */`;
+    const whole = words === undefined ? text : `${text} Default: ${words}.`;
+    lines.splice(place[0], place[1] - place[0], ...commentOf(whole));
   }
   return lines.join("\n");
+}
+
+/** A comment that ends at column 100. */
+function commentOf(text: string): string[] {
+  const line = `  /** ${text} */`;
+  if (line.length <= 100) return [line];
+  const wrapped = [""];
+  for (const word of text.split(/\s+/)) {
+    const longer = `${wrapped.at(-1)} ${word}`.trim();
+    if (longer.length > 95) wrapped.push(word);
+    else wrapped[wrapped.length - 1] = longer;
+  }
+  return ["  /**", ...wrapped.map((one) => `   * ${one}`), "   */"];
 }

@@ -5,6 +5,6 @@ export interface IdleKey {
   readonly value: unknown;
   /** Why nothing does, behind its value. */
   readonly why: string;
-  /** What to set in its place, if that is one key. */
+  /** The key to set instead, if there is exactly one. */
   readonly instead?: string;
 }

@@ -12,7 +12,7 @@ import type { IdleKey } from "./idle-key.ts";
 
 const ofRateLimited = fileEntries(rateLimitedOptions).map(([key]) => key);
 
-/** Of a class of the user's none is known. */
+/** Settings of a class of the user's are unknown, so none is idle. */
 export function idleManagerSettings(config: RewardConfig): IdleKey[] {
   const name = registeredManagerOf(config) ?? "";
   const own = managerKeys[name];

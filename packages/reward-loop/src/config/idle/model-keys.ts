@@ -1,6 +1,7 @@
 /**
- * Keys that would do nothing of `reward.reward_model`: all of them where nobody has said whether it is enabled (to say that it is not is to keep the others for later), and the settings of servers
- * where these run already. How many GPUs such servers have may be said, and what is about texts of a policy says nothing to any server (engine-flags).
+ * Idle keys of `reward.reward_model`: all of them where `enable` is not set (an explicit false
+ * keeps the others for later), and the settings of servers where these already run. The number of
+ * GPUs of such servers may be set; keys about a policy's texts affect no server (engine-flags).
  */
 
 import { isOff, isOfTexts } from "../model/engine-flags.ts";
@@ -13,7 +14,7 @@ import { routerOptions } from "../../options/reward-model.ts";
 import type { IdleKey } from "./idle-key.ts";
 import { saidIn } from "./table-keys.ts";
 
-/** Of verl's reward.yaml, besides those that a server is told. */
+/** Defaults of verl's reward.yaml, besides those that a server is given. */
 const otherDefaults: Readonly<Record<string, ConfigValue>> = {
   expert_parallel_size: 1,
   scheduling_policy: "fcfs",

@@ -1,4 +1,7 @@
-/** Keys that would do nothing of a function and of its policies, wherever it stands: of `reward` itself, of one of several rewards, of a stage. */
+/**
+ * Idle keys of a function and of its policies: in `reward` itself, in one of several rewards, in a
+ * stage.
+ */
 
 import { loopOptions, partOptions } from "../../options/functions.ts";
 import { partsOf } from "../part-keys.ts";

@@ -1,6 +1,8 @@
 /**
- * Keys that are well written and that nothing would read: of a manager that is not asked, of a section that is off, of a function or a service that nobody names. They are refused, with why, and
- * with what to set instead: who sets one believes that it works. What is as verl's defaults have it says nothing, so that verl's own files are read as they stand.
+ * Refuses idle keys: well-written keys that nothing would read, of a manager that is not used, of a
+ * section that is off, of a function or a service that is not named. The error says why, and what
+ * to set instead, because the author of such a key believes that it works. A value equal to verl's
+ * default is ignored, so that verl's own files can be read unchanged.
  */
 
 import { rateLimitedOptions, sandboxFusionOptions } from "../../options/functions.ts";
@@ -23,9 +25,10 @@ import { idlePartKeys } from "./part-keys.ts";
 import { idleKeysOf, saidIn } from "./table-keys.ts";
 
 /**
- * Throws RewardConfigError for the first, by the place where it is written: today's, or that of verl 0.7.
+ * Throws RewardConfigError for the first idle key, with the place where it is written: today's, or
+ * that of verl 0.7.
  *
- * @param given what the configuration was read from: a default is nobody's word
+ * @param given the source of the configuration, without defaults
  */
 export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
   const isSaid = (key: string): boolean => writtenKey(given, key) !== undefined;
@@ -45,7 +48,7 @@ export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
   throw new RewardConfigError(place, `is ${JSON.stringify(value)}, ${why}`, value, instead);
 }
 
-/** Those of the manager rate_limited; its limits are called the same where they are those of a function. */
+/** Idle keys of the manager rate_limited; its limits have the names of a function's limits. */
 function idleLimits(config: RewardConfig): IdleKey[] {
   if (isRateLimited(config)) return [];
   const [[place] = ["reward"]] = functionPartsOf(config);
@@ -101,7 +104,7 @@ function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
   ];
 }
 
-/** verl hands them to the scorers by data source, and only where there is no function of one's own. */
+/** verl passes them to the scorers by data source, and only without a custom function. */
 function idleScoreSettings(config: RewardConfig): IdleKey[] {
   const given = Object.entries(config.compute_score_kwargs);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
@@ -158,7 +161,7 @@ function idleNames(config: RewardConfig, isSaid: (key: string) => boolean): Idle
     Object.values(spend.prices).some((price) => price !== null),
   );
   return [
-    // That of the trainer is the run's, whoever is told.
+    // The trainer's experiment name belongs to the run, and is never idle.
     ...(isGdpo || !isSaid("reward.experiment_name")
       ? []
       : [

@@ -1,4 +1,7 @@
-/** Keys of a table of options that are said in vain: of a switch that is off, of a function that nobody names, without the key that they need, or against another one. */
+/**
+ * Idle keys of a table of options: of a switch that is off, of a function that is not named,
+ * without a key that they need, or in conflict with another key.
+ */
 
 import { isDeepStrictEqual } from "node:util";
 import type { Form, FunctionFile, Option, OptionTable } from "../../options/table.ts";
@@ -59,7 +62,7 @@ function idleInside(
   }
 }
 
-/** What is said of a function that nobody names. */
+/** Idle keys of a function that is not named. */
 function idleOfNone(
   { path, name, reward_kwargs: kwargs }: FunctionFile,
   at: string,

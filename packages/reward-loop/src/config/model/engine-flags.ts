@@ -1,6 +1,7 @@
 /**
- * verl's settings of a rollout, as the flags of the servers that vLLM and SGLang come with. What cannot be said to a server is an error that names its key, and never left out in silence;
- * what says nothing to one that is asked for scores is listed as such.
+ * verl's settings of a rollout, as flags of the servers that vLLM and SGLang come with. A setting
+ * that no flag expresses is an error that names its key, never silently ignored; settings without
+ * an effect on a scoring server are listed as such.
  */
 
 import { isTree, nearestOf } from "@rayling/config-tree";
@@ -68,7 +69,10 @@ const flags: Readonly<Record<Engine, Readonly<Record<string, Flags>>>> = {
   },
 };
 
-/** They say how texts are made of a policy, or how weights come from a trainer: nothing to a server that is asked for scores. */
+/**
+ * Settings of text generation by a policy, or of weights from a trainer: a scoring server has no
+ * use for them.
+ */
 const ofOthers: ReadonlySet<string> = new Set([
   "name",
   "engine_kwargs",
@@ -84,7 +88,7 @@ const ofOthers: ReadonlySet<string> = new Set([
   "multi_stage_wake_up",
 ]);
 
-/** Of verl's rollouts besides, which are taken only if they are off. */
+/** Settings of verl's rollouts that are accepted only if they are off. */
 const onlyOff = [
   "cudagraph_capture_sizes",
   "full_determinism",
@@ -98,7 +102,7 @@ const onlyOff = [
 /** All that verl's files have below `rollout`. */
 export const rolloutKeys: readonly string[] = [...Object.keys(flags.vllm), ...ofOthers, ...onlyOff];
 
-/** Of verl's reward.yaml, which has no name: it must be set there, and is vllm here. */
+/** Defaults of verl's reward.yaml, which has no name: there it must be set, and here it is vllm. */
 export const rolloutDefaults: Readonly<Record<string, ConfigValue>> = {
   name: null,
   dtype: "bfloat16",

@@ -1,6 +1,7 @@
 /**
- * A reward model of the configuration as the loop has it in its options: servers that run already (`servers`, a key of ours), or as many as the GPUs of this machine hold, started by their engine's own
- * command with verl's settings as its flags (engine-flags).
+ * Turns a reward model of the configuration into the loop's options: servers that already run
+ * (`servers`, an extension of verl), or as many as the GPUs of this machine hold, started by the
+ * engine's own command with verl's settings as its flags (engine-flags).
  */
 
 import { existsSync } from "node:fs";
@@ -47,7 +48,8 @@ function rewardModelUseOf(named: NamedModelConfig, among: Among): RewardModelUse
       ? { servers }
       : { launch: launchOf(named, { engine, rollout, ...among }) }),
     ...routerOf(named),
-    // A function of one's own gets it, and may do without: the model may be one that only its servers have.
+    // A custom function gets the tokenizer, but may do without: perhaps only the servers have the
+    // model.
     ...(scoresItself || existsSync(join(model, "tokenizer.json")) ? { tokenizer: model } : {}),
     sleeps: sleeps(config, rollout),
   };

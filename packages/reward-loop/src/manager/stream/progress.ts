@@ -1,4 +1,7 @@
-/** How far a stream of samples is: counted as it goes, read as a snapshot. The clock comes in as an argument. */
+/**
+ * The progress of a stream of samples: counted as it goes, read as a snapshot. The clock is an
+ * argument.
+ */
 
 import { classOf } from "../../faults/failure-class.ts";
 import type { FailureClass } from "../../faults/failure-class.ts";
@@ -17,12 +20,18 @@ export interface RewardProgress {
   readonly ratePerSecond: number;
   /** How long the oldest sample in flight has been there; 0 if none is. */
   readonly oldestMs: number;
-  /** How long it takes yet, if it goes on at that rate. Undefined where that cannot be known: without a total, and before the first sample is done. */
+  /**
+   * The remaining time at the present rate. Undefined without a total, and before the first sample
+   * is done.
+   */
   readonly leftMs: number | undefined;
   readonly invalid: number;
   /** How many of these, by the kind of failure. */
   readonly failures: Readonly<Partial<Record<FailureClass, number>>>;
-  /** How many each of several functions has answered: stages of a cascade, judges before and behind a cap. */
+  /**
+   * The number of answers of each of several functions: stages of a cascade, judges before and
+   * behind a cap.
+   */
   readonly answeredBy: Readonly<Record<string, number>>;
   /** The cost of all scores of the loop so far, with the option `spend`. */
   readonly spent: number;
