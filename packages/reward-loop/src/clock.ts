@@ -1,4 +1,4 @@
-/** Time as limits see it: a test has one of its own, which waits for nobody. */
+/** The clock of limits, which tests replace by a virtual one. */
 export interface Clock {
   /** Milliseconds that only grow. */
   now(): number;

@@ -13,7 +13,7 @@ export class RewardLoopOptionError extends TypeError {
   readonly code = "REWARD_LOOP_OPTION";
   readonly option: string;
   readonly expected: string;
-  /** As a text. */
+  /** The value as a text. */
   readonly value: string;
 
   constructor(option: string, expected: string, value: unknown) {
@@ -176,7 +176,7 @@ export class RewardLogError extends Error {
   }
 }
 
-/** Somebody writes that reward log already. */
+/** Another writer has the reward log. */
 export class RewardLogBusyError extends Error {
   override readonly name = "RewardLogBusyError";
   readonly code = "REWARD_LOG_BUSY";

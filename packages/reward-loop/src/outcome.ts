@@ -50,7 +50,7 @@ export type ScoreFailureCode =
   | "EXECUTOR_DIED"
   /** All that may be spent is spent: it was not called. */
   | "SPEND_CAP"
-  /** It is not in the log that is replayed, and nothing else was to be asked. */
+  /** The replayed log does not have it, and no function may be asked. */
   | "NOT_IN_LOG"
   | "INVALID_SAMPLE"
   | "MISSING_TOKENIZER"
@@ -133,7 +133,7 @@ interface Measured extends Attempted {
   readonly usageBefore?: TokenUsage;
   /** Attempts with unknown usage, where spending has a cap: cut off, or silent about it. */
   readonly unknownUse?: number;
-  /** Where prices are known. */
+  /** Set where prices are known. */
   readonly cost?: number;
   /** Its score was cached, or requested by another equal sample: no function was called. */
   readonly cached?: boolean;
@@ -319,12 +319,12 @@ export function timeoutFailure(timeoutMs: number): ScoreFailure {
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
 }
 
-/** It took its executor along. */
+/** The failure of a sample that blocked its thread. */
 export function blockedFailure(timeoutMs: number): ScoreFailure {
   return { ...timeoutFailure(timeoutMs), blocked: true };
 }
 
-/** Nobody waits for it any more. */
+/** The failure of a sample whose result is no longer needed. */
 export const givenUpFailure: ScoreFailure = {
   code: "SCORE_TIMEOUT",
   name: "AbortError",
@@ -336,7 +336,7 @@ export function totalTimeoutFailure(totalTimeoutMs: number): ScoreFailure {
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
 }
 
-/** With what it had failed of. */
+/** The failure of a sample that waited for the budget, with its last error. */
 export function retryBudgetFailure(totalTimeoutMs: number, failed: ScoreFailure): ScoreFailure {
   const { name, message, status, errorCode } = failed;
   return {

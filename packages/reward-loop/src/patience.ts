@@ -5,8 +5,8 @@
 
 import type { GetOptions } from "@rayling/core";
 
-/** For a score, and for what a limit holds back. */
+/** For scores, and for calls that a limit delays. */
 export const PATIENT: Pick<Required<GetOptions>, "stuckWarningMs"> = { stuckWarningMs: 600_000 };
 
-/** For what comes when something changes, or never. */
+/** For waits that end when something changes, or never. */
 export const WHENEVER: Pick<Required<GetOptions>, "stuckWarningMs"> = { stuckWarningMs: 0 };

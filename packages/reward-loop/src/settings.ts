@@ -31,7 +31,7 @@ export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;
 /** verl `reward.compute_score_kwargs`; these are keys of ours. */
 export type ComputeScoreKwargs = OptionsOf<typeof computeScoreOptions>;
 
-/** Where a score comes from if there is no function. */
+/** The source of scores without a function. */
 export interface DiscriminativeUse extends DiscriminativeSettings {
   readonly tokenizer: string;
   readonly policyTokenizer: string | undefined;
@@ -41,7 +41,7 @@ export interface DiscriminativeUse extends DiscriminativeSettings {
 export interface ModelSettings extends Pick<RewardModelUse, "engine" | "model" | "tokenizer"> {
   /** host:port of its router. */
   readonly address: string;
-  /** That router demands it. */
+  /** The token that the router demands. */
   readonly token: string | undefined;
 }
 
@@ -172,7 +172,7 @@ function tokenizerOf(spec: RewardSpec | undefined, baseDirectory: string): Rewar
   return { ...spec, name: spec.name ?? "createTokenizer" };
 }
 
-/** From source and installed. */
+/** The path of this package's tokenizer, both from source and installed. */
 const ownTokenizer: string = new URL(
   `./tokenizer/index${import.meta.url.slice(-3)}`,
   import.meta.url,

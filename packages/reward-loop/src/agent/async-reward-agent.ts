@@ -36,7 +36,7 @@ interface BatchRequest {
 
 export class AsyncRewardAgent implements AsyncDisposable {
   readonly #loop: RewardLoopManager;
-  /** With rows that nobody has asked for. */
+  /** Batches with rows that `get` has not been asked for. */
   #requests: BatchRequest[] = [];
 
   private constructor(loop: RewardLoopManager) {

@@ -41,11 +41,11 @@ interface Waiter {
 type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
 
 export interface RewardRequestOptions {
-  /** One for each row; rows with the same one come back together. */
+  /** One uid for each row; rows with the same uid come back together. */
   readonly uids: readonly string[];
   /** How many rows each uid has. Default 1. */
   readonly groupSize?: number | undefined;
-  /** Whose share of workers and endpoint it takes. Default "training". */
+  /** The lane in which it shares workers and endpoint. Default "training". */
   readonly lane?: string | undefined;
 }
 
@@ -66,7 +66,7 @@ export class RewardRequest {
   /** Whether more is done to a group when it is whole. */
   readonly #isPutRight: boolean;
   readonly #groupOf: readonly Group[];
-  /** By row, where they are there, as they were scored. */
+  /** Outcomes by row, before post-processing. */
   readonly #outcomes: (SampleOutcome | undefined)[];
   /** Outcomes that the user's postProcessScores changed, by row. */
   readonly #putRightOutcomes = new Map<number, SampleOutcome>();
@@ -88,7 +88,7 @@ export class RewardRequest {
   };
   /** Rows without an outcome. */
   #left: number;
-  /** Rows that nobody has asked for yet. */
+  /** Rows that `take` has not been asked for. */
   #unasked: number;
 
   /** Throws InvalidBatchError where a group has not `groupSize` rows. */
@@ -139,12 +139,12 @@ export class RewardRequest {
     return this.#outcomes[row];
   }
 
-  /** Whether `know` told it: its times are of another request. */
+  /** Whether `know` set the outcome: its times are of another request. */
   isKnown(row: number): boolean {
     return this.#known[row] === 1;
   }
 
-  /** When it was there, in ms since 1970; 0 as long as it is not. */
+  /** Returns when the row's outcome was set, in ms since 1970; 0 before that. */
   settledMsOf(row: number): number {
     return this.#settledMs[row] ?? 0;
   }
@@ -197,7 +197,7 @@ export class RewardRequest {
     }
   }
 
-  /** For a row whose outcome is known from before: nothing is called. Throws RewardChunkError. */
+  /** Sets the known outcome of a row without scoring it. Throws RewardChunkError. */
   know(row: number, outcome: SampleOutcome): void {
     const group = this.#claim(row);
     this.#known[row] = 1;
@@ -270,7 +270,7 @@ export class RewardRequest {
     }
   }
 
-  /** By the user's postProcessScores, and by what its failures get instead. */
+  /** Applies the user's postProcessScores and the fallback to a whole group. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
     if (!this.#isPutRight) return rows;
     const outcomes = rows.map((row) => this.#outcomes[row] as SampleOutcome);
@@ -344,7 +344,7 @@ export class RewardRequest {
   }
 }
 
-/** By row. */
+/** Returns the group of each row. */
 function groupsOf(uids: readonly string[], groupSize: number): Group[] {
   const rowsOf = new Map<string, number[]>();
   for (const [row, uid] of uids.entries()) {

@@ -78,7 +78,7 @@ export function extractReward({ batch, nonTensorBatch, metaInfo }: DataProto): E
   return { rmScores, rewardExtraInfo: Object.fromEntries(columns) };
 }
 
-/** In order of first appearance. */
+/** Returns the keys in order of first appearance. */
 function extraKeys(outcomes: readonly SampleOutcome[]): string[] {
   const keys = outcomes.flatMap((one) => (one.valid ? Object.keys(one.rewardExtraInfo) : []));
   return [...new Set(keys)];

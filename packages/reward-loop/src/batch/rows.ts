@@ -36,7 +36,7 @@ export const batchColumns: ReadonlySet<string> = new Set([
   "rewardError",
 ]);
 
-/** Where the scores of a batch go: `width` columns, row i's at `lengths[i] - 1`. */
+/** The shape of a batch's scores: `width` columns, row i's score at `lengths[i] - 1`. */
 export interface ResponseShape {
   readonly rows: number;
   readonly width: number;
@@ -46,7 +46,7 @@ export interface ResponseShape {
   readonly idsOf?: ((row: number) => readonly number[]) | undefined;
 }
 
-/** Some of the rows, as a batch of their own. */
+/** Returns the shape of some of the rows. */
 export function shapeOfRows(shape: ResponseShape, rows: readonly number[]): ResponseShape {
   const { width, lengths, idsOf } = shape;
   return {

@@ -2,10 +2,9 @@
  * A chat template as transformers renders it: jinja2 in its sandbox, with trim_blocks,
  * lstrip_blocks, loop controls, `generation`, and Python's own values and texts.
  *
- * The text is transformers' own or there is none: what is not done here is refused by its name
- * (CHAT_TEMPLATE_UNSUPPORTED). `test/chat-template/` has jinja2's own answers. Left out:
- * templates that load others, HTML escaping by itself, and functions of Python that no chat
- * template calls.
+ * The text equals transformers' or rendering fails: an unsupported feature is refused by its name
+ * (CHAT_TEMPLATE_UNSUPPORTED). `test/chat-template/` has jinja2's own answers. Left out: templates
+ * that load others, automatic HTML escaping, and functions of Python that no chat template calls.
  */
 
 import { globalsOf } from "./render/globals.ts";

@@ -31,7 +31,7 @@ export interface ChatTemplateErrorFields {
 export class ChatTemplateError extends Error {
   override readonly name = "ChatTemplateError";
   readonly code: ChatTemplateErrorCode;
-  /** Without the place. */
+  /** The reason without the place. */
   readonly reason: string;
   /** 1-based line of the template; undefined where none is to blame. */
   readonly line: number | undefined;

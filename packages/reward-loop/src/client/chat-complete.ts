@@ -13,7 +13,7 @@ export interface ChatMessage {
   readonly content: string | readonly ContentPart[];
 }
 
-/** As the API has them: { type: "text", text }, { type: "image_url", image_url: { url } }. */
+/** A part in the API's form: { type: "text", text }, { type: "image_url", image_url: { url } }. */
 export interface ContentPart {
   readonly type: string;
   readonly [key: string]: unknown;

@@ -82,12 +82,15 @@ export async function postText(
 
 type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
 
-/** Where undici keeps the dispatcher of a thread: proxies and the like stand there. */
+/** The global symbol under which undici keeps the dispatcher of a thread, a proxy for example. */
 const place = Symbol.for("undici.globalDispatcher.1");
 
-/** That dispatcher without the five minutes of Node's fetch: a judge may be given more. */
+/**
+ * Returns that dispatcher without the five minutes' timeout of Node's fetch: a judge may take
+ * longer.
+ */
 function patient(): Pick<RequestInit, "dispatcher"> {
-  // It is made when something of fetch is first looked at.
+  // Node creates it at the first access to a name of fetch.
   const dispatcher = Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
   if (dispatcher === undefined) return {};
   const dispatch: Dispatcher["dispatch"] = (options, handler) =>

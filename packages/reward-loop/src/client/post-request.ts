@@ -56,7 +56,7 @@ export async function postRequest(
 /** The longest delay of a timer; a longer one would fire at once. */
 const longestTimer = 2 ** 31 - 1;
 
-/** As OpenAI's own client has it. */
+/** The rule of OpenAI's own client. */
 function isFinal({ status, headers }: EndpointError): boolean {
   const said = headers["x-should-retry"];
   if (said === "true" || said === "false") return said === "false";

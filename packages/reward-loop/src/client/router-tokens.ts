@@ -6,7 +6,7 @@
 
 const place: unique symbol = Symbol.for("rayling.router.tokens") as never;
 
-/** All copies of this package in a thread share them. */
+/** Returns the tokens, which all copies of this package in a thread share. */
 function tokens(): Map<string, string> {
   const holder = globalThis as { [place]?: Map<string, string> };
   return (holder[place] ??= new Map());

@@ -10,7 +10,7 @@ import type { RewardLoopOptions } from "./loop-options.ts";
 import { readLogs, readPlan } from "./read-plan.ts";
 import { mapPlan, withRewardModels } from "./reward-plan.ts";
 
-/** Nothing runs. */
+/** A tracker without any run. */
 const nobody: UserCode = {
   timed:
     (work) =>

@@ -130,7 +130,7 @@ function extraOf(
     if (outcome?.valid === false) extra[`${name}/error`] = outcome.error.code;
     if (outcome?.valid !== true) continue;
     for (const [key, value] of Object.entries(outcome.rewardExtraInfo)) {
-      // Its score stands under its name; usage is told of all together.
+      // The score stands under the component's name; usage is the total.
       if (key !== "score" && key !== "usage" && !isItsScore(key, value, outcome.rewardScore)) {
         extra[`${name}/${key}`] = value;
       }

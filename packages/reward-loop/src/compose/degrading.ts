@@ -109,12 +109,12 @@ export class DegradingReward implements RewardSource {
   }
 }
 
-/** It was not begun: all that may be spent is spent. */
+/** Whether the outcome was not begun because the cap is reached. */
 function isUnpaid(outcome: SampleOutcome): boolean {
   return !outcome.valid && outcome.error.code === "SPEND_CAP";
 }
 
-/** With what the attempts of the first one took, if it had begun: they were paid for. */
+/** Adds the attempts of the main judge, if it had begun: they were paid for. */
 function behind(first: SampleOutcome, outcome: SampleOutcome): SampleOutcome {
   if (first.attempts === 0) return outcome;
   const usageBefore = together(wholeUsageOf(first), outcome.usageBefore);

@@ -44,10 +44,10 @@ export interface ReplayOptions extends OptionsOf<typeof replayOptions> {
   readonly log: string;
 }
 
-/** How a loop goes on with its log. */
+/** How a loop resumes its log. */
 export interface ResumeLogOptions extends OptionsOf<typeof resumeOptions> {}
 
-/** One of several functions. */
+/** A function among several. */
 export interface RewardPart extends OptionsOf<typeof partOptions> {
   /** The part's own prices and cap; a cap of the loop holds besides. Default: the loop's prices. */
   readonly spend?: SpendOptions | undefined;

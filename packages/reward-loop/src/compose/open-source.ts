@@ -18,16 +18,16 @@ export interface SourceContext {
   /** Likewise; several may be of the same endpoint. */
   readonly limiters: SharedLimiter[];
   readonly warn: (state: SpendState) => void;
-  /** In a run that this one goes on with. */
+  /** Costs of the run that is resumed. */
   readonly spentBefore: RecordedCosts;
 }
 
 interface Within {
   /** Which rewards these are: "" for all, "correct/judge" for a stage. */
   readonly name: string;
-  /** That pays, unless there is one of its own: then what it pays is counted here, too. */
+  /** The purse that pays, unless the part has its own: then the part's payments count here, too. */
   readonly purse: Purse | undefined;
-  /** When that is empty, so is one of its own. */
+  /** The purse that limits the part's own. */
   readonly limitedBy: Purse | undefined;
   /** The cost of these sources in the run that is resumed. */
   readonly before: number;

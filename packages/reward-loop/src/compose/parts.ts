@@ -3,7 +3,7 @@
 import { RewardLoopOptionError } from "../errors.ts";
 import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
 
-/** All of them, or none: those that are open are closed when one cannot be. Rejects with why. */
+/** Opens all sources; if one fails the others are closed. Rejects with the reason. */
 export async function openAll<Source extends RewardSource>(
   opening: readonly Promise<Source>[],
 ): Promise<Source[]> {
@@ -19,7 +19,7 @@ export async function closeAll(sources: readonly RewardSource[]): Promise<void> 
   await Promise.all(sources.map((source) => source.close()));
 }
 
-/** All of them, or none. */
+/** Prepares the reload of all sources, or of none. */
 export async function prepareAll(sources: readonly RewardSource[]): Promise<PreparedReload> {
   const preparing = await Promise.allSettled(sources.map((source) => source.prepareReload()));
   const prepared = preparing.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

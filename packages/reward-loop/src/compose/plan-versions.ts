@@ -24,7 +24,7 @@ export interface RewardVersions {
 
 /** Rejects with RewardLoopOptionError, InvalidRewardSpecError, or why a module cannot be read. */
 export async function rewardVersionsOf(options: RewardLoopOptions): Promise<RewardVersions> {
-  // Where a reward model is served changes no score.
+  // The address of a reward model changes no score.
   return versionsOf(withRewardModels(readPlan(options), rewardModelsOf(options)));
 }
 

@@ -113,7 +113,7 @@ type Tree =
   | Omit<Extract<RewardPlan, { kind: "cascade" }>, "spend" | "cheaper">
   | Omit<Extract<RewardPlan, { kind: "rewards" }>, "spend" | "cheaper">;
 
-/** So many threads as one function would have, for all of them together. */
+/** Divides the workers of one function among all parts. */
 function shared(parts: Readonly<Record<string, RewardComponent>>): number {
   const functions = Object.values(parts).reduce(
     (sum, part) => sum + Object.keys(part.cascade ?? { itself: 1 }).length,
@@ -181,7 +181,7 @@ function stagesOf(
 
 function partPlan(option: string, part: RewardPart, inherited: Inherited): RewardPlan {
   const { onFailure: _, rewardModel: __, sandboxFusion, computeScoreKwargs, ...own } = inherited;
-  // For those without a function of their own.
+  // Options of scorers by data source, for a part without a function.
   const ofScorers = part.reward === undefined ? { sandboxFusion, computeScoreKwargs } : {};
   return functionPlan(over({ ...own, ...ofScorers }, only(partOptions, part)), inherited, option);
 }

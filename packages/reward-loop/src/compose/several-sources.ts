@@ -44,7 +44,7 @@ export abstract class SeveralSources implements RewardSource {
     lane: string,
   ): Promise<readonly SampleOutcome[]>;
 
-  /** One for all of them, made anew when one has another. */
+  /** One version for all sources, computed anew when one of them changes. */
   get version(): string {
     const versions = this.sources.map(({ version }) => version);
     const joined = versions.join(" ");
@@ -106,7 +106,7 @@ export function aboutCascade(stages: readonly Pick<StagePlan, "name" | "passOn">
   return ["cascade", stages.map(({ name, passOn }) => [name, passOn])];
 }
 
-/** And that of several rewards. */
+/** Returns the part of several rewards' version that their own versions do not cover. */
 export function aboutRewards(
   combine: "sum" | "mean",
   components: readonly Pick<ComponentPlan, "name" | "weight" | "onInvalid">[],

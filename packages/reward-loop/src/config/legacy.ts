@@ -17,7 +17,7 @@ import {
 } from "@rayling/config-tree";
 import { RewardConfigError } from "./reward-config-error.ts";
 
-/** Where each of them went; "" for those that have no meaning any more. */
+/** The new place of each key; "" for a key without meaning. */
 const moved: Readonly<Record<string, string>> = {
   "reward_model.num_workers": "num_workers",
   "reward_model.reward_manager": "reward_manager.name",
@@ -58,7 +58,7 @@ const moved: Readonly<Record<string, string>> = {
   ),
 };
 
-/** With all that is inside. */
+/** Sections that move with all their keys. */
 const whole: Readonly<Record<string, string>> = {
   "reward_model.reward_kwargs": "reward_kwargs",
   "reward_model.rollout": "reward_model.rollout",
@@ -76,7 +76,7 @@ const whole: Readonly<Record<string, string>> = {
 
 const ofSandbox = ["url", "max_concurrent", "memory_limit_mb"];
 
-/** All of them, null. */
+/** All legacy keys, with null. */
 export const legacyKeys: ConfigTree = [
   ...Object.keys(moved),
   ...Object.keys(whole),

@@ -157,7 +157,7 @@ export function rewardLoopOptionsOf(config: RewardConfig): RewardLoopOptions {
         ),
     ...(isLimited ? { timeoutMs: 1000 * config.timeout } : {}),
     ...(optionsOf(loopOptions, config) as RewardLoopOptions),
-    // For all of them together, where they do not say their own.
+    // The number for all parts together, unless they have their own.
     ...(hasParts(config)
       ? { workers: Math.max(1, Math.floor(config.num_workers / functions)) }
       : {}),

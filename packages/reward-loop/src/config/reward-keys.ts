@@ -89,7 +89,7 @@ export const rewardOptions = z.strictObject({
 export type RewardConfig = Omit<Frozen<z.output<typeof rewardOptions>>, keyof RewardPartsConfig> &
   RewardPartsConfig;
 
-/** Without what is null everywhere: verl's own defaults. */
+/** verl's own defaults, read from a configuration without keys. */
 export const defaultRewardConfig: RewardConfig = readOptions(rewardOptions, {}) as RewardConfig;
 
 /**
@@ -104,7 +104,7 @@ export function registeredManagerOf({ reward_manager: manager }: RewardConfig): 
   return oldManagers.includes(manager.name) ? "naive" : manager.name;
 }
 
-/** By either of its names. */
+/** Whether the manager has either of the two names. */
 export function isRateLimited(config: RewardConfig): boolean {
   return ["rate_limited", "limited"].includes(registeredManagerOf(config) ?? "");
 }

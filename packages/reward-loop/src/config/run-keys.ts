@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { isTree, valueAt, withValue } from "@rayling/config-tree";
 import { type ConfigTree, type ConfigValue } from "@rayling/config-tree";
 
-/** Where they stand in verl; null. */
+/** The places of these keys in verl, with null. */
 export const runKeys: ConfigTree = {
   trainer: { experiment_name: null, n_gpus_per_node: null, nnodes: null },
   actor_rollout_ref: { model: { tokenizer_path: null, path: null } },
@@ -51,7 +51,7 @@ export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   }, reward);
 }
 
-/** Where reward models stand that start servers of their own, beside the policy. */
+/** Returns the places of reward models that start their own servers beside the policy. */
 function sharing(reward: ConfigTree): string[] {
   const { reward_model: model, reward_models: models } = reward;
   const named = isTree(models) ? Object.entries(models) : [];
@@ -61,7 +61,7 @@ function sharing(reward: ConfigTree): string[] {
   ];
 }
 
-/** @param isOn where nobody says whether it is enabled */
+/** @param isOn the default of `enable` */
 function sharesGpus(model: ConfigValue | undefined, isOn: boolean): boolean {
   if (!isTree(model)) return false;
   const { enable, nnodes, servers } = model;

@@ -15,7 +15,7 @@ import { defaultWords, keyOf, snake } from "../options/words.ts";
 
 type Keys = Record<string, z.ZodType>;
 
-/** For a table of `@rayling/config-tree/options`. */
+/** Makes a table of `@rayling/config-tree/options`. */
 export function keysOf<Table extends object>(
   table: Table & OptionTable,
 ): { [Key in keyof FileOf<Table>]: z.ZodType<FileOf<Table>[Key]> } {
@@ -30,7 +30,7 @@ export function fileEntries(table: OptionTable): [string, Option, string][] {
   });
 }
 
-/** By which key the option stands in files, or what it is called where it stands in none. */
+/** Returns the option's key in files, or its own name where it has none. */
 export function keyNameOf(table: OptionTable, name: string): string {
   const one = table[name];
   return (one && keyOf(name, one)) ?? snake(name);
@@ -43,7 +43,7 @@ export function fileDefaultOf({ kind, standard }: Option): unknown {
   return standard === undefined || isOtherwise(standard) ? null : standard;
 }
 
-/** Where no function is named: verl's defaults. */
+/** verl's defaults for a function that is not named. */
 export const noFunction: FunctionFile = { path: null, name: "compute_score", reward_kwargs: {} };
 
 function keysIn(table: OptionTable): Keys {

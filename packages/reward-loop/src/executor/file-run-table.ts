@@ -37,7 +37,7 @@ export class FileRunTable implements RunTable {
     this.place = { kind: "file", path, slots };
   }
 
-  /** That of the worker. */
+  /** Creates the worker's side. */
   static create(slots: number): FileRunTable {
     const path = join(tmpdir(), `rayling-runs-${nanoid()}`);
     const file = openSync(path, "wx+", 0o600);
@@ -45,7 +45,7 @@ export class FileRunTable implements RunTable {
     return new FileRunTable(file, path, slots);
   }
 
-  /** That of the executor. Takes the file's name away. */
+  /** Opens the executor's side and unlinks the file. */
   static open({ path, slots }: Extract<RunTablePlace, { kind: "file" }>): FileRunTable {
     const file = openSync(path, "r+");
     rmSync(path);
@@ -91,7 +91,7 @@ export class FileRunTable implements RunTable {
     if (this.#file === undefined) return;
     closeSync(this.#file);
     this.#file = undefined;
-    // It has a name still where no executor came to take it.
+    // The file still has its name if no executor opened it.
     rmSync(this.#path, { force: true });
   }
 

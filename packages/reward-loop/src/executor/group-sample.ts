@@ -52,7 +52,7 @@ function extraOf(result: MemberResult): Readonly<Record<string, unknown>> {
   return "error" in result ? (result.error.rewardExtraInfo ?? {}) : result.rewardExtraInfo;
 }
 
-/** By member, in their order. */
+/** Returns the outcome of each member, in order. */
 export function outcomesOf(
   { members }: GroupSample,
   outcome: SampleOutcome,

@@ -191,7 +191,9 @@ async function rewardModelTokenizerOf(
   return createTokenizer({ path: model.tokenizer });
 }
 
-/** As score functions get them. Frozen: all samples have the same ones. */
+/**
+ * Returns the models in the form that score functions get. Frozen, because all samples share them.
+ */
 async function rewardModelsOf({
   rewardModels,
 }: PipelineSettings): Promise<Readonly<Record<string, RewardModelAccess>> | undefined> {

@@ -12,22 +12,22 @@
 export interface RunTable {
   /** How many runs may be at work at once. */
   readonly slots: number;
-  /** Where the executor finds it. */
+  /** The place that the executor opens. */
   readonly place: RunTablePlace;
-  /** Id of the run whose code is on the stack; 0 for nobody. */
+  /** Id of the run whose code is on the stack; 0 for none. */
   runningId: number;
-  /** The executor is on its way out: exit handlers may still run, its end is still to be told. */
+  /** The executor is exiting: exit handlers may still run, its death is not reported yet. */
   readonly isExiting: boolean;
   exiting(): void;
   start(slot: number): void;
-  /** For the next run in this slot. */
+  /** Clears a slot for its next run. */
   clear(slot: number): void;
   hasStarted(slot: number): boolean;
   /**
    * How long the user's code has been at work on the run in this slot; undefined before its start.
    */
   ageMs(slot: number): number | undefined;
-  /** Nobody reads it any more. */
+  /** Closes the table for good. */
   close(): void;
 }
 

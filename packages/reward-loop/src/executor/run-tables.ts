@@ -4,12 +4,12 @@ import { FileRunTable } from "./file-run-table.ts";
 import type { RunTable, RunTablePlace } from "./run-table.ts";
 import { SharedRunTable } from "./shared-run-table.ts";
 
-/** For an executor that is to come. */
+/** Creates the table of an executor that is about to start. */
 export function newRunTable(isolation: "thread" | "process", slots: number): RunTable {
   return isolation === "thread" ? SharedRunTable.withSlots(slots) : FileRunTable.create(slots);
 }
 
-/** That of a worker, in its executor. */
+/** Opens a worker's table in its executor. */
 export function runTableAt(place: RunTablePlace): RunTable {
   return place.kind === "memory" ? SharedRunTable.over(place.memory) : FileRunTable.open(place);
 }

@@ -22,7 +22,7 @@ export interface Run {
   /** How many of the user's functions are at work on it: a manager calls a score function. */
   depth: number;
   startedAt: number | undefined;
-  /** Made when somebody asks for its signal. */
+  /** Created when its signal is first read. */
   abort: AbortController | undefined;
   isAborted: boolean;
   /** The limits that its endpoint announced last. */
@@ -36,7 +36,7 @@ export interface Run {
 export class RunTracker {
   readonly #table: RunTable;
   readonly #context = new AsyncLocalStorage<Run>();
-  /** Who was on the stack below each open mark. */
+  /** The run below each open mark on the stack. */
   readonly #below: number[] = [];
 
   constructor(table: RunTable) {
@@ -62,7 +62,7 @@ export class RunTracker {
     return this.#context.exit(work);
   }
 
-  /** Whose code is at work, or has set to work what is. */
+  /** The run whose code is on the stack, or that started this callback. */
   get current(): Run | undefined {
     return this.#context.getStore();
   }

@@ -45,11 +45,11 @@ export type ScoreReply = {
 } & (
   | ({ readonly ok: true } & RewardResult)
   | { readonly ok: false; readonly error: ScoreFailure }
-  /** It is big, or cannot travel at all, and has to be asked for: `reply`. */
+  /** The reply is big, or cannot travel at all: the worker has to ask for it (`reply`). */
   | { readonly ok: undefined }
 );
 
-/** So many samples under their ids, each with its slot of the run table. */
+/** Samples with their ids and their slots of the run table. */
 export interface SampleChunk {
   readonly ids: readonly number[];
   readonly slots: readonly number[];
@@ -97,16 +97,16 @@ export class ScoreExecutor {
   readonly #tracker: RunTracker;
   readonly #pipeline: Promise<Pipeline>;
   readonly #version: Promise<string>;
-  /** Known once it is ready. */
+  /** The pipeline, once it is loaded. */
   #loaded: Pipeline | undefined;
   readonly #atOnce: number;
   /** How busy the thread was when its first samples came. */
   #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
-  /** At work. */
+  /** Runs in progress. */
   readonly #runs: Map<number, Run> = new Map();
-  /** The samples among them that nobody has given up. */
+  /** Samples among the runs that were not given up. */
   readonly #samples: Set<number> = new Set();
-  /** Behind one that may hold the thread, or behind as many as are at work at once. */
+  /** Samples that wait for a synchronous run, or for one of the concurrent runs, to end. */
   #waiting: Given[] = [];
   #isHeld = false;
   #isDue = false;
@@ -119,7 +119,7 @@ export class ScoreExecutor {
   readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
     this.#tracker.outside(() => setImmediate(answer)),
   );
-  /** That are asked for one by one. */
+  /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
   /** @param atOnce samples at work; the others stand ready */
@@ -135,7 +135,7 @@ export class ScoreExecutor {
       const { current } = this.#tracker;
       if (current !== undefined) current.used = together(current.used, used as TokenUsage);
     });
-    // Before the handlers of the user's modules, which may take their time.
+    // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
     const before = rewardVersion(settings);
     this.#pipeline = before.then(() => loadPipeline(settings, this.#tracker));
@@ -181,7 +181,7 @@ export class ScoreExecutor {
     return this.#outbox.exchange(ids.length);
   }
 
-  /** One that has to be asked for: once. Rejects with NotEncodableError if it cannot travel. */
+  /** Returns a kept reply once. Rejects with NotEncodableError if it cannot travel. */
   reply(id: number): ScoreReply | undefined {
     const reply = this.#kept.get(id);
     this.#kept.delete(id);
@@ -294,7 +294,7 @@ export class ScoreExecutor {
     };
   }
 
-  /** With others, or what stands for it. */
+  /** Sends the reply with others, or sends its marker and keeps it. */
   #answer(id: number, reply: ScoreReply): void {
     const sent = sentOf(reply);
     if (sent.ok === undefined) this.#kept.set(id, reply);

@@ -28,7 +28,7 @@ export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResu
   const { sample } = work;
   if (!isGroup(sample)) return pipeline.runSingle(sample);
   if (pipeline.runGroup !== undefined) return pipeline.runGroup(sample);
-  // It was loaded anew since the group was sent.
+  // The function was reloaded since the group was sent.
   return Promise.reject(new Error("the reward function does not score groups any more"));
 }
 

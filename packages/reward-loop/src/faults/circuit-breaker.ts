@@ -67,14 +67,14 @@ export class CircuitBreaker {
     return this.#opened;
   }
 
-  /** It was answered. What was sent before the breaker opened counts for nothing any more. */
+  /** Records an answer. Calls that were sent before the breaker opened no longer count. */
   answered(sent: number, ok: boolean, nowMs: number): void {
     if (sent !== this.#opened) return;
     if (this.#state === "closed") this.#note(ok, nowMs);
     else if (this.#state === "half-open") this.#probed(ok, nowMs);
   }
 
-  /** It was given up before it was answered: another one may be sent in its place. */
+  /** Frees the probe's place of a call that was given up unanswered. */
   givenUp(sent: number): void {
     if (sent !== this.#opened || this.#state !== "half-open") return;
     this.#probing = Math.max(0, this.#probing - 1);

@@ -4,7 +4,7 @@
  * is.
  */
 
-/** So many are looked at, the nearest first: chains may lead back to their beginning. */
+/** The most errors that are looked at, the nearest first: chains may be circular. */
 const most = 32;
 
 /** The names under which clients keep what happened. */

@@ -17,14 +17,16 @@ import { LatencyQuantile } from "./latency-quantile.ts";
  */
 export type HedgeSettings = OptionsOf<HedgeTable>;
 
-/** Second calls that may be saved up, or their share of what is under way, if that is more. */
+/**
+ * The most second calls that may be saved up; or their share of the pending calls, if that is more.
+ */
 const most = 20;
 
-/** Told how it ended. What is told after that says nothing. */
+/** Takes the end of a call. Only the first report counts. */
 export interface SentCall {
-  /** After that. */
+  /** The call was answered after that latency. */
   answered(latencyMs: number): void;
-  /** It took at least so long. */
+  /** The call was given up after that time. */
   givenUp(latencyMs: number): void;
   /** How long it took says nothing. */
   failed(): void;
@@ -98,7 +100,7 @@ export class HedgePolicy {
       const ageMs = call.ageMs();
       const leftMs = lateMs - (ageMs ?? 0);
       if (leftMs > 0) inMs = Math.min(inMs, leftMs);
-      // Others that were sent later may be at work already.
+      // Calls that were sent later may have started already.
       if (ageMs === undefined) continue;
       if (leftMs > 0) break;
       if (this.#saved < 1) return;
@@ -109,7 +111,7 @@ export class HedgePolicy {
     if (inMs < Infinity) this.#lookIn(inMs);
   }
 
-  /** Then, or sooner: a look that finds nothing is cheap. */
+  /** Schedules a look at that time, or earlier: a look without a result is cheap. */
   #lookIn(ms: number): void {
     const atMs = this.#clock.now() + ms;
     if (this.#next !== undefined) {

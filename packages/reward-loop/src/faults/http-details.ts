@@ -34,7 +34,7 @@ export function httpDetailsOf(error: unknown, nowMs: number = Date.now()): HttpD
   };
 }
 
-/** On the error itself, on AWS's metadata, or by gRPC's code. */
+/** Reads the status on the error itself, on AWS's metadata, or from gRPC's code. */
 function statusIn(place: object): number | undefined {
   const places = [place, partOf(place, "$metadata")];
   for (const one of places) {

@@ -8,15 +8,18 @@
  * Kaplan and Meier, with delayed entry).
  */
 
-/** So many are remembered; with fewer than a tenth of it that were answered nothing is said. */
+/** The number of remembered calls; a quantile needs a tenth of it answered. */
 const remembered = 512;
-/** It is worked out again after so many, or an eighth of those remembered or under way. */
+/**
+ * The quantile is computed again after so many calls, or an eighth of the remembered or pending
+ * ones.
+ */
 const stale = 32;
 
 interface Ended {
   readonly latencyMs: number;
   readonly atMs: number;
-  /** It was answered, not given up. */
+  /** The call was answered, not given up. */
   readonly isWhole: boolean;
 }
 
@@ -34,13 +37,13 @@ export class LatencyQuantile {
     this.#quantile = quantile;
   }
 
-  /** One was answered after that. @param atMs now */
+  /** Records an answered call. @param atMs now */
   add(latencyMs: number, atMs: number): void {
     this.#answered += 1;
     this.#remember({ latencyMs, atMs, isWhole: true });
   }
 
-  /** One was given up after that. @param atMs now */
+  /** Records a call that was given up. @param atMs now */
   addAtLeast(latencyMs: number, atMs: number): void {
     this.#remember({ latencyMs, atMs, isWhole: false });
   }
@@ -63,7 +66,7 @@ export class LatencyQuantile {
     if (this.#since < most) return this.#value;
     this.#since = 0;
     const took = sorted(this.#ended.filter(({ isWhole }) => isWhole).map((one) => one.latencyMs));
-    // Nothing but calls that were given up: what was known holds.
+    // Without an answered call the last quantile holds.
     if (took.length === 0) return this.#value;
     const share = 1 - this.#quantile;
     const ages = [...agesMs()];
@@ -92,7 +95,7 @@ export class LatencyQuantile {
     ages: readonly number[],
   ): number | undefined {
     const isAll = this.#seen <= remembered;
-    // From just before the oldest of them ended, if others are forgotten.
+    // Just before the end of the oldest remembered call, if others are forgotten.
     const fromMs = isAll ? -Infinity : (this.#ended[this.#seen % remembered] as Ended).atMs - 1e-6;
     const exits = sorted([...this.#ended.map(({ latencyMs }) => latencyMs), ...ages]);
     const entries = sorted([

@@ -37,14 +37,14 @@ export interface AnnouncedLimits {
 const longestMs = 86_400_000;
 
 /**
- * Until all that is used up is there again; undefined: they do not say.
+ * Returns the time until all exhausted limits are reset; undefined: the headers do not say.
  *
  * @param headerOf a header by its name in lower case
- * @param nowMs of the date
+ * @param nowMs the time that dates are compared with
  */
 export function resetAfterMs(headerOf: HeaderOf, nowMs: number): number | undefined {
   const waits = kinds.flatMap(([reset, remaining]) => {
-    // One that is not told of may be the one.
+    // A limit without a remainder may be the exhausted one.
     if (Number(headerOf(remaining) ?? 0) > 0) return [];
     return timeMs(headerOf(reset)?.trim() ?? "", nowMs) ?? [];
   });
@@ -131,7 +131,7 @@ const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
 };
 
-/** As Go writes it: "1h2m3.5s". */
+/** Reads a duration as Go writes it: "1h2m3.5s". */
 function durationMs(text: string): number | undefined {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g)];
   if (parts.map(([part]) => part).join("") !== text) return undefined;

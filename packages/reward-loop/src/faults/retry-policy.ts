@@ -16,7 +16,7 @@ import type { FailureClass } from "./failure-class.ts";
 
 export type RetrySettings = OptionsOf<RetryTable>;
 
-/** Where nobody says otherwise. */
+/** The default longest retry-after. */
 export const { maxRetryAfterMs } = withDefaults(retryOptions, {});
 
 /** The longest delay of a timer; a longer one would fire at once. */
@@ -28,7 +28,7 @@ const reserve = { atFirst: 10, most: 100 } as const;
 /** As with TCP's slow start: an endpoint that answers again gets twice as many each time. */
 const perSuccess = 2;
 
-/** While the budget is used up one goes on as often as that, whatever the endpoint does. */
+/** While the budget is used up one retry is let through each such time. */
 const longestTurnMs = 1000;
 
 export class RetryPolicy {
@@ -40,7 +40,7 @@ export class RetryPolicy {
   readonly #budget: number;
   readonly #random: () => number;
   readonly #clock: Clock;
-  /** Who wait for their turn, in order. */
+  /** Retries that wait for their turn, in order. */
   readonly #line: Set<() => void> = new Set();
   #saved: number = reserve.atFirst;
   #isTicking = false;
@@ -66,7 +66,7 @@ export class RetryPolicy {
     this.#save(this.#budget);
   }
 
-  /** One that was tried again has a score. */
+  /** Records that a retried sample has a score. */
   succeeded(): void {
     this.#save(perSuccess);
   }

@@ -18,7 +18,7 @@ export interface JudgeAnswer {
   readonly text: string;
   /** "length" and "content_filter" (ai: "content-filter") say that the text is not all of it. */
   readonly finishReason?: string | undefined;
-  /** In any of the names that the loop knows: OpenAI's, Anthropic's, the AI SDK's. */
+  /** The usage in any form that the loop knows: OpenAI's, Anthropic's, the AI SDK's. */
   readonly usage?: unknown;
 }
 

@@ -25,7 +25,7 @@ function* bracedIn(text: string): Generator<string, void, undefined> {
     if (end === undefined) continue;
     const braced = text.slice(at, end);
     yield braced;
-    // One that is no JSON may have one within.
+    // Braces without valid JSON may contain valid JSON.
     if (parsed(braced) !== undefined) at = end - 1;
   }
 }

@@ -18,7 +18,7 @@ export interface JudgeOptions {
   readonly system?: string;
   /** How often it is asked until its answer fits, at most. Default 3. */
   readonly attempts?: number;
-  /** With them the score says what it cost. The loop counts by `usage`, and needs none here. */
+  /** Prices for the `cost` of the score. The loop counts by `usage`, and needs none here. */
   readonly prices?: Prices;
 }
 

@@ -11,12 +11,12 @@ export interface Criterion {
   readonly description: string;
   /** Points for the worst and for the best. Default 1 to 5. */
   readonly points?: readonly [worst: number, best: number];
-  /** Beside the others. Default 1. */
+  /** Relative to the other weights. Default 1. */
   readonly weight?: number;
 }
 
 export interface RubricOptions extends JudgeOptions {
-  /** By name. */
+  /** Criteria by name. */
   readonly criteria: Readonly<Record<string, Criterion>>;
 }
 

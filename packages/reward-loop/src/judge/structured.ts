@@ -68,7 +68,7 @@ export async function askFor<Value>(
   }
 }
 
-/** Behind what the system is told, or before all else. */
+/** Appends the form to the system message, or puts it before all messages. */
 function withForm(messages: readonly JudgeMessage[], form: string): readonly JudgeMessage[] {
   const [first, ...others] = messages;
   if (first?.role !== "system") return [{ role: "system", content: form }, ...messages];

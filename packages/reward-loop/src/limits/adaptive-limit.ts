@@ -25,10 +25,10 @@ import type { OptionsOf } from "../options/table.ts";
 export type AdaptiveLimitSettings = OptionsOf<AdaptiveTable>;
 
 export interface Answered {
-  /** When it was sent: what `sent` returned. */
+  /** The ticket that `sent` returned. */
   readonly ticket: Ticket;
   readonly latencyMs: number;
-  /** "ok": with a score. What is no answer of the endpoint is not told here. */
+  /** "ok": with a score. Calls without an answer of the endpoint are not reported here. */
   readonly outcome: "ok" | "refused" | "failed";
 }
 
@@ -59,7 +59,7 @@ export class AdaptiveLimit {
   readonly #max: number;
   readonly #latencyTolerance: number;
   #limit: number;
-  /** Without any refusal so far. */
+  /** There was no refusal so far. */
   #isFirst = true;
   /** How many calls more with the next round trip, where more is found; it doubles. */
   #step = 0;
@@ -68,7 +68,7 @@ export class AdaptiveLimit {
   /** How many calls were too many last time, and round trips before that is tried again. */
   #refusedAt = Infinity;
   #patience = 1;
-  /** So many were taken since, one after the other. */
+  /** Calls in a row that were taken since the last refusal. */
   #taken = 0;
   /**
    * The quickest latency of the current period of so many round trips, and of the period before it.
@@ -83,17 +83,17 @@ export class AdaptiveLimit {
     this.#latencyTolerance = latencyTolerance ?? Infinity;
   }
 
-  /** Calls that may be under way. */
+  /** The most calls that may be pending. */
   get limit(): number {
     return Math.floor(this.#limit);
   }
 
-  /** @param inFlight calls under way, with this one */
+  /** @param inFlight pending calls, including this one */
   sent(inFlight: number): Ticket {
     return { inFlight, epoch: this.#epoch };
   }
 
-  /** @param inFlight calls under way, with this one */
+  /** @param inFlight pending calls, including this one */
   answered({ ticket, latencyMs, outcome }: Answered, inFlight: number): void {
     if (outcome === "refused") return this.#refused(ticket, inFlight);
     if (outcome === "failed") return this.#lower(ticket, this.#limit * lowered);
@@ -110,7 +110,7 @@ export class AdaptiveLimit {
     this.#limit = Math.min(this.#max, this.#limit + more * roundTrip);
   }
 
-  /** With that answer. */
+  /** Returns the quickest latency, including this answer's. */
   #quickestMs(latencyMs: number): number {
     const { nowMs, beforeMs, roundTrips } = this.#quickest;
     this.#quickest =
@@ -134,7 +134,7 @@ export class AdaptiveLimit {
 
   #refused(ticket: Ticket, inFlight: number): void {
     const room = Math.min(ticket.inFlight, inFlight) - 1;
-    // Others of the same burst may tell of less room than the first one did.
+    // Later refusals of the burst may show less room than the first one.
     if (ticket.epoch !== this.#epoch && room >= this.#limit) return;
     if (ticket.epoch === this.#epoch && ticket.inFlight >= this.#refusedAt) {
       this.#patience = Math.min(maxPatience, 2 * this.#patience);

@@ -14,7 +14,7 @@ import type { AnnouncedLimit } from "../faults/rate-limit-headers.ts";
 /** A call that was let through. */
 export interface TakenCall {
   readonly number: number;
-  /** By all calls up to it. */
+  /** The use of all calls up to this one. */
   readonly taken: number;
 }
 
@@ -22,7 +22,7 @@ export class AnnouncedBudget {
   /** Undefined: nothing is known. */
   #left: number | undefined;
   #untilMs = 0;
-  /** By all calls so far. */
+  /** The use of all calls so far. */
   #taken = 0;
   #calls = 0;
   /** The use of pending calls, by their numbers, in order. */

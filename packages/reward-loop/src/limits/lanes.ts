@@ -8,7 +8,7 @@ import Queue from "yocto-queue";
 export interface Place<Item> {
   readonly item: Item;
   readonly lane: string;
-  /** It waits no longer, and is passed over. */
+  /** The item no longer waits, and is skipped. */
   isGone: boolean;
 }
 
@@ -32,7 +32,7 @@ export class Lanes<Item> {
   push(lane: string, item: Item): Place<Item> {
     let queue = this.#queues.get(lane);
     if (queue === undefined) {
-      // It begins where the others are now: it has waited for nothing.
+      // A new lane begins at the others' present service: it has not waited.
       this.#served.set(lane, Math.max(this.#servedOf(lane), this.#reached));
       queue = new Queue();
       this.#queues.set(lane, queue);
@@ -42,7 +42,7 @@ export class Lanes<Item> {
     return place;
   }
 
-  /** Whose turn it is: the first of the lane that was served least. */
+  /** Returns the next item: the first of the lane with the least service. */
   peek(): Place<Item> | undefined {
     for (;;) {
       const lane = this.#first();
@@ -72,7 +72,7 @@ export class Lanes<Item> {
     return size;
   }
 
-  /** All who wait, lane by lane; nobody does any more. */
+  /** Removes and returns all waiting items, lane by lane. */
   drain(): Item[] {
     const places = [...this.#queues.values()].flatMap((queue) => [...queue]);
     this.#queues.clear();

@@ -34,7 +34,7 @@ export interface RemoteLease {
 export const OVERDUE_MS = 600_000;
 
 interface Held {
-  /** That were estimated for it. */
+  /** The call's estimated tokens. */
   readonly tokens: number;
   readonly sentMs: number;
   /** Takes back that it is given back later. */
@@ -83,7 +83,7 @@ export class LimiterClient {
     try {
       const waitedMs = await this.#ask(id, request, signal);
       if (signal?.aborted === true) {
-        // It was granted behind what was said then, or by a limiter that did not hear it.
+        // The limiter granted it before it processed `leave`, or was restarted in between.
         leave();
         throw signal.reason;
       }
@@ -108,7 +108,7 @@ export class LimiterClient {
         const waitedMs = await ray.get(granted, PATIENT);
         if (waitedMs !== undefined) return waitedMs;
       } catch (error) {
-        // It was restarted over it, and has forgotten who waits.
+        // A restarted limiter has forgotten its waiting requests.
         if (!(error instanceof ray.ActorUnavailableError)) throw error;
       }
     }

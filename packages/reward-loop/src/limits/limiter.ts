@@ -37,7 +37,7 @@ export interface LimitReport {
    * the endpoint, as the call was given up here or never reached it.
    */
   readonly outcome: "ok" | "answered" | "refused" | "failed" | "unknown";
-  /** It was cut off by us: its endpoint hears of that a little later. */
+  /** The call was cut off here: its endpoint notices a little later. */
   readonly isCut?: boolean;
   /** The tokens that it used, if known. */
   readonly tokens?: number;
@@ -57,13 +57,13 @@ export interface Lease {
 export interface LimiterState {
   readonly waiting: number;
   readonly inFlight: number;
-  /** Calls that may be under way now. */
+  /** The most calls that may be pending now. */
   readonly limit: number;
   readonly granted: number;
   readonly refused: number;
   /** Undefined where they are not limited. */
   readonly requests: RateState | undefined;
-  /** As they are estimated, until it is known what was used. */
+  /** Tokens by their estimates, until the usage is known. */
   readonly tokens: RateState | undefined;
   readonly breaker: BreakerState | undefined;
 }
@@ -127,7 +127,7 @@ export class Limiter {
     };
   }
 
-  /** Nobody is let through for so long. */
+  /** Lets no call through for that time. */
   pause(ms: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#clock.now() + ms);
     this.#serve();
@@ -168,7 +168,7 @@ export class Limiter {
         place.isGone = true;
         this.#waiting -= 1;
         reject(signal?.reason as Error);
-        // Who waits behind it may need less.
+        // Requests behind it may need less.
         this.#serve();
       };
       const place = this.#lanes.push(lane, {
@@ -221,7 +221,10 @@ export class Limiter {
     }
   }
 
-  /** Until every bucket has enough; one that never holds so much has to be full. */
+  /**
+   * Returns the time until every bucket has enough; for more than a bucket's capacity it has to be
+   * full.
+   */
   #waitMs(tokens: number, nowMs: number): number {
     return Math.max(
       this.#pausedUntilMs - nowMs,
@@ -272,7 +275,7 @@ export class Limiter {
 
   #judge(sent: number, { outcome }: LimitReport): void {
     if (outcome === "unknown") return this.#breaker?.givenUp(sent);
-    // Who has no room is there.
+    // An endpoint that refuses for lack of room is alive.
     this.#breaker?.answered(sent, outcome !== "failed", this.#clock.now());
   }
 

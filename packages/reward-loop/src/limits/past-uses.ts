@@ -19,7 +19,7 @@ interface Use {
 export class PastUses {
   readonly #slotMs: number;
   readonly #minuteMs: number;
-  /** By slot, counted from the clock's zero. */
+  /** Uses by slot, counted from the clock's zero. */
   readonly #uses: Map<number, Use> = new Map();
 
   /** @param minuteMs how long a minute is */
@@ -34,7 +34,7 @@ export class PastUses {
     const slot = Math.floor(atMs / this.#slotMs);
     let use = this.#uses.get(slot);
     if (use === undefined) {
-      // As often as there is a new slot: there are never many more than a minute has.
+      // Done for each new slot, so that there are never many more slots than in a minute.
       this.#forget(nowMs);
       use = { requests: 0, tokens: 0 };
       this.#uses.set(slot, use);

@@ -45,14 +45,14 @@ export class RateLimit {
     }
   }
 
-  /** So many were taken then, by another limit that this one takes the place of. */
+  /** Counts a use of the limit that this one replaces. */
   tookBefore(count: number, takenMs: number, nowMs: number): void {
-    // All that may be taken at once is a second's worth.
+    // The bucket holds a second's worth.
     if (nowMs - takenMs < 1000) this.#bucket.take(count, nowMs);
     this.#window.tookBefore(count, takenMs, nowMs);
   }
 
-  /** Some that were taken then were not needed (or more were, if negative). */
+  /** Gives back unused tokens of that time (or takes more, if negative). */
   giveBack(count: number, takenMs: number, nowMs: number): void {
     this.#bucket.giveBack(count, nowMs);
     this.#window.giveBack(count, takenMs, nowMs);

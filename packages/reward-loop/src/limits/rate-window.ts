@@ -37,7 +37,7 @@ export class RateWindow {
     return slots * this.#slotMs;
   }
 
-  /** In the minute up to now. */
+  /** Returns the use of the last minute. */
   usedAt(nowMs: number): number {
     this.#goOn(nowMs);
     return this.#sum;
@@ -57,14 +57,14 @@ export class RateWindow {
     }
   }
 
-  /** So many were taken then, and were not told at the time. */
+  /** Adds a use that is reported late. */
   tookBefore(count: number, takenMs: number, nowMs: number): void {
     this.#goOn(nowMs);
     const slot = Math.floor(takenMs / this.#slotMs);
     if (slot > this.#newest - slots) this.#add(slot, count);
   }
 
-  /** Some that were taken then were not needed (or more were, if negative). */
+  /** Gives back unused tokens of that time (or takes more, if negative). */
   giveBack(count: number, takenMs: number, nowMs: number): void {
     this.#goOn(nowMs);
     const slot = Math.floor(takenMs / this.#slotMs);

@@ -32,10 +32,10 @@ export type RewardLimiterSettings = LimiterSettings;
 const whole = (settings: LimiterSettings): SettingsOf<LimiterTable> =>
   withDefaults(limiterOptions, settings);
 
-/** How long holders have to say what they hold, after a restart: each hears of it at once. */
+/** The time that holders have to report their leases after a restart: each notices it at once. */
 const GRACE_MS = 500;
 
-/** How long a call that was cut off still counts: its endpoint hears of it later than we do. */
+/** How long a call that was cut off still counts: its endpoint notices later. */
 const LINGER_MS = 100;
 
 /**
@@ -49,7 +49,7 @@ const LOST_MS = 60_000;
 
 interface Waiting {
   readonly abort: AbortController;
-  /** With how long it was waited for. */
+  /** Resolves to the time that the request waited. */
   readonly granted: Promise<number>;
 }
 
@@ -66,7 +66,10 @@ export class RewardLimiter {
   readonly #holders: Map<string, Holder> = new Map();
   readonly #clock: Clock;
   #isSweeping = false;
-  /** When it was restarted, and who has said what it had before; undefined if it was not. */
+  /**
+   * The time of the restart, and the holders that have registered again; undefined if there was
+   * none.
+   */
   readonly #restart: { readonly atMs: number; readonly told: Set<string> } | undefined;
 
   /** @param clock for tests: by which it is known who was not heard of for long */
@@ -118,7 +121,7 @@ export class RewardLimiter {
    */
   async acquire(holder: string, id: number, request: LimitRequest): Promise<number | undefined> {
     const known = this.#holder(holder);
-    // It may have come between two questions.
+    // It may have been granted between two requests.
     const held = known.held.get(id);
     if (held !== undefined) return held.waitedMs;
     const { granted } = known.waiting.get(id) ?? this.#wait(known, id, request);
@@ -140,13 +143,13 @@ export class RewardLimiter {
     else held?.release(report);
   }
 
-  /** It does not want that lease any more, whether it has it or not. */
+  /** Drops a request or releases its lease. */
   leave(holder: string, id: number): void {
     this.#holders.get(holder)?.waiting.get(id)?.abort.abort(new Error("given up"));
     this.release(holder, id, { outcome: "unknown", tokens: 0 });
   }
 
-  /** Holders whose names begin so are gone, with all they had under way. */
+  /** Drops the holders whose names have that prefix, with all their leases. */
   forget(prefix: string): void {
     for (const name of this.#holders.keys()) if (name.startsWith(prefix)) this.#drop(name);
   }
@@ -200,7 +203,7 @@ export class RewardLimiter {
     this.#holders.delete(name);
     for (const { abort } of waiting.values()) abort.abort(new Error("its holder is gone"));
     const leases = [...held.values()];
-    // Nothing is known of how they went, nor of what they used.
+    // The results and the usage of these calls are unknown.
     setTimeout(() => {
       for (const lease of leases) lease.release({ outcome: "unknown" });
     }, LINGER_MS);

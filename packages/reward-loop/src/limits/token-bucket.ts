@@ -29,7 +29,7 @@ export class TokenBucket {
     this.#tokens = capacity;
   }
 
-  /** Below zero where it is overdrawn. */
+  /** Returns the tokens held; below zero where it is overdrawn. */
   tokensAt(nowMs: number): number {
     const elapsedMs = nowMs - (this.#updatedMs ?? nowMs);
     this.#updatedMs = nowMs;
@@ -58,7 +58,7 @@ export class TokenBucket {
     return waitMs;
   }
 
-  /** Some were not needed (or more were, if negative). */
+  /** Gives back unused tokens (or takes more, if negative). */
   giveBack(count: number, nowMs: number): void {
     this.#tokens = Math.min(this.capacity, this.tokensAt(nowMs) + count);
   }

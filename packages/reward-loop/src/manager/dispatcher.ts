@@ -101,7 +101,7 @@ export class Dispatcher {
   readonly #settings: RewardLoopSettings;
   readonly #purse: Purse | undefined;
   readonly #waiting: Lanes<Waiting>;
-  /** Whose worker died: they go first. */
+  /** Samples whose worker died: they go first. */
   #again: Waiting[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
@@ -266,7 +266,7 @@ export class Dispatcher {
   }
 }
 
-/** A sample that cannot travel is its own outcome, and nobody else's. */
+/** A sample that cannot travel is invalid by itself; the others go on. */
 function unsendable(error: ray.NotEncodableError): SampleOutcome {
   const { name, message } = error;
   return {
@@ -276,5 +276,5 @@ function unsendable(error: ray.NotEncodableError): SampleOutcome {
   };
 }
 
-/** It was not begun. */
+/** Measurements of a sample that was not begun. */
 const nothing = { latencyMs: 0, attempts: 0, waitedMs: 0 } as const;

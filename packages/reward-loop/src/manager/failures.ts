@@ -9,7 +9,7 @@ import type { FailureSettings, OnFailure } from "../policy-settings.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import type { GroupScores } from "./reward-source.ts";
 
-/** With the fallback value, if there is one: extra info says `fallback` and why. */
+/** Applies the fallback value, if there is one: extra info has `fallback` and the reason. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {
   return outcome.valid || typeof fallback !== "number" ? outcome : filled(outcome, fallback);
 }
@@ -28,7 +28,7 @@ export function withGroupMean(
   return outcomes.map((one) => (one.valid ? one : filled(one, mean)));
 }
 
-/** With a score that it did not get by itself: extra info says so, and why. */
+/** Gives a failed sample a score: extra info has `fallback` and the reason. */
 function filled(outcome: InvalidOutcome, score: number): SampleOutcome {
   const { error, valid: _, ...measured } = outcome;
   const rewardExtraInfo = { acc: score, fallback: true, error: error.code };

@@ -51,7 +51,8 @@ export class KnownScores {
     this.#underWay.set(asked, asking);
     try {
       const outcome = await asking;
-      // By the function that gave it: its worker may have died, and a newer one have taken over.
+      // The outcome's own version counts: its worker may have died, and a newer one have taken
+      // over.
       if (cache !== undefined && outcome.valid && outcome.readsContext !== true) {
         this.#tried(() => cache.keep(outcome.version ?? version, key, outcome));
       }
@@ -81,7 +82,7 @@ export class KnownScores {
   }
 }
 
-/** By the first of its keys that is known. */
+/** Finds a score by the first of the sample's keys that is known. */
 function find(
   cache: ScoreCache,
   version: string,
@@ -94,5 +95,5 @@ function find(
   return undefined;
 }
 
-/** Nothing was called for it. */
+/** Measurements of a sample that was not scored. */
 const free = { attempts: 0, latencyMs: 0, waitedMs: 0, cached: true, cost: 0 } as const;

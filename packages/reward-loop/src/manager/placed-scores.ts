@@ -1,4 +1,4 @@
-/** Where a manager class of the user's puts the scores of a batch, if it says so. */
+/** The places that a manager class of the user's gives the scores of a batch. */
 
 import type { ResponseShape } from "../batch/rows.ts";
 import { RewardAssemblyError } from "../errors.ts";

@@ -54,17 +54,17 @@ export interface ScoreOptions {
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
   readonly #purses: readonly Purse[];
-  /** One for each endpoint. */
+  /** One limiter for each endpoint. */
   readonly #limiters: readonly SharedLimiter[];
   readonly #onFailure: FailureSettings;
   /** The recorder of the option `record`. */
   readonly #recorder: OutcomeRecorder | undefined;
   readonly #answers = new AnswerCounts();
-  /** Whose rows are not all scored for the first time. */
+  /** Rounds with rows that were not scored yet. */
   readonly #rounds = new Set<ScoreRound>();
-  /** By their names, with the one of `rewardModel`, "default"; closed with the loop. */
+  /** Reward models by name, with that of `rewardModel` as "default"; closed with the loop. */
   readonly rewardModels: RewardModels;
-  /** One at a time. */
+  /** The last reload; reloads run one at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
@@ -95,7 +95,7 @@ export class RewardLoopManager implements AsyncDisposable {
     const logs = readLogs(options);
     const models = rewardModelsOf(options);
     withRewardModels(plan, models);
-    // Nothing of what it would answer is asked.
+    // A replayed log may answer everything; then no model is needed.
     const isAsked = logs.replay === undefined || logs.replay.missing === "ask";
     const running = await RewardModels.start(isAsked ? models : []);
     try {

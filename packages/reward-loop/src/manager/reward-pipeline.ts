@@ -27,7 +27,7 @@ export class RewardPipeline implements RewardSource {
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
   readonly #purse: Purse | undefined;
-  /** Where scores may be known. */
+  /** Known and pending scores. */
   readonly #known: KnownScores | undefined;
   readonly #dispatcher: Dispatcher;
   #seats: readonly WorkerSeat[];
@@ -180,7 +180,7 @@ export class RewardPipeline implements RewardSource {
     void leaving.then(() => this.#leaving.delete(leaving));
   }
 
-  /** By the worker with the least to do, and by another one if that dies or leaves over it. */
+  /** Calls the worker with the least load, and another one if that dies or leaves meanwhile. */
   async #untilDone<Value>(
     use: Parameters<typeof WorkerSeat.prototype.call<Value>>[0],
   ): Promise<Value> {
@@ -193,7 +193,7 @@ export class RewardPipeline implements RewardSource {
         const answer = await seat.call(use);
         if (answer !== undefined) return answer.value;
       } catch (error) {
-        // It was lost before the call: another one may do it.
+        // The worker was lost before the call: another one may do it.
         if (seat.state !== "lost" || this.#seats.every(({ state }) => state === "lost"))
           throw error;
       } finally {
@@ -203,7 +203,7 @@ export class RewardPipeline implements RewardSource {
   }
 }
 
-/** All of them, or none. */
+/** Opens all seats, or none. */
 async function openSeats(
   settings: RewardLoopSettings,
   limiter: SharedLimiter | undefined,

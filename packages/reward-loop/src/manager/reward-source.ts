@@ -18,14 +18,14 @@ export type GroupScores =
 
 /** New functions that are loaded and not used yet: one of the two is called, once. */
 export interface PreparedReload {
-  /** From now on samples are scored by them; those under way finish on the old ones. */
+  /** Scores later samples by the new functions; pending ones finish on the old ones. */
   readonly commit: () => void;
-  /** All stays as it was. */
+  /** Drops the new functions. */
   readonly discard: () => Promise<void>;
 }
 
 export interface RewardSource {
-  /** By its functions' texts and settings, as they are now. */
+  /** The version of its functions, by their present texts and settings. */
   readonly version: string;
   /** Names for `ray.getActor`, in order. */
   readonly workerNames: readonly string[];

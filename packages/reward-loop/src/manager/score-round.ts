@@ -27,7 +27,7 @@ export interface RoundScorer {
     lane: string,
     places: readonly (SamplePlace | undefined)[],
   ) => Promise<readonly SampleOutcome[]>;
-  /** With the reward model awake, if there is one. */
+  /** Runs `work` with the reward model awake, if there is one. */
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -42,14 +42,14 @@ export class ScoreRound {
   readonly #tally: FailureTally;
   /** Rows that were not scored for the first time yet. */
   #left: number;
-  /** To be scored once more. */
+  /** Samples that wait for their second scoring. */
   #waiting: Waiting[] = [];
   #failure: { readonly error: unknown } | undefined;
   readonly #onEnd: (round: ScoreRound) => void;
 
   /**
-   * @param rows how many will be scored, or are known
-   * @param onEnd when none is left, or it has failed: nobody waits for others any more
+   * @param rows the number of rows that will be scored, or are known @param onEnd called when no
+   * row is left, or the round has failed
    */
   constructor(
     scorer: RoundScorer,
@@ -88,7 +88,7 @@ export class ScoreRound {
   async #rows(count: number, submit: Submit): Promise<readonly SampleOutcome[]> {
     const { onFailure, awake } = this.#scorer;
     try {
-      // Not the second time itself: it waits for others, and keeps nothing awake for that long.
+      // The second scoring waits outside: it would keep the model awake for that long.
       const { first, again } = await awake(async () => {
         const outcomes = await submit(this.#lane);
         const isAgain = onFailure.again && outcomes.some(isWorthAgain);
@@ -105,7 +105,7 @@ export class ScoreRound {
     }
   }
 
-  /** One whose outcome is known from before. */
+  /** Counts a row whose outcome is already known. */
   know(): void {
     this.#arrived(1);
   }
@@ -144,7 +144,7 @@ export class ScoreRound {
     const begin = (): void => resolve(awake(() => submit("recovery")));
     if (this.#failure === undefined) this.#waiting.push({ begin, reject });
     else reject(this.#failure.error);
-    // It is awaited only when the first time is over.
+    // The promise is awaited only after the first scoring.
     promise.catch(() => undefined);
     return promise;
   }
@@ -153,7 +153,7 @@ export class ScoreRound {
 /** Once, in that lane; what is scored once more has its places in the reward log. */
 type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
 
-/** It says so itself: the lane that it comes back in when it is scored once more is another one. */
+/** Stores the lane in the sample's context, because a second scoring has another lane. */
 export function inLane(sample: RewardSample, lane: string): RewardSample {
   // The scorer reports a sample that is not even an object.
   const isPlain = typeof sample === "object" && sample !== null;

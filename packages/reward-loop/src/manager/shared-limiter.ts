@@ -42,12 +42,12 @@ export class SharedLimiter {
     return { endpoint: this.endpoint, ...state };
   }
 
-  /** For one life of a worker. */
+  /** Returns the limiter and a holder's name for one life of a worker. */
   placeOf(workerName: string, incarnation: number): WorkerPlace["limiter"] {
     return { handle: this.#handle, holder: `${this.#prefixOf(workerName)}${incarnation}` };
   }
 
-  /** All lives of that worker are over. */
+  /** Releases the leases of all lives of that worker. */
   async forget(workerName: string): Promise<void> {
     if (ray.isInitialized()) await this.#forget(this.#prefixOf(workerName));
   }
@@ -60,7 +60,7 @@ export class SharedLimiter {
     try {
       await ray.get(this.#handle.forget.remote(prefix));
     } catch {
-      // It is gone, with all it knew: after a restart only those who live say what they hold.
+      // The limiter is gone, with all leases: after a restart only living holders report theirs.
     }
   }
 }

@@ -26,11 +26,11 @@ import type { SharedLimiter } from "./shared-limiter.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 
-/** A sample that a seat is given, and told once what became of it. */
+/** A sample that a seat scores, with the callbacks for its end. */
 export interface Scored {
   readonly sample: RewardSample;
   readonly lane: string;
-  /** Resolves when its outcome is kept: until then it takes room. Undefined: nobody keeps it. */
+  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
   answered(seat: WorkerSeat, outcome: SampleOutcome): void;
   /** Resolves to whether a call of it may begin. */
@@ -39,7 +39,7 @@ export interface Scored {
   spent(use: Use): void;
   /** Its worker died, or can score nothing any more: it has no outcome. */
   lost(): void;
-  /** With NotEncodableError where it cannot travel; else as `call` does. */
+  /** Called with NotEncodableError where it cannot travel; else with the errors of `call`. */
   rejected(seat: WorkerSeat, error: unknown): void;
 }
 
@@ -64,13 +64,13 @@ export class WorkerSeat {
   #worker: Promise<WorkerHandle>;
   /** The settled value of `#worker`, unless it is being replaced or lost. */
   #current: WorkerHandle | undefined;
-  /** Undefined while there is none. */
+  /** Undefined while there is no worker. */
   #life: Life | undefined;
   #count = 0;
   #incarnation = 0;
   #deathsInARow = 0;
   #closed = false;
-  /** There once it is to leave: called when it has nothing to do any more. */
+  /** Set by `retire`: called when no sample is left. */
   #onIdle: (() => void) | undefined;
   #traits: ExecutorTraits = noTraits;
   #hasAnswered = false;
@@ -133,7 +133,7 @@ export class WorkerSeat {
     return this.#load - this.#paused;
   }
 
-  /** With those. */
+  /** The load including samples that wait for their next try. */
   get held(): number {
     return this.#load;
   }
@@ -161,12 +161,12 @@ export class WorkerSeat {
     );
   }
 
-  /** Told whenever the state has changed. One listener. */
+  /** Sets the one listener, which is called whenever the state has changed. */
   onChange(listener: () => void): void {
     this.#onChange = listener;
   }
 
-  /** It takes room until it is told what became of it. */
+  /** Scores a sample, which takes room until its end is reported. */
   score(scored: Scored): void {
     this.take(1);
     if (this.#life === undefined) {
@@ -197,7 +197,7 @@ export class WorkerSeat {
     }
   }
 
-  /** Closes it when all that it was given is done. Nobody gives it anything more. */
+  /** Closes the seat when all its samples are done. It gets no further samples. */
   async retire(): Promise<void> {
     const idle = Promise.withResolvers<void>();
     this.#onIdle = idle.resolve;
@@ -226,7 +226,7 @@ export class WorkerSeat {
       if (!(await hasFailed(worker))) return false;
       if (worker === this.#current) this.#lose(worker, error);
     } else if (this.#onIdle !== undefined) {
-      // One that is to leave has no successor.
+      // A retired worker gets no successor.
       this.#become("lost");
     } else if (worker === this.#current) this.#replace(error.deathCause.message);
     return true;
@@ -277,7 +277,7 @@ export class WorkerSeat {
       else {
         scored.answered(this, outcome);
         const { kept } = scored;
-        // A synchronous function calls nobody that is paid, and its thread must not wait.
+        // A synchronous function makes no paid calls, and its thread must not wait.
         if (kept === undefined || !this.#traits.overlaps) answered += 1;
         else void kept.then(() => this.release(1));
       }
@@ -294,7 +294,7 @@ export class WorkerSeat {
     }
   }
 
-  /** One that cannot travel is told where in it that is. */
+  /** Sends a sample in a call of its own, whose error names the place that cannot travel. */
   async #scoreAlone(id: number, scored: Scored, worker: WorkerHandle): Promise<void> {
     const { sample, lane } = scored;
     try {
@@ -382,7 +382,7 @@ export class WorkerSeat {
     try {
       await ray.get(worker.maySpend.remote(call, isAllowed));
     } catch {
-      // It is gone, and its calls with it.
+      // The worker has died, and its calls with it.
     }
   }
 
@@ -461,7 +461,7 @@ async function killNamed(name: string): Promise<void> {
   try {
     await ray.kill(await ray.getActor(name));
   } catch {
-    // It ended by itself meanwhile.
+    // The actor has ended by itself.
   }
 }
 

@@ -8,13 +8,13 @@ export const helpTexts = {
   adaptiveOptions: {
     min: "The lower bound of what auto finds.",
     max: "The upper bound of what auto finds.",
-    initial: "Where auto begins.",
+    initial: "The limit that auto begins with.",
     latencyTolerance: "An answer that takes this many times as long as the quickest ones is slow, and lowers the limit that auto finds: for endpoints whose answers all take about as long while they have room.",
   },
   breakerOptions: {
     window: "The number of last calls that are looked at; the breaker opens after at least half as many.",
     threshold: "The share of failures at which the endpoint is not called any more.",
-    openMs: "For how long it is not called first; at most 16 times that.",
+    openMs: "The time without calls at first; at most 16 times that later.",
     probes: "Calls that must go well then.",
   },
   limiterOptions: {
@@ -26,7 +26,7 @@ export const helpTexts = {
     minuteMs: "How long a minute of the endpoint is, in ms, where its time goes faster (a replay). With `requestsPerMinute` or `tokensPerMinute`.",
   },
   limitsOptions: {
-    endpoint: "Whose limits these are: loops that name the same one share them.",
+    endpoint: "The name of the endpoint: loops that name the same one share its limits.",
     tokensPerRequest: "Tokens of a call, until a score tells its `usage`.",
   },
   retryOptions: {
@@ -150,12 +150,12 @@ export const helpTexts = {
     connectTimeoutMs: "How long a connection to a server may take.",
     connections: "Connections to each server.",
     maxConnections: "Connections from clients. Beyond it an idle one is closed for the new one, or the new one is answered 503.",
-    maxRequests: "Requests under way; beyond it 503.",
+    maxRequests: "Pending requests; beyond it 503.",
     maxBodyBytes: "Largest body of a request, in bytes: it is kept to be sent again.",
     maxBufferedBytes: "All bodies together of the pending requests, in bytes; beyond it 503.",
     headersTimeoutMs: "The time limit for the head of a request, and of a silent connection.",
     requestTimeoutMs: "How long a whole request may take to arrive.",
-    healthPath: "Where servers say how they are.",
+    healthPath: "The path of the servers' health check.",
     healthEveryMs: "How often the health of each server is checked.",
     healthTimeoutMs: "How long a health check may take.",
     failures: "Failures in a row that leave a server out until it is well again.",

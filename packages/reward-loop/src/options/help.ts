@@ -22,7 +22,10 @@ const texts: ReadonlyMap<unknown, string> = new Map(
   ),
 );
 
-/** By the names that the reader knows. @param nameOf undefined where it is no option */
+/**
+ * Returns an option's help, with the names that the reader knows. @param nameOf undefined where it
+ * is no option
+ */
 export function helpOf(one: Option, nameOf: (option: string) => string | undefined): string {
   return withNames(texts.get(one) ?? "", nameOf);
 }

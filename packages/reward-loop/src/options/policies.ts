@@ -27,7 +27,7 @@ export const adaptiveOptions = {
   min: option(whole(1), 1),
   /** The upper bound of what auto finds. Default: 4096. */
   max: option(whole(1), 4096, { atLeast: "min" }),
-  /** Where auto begins. Default: 16. */
+  /** The limit that auto begins with. Default: 16. */
   initial: option(whole(1), 16),
   /**
    * An answer that takes this many times as long as the quickest ones is slow, and lowers the limit
@@ -45,7 +45,7 @@ export const breakerOptions = {
   window: option(whole(2), 50),
   /** The share of failures at which the endpoint is not called any more. Default: 0.5. */
   threshold: option(number({ above: 0, most: 1 }), 0.5),
-  /** For how long it is not called first; at most 16 times that. Default: 5000. */
+  /** The time without calls at first; at most 16 times that later. Default: 5000. */
   openMs: option(above0, 5000),
   /** Calls that must go well then. Default: 3. */
   probes: option(whole(1), 3),
@@ -88,11 +88,11 @@ export const limiterOptions = {
 };
 export interface LimiterTable extends Readonly<typeof limiterOptions> {}
 
-/** They hold for all workers of all loops that name the endpoint. */
+/** Limits that hold for all workers of all loops that name the endpoint. */
 export const limitsOptions = {
   /**
-   * Whose limits these are: loops that name the same one share them. Default: the path of the
-   * function.
+   * The name of the endpoint: loops that name the same one share its limits. Default: the path of
+   * the function.
    */
   endpoint: option(text, otherwise("the path of the function")),
   ...limiterOptions,
@@ -146,7 +146,7 @@ export interface HedgeTable extends Readonly<typeof hedgeOptions> {}
 
 const price = otherwise("nothing", () => 0);
 
-/** In any currency. */
+/** Prices in any currency. */
 export const pricesOptions = {
   /** The price of a million tokens of prompts. Default: nothing. */
   perMillionInputTokens: option(least0, price),
@@ -194,7 +194,7 @@ export const mostPerCallOptions = {
 };
 export interface MostPerCallTable extends Readonly<typeof mostPerCallOptions> {}
 
-/** Without what becomes of samples at the cap, which is of functions (functions.ts). */
+/** Options of a purse; the judge at the cap belongs to functions (functions.ts). */
 export const purseOptions = {
   /** Prices by the `usage` that scores report. */
   prices: option(section<PricesTable>(pricesOptions), {}),

@@ -60,7 +60,7 @@ export const routerOptions = {
    * answered 503. Default: 4096.
    */
   maxConnections: option(whole(1), 4096),
-  /** Requests under way; beyond it 503. Default: 4096. */
+  /** Pending requests; beyond it 503. Default: 4096. */
   maxRequests: option(whole(1), 4096),
   /** Largest body of a request, in bytes: it is kept to be sent again. Default: 67108864. */
   maxBodyBytes: option(whole(1), 64 * mebibyte),
@@ -78,7 +78,7 @@ export const routerOptions = {
   headersTimeoutMs: option(aTimer, 10_000),
   /** How long a whole request may take to arrive. Default: 60000. */
   requestTimeoutMs: option(aTimer, 60_000),
-  /** Where servers say how they are. Default: /health. */
+  /** The path of the servers' health check. Default: /health. */
   healthPath: option(text, "/health"),
   /** How often the health of each server is checked. Default: 5000. */
   healthEveryMs: option(aTimer, 5000),

@@ -78,16 +78,16 @@ export type Given = Readonly<Record<string, unknown>>;
 
 interface Entry {
   readonly kind: Form;
-  /** As the user would give it; undefined: none. */
+  /** The default, as the user would give it; undefined: none. */
   readonly standard: unknown;
   /**
    * Its key in files, unless it is the name in snake_case; null: no key, or sections of verl's have
    * it.
    */
   readonly key?: string | null | undefined;
-  /** One of these has to be given, too; why stands after a comma. */
+  /** At least one of these options has to be given, too; `why` follows a comma in the error. */
   readonly needs?: { readonly names: readonly string[]; readonly why: string };
-  /** Not less than that one. */
+  /** The option that this one may not be less than. */
   readonly atLeast?: string;
   readonly isRequired?: boolean;
 }
@@ -142,7 +142,7 @@ export function option<
   return { kind, standard, ...more };
 }
 
-/** @param of left out: there is none */
+/** @param of default: undefined */
 export function otherwise<Value = undefined>(
   words: string,
   of: (given: Given) => Value = () => undefined as Value,
@@ -164,12 +164,12 @@ export type OptionsOf<Table extends object> = {
   readonly [Name in keyof Table]?: (Table[Name] extends Option<infer In> ? In : never) | undefined;
 };
 
-/** With all defaults. */
+/** Options with all defaults. */
 export type SettingsOf<Table extends object> = {
   readonly [Name in keyof Table]: Table[Name] extends Option<unknown, infer Value> ? Value : never;
 };
 
-/** As a configuration has it when it was read. */
+/** A table's keys in a parsed configuration. */
 export type FileOf<Table extends object> = {
   readonly [Name in keyof Table as KeyOf<Name, Table[Name]>]: Table[Name] extends Option<
     unknown,
@@ -244,7 +244,7 @@ export function choice<const Value extends string>(
   return { is: "choice", values };
 }
 
-/** One of them, or a number. @param field by which it is given in the library */
+/** One of the values, or a number. @param field the key of the number in the library */
 export function choiceOr<const Field extends string, const Value extends string>(
   field: Field,
   ...values: readonly Value[]

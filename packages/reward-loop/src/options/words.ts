@@ -6,7 +6,7 @@
 import { isOtherwise } from "./table.ts";
 import type { Form, Option, Range } from "./table.ts";
 
-/** After "must be". */
+/** Describes a form after "must be". */
 export function wordsOf(kind: Form): string {
   switch (kind.is) {
     case "number":
@@ -56,7 +56,7 @@ export function rangeWords({ least, above, most, below, whole }: Range): string 
   return [`a ${whole === true ? "whole " : ""}number`, limits.join(" and ")].join(" ").trim();
 }
 
-/** Its default; undefined where there is none, or it says nothing. */
+/** Returns the default in words; undefined where there is none, or it has no words. */
 export function defaultWords(
   { standard }: Option,
   nameOf: (option: string) => string | undefined,
@@ -90,7 +90,7 @@ export function snake(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** By which key an option stands in files; null: by none. */
+/** Returns the option's key in files; null: it has none. */
 export function keyOf(name: string, { key }: Option): string | null {
   return key === undefined ? snake(name) : key;
 }

@@ -1,12 +1,12 @@
-/** Where a value lies on an axis, and the round values that are written at it. */
+/** An axis: positions of values, and round values as its ticks. */
 
 export interface Axis {
   readonly ticks: readonly number[];
-  /** From 0 at the low end to 1 at the high end. */
+  /** Returns the position, from 0 at the low end to 1 at the high end. */
   readonly at: (value: number) => number;
 }
 
-/** From the first tick to the last one. `ticks` are rising, one at least. */
+/** Makes an axis from the first tick to the last one. `ticks` are rising, one at least. */
 export function axisOf(ticks: readonly number[], scale: (value: number) => number = same): Axis {
   const low = scale(ticks[0] as number);
   const span = scale(ticks.at(-1) as number) - low;

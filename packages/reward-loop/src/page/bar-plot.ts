@@ -17,12 +17,12 @@ export interface BarPlot {
   readonly xLabel: string;
   readonly yLabel: string;
   readonly bars: readonly Bar[];
-  /** All `from` are above 0 then. */
+  /** Logarithmic; then all `from` are above 0. */
   readonly isLog?: boolean;
   readonly xText?: (value: number) => string;
 }
 
-/** Nothing where there are no bars. */
+/** Returns "" without bars. */
 export function barPlot({ bars, isLog = false, title, xLabel, yLabel, xText }: BarPlot): string {
   if (bars.length === 0) return "";
   const low = Math.min(...bars.map(({ from }) => from));

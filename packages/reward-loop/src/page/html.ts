@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 
 export interface HtmlPage {
   readonly title: string;
-  /** Below the title, as text. */
+  /** The text below the title. */
   readonly subtitle: string;
   readonly sections: readonly string[];
 }
@@ -84,7 +84,7 @@ ${sections.join("\n")}
 `;
 }
 
-/** Nothing where there is no content. */
+/** Returns "" without content. */
 export function section(title: string, content: string): string {
   return content === "" ? "" : `<h2>${escaped(title)}</h2>\n${content}`;
 }

@@ -12,7 +12,7 @@ type Point = readonly [x: number, y: number];
 
 export interface Curve {
   readonly name: string;
-  /** In order of x. Without those whose y is null or no number. */
+  /** Points in order of x. Those whose y is null or not finite are left out. */
   readonly points: readonly (readonly [x: number, y: number | null])[];
 }
 
@@ -20,7 +20,7 @@ export interface LinePlot {
   readonly title: string;
   readonly xLabel: string;
   readonly yLabel: string;
-  /** As many as there are colours; those beyond are left out, and named so. */
+  /** At most as many as there are colours; the title counts the others, which are left out. */
   readonly curves: readonly Curve[];
   readonly xText?: (value: number) => string;
 }
@@ -28,7 +28,7 @@ export interface LinePlot {
 /** The most points of a curve: more would overlap. */
 const mostPoints = 400;
 
-/** Nothing where no curve has a value. */
+/** Returns "" where no curve has a value. */
 export function linePlot({ title, xLabel, yLabel, curves, xText }: LinePlot): string {
   const shown = curves.slice(0, colourCount);
   const values = shown.flatMap(({ points }) => points.flatMap(([, y]) => (isValue(y) ? [y] : [])));
@@ -56,7 +56,7 @@ function xAxisOf(xs: readonly number[]): Axis {
   return { ticks: inside.length === 0 ? [low] : inside, at };
 }
 
-/** From 0, unless that would press what is to be seen into a corner. */
+/** Begins at 0, unless that would squeeze the values into a corner. */
 function yAxisOf(values: readonly number[]): Axis {
   const [low, high] = [least(values), most(values)];
   const from = low > 0 && low < high / 2 ? 0 : low;

@@ -12,7 +12,7 @@ export interface Carriable {
   readonly asText: readonly string[];
 }
 
-/** Nobody reads deeper. */
+/** The greatest depth that is kept. */
 const deepest = 64;
 
 export function carriable(value: unknown): Carriable {

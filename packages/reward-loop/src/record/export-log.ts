@@ -52,8 +52,8 @@ export interface ExportLogOptions {
   readonly gzip?: boolean;
   readonly rowsPerGroup?: number;
   /**
-   * "counted": what counts of each sample, with its parts (default); "all": every line, also
-   * those that others took the place of.
+   * "counted": the line that counts for each sample, with its parts (default); "all": every line,
+   * including superseded ones.
    */
   readonly lines?: "counted" | "all";
 }

@@ -1,6 +1,6 @@
 /**
- * Writes every outcome of a loop into its reward log: numbered on from what the file has, or in
- * the places that its samples have there, where a loop goes on with it.
+ * Writes every outcome of a loop into its reward log: numbered on after the file's lines, or, in a
+ * resumed run, at the places that its samples have there.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -14,7 +14,7 @@ import { isScored } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 import { WriterMark } from "./writer-mark.ts";
 
-/** How a loop goes on with its log. */
+/** How a loop resumes its log. */
 export interface ResumedLog {
   /** Versions of the functions that are asked now. */
   readonly versions: readonly string[];
@@ -56,11 +56,10 @@ export class OutcomeRecorder {
   }
 
   /**
-   * Goes on behind what is there. Rejects with JsonlError, RewardLogError for a file that is no
-   * reward log, RewardLogBusyError while another one writes it, or RewardLogStaleError.
+   * Opens a log for appending. Rejects with JsonlError, RewardLogError for a file that is no reward
+   * log, RewardLogBusyError while another writer has it, or RewardLogStaleError.
    *
-   * @param options without `resumed` samples are new, whatever the log knows; `texts` as
-   * RewardLog has it
+   * @param options without `resumed` all samples are new; `texts` as in RewardLog
    */
   static async open(
     path: string,

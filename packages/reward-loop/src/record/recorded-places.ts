@@ -1,7 +1,7 @@
 /**
- * Which places of a reward log samples have that a run goes on with: by what they say, wherever
- * they stand now. Each place is given once, so that samples which say the same have places of
- * their own; what the log does not know has none.
+ * The places of a resumed run's samples in its reward log, matched by the samples' content, in any
+ * order. Each place is used once, so that equal samples have different places; an unknown sample
+ * has none.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -11,8 +11,7 @@ import { olderSampleKeys, sampleKey } from "./sample-key.ts";
 export class RecordedPlaces {
   readonly #records: ReadonlyMap<number, RewardRecord>;
   /**
-   * By what samples say, the last first: those that are not given. Some may be, by their own
-   * index.
+   * Unused places by the samples' content, the last one first. Some may be used by their own index.
    */
   readonly #free: Map<string, number[]>;
   readonly #given: Set<number> = new Set();
@@ -44,7 +43,7 @@ export class RecordedPlaces {
     return undefined;
   }
 
-  /** Records of samples that nobody asked for, by index. */
+  /** Records of samples that were not asked for, by index. */
   get left(): RewardRecord[] {
     return [...this.#records.values()].filter(({ index }) => !this.#given.has(index));
   }

@@ -23,9 +23,9 @@ interface PlacedPart {
 }
 
 /**
- * In their order, without prompts and responses. Rejects as readRewardLog.
+ * Yields records in order, without prompts and responses. Rejects as readRewardLog.
  *
- * @param mayLack a file that is not there has none
+ * @param mayLack a missing file has none
  */
 export async function* wholesOf(
   path: string,
@@ -80,7 +80,7 @@ export async function* countedRecords(
   }
 }
 
-/** Where the lines stand that count, without what they say. */
+/** Returns the places of lines that count, without reading their texts. */
 async function countedPlaces(path: string): Promise<ReadonlySet<number>> {
   type Counted = Pick<RewardRecord, "valid" | "sample">;
   const byIndex = new Map<number, { readonly one: Counted; readonly places: readonly number[] }>();

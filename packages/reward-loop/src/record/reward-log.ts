@@ -172,7 +172,7 @@ export class RewardLog implements AsyncDisposable {
   }
 }
 
-/** With CANNOT_TELL the error has it too. */
+/** With CANNOT_TELL the error has the extra info, too. */
 function withoutExtra({ error, ...record }: RewardRecord): RewardRecord {
   if (error === null) return { ...record, error, extra: {} };
   const { rewardExtraInfo: _, ...told } = error;
@@ -207,7 +207,7 @@ export async function* readRewardLog(
     }
   } catch (error) {
     if (!(error instanceof JsonlError)) throw error;
-    // By its first bytes it is a file of another kind.
+    // The first bytes are those of another kind of file.
     if (error.code === "JSONL_MALFORMED") throw new RewardLogError(path, 1, { cause: error });
     if (error.code !== "JSONL_NOT_FOUND" || !mayLack) throw error;
   }

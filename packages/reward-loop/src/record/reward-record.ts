@@ -36,9 +36,9 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly attempts: number;
   readonly waitedMs: number;
   readonly latencyMs: number;
-  /** Where prices are known. */
+  /** Set where prices are known. */
   readonly cost: number | null;
-  /** Nothing was called for it. */
+  /** No function was called for it. */
   readonly cached: boolean;
   /** Which of several functions gave the score; null where there is one. */
   readonly answeredBy: string | null;
@@ -121,7 +121,7 @@ function recordOf(
   };
 }
 
-/** For those who hold many: a run has gigabytes of prompts and responses. */
+/** Removes prompts and responses, of which a run has gigabytes. */
 export function withoutTexts(record: RewardRecord): RewardRecord {
   const { prompt: _, response: __, groundTruth: ___, ...others } = record;
   return others;

@@ -26,8 +26,8 @@ export async function rewardVersion(settings: PipelineSettings): Promise<string>
 }
 
 /**
- * All that the function asks, where one has another name than "default": [name, engine, model,
- * tokenizer].
+ * Returns all models that the function asks, if one has another name than "default": [name, engine,
+ * model, tokenizer].
  */
 function namedModelsOf({ rewardModels = {} }: PipelineSettings): (string | undefined)[][] {
   const all = Object.entries(rewardModels);

@@ -50,7 +50,7 @@ export async function writeTextTable(
   }
 }
 
-/** Nothing where there is no value; a text that is empty stands between quotes. */
+/** Returns "" without a value; an empty text stands between quotes. */
 function cellOf(value: unknown): string {
   if (value === undefined || value === null) return "";
   const text = textOf(value);

@@ -97,7 +97,7 @@ async function startOf(pid: number): Promise<string | undefined> {
   // The fields of proc(5) from the third on follow the name, which is in parentheses and may hold
   // any character.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  // Killed, and nobody has asked for its end yet.
+  // A zombie: killed, but its parent has not read its exit status.
   return fields[0] === "Z" ? undefined : fields[19];
 }
 

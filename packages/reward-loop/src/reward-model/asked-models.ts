@@ -1,6 +1,6 @@
 /**
- * The reward models of a loop by their names: which there are, which of them a function asks, and
- * what that function is told of them. Nothing is started here.
+ * The reward models of a loop by name: all of them, the ones that a function asks, and the part of
+ * them that the function sees. Starts nothing.
  */
 
 import { resolve } from "node:path";
@@ -20,7 +20,7 @@ export interface NamedModel extends ModelPlace {
   readonly use: RewardModelUse;
 }
 
-/** Where a reward model is asked. */
+/** The address of a reward model, and its token. */
 export interface Router {
   /** host:port */
   readonly address: string;
@@ -33,7 +33,7 @@ interface ModelChoice {
   readonly rewardModels?: Readonly<Record<string, RewardModelUse>> | undefined;
 }
 
-/** All of them, the default one first. Throws RewardLoopOptionError. */
+/** Returns all reward models, the default one first. Throws RewardLoopOptionError. */
 export function rewardModelsOf({ rewardModel, rewardModels }: ModelChoice): NamedModel[] {
   const models: NamedModel[] =
     rewardModel === undefined ? [] : [{ ...onlyModel, use: rewardModel }];

@@ -17,7 +17,7 @@ import type { EngineName } from "./engines.ts";
 
 export interface DiscriminativeSettings {
   readonly engine: EngineName;
-  /** By the name under which its servers have it. */
+  /** The name of the model at its servers. */
   readonly model: string;
   /** host:port of a server, or of the router before several. */
   readonly address: string;

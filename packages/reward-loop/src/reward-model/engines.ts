@@ -27,7 +27,7 @@ interface Answer {
   }[];
 }
 
-/** As verl asks them (reward_loop.py, compute_score_disrm). */
+/** The requests that verl sends (reward_loop.py, compute_score_disrm). */
 export const engines: Readonly<Record<EngineName, RewardModelEngine>> = {
   vllm: {
     scorePath: "/classify",

@@ -19,8 +19,8 @@ export interface RewardModelOptions {
   /** Servers to be started, and ended with the manager. */
   readonly launch?: LaunchOptions;
   /**
-   * The servers demand it as `Authorization: Bearer <key>`. The router sends it, and nobody else.
-   * vLLM servers that are started demand it, too (VLLM_API_KEY). Default:
+   * The key that the servers demand as `Authorization: Bearer <key>`. Only the router sends it.
+   * vLLM servers that are started here demand it, too (VLLM_API_KEY). Default:
    * RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of
    * its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE.
    */
@@ -41,7 +41,7 @@ export interface RewardModelOptions {
 
 /** verl `reward.reward_model`. */
 export interface RewardModelUse extends RewardModelOptions {
-  /** By the name under which its servers have it. */
+  /** The name of the model at its servers. */
   readonly model: string;
   /**
    * Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours

@@ -42,7 +42,7 @@ export class RewardModelManager implements AsyncDisposable {
   #state: RewardModelState["state"] = "awake";
   /** Pieces of work that need it awake. */
   #works = 0;
-  /** It wakes up or goes to sleep, one after the other. */
+  /** The last transition; the model wakes up or goes to sleep one after the other. */
   #turning: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
@@ -109,14 +109,14 @@ export class RewardModelManager implements AsyncDisposable {
     return this.#routerToken;
   }
 
-  /** Whether it is asleep while nobody needs it. */
+  /** Whether it sleeps while it is not needed. */
   get sleeps(): boolean {
     return this.#options.sleeps === true;
   }
 
   /**
-   * All servers at once. Rejects with EndpointError if one does not; its router refuses requests
-   * then (503, `model_not_awake`) until it is awake.
+   * Wakes all servers at once. Rejects with EndpointError if one fails; its router then refuses
+   * requests (503, `model_not_awake`) until it is awake.
    */
   async wakeUp(): Promise<void> {
     try {
@@ -222,7 +222,7 @@ export class RewardModelManager implements AsyncDisposable {
     return this.#turning;
   }
 
-  /** @param hasFailed whether there is a failure to tell already: of two the first one is told */
+  /** @param hasFailed whether there is an earlier failure, which takes precedence */
   async #end(hasFailed: boolean): Promise<void> {
     this.#works -= 1;
     if (this.#works > 0 || this.#closing !== undefined) return;
@@ -252,7 +252,7 @@ export class RewardModelManager implements AsyncDisposable {
   }
 }
 
-/** All or none. */
+/** Starts all processes, or none. */
 async function startAll(
   launch: LaunchOptions | undefined,
   healthPath: string,

@@ -47,7 +47,7 @@ export class RewardModels implements AsyncDisposable {
     throw failed.reason;
   }
 
-  /** In the order of the options. */
+  /** Names in the order of the options. */
   get names(): string[] {
     return [...this.#models.keys()];
   }
@@ -70,14 +70,14 @@ export class RewardModels implements AsyncDisposable {
   }
 
   /**
-   * All of them, or that one; each also if another does not. Rejects with EndpointError then, or
-   * RewardLoopOptionError for a name that there is not.
+   * Wakes all models, or one; each also if another fails. Rejects with EndpointError then, or
+   * RewardLoopOptionError for an unknown name.
    */
   async wakeUp(name?: string): Promise<void> {
     await this.#each(name, (model) => model.wakeUp());
   }
 
-  /** As `wakeUp`. */
+  /** Puts all models, or one, to sleep. Rejects as `wakeUp`. */
   async sleep(name?: string): Promise<void> {
     await this.#each(name, (model) => model.sleep());
   }
@@ -137,7 +137,7 @@ export class RewardModels implements AsyncDisposable {
     }
   }
 
-  /** As `RewardModelManager.close`, each also if another fails. Idempotent. */
+  /** Closes all models as `RewardModelManager.close`, each also if another fails. Idempotent. */
   async close(): Promise<void> {
     await this.#each(undefined, (model) => model.close());
   }

@@ -56,7 +56,7 @@ export function checkToken(option: string, token: unknown): void {
   notAnOption(option, "a token of 32 characters at least, without spaces", kindOf(token));
 }
 
-/** As `checkToken`; how long the servers' own is, is theirs to say. */
+/** Checks as `checkToken`, without its length: that is the servers' decision. */
 export function checkKey(option: string, key: unknown): void {
   if (key === undefined || (typeof key === "string" && /^[\x21-\x7e]+$/.test(key))) return;
   notAnOption(option, "the servers' key, without spaces", kindOf(key));

@@ -25,7 +25,10 @@ import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
 export class RewardModelRouter implements AsyncDisposable {
-  /** In the Via header (RFC 9110, 7.6.3) of what it sends, so that it knows its own requests. */
+  /**
+   * Its name in the Via header (RFC 9110, 7.6.3) of forwarded requests, by which it recognises its
+   * own.
+   */
   readonly #name = `rayling-${randomUUID()}`;
   readonly #options: RouterSettings;
   readonly #upstreams: Upstreams;
@@ -33,7 +36,7 @@ export class RewardModelRouter implements AsyncDisposable {
   readonly #endpoint: HttpEndpoint;
   readonly #token: string;
   #health: NodeJS.Timeout | undefined;
-  /** Why no request goes on; undefined: they do. */
+  /** The reason why requests are refused; undefined: they are passed on. */
   #refusal: string | undefined;
   #closing: Promise<void> | undefined;
 
@@ -203,7 +206,8 @@ export class RewardModelRouter implements AsyncDisposable {
     { request: { url = "/", method = "GET", headers }, signal }: HttpExchange,
     body: Buffer,
   ): Promise<Dispatcher.ResponseData> {
-    // The target goes on as it came: nobody reads it in another way than the guard did.
+    // The target is forwarded unchanged, so that the server parses exactly the text that the guard
+    // checked.
     return this.#agent.request({
       origin: server,
       path: url,
@@ -242,7 +246,7 @@ async function passOn(
   try {
     response.writeHead(statusCode, endToEnd(headers));
   } catch (error) {
-    // Headers that nobody may send: the answer is of no use.
+    // Invalid headers: the answer cannot be used.
     body.destroy();
     throw error;
   }
@@ -255,7 +259,7 @@ async function passOn(
   }
 }
 
-/** Another server may take it. */
+/** Statuses after which another server is tried. */
 const again: ReadonlySet<number> = new Set([502, 503, 504, 508]);
 
 /** A bare host:port stands for http. */

@@ -33,7 +33,10 @@ export interface LaunchOptions {
   readonly startTimeoutMs?: number;
 }
 
-/** It ends the server when its own standard input ends, which is when we are gone. */
+/**
+ * A shell that ends the server when its standard input closes, which happens when this process is
+ * gone.
+ */
 const watched =
   'exec 3<&0; "$@" </dev/null & child=$!; (cat <&3 >/dev/null; kill $child && sleep 10 && kill -9 $child) 2>/dev/null & wait $child';
 
@@ -145,13 +148,13 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    // Nobody is left in it, or (EPERM, as macOS says it) nobody who has not ended.
+    // The group is empty, or (EPERM, on macOS) has only processes that have ended.
     const { code = "" } = error as NodeJS.ErrnoException;
     if (!["ESRCH", "EPERM"].includes(code)) throw error;
   }
 }
 
-/** As Node, Python and uvicorn say it. */
+/** The message of Node, Python and uvicorn. */
 function isPortTaken(error: unknown): boolean {
   return error instanceof RewardModelStartError && /address already in use/i.test(error.stderr);
 }

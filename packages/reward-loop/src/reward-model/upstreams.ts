@@ -75,7 +75,7 @@ export class Upstreams {
     return chosen.url;
   }
 
-  /** It is over there. */
+  /** Ends a pending request of that server. */
   release(url: string): void {
     const upstream = this.#of(url);
     if (upstream !== undefined) upstream.inFlight = Math.max(0, upstream.inFlight - 1);

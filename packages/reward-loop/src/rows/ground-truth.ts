@@ -1,4 +1,4 @@
-/** Where rows have their ground truth, by the key that has the response or the prompt. */
+/** The ground truth of a row, found by the key of its response or prompt. */
 
 import { firstOf, isRow, missing, valueAt } from "./named-values.ts";
 import type { Row } from "./named-values.ts";

@@ -21,7 +21,7 @@ export interface RowKeys {
 }
 
 export interface RolloutRow {
-  /** By where each stands, as "response" or "responses.0". */
+  /** Responses by their keys, as "response" or "responses.0". */
   readonly responses: readonly { readonly key: string; readonly text: string }[];
   readonly groundTruth: unknown;
   readonly prompt: string | Conversation | undefined;

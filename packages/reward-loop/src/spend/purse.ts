@@ -19,7 +19,7 @@ import type { SampleOutcome } from "../outcome.ts";
 import { wholeUsageOf } from "./usage.ts";
 import type { TokenUsage } from "./usage.ts";
 
-/** In any currency. */
+/** Prices in any currency. */
 export type Prices = OptionsOf<PricesTable>;
 export type SpendSettings = OptionsOf<PurseTable>;
 
@@ -46,14 +46,14 @@ export interface SpendState {
   readonly state: "free" | "near" | "reached";
 }
 
-/** Where a purse stands. */
+/** A purse's place among others. */
 export interface PursePlace {
   readonly name: string;
   /** Payments count in this purse, too. */
   readonly countedIn?: Purse | undefined;
-  /** When that is empty, so is this one. */
+  /** The purse that limits this one: when it is empty, so is this one. */
   readonly limitedBy?: Purse | undefined;
-  /** Told once when the cap is near, and once when it is reached. */
+  /** Called once when the cap is near, and once when it is reached. */
   readonly warn?: (state: SpendState) => void;
 }
 
@@ -66,7 +66,7 @@ export class Purse {
   readonly #limited: Purse[] = [];
   readonly #line: ((isAllowed: boolean) => void)[] = [];
   #spent: number;
-  /** For calls that are under way, also of purses that are counted here. */
+  /** Reserved for pending calls, including those of purses that are counted here. */
   #setAside = 0;
   #told: SpendState["state"] = "free";
 
@@ -95,12 +95,12 @@ export class Purse {
     return this.#roomFor(this.#most) === "no";
   }
 
-  /** There may come a time when no call may begin any more. */
+  /** Whether there may come a time when no further call may begin. */
   get isLimited(): boolean {
     return this.#settings.cap !== undefined || this.#place.limitedBy?.isLimited === true;
   }
 
-  /** Counted in no other one. */
+  /** Whether it is counted in no other purse. */
   get isRoot(): boolean {
     return this.#place.countedIn === undefined;
   }
@@ -140,7 +140,7 @@ export class Purse {
     });
   }
 
-  /** Adds to what is spent. @param calls that are under way no more */
+  /** Adds a cost to the sum. @param calls the number of pending calls that have ended */
   settle(cost: number, calls: number): void {
     this.#change(cost, -calls * this.#most);
   }

@@ -13,9 +13,9 @@ import type { Purse, Use } from "./purse.ts";
 
 export class SampleAccount {
   readonly #purse: Purse;
-  /** By workers that died over it. */
+  /** The cost at workers that died meanwhile. */
   #lost = 0;
-  /** Since then, as far as it is known. */
+  /** The cost at the present worker, as far as it is known. */
   #paid = 0;
   #underWay = 0;
   #isSettled = false;
@@ -48,7 +48,7 @@ export class SampleAccount {
     this.#purse.settle(cost, 1);
   }
 
-  /** Its worker died; calls that were under way cost the most that they may have. */
+  /** Its worker died; pending calls cost the most that they may have used. */
   lost(): void {
     if (this.#isSettled) return;
     const calls = this.#underWay;

@@ -43,7 +43,7 @@ function noTemplate(path: string, names: readonly string[]): ChatTemplateError {
   return new ChatTemplateError("NO_CHAT_TEMPLATE", reason);
 }
 
-/** One text, or several by name. */
+/** Returns one template, or several by name. */
 function inConfig({
   chat_template: own,
 }: Readonly<Record<string, unknown>>): (readonly [string, string])[] {

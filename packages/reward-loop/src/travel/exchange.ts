@@ -17,12 +17,12 @@ import type { NumberedRows } from "./outbox.ts";
 const most = 256;
 
 export interface ExchangeOwner<Row> {
-  /** With no rows, too. Throws NotEncodableError if one of them cannot travel. */
+  /** Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel. */
   readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows>;
-  /** It was with others of which one cannot travel: it is to go by itself. */
+  /** The row was in a call with a row that cannot travel: it is to be sent alone. */
   readonly alone: (row: Row) => void;
   readonly arrived: (results: NumberedRows) => void;
-  /** Nothing arrives any more. */
+  /** No further result will arrive. */
   readonly lost: (error: unknown) => void;
 }
 
@@ -45,7 +45,7 @@ export class Exchange<Row> {
     this.#owner = owner;
   }
 
-  /** It goes with all others of this turn. */
+  /** Sends the row together with all others of this turn. */
   push(row: Row): void {
     this.#rows.push(row);
     this.#underWay += 1;
@@ -85,7 +85,7 @@ export class Exchange<Row> {
       this.#open -= 1;
       this.#underWay -= results.ids.length;
       this.#owner.arrived(results);
-      // When it is known what goes in their place.
+      // Checked after `arrived`, which may have pushed further rows.
       if (this.#open === 0 && this.#underWay > 0) this.#soon();
     } catch (error) {
       this.#end(error);

@@ -1,4 +1,4 @@
-/** Who ended an executor, as far as its death says so. */
+/** Finds who ended an executor, as far as its death cause tells. */
 
 import type { DeathCause } from "@rayling/core";
 

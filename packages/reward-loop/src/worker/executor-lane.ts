@@ -84,12 +84,12 @@ export interface LaneEnd {
   /** Whether a sample was found guilty of it. */
   readonly blamed: boolean;
   readonly again: readonly Job[];
-  /** One of these ended or blocked the thread. */
+  /** Jobs of which one ended or blocked the thread. */
   readonly suspects: readonly Job[];
 }
 
 export interface LaneOwner {
-  /** There may be room. */
+  /** Called when there may be room. */
   changed(): void;
   ended(lane: ExecutorLane, end: LaneEnd): void;
 }
@@ -99,13 +99,13 @@ interface Flight {
   readonly slot: number;
   readonly job: Job;
   readonly sentAt: number;
-  /** Told by the signal of its job, if it has one. */
+  /** The listener on the job's signal, if it has one. */
   giveUp: (() => void) | undefined;
-  /** Nobody waits any more. */
+  /** The result is no longer needed. */
   isGivenUp: boolean;
-  /** It was at work when the thread gave a sign of life, and too late. */
+  /** The run did not end at a sign of life after its deadline. */
   isEndless: boolean;
-  /** Nothing was done in its thread before: it may load something. */
+  /** The thread was new when it was sent: it may load modules. */
   readonly isFirst: boolean;
   /**
    * How long a first run's thread was busy with loading, which does not count. Undefined: not known
@@ -138,15 +138,15 @@ export class ExecutorLane {
   /** The version of the loaded reward function, if it is not the loop's. */
   #otherVersion: string | undefined;
   #runs = 0;
-  /** Nothing was done in there yet: its first calls may load something. */
+  /** The thread is new: its first calls may load modules. */
   #isCold = true;
   #state: "starting" | "ready" | "ended" = "starting";
   #timer: NodeJS.Timeout | undefined;
-  /** When a sign of life was asked for that has not come. */
+  /** When a pending sign of life was requested. */
   #askedAt: number | undefined;
   /** How often it was looked at since then, while its thread was exiting. */
   #looks = 0;
-  /** When the thread was heard of last, by a reply or by a sign of life. */
+  /** When the thread was last known to be alive, by a reply or by a sign of life. */
   #heardAt = 0;
 
   constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
@@ -185,22 +185,22 @@ export class ExecutorLane {
     return this.#overlaps;
   }
 
-  /** Known when it is ready. */
+  /** The traits, known when it is ready. */
   get traits(): ExecutorTraits | undefined {
     return this.#traits;
   }
 
-  /** Nothing has ever run in this thread. */
+  /** Whether this thread has never run a job. */
   get isFresh(): boolean {
     return this.#runs === 0;
   }
 
-  /** Nothing that was given up is still at work in there. */
+  /** Whether no run that was given up is still going on. */
   get isClean(): boolean {
     return this.#overdue.size === 0;
   }
 
-  /** It has nothing to do and will not be given anything. */
+  /** Whether the lane is worn out and empty. */
   get isSpent(): boolean {
     return this.#isWornOut && this.#flights.size === 0;
   }
@@ -248,7 +248,7 @@ export class ExecutorLane {
     return this.#end("stopped", undefined, false);
   }
 
-  /** So many runs that do not end hold its slots and its memory that a new thread is better. */
+  /** Whether endless runs hold so many slots and so much memory that a new thread is better. */
   get #isWornOut(): boolean {
     const endless = [...this.#overdue.values()].filter(({ isEndless }) => isEndless);
     const isFull = this.#flights.size === 0 && this.#freeSlots.length === 0;
@@ -351,7 +351,7 @@ export class ExecutorLane {
     if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
   }
 
-  /** Tells the function that nobody waits any more. */
+  /** Aborts the run's signal. */
   #abort({ id }: Flight): void {
     void this.#actor.abort.remote(id);
   }
@@ -366,7 +366,7 @@ export class ExecutorLane {
     this.#check();
   }
 
-  /** It is not begun any more, or, if that has just been done, forgotten. */
+  /** Drops a run that has not begun; if it has begun meanwhile, its result is ignored. */
   #dropUnbegun(flight: SampleFlight): void {
     this.#flights.delete(flight.id);
     this.#overdue.set(flight.id, flight);
@@ -398,12 +398,12 @@ export class ExecutorLane {
 
   #lateInMs(flight: Flight, timeoutMs: number): number {
     if (flight.isGivenUp) return 0;
-    // One that has not started waits for nothing but its thread.
+    // A run that has not started waits for nothing but its thread.
     const waitedMs = performance.now() - Math.max(flight.sentAt, this.#heardAt);
     return timeoutMs - (this.#ageOf(flight) ?? waitedMs);
   }
 
-  /** Since its function started, without what its thread loaded for it. */
+  /** Returns the time since its function started, without the thread's loading time. */
   #ageOf({ slot, loadingMs }: Flight): number | undefined {
     const ageMs = this.#table.ageMs(slot);
     return ageMs === undefined ? undefined : ageMs - (loadingMs ?? 0);
@@ -417,7 +417,7 @@ export class ExecutorLane {
     try {
       sign = await ray.get(this.#actor.breathe.remote());
     } catch {
-      // The end of the actor is told to the runs in flight.
+      // The pending runs get the actor's death.
       return;
     }
     this.#askedAt = undefined;
@@ -430,7 +430,7 @@ export class ExecutorLane {
     }
     if (this.#overlaps) this.#loaded(sign.busyMs);
     for (const flight of this.#overdue.values()) {
-      // It was begun in spite of having been given up.
+      // The run began although it had been given up.
       flight.isEndless ||= this.#table.hasStarted(flight.slot) && !done.includes(flight.id);
     }
     // The thread is alive and has processed every received message: a run that is late now waits
@@ -440,7 +440,7 @@ export class ExecutorLane {
       if (done.includes(flight.id)) continue;
       const ageMs = this.#ageOf(flight) ?? 0;
       if (ageMs >= timeoutMs) this.#forget(flight, timeoutFailure(timeoutMs), ageMs);
-      // One that was given up since may not have heard of it.
+      // A run that was given up since then may not have received its abort.
       else if (givenUp.includes(flight)) this.#forget(flight, givenUpFailure, ageMs);
     }
     this.#owner.changed();
@@ -448,7 +448,7 @@ export class ExecutorLane {
     if ([...this.#flights.values()].some((flight) => flight.isGivenUp)) this.#check();
   }
 
-  /** That the thread was busy is nobody's fault among its first samples. */
+  /** Loading time of the thread does not count for its first samples. */
   #loaded(busyMs: number): void {
     for (const flight of this.#flights.values()) {
       if (!flight.isFirst) continue;
@@ -489,12 +489,12 @@ export class ExecutorLane {
       return;
     }
     if (this.#overdue.has(runningId)) {
-      // By one that was reported already: the others are innocent.
+      // A run that was already reported blocks it: the others are innocent.
       return void this.#end("stopped", undefined, true);
     }
     // The thread is blocked by unknown code. A whole timeout of that is too much.
     if (performance.now() - Math.max(this.#askedAt ?? 0, this.#heardAt) < timeoutMs) return;
-    // By one that is done, and left something behind: the others are innocent.
+    // A finished run left blocking code behind: the others are innocent.
     if (runningId !== 0) return void this.#end("stopped", undefined, true);
     const [only] = this.#flights.values();
     if (only !== undefined && this.#runs === 1) {
@@ -508,7 +508,7 @@ export class ExecutorLane {
     void this.#end("stopped", undefined, true);
   }
 
-  /** It is over with its thread. */
+  /** Settles the run that ended its thread. */
   #settleCulprit(culprit: Flight, failure: ScoreFailure, ageMs: number): void {
     this.#flights.delete(culprit.id);
     this.#overdue.set(culprit.id, culprit);

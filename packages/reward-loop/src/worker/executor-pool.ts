@@ -31,7 +31,7 @@ const MOST_FAILED_STARTS = 8;
 const restartMs = { first: 500, longest: 16_000 };
 
 export interface SubmitOptions {
-  /** Tells the score function that nobody waits any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal?: AbortSignal | undefined;
   /**
    * Called when it has its outcome and its endpoint has announced its limits, before the promise
@@ -48,7 +48,10 @@ export interface SubmitOptions {
    * several.
    */
   readonly pair?: Job[] | undefined;
-  /** Nothing of it goes on any more: a function that was given up may go on after its outcome. */
+  /**
+   * Called when no code of it runs any more: a function that was given up may go on after its
+   * outcome.
+   */
   readonly over?: () => void;
 }
 
@@ -61,14 +64,14 @@ export class ExecutorPool {
   #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
   #suspects: Job[] = [];
-  /** Who ask whether they may run again. */
+  /** Jobs that wait for `beforeAgain`. */
   readonly #asking: Set<Job> = new Set();
   #laneCount = 0;
   /** Loading. */
   readonly #starting: Set<ExecutorLane> = new Set();
   #hasLoaded = false;
   #failedStarts = 0;
-  /** Until executors are started again. */
+  /** Set until executors are started again. */
   #pause: NodeJS.Timeout | undefined;
   #endsInARow = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -148,7 +151,7 @@ export class ExecutorPool {
     await Promise.all(lanes.map((lane) => lane.stop()));
   }
 
-  /** Nothing can be scored any more. */
+  /** Whether nothing can be scored any more. */
   get hasFailed(): boolean {
     return this.#failure !== undefined;
   }
@@ -195,7 +198,7 @@ export class ExecutorPool {
   }
 
   #laneFor(job: Job): ExecutorLane | undefined {
-    // Where there is one executor, both calls are in it.
+    // With one executor both calls are in it.
     if (job.pair === undefined || this.#settings.executors === 1) return leastLoaded(this.#lanes);
     return leastLoaded([...this.#lanes].filter((lane) => !isBeside(job, lane)));
   }
@@ -277,7 +280,7 @@ export class ExecutorPool {
     this.#asking.add(job);
     try {
       await beforeAgain();
-      // All that waited may have been rejected meanwhile.
+      // All waiting jobs may have been rejected meanwhile.
       if (!this.#asking.delete(job)) return;
       if (job.place === "shared") this.#waiting.unshift(job);
       else this.#suspects.push(job);

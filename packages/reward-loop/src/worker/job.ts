@@ -16,9 +16,9 @@ export interface Job {
   attempts: number;
   /** The version of the reward function where it runs or ran last, if that is not the loop's. */
   version: string | undefined;
-  /** It was at work in an executor that has ended, and is to ask before it is at work again. */
+  /** It ran in an executor that has ended, and has to await `beforeAgain` before it runs again. */
   isToAsk: boolean;
-  /** It blocked an executor that was new, and was tried once more for that. */
+  /** It blocked a new executor, and gets a second start for that. */
   isSecondStart: boolean;
   /** How long it has been at work; undefined while it is not. */
   ageMs: () => number | undefined;
@@ -42,9 +42,9 @@ export interface Job {
   readonly isSecond: boolean;
   /** Reports its outcome. A run that was given up may go on after it. */
   readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
-  /** Nothing of it goes on any more; after `settle` or `reject`, and once. */
+  /** Called once after `settle` or `reject`, when no code of it runs any more. */
   readonly over: () => void;
-  /** Nobody waits for it any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal | undefined;
   readonly reject: (error: unknown) => void;
 }
@@ -54,7 +54,7 @@ export function isBeside({ pair = [] }: Job, lane: object): boolean {
   return pair.some((job) => job.lane === lane);
 }
 
-/** Nobody waits for it, and it has not begun. */
+/** Settles a job that is no longer needed and has not begun. */
 export function giveUp(job: Job): void {
   settleGivenUp(job);
   job.over();
@@ -85,9 +85,9 @@ interface Seen {
 }
 
 /**
- * By what the call of an executor came to: its reply, or what it rejected with.
+ * Settles a job by the result of its executor's call: a reply, or a rejection.
  *
- * @param used what it used, where the reply cannot say so
+ * @param used the usage, where the reply cannot have it
  */
 export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void {
   // A rejection comes from the runtime, usually because the function's result cannot travel.
@@ -118,7 +118,7 @@ function toldBy({
   return readyMs === 0 ? told : { ...told, readyMs };
 }
 
-/** With what it came to. */
+/** A reply with a result. */
 export type ToldReply = Exclude<ScoreReply, { readonly ok: undefined }>;
 
 export function isReply(reply: unknown): reply is ToldReply {

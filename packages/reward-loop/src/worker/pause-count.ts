@@ -16,7 +16,7 @@ export class PauseCount {
     this.#changed.resolve();
   }
 
-  /** Changes that come before somebody looks again are one. */
+  /** Yields the number after changes; several changes between two reads are one. */
   async *changes(): AsyncGenerator<number> {
     for (;;) {
       const count = this.#count;

@@ -28,7 +28,7 @@ import { readyOf, Slots } from "./slots.ts";
 import { SpendDesk } from "./spend-desk.ts";
 import type { SpendNote } from "./spend-desk.ts";
 
-/** Where a worker stands among its kind. */
+/** A worker's names and its relation to its loop. */
 export interface WorkerPlace {
   /** Its executors are called this and a number. */
   readonly executorName: string;
@@ -108,7 +108,9 @@ export class RewardLoopWorker {
     return this.#pool.submit({ kind: "group", scores });
   }
 
-  /** Where the user's manager puts the scores of a batch, under the deadline of a sample. */
+  /**
+   * Returns where the user's manager puts the scores of a batch, under the deadline of a sample.
+   */
   async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome> {
     return this.#pool.submit({ kind: "batch", batch });
   }

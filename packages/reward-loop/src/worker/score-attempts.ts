@@ -27,27 +27,27 @@ import { lastUsageOf, together } from "../spend/usage.ts";
 import type { TokenUsage } from "../spend/usage.ts";
 
 export interface AttemptParts {
-  /** One attempt, in an executor. */
+  /** Runs one attempt in an executor. */
   readonly run: (sample: RewardSample, options: SubmitOptions) => Promise<AttemptOutcome>;
   /** Resolves to what `work` does when there is a slot for it. */
   readonly inSlot: <Result>(work: () => Promise<Result>) => Promise<Result>;
   readonly limiter: LimiterClient | undefined;
-  /** Asked before each call, and told of each that is over, where spending has a cap. */
+  /** Asked before each call, and told the usage of each that is over, where spending has a cap. */
   readonly spending?: Pick<SpendDesk, "mayBegin" | "ended"> | undefined;
-  /** One more, or one less, waits for its next try and has no slot. */
+  /** Called when a sample begins or ends its wait for the next try without a slot. */
   readonly onPause: (change: 1 | -1) => void;
 }
 
 /** The measurements of one sample over all of its attempts. */
 interface Tally {
-  /** With those that are under way. */
+  /** Attempts, including pending ones. */
   attempts: number;
   waitedMs: number;
   /** The usage of tries before the last one. */
   usageBefore?: TokenUsage;
   /** The last failure, while its next try waits for the budget. */
   heldBack?: ScoreFailure | undefined;
-  /** With those that are under way. Kept where somebody asks for it. */
+  /** Attempts with unknown usage, including pending ones. Kept with a cap only. */
   unknownUse?: number;
 }
 
@@ -105,7 +105,7 @@ export class ScoreAttempts {
     }
   }
 
-  /** Where there is nothing to decide. */
+  /** Scores once, without any policy. */
   #once(sample: RewardSample): Promise<SampleOutcome> {
     const askedMs = performance.now();
     const { inSlot, run } = this.#parts;
@@ -118,7 +118,7 @@ export class ScoreAttempts {
     });
   }
 
-  /** Rejects with the signal's reason, too, when nobody waits any more. */
+  /** Rejects with the signal's reason, too. */
   async #untilDone(
     given: Given,
     tally: Tally,
@@ -143,7 +143,7 @@ export class ScoreAttempts {
     }
   }
 
-  /** Until the next try: its own pause, and then its turn by the budget for all. */
+  /** Waits for the next try: its own pause, and then its turn in the shared budget. */
   async #pause(
     ms: number,
     failure: ScoreFailure,
@@ -163,7 +163,7 @@ export class ScoreAttempts {
     }
   }
 
-  /** One try: a call, and a second one beside it if that is worth it. */
+  /** Makes one try: a call, and a second one beside it if that is worth it. */
   #try(given: Given, tally: Tally, signal: AbortSignal | undefined): Promise<AttemptOutcome> {
     const askedMs = performance.now();
     return this.#parts.inSlot(async () => {
@@ -265,7 +265,7 @@ export class ScoreAttempts {
     const mayBegin = async (): Promise<boolean> => {
       const asked = spending.mayBegin(id);
       const isAllowed = await unlessAborted(asked, signal).catch((error: unknown) => {
-        // It is allowed to nobody any more.
+        // A late permission is given back.
         void asked.then((isLate) => isLate && spending.ended(id, nothingUsed));
         throw error;
       });
@@ -316,7 +316,7 @@ export class ScoreAttempts {
       const [own, its] = [await first, await seconded];
       return its?.valid === true ? its : own;
     } finally {
-      // Where there was one call only it is over.
+      // Without a second call the first one is over.
       if (other !== undefined) {
         one.abort(isNeedless);
         other.abort(isNeedless);
@@ -375,7 +375,7 @@ const nothingUsed: Use = { attempts: 0, usage: undefined, unknown: 0 };
 
 const isUnpaid = new Error("all that may be spent is spent");
 
-/** It is not an attempt. */
+/** The outcome of a call that was not allowed; it is not an attempt. */
 const unpaid: AttemptOutcome = {
   valid: false,
   error: {
@@ -419,9 +419,9 @@ interface Call extends Given {
   readonly signal: AbortSignal | undefined;
   /** When it began to wait. */
   readonly askedMs: number;
-  /** It takes longer than most: a second one is to go out. */
+  /** Called when it takes longer than most: a second call is to be sent. */
   readonly late?: () => void;
-  /** There is, or may be, another one beside it. */
+  /** The calls of a hedge, present if there may be a second one. */
   readonly pair?: SubmitOptions["pair"];
 }
 

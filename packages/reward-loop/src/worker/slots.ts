@@ -40,7 +40,7 @@ export class Slots {
     return this.#begin(work);
   }
 
-  /** Its slot is free, or goes on to who waits, before anybody hears of what it came to. */
+  /** Runs `work` and passes its slot on before its result is seen. */
   #begin<Result>(work: () => Promise<Result>): Promise<Result> {
     return work().finally(() => this.#release());
   }

@@ -20,7 +20,7 @@ export type TokenKind =
 
 export interface Token {
   readonly kind: TokenKind;
-  /** For `open` and `close`: `{{`, `{%`, `}}`, `%}`. Of a string: what it says. */
+  /** The delimiter of `open` and `close`: `{{`, `{%`, `}}`, `%}`. The content of a string. */
   readonly text: string;
   readonly line: number;
 }

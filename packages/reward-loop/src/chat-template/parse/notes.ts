@@ -9,7 +9,7 @@ export interface Notes {
   readonly reads: (name: string) => void;
   /** A filter or a test is used. */
   readonly uses: (kind: "filter" | "test", name: string, line: number) => void;
-  /** So far; those of a conditional expression are taken out again. */
+  /** Unknown names so far; those of a conditional expression are removed again. */
   readonly unknown: Unknown[];
 }
 

@@ -25,8 +25,8 @@ export class ExpressionParser {
   }
 
   /**
-   * One expression, or several with commas between them as a tuple. @param isEnd whether a word
-   * ends it
+   * Parses one expression, or several with commas between them as a tuple. @param isEnd whether a
+   * word ends it
    */
   tuple({ hasCondition = true, isBracketed = false, endWord = "" } = {}): Expression {
     const { line } = this.#tokens;

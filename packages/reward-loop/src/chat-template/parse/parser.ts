@@ -25,7 +25,7 @@ class Parser {
    * used.
    */
   readonly #unknown: Unknown[] = [];
-  /** Around, up to the next macro. */
+  /** The number of enclosing loops, up to the next macro. */
   #loops = 0;
 
   constructor(tokens: TokenStream) {
@@ -56,7 +56,7 @@ class Parser {
     return result;
   }
 
-  /** Up to a tag that begins with one of these words, which is left with its opening read. */
+  /** Parses up to a tag that begins with one of these words; its opening is already read. */
   #body(ends: readonly string[]): Statement[] {
     const statements: Statement[] = [];
     for (;;) {

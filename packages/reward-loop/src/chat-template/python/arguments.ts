@@ -5,8 +5,8 @@ import type { Arguments, Value } from "./values.ts";
 import { typeName, Undefined } from "./values.ts";
 
 /**
- * In order of `names`; undefined where there is none. Throws for too many, unknown ones, or fewer
- * than `required`.
+ * Binds arguments in order of `names`; undefined for a missing one. Throws for too many, unknown
+ * ones, or fewer than `required`.
  */
 export function bound(
   what: string,
@@ -29,7 +29,7 @@ export function bound(
   return values;
 }
 
-/** As a count or an index. A bool is an int. */
+/** Returns a value as a count or an index. A bool is an int. */
 export function integer(value: Value, what: string): number {
   if (typeof value === "boolean") return Number(value);
   if (value instanceof Undefined) return value.fail();

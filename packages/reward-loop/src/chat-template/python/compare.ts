@@ -36,7 +36,7 @@ export function equals(left: Value, right: Value): boolean {
 }
 
 function areEqual(a: readonly Value[], b: readonly Value[]): boolean {
-  // One object is equal to itself in a list, whatever it says of itself (NaN).
+  // An object in a list equals itself, even where it is not equal to itself alone (NaN).
   return a.length === b.length && a.every((one, at) => isOne(one, b[at]!) || equals(one, b[at]!));
 }
 
@@ -45,8 +45,8 @@ function isOne(a: Value, b: Value): boolean {
 }
 
 /**
- * As numbers: below 0 where `left` comes first; NaN is never in order. `operator` is for the
- * error.
+ * Returns the order as a number: below 0 where `left` comes first; NaN is never in order.
+ * `operator` is for the error.
  */
 export function order(left: Value, right: Value, operator: string): number {
   const [a, b] = [plain(left), plain(right)];
@@ -78,7 +78,7 @@ function listOf(value: Value): readonly Value[] | undefined {
       : undefined;
 }
 
-/** By code points; JavaScript's own order is that of UTF-16. */
+/** Compares by code points; JavaScript's own order is that of UTF-16. */
 function orderOfTexts(a: string, b: string): number {
   if (a === b) return 0;
   const [left, right] = [characters(a), characters(b)];
@@ -90,7 +90,7 @@ function orderOfTexts(a: string, b: string): number {
   return -1;
 }
 
-/** `one in many`. */
+/** Evaluates `one in many`. */
 export function contains(many: Value, one: Value): boolean {
   const [text, part] = [plain(many), plain(one)];
   if (typeof text === "string") {
@@ -102,7 +102,7 @@ export function contains(many: Value, one: Value): boolean {
   return items.some((item) => isOne(item, one) || equals(item, one));
 }
 
-/** `one is other`: of values that Python has once only, and of objects. */
+/** Evaluates `one is other`, for singletons of Python and for objects. */
 export function isSame(one: Value, other: Value): boolean {
   const [a, b] = [one, other].map((value) => typeof value);
   if (a !== b) return false;

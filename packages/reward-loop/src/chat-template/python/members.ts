@@ -74,7 +74,7 @@ function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** An attribute of Python's type; undefined where there is none. */
+/** Returns an attribute of Python's type; undefined where there is none. */
 function ownAttribute(object: Value, name: string): Value | undefined {
   if (typeof object === "string") return formatOf(object, name) ?? textMethod(object, name);
   if (object instanceof Markup && textMethod(object.text, name) !== undefined) {

@@ -1,4 +1,4 @@
-/** Where a slice begins and ends, as Python counts. */
+/** The beginning and end of a slice, as Python counts. */
 
 import { integer } from "./arguments.ts";
 import type { Value } from "./values.ts";

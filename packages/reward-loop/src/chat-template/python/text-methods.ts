@@ -101,7 +101,7 @@ export function split(
   return [parts.slice(0, kept).join(separator), ...parts.slice(kept)];
 }
 
-/** From the right other places may be found than from the left. */
+/** A search from the right may find other places than one from the left. */
 function overlaps(text: string): boolean {
   return Array.from({ length: text.length - 1 }).some((_, at) =>
     text.endsWith(text.slice(0, at + 1)),
@@ -235,7 +235,7 @@ const methods: Readonly<Record<string, Method>> = {
     2,
     (text, [old, by, most = -1n], name) =>
       replaced(text, textOf(old, name), textOf(by, name), integer(most, name)),
-    // Since Python 3.13.
+    // Python 3.13 and later allow `count` by name.
     ["count"],
   ),
   startswith: affix(true),

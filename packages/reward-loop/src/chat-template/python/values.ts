@@ -49,7 +49,7 @@ export class Tuple {
   }
 }
 
-/** In the order of insertion, where that is known. */
+/** A dict in the order of insertion, where that is known. */
 export class Dict {
   readonly #entries = new Map<string, readonly [Value, Value]>();
   readonly #isOrdered: boolean;
@@ -82,7 +82,7 @@ export class Dict {
     return this.#entries.has(hashOf(key));
   }
 
-  /** For what does not depend on the order. */
+  /** Returns pairs for uses that do not depend on the order. */
   unorderedPairs(): (readonly [Value, Value])[] {
     return [...this.#entries.values()];
   }
@@ -185,7 +185,7 @@ export class Callable {
   readonly call: (given: Arguments) => Value;
   /** Its attributes. */
   readonly attribute: (name: string) => Value | undefined;
-  /** As it is printed, where Python prints more than an address. */
+  /** The printed form, where Python prints more than an address. */
   readonly text: string | undefined;
 
   constructor(
@@ -290,7 +290,7 @@ export function iterate(value: Value): readonly Value[] {
   return itemsOf(value) ?? fail(`${typeName(value)} object is not iterable`);
 }
 
-/** By code points, as Python counts. */
+/** Splits by code points, as Python counts. */
 export function characters(text: string): readonly string[] {
   return Array.from(text);
 }

@@ -10,7 +10,7 @@ import type { Arguments, Iter, Value } from "../python/values.ts";
 
 export class Loop {
   readonly #source: Iter;
-  /** Known where the source has one; else counted when it is asked for. */
+  /** The length of the source if it has one; else counted on demand. */
   #length: number | undefined;
   readonly #depth0: number;
   #ahead: Value[] = [];

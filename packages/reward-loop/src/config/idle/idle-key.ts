@@ -1,6 +1,6 @@
 /** A key that is set, and that nothing would read. */
 export interface IdleKey {
-  /** At its place of today. */
+  /** The key at its present place. */
   readonly key: string;
   readonly value: unknown;
   /** Why nothing does, behind its value. */

@@ -24,8 +24,8 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
 };
 
 /**
- * @param isSwitched somebody has said whether `reward.reward_model` is enabled; one with a name is,
- * unless somebody says that it is not
+ * @param isSwitched whether `reward.reward_model.enable` is set; a model with a name is enabled by
+ * default
  */
 export function idleModelKeys(config: RewardConfig, isSwitched: boolean): IdleKey[] {
   return [

@@ -13,7 +13,7 @@ import { idleKeysOf } from "./table-keys.ts";
 
 export function idlePartKeys(config: RewardConfig): IdleKey[] {
   const { max_rpm: rpm, max_tpm: tpm } = config;
-  // They are limits of every function.
+  // Adds the limits of the manager rate_limited, which hold for every function.
   const whole = <Part extends Pick<PartConfig, "limits">>(part: Part): Part =>
     isRateLimited(config)
       ? {

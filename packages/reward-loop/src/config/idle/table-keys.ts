@@ -103,7 +103,7 @@ function idleAlone(
   return isLess ? [{ ...said, why: `less than ${placeOf(atLeast)}, ${least}` }] : [];
 }
 
-/** All that is otherwise than where nobody says anything. */
+/** Returns all values that differ from the defaults. */
 export function saidIn(table: OptionTable, config: object, at: string): Said[] {
   const values = config as Values;
   return fileEntries(table).flatMap(([key, one]) => saidAt(key, one, values, at));

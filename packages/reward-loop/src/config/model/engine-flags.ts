@@ -55,7 +55,7 @@ const flags: Readonly<Record<Engine, Readonly<Record<string, Flags>>>> = {
     data_parallel_size: named("--dp-size"),
     pipeline_model_parallel_size: named("--pp-size"),
     expert_parallel_size: named("--ep-size"),
-    // It cuts long prompts by itself.
+    // SGLang cuts long prompts by itself.
     max_num_batched_tokens: nothing,
     max_num_seqs: named("--max-running-requests"),
     max_model_len: named("--context-length"),
@@ -99,7 +99,7 @@ const onlyOff = [
   "disaggregation",
 ];
 
-/** All that verl's files have below `rollout`. */
+/** All keys of verl's files below `rollout`. */
 export const rolloutKeys: readonly string[] = [...Object.keys(flags.vllm), ...ofOthers, ...onlyOff];
 
 /** Defaults of verl's reward.yaml, which has no name: there it must be set, and here it is vllm. */

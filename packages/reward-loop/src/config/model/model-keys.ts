@@ -9,7 +9,7 @@ import { rolloutDefaults } from "./engine-flags.ts";
 const fromZero = z.number().int().min(0);
 const text = z.string().min(1);
 
-/** All of `reward.reward_model` but `enable`. */
+/** All keys of `reward.reward_model` but `enable`. */
 export const modelKeys = {
   enable_resource_pool: option(z.boolean(), false, "Whether the reward model has GPUs of its own."),
   n_gpus_per_node: option(fromZero, 8, "GPUs of this machine for the reward model."),

@@ -17,7 +17,7 @@ export type ModelConfig = Omit<RewardConfig["reward_model"], "enable">;
 
 export interface NamedModelConfig {
   readonly name: string;
-  /** Where its keys stand. */
+  /** The place of its keys. */
   readonly at: string;
   readonly model: ModelConfig;
 }
@@ -50,7 +50,7 @@ export function checkModels(config: RewardConfig): void {
   }
 }
 
-/** Names of those that score by themselves: a function that is none asks them. */
+/** Names of models that score by themselves: they are asked where there is no function. */
 export function scoringNames(config: RewardConfig): ReadonlySet<string> {
   return new Set(withoutFunction(config).flatMap((asked) => (asked.length === 1 ? asked : [])));
 }
@@ -63,9 +63,7 @@ export function asksScorers(config: RewardConfig): boolean {
   return withoutFunction(config).some((asked) => asked.length === 0);
 }
 
-/**
- * For each place without a function of the user's: the names of the models that are asked there.
- */
+/** Returns the models that are asked, for each place without a custom function. */
 function withoutFunction(config: RewardConfig): (readonly string[])[] {
   const names = rewardModelsIn(config).map(({ name }) => name);
   const usual = names.includes(defaultName) ? [defaultName] : names;

@@ -138,8 +138,8 @@ function keyOfRouterOption(option: string): string {
 }
 
 /**
- * Beside the policy, whose memory it has while that does not need it. Servers that run already are
- * others', too: they sleep only where the configuration says so itself.
+ * A model beside the policy uses the policy's memory while that does not need it. Running servers
+ * may have other users: they sleep only where the configuration says so.
  */
 function sleeps(config: ModelConfig, rollout: Rollout): boolean {
   const isOurs = config.servers.length === 0;
@@ -151,7 +151,7 @@ function sleeps(config: ModelConfig, rollout: Rollout): boolean {
 
 type Rollout = Readonly<Record<string, ConfigValue>>;
 
-/** With verl's defaults, and without what is null. */
+/** Adds verl's defaults and removes nulls. */
 function settingsOf({ rollout }: ModelConfig): Rollout {
   const all = Object.entries({ ...rolloutDefaults, ...rollout }) as [string, ConfigValue][];
   return Object.fromEntries(all.filter(([, value]) => value !== null));

@@ -13,7 +13,7 @@ import type { EndpointState } from "../shared-limiter.ts";
 
 export interface RewardProgress {
   readonly done: number;
-  /** Undefined while the input has not told its end. */
+  /** Undefined until the input has ended. */
   readonly total: number | undefined;
   readonly inFlight: number;
   /** Over the whole run so far. */
@@ -60,7 +60,7 @@ export class ProgressCounter {
   readonly #watched: WatchedLoop;
   readonly #answers = new AnswerCounts();
   readonly #startedAt: number;
-  /** By index, in order of their start. */
+  /** Start times by index, in order. */
   readonly #inFlight: Map<number, number> = new Map();
   #done = 0;
   #invalid = 0;
@@ -108,7 +108,7 @@ export class ProgressCounter {
     const { endpoints, models } = this.#watched;
     if (this.#isAsking || (endpoints === undefined && models === undefined)) return;
     this.#isAsking = true;
-    // One that rejects is being restarted, or the loop is at its end.
+    // A limiter that rejects is being restarted, or the loop is closing.
     const [used, states] = await Promise.allSettled([endpoints?.(), models?.()]);
     if (used.status === "fulfilled") this.#endpoints = used.value ?? [];
     if (states.status === "fulfilled") this.#rewardModels = states.value ?? {};

@@ -33,7 +33,8 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
   /** How many samples there are, for the progress. Known by itself for arrays. */
   readonly total?: number | undefined;
   /**
-   * Whose share of workers and endpoint it takes: "training" (default), "validation", or any other.
+   * The lane in which it shares workers and endpoint: "training" (default), "validation", or any
+   * other.
    */
   readonly lane?: string | undefined;
   /**
@@ -52,7 +53,7 @@ type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
 
 /** The loop as a stream sees it. All reject as RewardLoopManager.computeScore. */
 export interface StreamScorer {
-  /** Where there may be room. */
+  /** Tells whether there is room for a sample. */
   readonly room: Pick<RewardSource, "hasRoom" | "onRoom">;
   readonly score: (
     sample: RewardSample,
@@ -199,7 +200,7 @@ class ScoreStream<Sample extends RewardSample> {
       } else if (!this.#isDraining) this.#take(next.value);
     } catch (error) {
       this.#state = "exhausted";
-      // How an input ends that nobody wants more of does not matter.
+      // Errors of an input that is no longer needed are ignored.
       if (!this.#isDraining) this.#fail(error);
     }
     this.#wake.resolve();
@@ -230,7 +231,7 @@ class ScoreStream<Sample extends RewardSample> {
     }
   }
 
-  /** Where somebody keeps outcomes a slot is given back when that is done. */
+  /** Returns the promise of storing an outcome, which frees its slot, if outcomes are stored. */
   #keeping(): PromiseWithResolvers<void> | undefined {
     return this.#options.onOutcome && Promise.withResolvers();
   }
@@ -329,7 +330,7 @@ function iteratorOf<Sample>(samples: Input<Sample>): AsyncIterator<Sample> {
   if (Symbol.asyncIterator in samples) return samples[Symbol.asyncIterator]();
   const iterator = samples[Symbol.iterator]();
   return {
-    // One that throws at once rejects, as any other.
+    // An iterator that throws at once becomes a rejection.
     next: async () => iterator.next(),
     return: () => Promise.resolve(iterator.return?.() ?? { done: true, value: undefined }),
   };

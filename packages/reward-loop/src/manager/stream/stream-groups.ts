@@ -13,9 +13,10 @@ import type { SampleOutcome } from "../../outcome.ts";
 
 export interface StreamGroups<Sample extends RewardSample = RewardSample> {
   /**
-   * When a group, the samples of one `context.group`, is whole: with so many samples, wherever they
-   * stand, and at the end of the input with fewer; "consecutive": with the first sample of another
-   * group; "input": at the end of the input. A sample without a group is one by itself.
+   * When a group, the samples of one `context.group`, is whole: with that number of samples,
+   * wherever they stand, and at the end of the input with fewer; "consecutive": with the first
+   * sample of another group; "input": at the end of the input. A sample without a group is a group
+   * of its own.
    */
   readonly size: number | ((sample: Sample) => number) | "consecutive" | "input";
   /**
@@ -59,7 +60,7 @@ export class GroupGathering<Sample extends RewardSample> {
   readonly #isTogether: boolean;
   readonly #open: Map<string, StreamGroup<Sample>> = new Map();
   readonly #ready: Queue<Unit<Sample>> = new Queue();
-  /** Not over, in the order of their first samples. */
+  /** Open groups, in the order of their first samples. */
   readonly #groups: Set<StreamGroup<Sample>> = new Set();
   #held = 0;
 

@@ -7,7 +7,7 @@ import type { Arguments, Value } from "../values.ts";
 
 const part = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
 
-/** How a field goes on from its value. */
+/** Attribute and item access of a field. */
 export interface LookUp {
   readonly attributeOf: (object: Value, name: string, hasItems: boolean) => Value;
   readonly itemOf: (object: Value, key: Value, hasAttributes: boolean) => Value;

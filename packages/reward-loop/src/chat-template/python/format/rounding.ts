@@ -22,7 +22,7 @@ export function fixed(value: number, places: number): string {
 export function rounded(value: number, places: number): number {
   if (!Number.isFinite(value)) return value;
   if (places < 0) return unsupported("rounding a float to tens");
-  // From here on a float has no digits to lose.
+  // Such a float has no digits to lose.
   if (Math.abs(value) >= 2 ** 53 || places > 22) return value;
   return Number(fixed(value, places));
 }

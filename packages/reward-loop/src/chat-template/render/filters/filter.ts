@@ -16,7 +16,10 @@ export type Filter = (value: Value, given: Arguments, name: string, apply: Appli
 
 export type Filters = Readonly<Record<string, Filter>>;
 
-/** By a path as "user.name" or "0", or by an int. @param standard in place of what is undefined */
+/**
+ * Reads an attribute by a path as "user.name" or "0", or by an int. @param standard in place of an
+ * undefined value
+ */
 export function attributeGetter(path: Value, standard: Value = null): (value: Value) => Value {
   if (path === null) return (value) => value;
   const keys: readonly Value[] =
@@ -33,7 +36,7 @@ export function attributeGetter(path: Value, standard: Value = null): (value: Va
   };
 }
 
-/** As sorting compares it. */
+/** Returns the value that sorting compares. */
 export function folded(value: Value, isCaseSensitive: boolean): Value {
   if (isCaseSensitive) return value;
   if (value instanceof Markup) return value.text.toLowerCase();

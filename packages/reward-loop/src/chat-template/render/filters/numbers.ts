@@ -9,7 +9,7 @@ import type { Value } from "../../python/values.ts";
 import { stripped } from "../../python/text-methods.ts";
 import type { Filter, Filters } from "./filter.ts";
 
-/** Undefined where it is none. */
+/** Returns undefined for a value that is no number. */
 function floatOf(value: Value): number | undefined {
   const number = numberOf(value);
   if (number !== undefined) return Number(number);

@@ -29,7 +29,7 @@ const plain =
     return work(unmarked(value, name));
   };
 
-/** As a text; what is marked safe would come out marked. */
+/** Returns a text; a text that is marked safe would stay marked. */
 function unmarked(value: Value, name: string): string {
   return value instanceof Markup
     ? unsupported(`${name} of a text that is marked safe`)
