@@ -10,14 +10,15 @@ export type { ScoreStreamOptions } from "./manager/stream/score-stream.ts";
 export { mostHeldByDefault as mostHeldInStream } from "./manager/stream/stream-groups.ts";
 export type { StreamGroups } from "./manager/stream/stream-groups.ts";
 export type { RewardProgress } from "./manager/stream/progress.ts";
-export type { EndpointState } from "./manager/shared-limiter.ts";
+export type { EndpointState } from "./pipeline/shared-limiter.ts";
 export { RewardModelManager } from "./reward-model/reward-model-manager.ts";
 export type { RewardModelState } from "./reward-model/reward-model-manager.ts";
 export { RewardModels } from "./reward-model/reward-models.ts";
-export type { ModelPlace, RewardModelOptions } from "./reward-model/model-options.ts";
+export type { ModelPlace } from "./reward-model/model-options.ts";
+export type { RewardModelOptions } from "./options/reward-model.ts";
 export { RewardModelRouter } from "./reward-model/router.ts";
-export type { RouterOptions } from "./reward-model/router-options.ts";
-export type { LaunchOptions } from "./reward-model/server-process.ts";
+export type { RouterOptions } from "./options/reward-model.ts";
+export type { LaunchOptions } from "./options/reward-model.ts";
 export type { RouterStrategy } from "./options/reward-model.ts";
 export type { UpstreamState } from "./reward-model/upstreams.ts";
 export { extractReward } from "./batch/rewards.ts";
@@ -29,7 +30,7 @@ export type {
   PipelineSettings,
   RewardFunctionOptions,
   RewardModelUse,
-} from "./settings.ts";
+} from "./settings/settings.ts";
 export type {
   CascadeStage,
   ReplayOptions,
@@ -38,15 +39,15 @@ export type {
   RewardLoopOptions,
   RewardPart,
   SpendOptions,
-} from "./compose/loop-options.ts";
-export { checkRewardLoop } from "./compose/check-plan.ts";
-export { rewardVersionsOf } from "./compose/plan-versions.ts";
-export type { RewardVersions } from "./compose/plan-versions.ts";
-export type { SandboxFusionUse } from "./sandbox-fusion.ts";
-export type { OnFailure, PolicyOptions, RewardLimits } from "./policy-settings.ts";
+} from "./compose/plan/loop-options.ts";
+export { checkRewardLoop } from "./compose/plan/check-plan.ts";
+export { rewardVersionsOf } from "./compose/plan/plan-versions.ts";
+export type { RewardVersions } from "./compose/plan/plan-versions.ts";
+export type { SandboxFusionUse } from "./settings/sandbox-fusion.ts";
+export type { OnFailure, PolicyOptions, RewardLimits } from "./settings/policy-settings.ts";
 export type { BreakerSettings, BreakerState } from "./faults/circuit-breaker.ts";
 export { classOf as failureClassOf } from "./faults/failure-class.ts";
-export type { FailureClass } from "./faults/failure-class.ts";
+export type { FailureClass } from "./outcome.ts";
 export type { HedgeSettings } from "./faults/hedge.ts";
 export type { RetrySettings } from "./faults/retry-policy.ts";
 export type { AdaptiveLimitSettings } from "./limits/adaptive-limit.ts";
@@ -59,8 +60,8 @@ export type { Carriable } from "./record/carriable.ts";
 export { exportFormatOf, exportRewardLog } from "./record/export-log.ts";
 export type { ExportFormat, ExportLogOptions } from "./record/export-log.ts";
 export { countedRecords } from "./record/recorded-wholes.ts";
-export { textsOf } from "./record/sample-texts.ts";
-export type { PromptMessage, SampleTexts } from "./record/sample-texts.ts";
+export { textsOf } from "./sample/sample-texts.ts";
+export type { PromptMessage, SampleTexts } from "./sample/sample-texts.ts";
 export { RecordedPlaces } from "./record/recorded-places.ts";
 export { outcomesIn, readRewardLog, RewardLog } from "./record/reward-log.ts";
 export type { RewardLogOptions } from "./record/reward-log.ts";
@@ -68,11 +69,11 @@ export { givenOutcomeOf, isScored, outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
-export { olderSampleKeys, sampleKey } from "./record/sample-key.ts";
+export { olderSampleKeys, sampleKey } from "./sample/sample-key.ts";
 export { WriterMark } from "./record/writer-mark.ts";
 export type { Prices, SpendSettings, SpendState } from "./spend/purse.ts";
 export { usageOf } from "./spend/usage.ts";
-export type { TokenUsage } from "./spend/usage.ts";
+export type { TokenUsage } from "./outcome.ts";
 export type {
   InvalidOutcome,
   SampleOutcome,

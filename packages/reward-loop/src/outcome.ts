@@ -5,22 +5,39 @@
  */
 
 import type { DeathCause } from "@rayling/core";
-import {
-  CannotTellError,
-  InvalidSampleError,
-  InvalidScoreError,
-  MissingTokenizerError,
-  SandboxUnavailableError,
-  UnknownDataSourceError,
-} from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
-import { partOf, textPartOf, withinError } from "./faults/error-tree.ts";
-import { httpDetailsOf } from "./faults/http-details.ts";
-import { isMalformedAnswer } from "./faults/malformed-answer.ts";
-import { transportFailureOf } from "./faults/transport-failure.ts";
-import type { TransportFailure } from "./faults/transport-failure.ts";
-import { usageOf } from "./spend/usage.ts";
-import type { TokenUsage } from "./spend/usage.ts";
+
+/**
+ * - "broken": no answer, or an incomplete one. - "late": not in time. - "final": it would fail
+ * again.
+ */
+export type TransportFailure = "broken" | "late" | "final";
+
+export type FailureClass =
+  /** The endpoint or the connection to it: 5xx, a broken connection, a malformed answer. */
+  | "infrastructure"
+  /** The endpoint had no room: 429, or 503 with a time to wait. */
+  | "rate-limit"
+  /** It did not answer in time. */
+  | "timeout"
+  /**
+   * This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the
+   * function cannot tell.
+   */
+  | "data"
+  /** The score function threw, returned no score, or ended or blocked its thread. */
+  | "user-code";
+
+/** Tokens of a model's answers. */
+export interface TokenUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly totalTokens: number;
+  /** Part of `inputTokens` that the endpoint read from its cache, where it says so. */
+  readonly cachedInputTokens?: number;
+  /** Part of `outputTokens` that was reasoning, where the endpoint says so. */
+  readonly reasoningTokens?: number;
+}
 
 export type ScoreFailureCode =
   /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
@@ -175,145 +192,6 @@ export interface ScoredSample<Sample extends RewardSample = RewardSample> {
   readonly given?: SampleOutcome;
 }
 
-/**
- * Turns a value that the pipeline threw into data. An error that is not the pipeline's own is the
- * user's.
- */
-export function failureOf(thrown: unknown): ScoreFailure {
-  if (!(thrown instanceof Error)) {
-    // A Response, or what stands for one, may be thrown, too.
-    const name = thrown instanceof Response ? "Response" : typeof thrown;
-    return { code: "SCORE_THREW", name, message: wordsOf(thrown), ...foundIn(thrown) };
-  }
-  const error = { name: nameOf(thrown), message: textAt(thrown, "message") };
-  if (thrown instanceof CannotTellError) {
-    return { code: thrown.code, ...error, rewardExtraInfo: thrown.extraInfo };
-  }
-  if (thrown instanceof InvalidScoreError) {
-    return { code: thrown.code, ...error, ...usedBy(thrown.extraInfo) };
-  }
-  if (isPipelineError(thrown)) return { code: thrown.code, ...error };
-  const found = foundIn(thrown);
-  const { errorCode = "" } = found;
-  return {
-    code: silences[errorCode] ?? "SCORE_THREW",
-    ...error,
-    ...found,
-    ...stackOf(thrown),
-  };
-}
-
-type Found = Pick<
-  ScoreFailure,
-  "errorCode" | "status" | "shouldRetry" | "retryAfterMs" | "transport" | "rewardExtraInfo"
->;
-
-/** Collects facts about the endpoint from the user's error and the errors within it. */
-function foundIn(thrown: unknown): Found {
-  const within = withinError(thrown);
-  const errorCode =
-    within.map((one) => textPartOf(one, "code")).find((code) => code !== "") ??
-    (isMalformedAnswer(within) ? "MALFORMED_ANSWER" : undefined);
-  const transport = transportFailureOf(within);
-  return {
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...httpDetailsOf(thrown),
-    ...(transport === undefined ? {} : { transport }),
-    ...usedBy(...within),
-  };
-}
-
-/** Errors that say why a judge said nothing. */
-const silences: Readonly<Partial<Record<string, ScoreFailureCode>>> = {
-  REFUSED_ANSWER: "REFUSED",
-  TRUNCATED_ANSWER: "TRUNCATED",
-};
-
-const namesOfTheLanguage: ReadonlySet<string> = new Set([
-  "Error",
-  "AggregateError",
-  "EvalError",
-  "RangeError",
-  "ReferenceError",
-  "SyntaxError",
-  "TypeError",
-  "URIError",
-]);
-
-/**
- * Returns the class's name where its errors have no name of their own, as with clients of endpoints
- * (openai: APIConnectionTimeoutError).
- */
-function nameOf(thrown: Error): string {
-  const own = textAt(thrown, "name");
-  if (!namesOfTheLanguage.has(own)) return own;
-  try {
-    const { name } = thrown.constructor;
-    return typeof name === "string" && name !== "" ? name : own;
-  } catch {
-    return own;
-  }
-}
-
-function textAt(error: Error, key: "name" | "message"): string {
-  try {
-    return textOf(error[key]);
-  } catch {
-    return `a ${key} that cannot be read`;
-  }
-}
-
-/** The engine makes it when it is read first, of a name and a message that may throw. */
-function stackOf(thrown: Error): { readonly stack?: string } {
-  try {
-    const { stack } = thrown;
-    return typeof stack === "string" ? { stack } : {};
-  } catch {
-    return {};
-  }
-}
-
-/**
- * A judge that answered has its usage, even if the answer could not be used: on the error, on
- * errors within it, or in the answer that it keeps (ai: APICallError, InvalidResponseDataError).
- */
-function usedBy(...within: readonly object[]): Pick<ScoreFailure, "rewardExtraInfo"> {
-  for (const one of within) {
-    const answers = [one, partOf(one, "data"), parsedOrNot(partOf(one, "responseBody"))];
-    for (const usage of answers.map((answer) => partOf(answer, "usage"))) {
-      const used = usage === undefined ? undefined : usageIn(usage);
-      if (used !== undefined) return { rewardExtraInfo: { usage: used } };
-    }
-  }
-  return {};
-}
-
-/** Getters of the user's may throw. */
-function usageIn(usage: unknown): TokenUsage | undefined {
-  try {
-    return usageOf({ usage });
-  } catch {
-    return undefined;
-  }
-}
-
-function parsedOrNot(body: unknown): unknown {
-  if (typeof body !== "string" || !body.includes('"usage"')) return undefined;
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Describes a thrown value that is no error. */
-function wordsOf(thrown: unknown): string {
-  const status = partOf(thrown, "status");
-  const words = textPartOf(thrown, "message") || textPartOf(thrown, "statusText");
-  if (words === "" && typeof status !== "number") return textOf(thrown);
-  return [typeof status === "number" ? `status ${status}` : "", words].filter(Boolean).join(": ");
-}
-
 export function timeoutFailure(timeoutMs: number): ScoreFailure {
   const message = `the score function did not finish within ${timeoutMs} ms`;
   return { code: "SCORE_TIMEOUT", name: "ScoreTimeoutError", message };
@@ -357,30 +235,4 @@ export function deathFailure(cause: DeathCause): ScoreFailure {
     ...(cause.exitCode === undefined ? {} : { exitCode: cause.exitCode }),
     ...(cause.signal === undefined ? {} : { signal: cause.signal }),
   };
-}
-
-function isPipelineError(
-  error: Error,
-): error is
-  | InvalidScoreError
-  | InvalidSampleError
-  | MissingTokenizerError
-  | UnknownDataSourceError
-  | SandboxUnavailableError {
-  return (
-    error instanceof InvalidScoreError ||
-    error instanceof InvalidSampleError ||
-    error instanceof MissingTokenizerError ||
-    error instanceof UnknownDataSourceError ||
-    error instanceof SandboxUnavailableError
-  );
-}
-
-function textOf(value: unknown): string {
-  try {
-    return String(value);
-  } catch {
-    // A value whose conversion to text throws still needs words.
-    return `a value of type ${typeof value}`;
-  }
 }

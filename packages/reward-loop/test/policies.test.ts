@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import type { AttemptOutcome } from "../src/outcome.ts";
-import { readSettings } from "../src/settings.ts";
+import { readSettings } from "../src/settings/settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
 import { fixture, numbers, sampleOf } from "./loop.ts";
 

@@ -1,5 +1,5 @@
 /** Time that goes on when a test says so. */
-import type { Clock } from "../src/clock.ts";
+import type { Clock } from "../src/time/clock.ts";
 
 interface Timer {
   readonly atMs: number;

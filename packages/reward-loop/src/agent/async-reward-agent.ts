@@ -13,7 +13,7 @@ import type { ResponseShape } from "../batch/rows.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { RewardRequest } from "./reward-request.ts";
 import type { RewardRequestOptions } from "./reward-request.ts";
 

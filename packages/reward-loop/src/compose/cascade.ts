@@ -6,10 +6,10 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import type { RewardSource } from "../manager/reward-source.ts";
+import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
-import type { StagePlan } from "./reward-plan.ts";
+import type { StagePlan } from "./plan/reward-plan.ts";
 import { aboutCascade, SeveralSources } from "./several-sources.ts";
 
 export interface StageSource extends Pick<StagePlan, "name" | "passOn"> {

@@ -7,8 +7,8 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import type { ComponentPlan } from "./reward-plan.ts";
-import type { RewardSource } from "../manager/reward-source.ts";
+import type { ComponentPlan } from "./plan/reward-plan.ts";
+import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { combined } from "./combine.ts";
 import { aboutRewards, SeveralSources } from "./several-sources.ts";

@@ -7,7 +7,7 @@
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { Purse } from "../spend/purse.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";

@@ -1,9 +1,9 @@
 /** Opens the sources of a plan: pipelines at the leaves, and combinations on top of them. */
 
-import type { RewardPlan } from "./reward-plan.ts";
-import { RewardPipeline } from "../manager/reward-pipeline.ts";
-import type { RewardSource } from "../manager/reward-source.ts";
-import { SharedLimiter } from "../manager/shared-limiter.ts";
+import type { RewardPlan } from "./plan/reward-plan.ts";
+import { RewardPipeline } from "../pipeline/reward-pipeline.ts";
+import type { RewardSource } from "../pipeline/reward-source.ts";
+import { SharedLimiter } from "../pipeline/shared-limiter.ts";
 import type { RecordedCosts } from "../record/recorded-costs.ts";
 import { Purse } from "../spend/purse.ts";
 import type { PursePlace, SpendSettings, SpendState } from "../spend/purse.ts";

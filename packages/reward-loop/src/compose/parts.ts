@@ -1,7 +1,7 @@
 /** Several sources behind one: opens, reloads and closes them together. */
 
 import { RewardLoopOptionError } from "../errors.ts";
-import type { PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 
 /** Opens all sources; if one fails the others are closed. Rejects with the reason. */
 export async function openAll<Source extends RewardSource>(

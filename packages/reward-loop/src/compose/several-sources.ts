@@ -6,11 +6,11 @@
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "../manager/reward-source.ts";
+import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-import { digestOf } from "../record/sample-key.ts";
+import { digestOf } from "../sample/sample-key.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
-import type { ComponentPlan, StagePlan } from "./reward-plan.ts";
+import type { ComponentPlan, StagePlan } from "./plan/reward-plan.ts";
 
 const nothingToLog: AttemptOutcome = {
   valid: true,

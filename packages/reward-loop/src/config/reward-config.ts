@@ -7,7 +7,7 @@
 import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
-import type { RewardLoopOptions } from "../compose/loop-options.ts";
+import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
 import { refuseIdleKeys } from "./idle/refuse.ts";

@@ -28,9 +28,9 @@ import type {
 } from "@rayling/reward-manager-registry";
 import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
-import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../settings.ts";
-import { runGroup } from "./group-sample.ts";
-import type { GroupSample } from "./group-sample.ts";
+import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../settings/settings.ts";
+import { runGroup } from "../sample/group-sample.ts";
+import type { GroupSample } from "../sample/group-sample.ts";
 import type { RunTracker } from "./run-tracker.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */

@@ -12,7 +12,7 @@
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 import type { RunTable } from "./run-table.ts";
 
 /** One sample in this thread. */

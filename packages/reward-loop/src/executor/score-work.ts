@@ -10,7 +10,7 @@ import type {
   ScoredBatch,
   ScoreLogEntry,
 } from "@rayling/reward-manager-registry";
-import { isGroup } from "./group-sample.ts";
+import { isGroup } from "../sample/group-sample.ts";
 import type { Pipeline } from "./pipeline.ts";
 
 export type ScoreWork =

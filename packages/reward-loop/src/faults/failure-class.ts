@@ -8,22 +8,7 @@
  * APICallError "Invalid JSON response" has 200).
  */
 
-import type { ScoreFailure } from "../outcome.ts";
-
-export type FailureClass =
-  /** The endpoint or the connection to it: 5xx, a broken connection, a malformed answer. */
-  | "infrastructure"
-  /** The endpoint had no room: 429, or 503 with a time to wait. */
-  | "rate-limit"
-  /** It did not answer in time. */
-  | "timeout"
-  /**
-   * This sample can never be scored: it lacks something, the endpoint refuses it (4xx), or the
-   * function cannot tell.
-   */
-  | "data"
-  /** The score function threw, returned no score, or ended or blocked its thread. */
-  | "user-code";
+import type { FailureClass, ScoreFailure } from "../outcome.ts";
 
 export function classOf(failure: ScoreFailure): FailureClass {
   switch (failure.code) {

@@ -5,7 +5,7 @@
  * latencies are known.
  */
 
-import { type Clock, realClock } from "../clock.ts";
+import { type Clock, realClock } from "../time/clock.ts";
 import { hedgeOptions, type HedgeTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";

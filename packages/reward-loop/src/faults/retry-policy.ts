@@ -8,11 +8,11 @@
  * budget a timer runs, so that every attempt gets its turn.
  */
 
-import { type Clock, realClock } from "../clock.ts";
+import { type Clock, realClock } from "../time/clock.ts";
 import { retryOptions, type RetryTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
-import type { FailureClass } from "./failure-class.ts";
+import type { FailureClass } from "../outcome.ts";
 
 export type RetrySettings = OptionsOf<RetryTable>;
 

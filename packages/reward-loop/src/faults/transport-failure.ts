@@ -8,13 +8,8 @@
  * refused argument).
  */
 
+import type { TransportFailure } from "../outcome.ts";
 import { isObject, partOf, textPartOf } from "./error-tree.ts";
-
-/**
- * - "broken": no answer, or an incomplete one. - "late": not in time. - "final": it would fail
- * again.
- */
-export type TransportFailure = "broken" | "late" | "final";
 
 /**
  * @param within an error and all that is within it (withinError); undefined: the connection did not

@@ -3,13 +3,13 @@
  * of the loop.
  */
 
-export type { Ask, JudgeAnswer, JudgeMessage, JudgeQuestion } from "./ask.ts";
-export { askByAiSdk } from "./ask-by-ai-sdk.ts";
-export type { GenerateText } from "./ask-by-ai-sdk.ts";
-export { askByChat } from "./ask-by-chat.ts";
-export type { AskByChatOptions } from "./ask-by-chat.ts";
-export { askByOpenAI } from "./ask-by-openai.ts";
-export type { AskByOpenAIOptions, OpenAIClient } from "./ask-by-openai.ts";
+export type { Ask, JudgeAnswer, JudgeMessage, JudgeQuestion } from "./ask/ask.ts";
+export { askByAiSdk } from "./ask/ask-by-ai-sdk.ts";
+export type { GenerateText } from "./ask/ask-by-ai-sdk.ts";
+export { askByChat } from "./ask/ask-by-chat.ts";
+export type { AskByChatOptions } from "./ask/ask-by-chat.ts";
+export { askByOpenAI } from "./ask/ask-by-openai.ts";
+export type { AskByOpenAIOptions, OpenAIClient } from "./ask/ask-by-openai.ts";
 export { cannotTell, choiceJudge } from "./choice.ts";
 export type { ChoiceOptions } from "./choice.ts";
 export { structuredJudge } from "./judge.ts";
@@ -18,7 +18,7 @@ export { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
 export { jsonIn } from "./json-in.ts";
 export { majorityOf } from "./majority.ts";
 export { pairwiseJudge } from "./pairwise.ts";
-export type { AnswerFormat } from "./response-format.ts";
+export type { AnswerFormat } from "./ask/response-format.ts";
 export { rubricJudge } from "./rubric.ts";
 export type { Criterion, RubricOptions } from "./rubric.ts";
 export { askFor } from "./structured.ts";

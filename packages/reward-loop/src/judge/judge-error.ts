@@ -1,6 +1,6 @@
 /** Errors of asking a judge without a usable answer. */
 
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 
 /**
  * No answer fits the schema. The loop scores the sample again, unless all answers were truncated.

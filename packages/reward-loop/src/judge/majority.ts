@@ -1,7 +1,7 @@
 /** A judge that is asked several times: what more than half of them say counts. */
 
 import { together, usageOf } from "../spend/usage.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 import { partOf, textPartOf } from "../faults/error-tree.ts";
 import type { Judge, JudgeScore } from "./judge.ts";
 import { JudgePromptError } from "./judge-error.ts";

@@ -8,8 +8,8 @@
 import { z } from "zod";
 import { partOf } from "../faults/error-tree.ts";
 import { together, usageOf } from "../spend/usage.ts";
-import type { TokenUsage } from "../spend/usage.ts";
-import type { Ask, JudgeAnswer, JudgeMessage } from "./ask.ts";
+import type { TokenUsage } from "../outcome.ts";
+import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
 import { JudgeAnswerError } from "./judge-error.ts";
 import { jsonIn } from "./json-in.ts";
 

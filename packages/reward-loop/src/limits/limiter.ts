@@ -15,7 +15,7 @@ import type { OptionsOf } from "../options/table.ts";
 import { AdaptiveLimit, type Ticket } from "./adaptive-limit.ts";
 import { AnnouncedBudget } from "./announced-budget.ts";
 import type { TakenCall } from "./announced-budget.ts";
-import { type Clock, realClock } from "../clock.ts";
+import { type Clock, realClock } from "../time/clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
 

@@ -13,7 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
-import { type Clock, realClock } from "../clock.ts";
+import { type Clock, realClock } from "../time/clock.ts";
 import { limiterOptions, type LimiterTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { SettingsOf } from "../options/table.ts";

@@ -5,9 +5,9 @@
 
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
-import type { FailureSettings, OnFailure } from "../policy-settings.ts";
+import type { FailureSettings, OnFailure } from "../settings/policy-settings.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
-import type { GroupScores } from "./reward-source.ts";
+import type { GroupScores } from "../pipeline/reward-source.ts";
 
 /** Applies the fallback value, if there is one: extra info has `fallback` and the reason. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {

@@ -3,7 +3,7 @@
 import type { ResponseShape } from "../batch/rows.ts";
 import { RewardAssemblyError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RewardSource } from "./reward-source.ts";
+import type { RewardSource } from "../pipeline/reward-source.ts";
 
 /**
  * Returns the places of the scores, row by row; undefined where they stand at the last tokens.

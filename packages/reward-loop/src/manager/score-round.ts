@@ -7,7 +7,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import type { FailureSettings } from "../policy-settings.ts";
+import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 

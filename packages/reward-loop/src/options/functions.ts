@@ -2,7 +2,7 @@
 
 import { availableParallelism } from "node:os";
 import type { ResourceLimits } from "@rayling/core";
-import type { RewardModelUse } from "../reward-model/model-options.ts";
+import type { RewardModelUse } from "./reward-model.ts";
 import type {
   HedgeTable,
   LimitsTable,

@@ -2,7 +2,7 @@
  * Options about limits, failures, slow answers and what judging costs: a table for each section.
  */
 
-import type { FailureClass } from "../faults/failure-class.ts";
+import type { FailureClass } from "../outcome.ts";
 import {
   auto,
   byName,

@@ -1,9 +1,10 @@
 /**
- * Options of a reward model's router. router-options.ts beside the router checks secrets, addresses
- * and paths. Secrets have no key in files: a configuration is printed and kept.
+ * Options of a reward model: its servers, and the table of its router. reward-model/ checks secrets,
+ * addresses and paths. Secrets have no key in files: a configuration is printed and kept.
  */
 
 import { choice, flag, list, number, option, otherwise, own, text, whole } from "./table.ts";
+import type { OptionsOf, SettingsOf } from "./table.ts";
 
 /** Which server gets the next request. */
 export type RouterStrategy = "least-in-flight" | "round-robin";
@@ -93,3 +94,76 @@ export const routerOptions = {
   deterministic: option(flag, false),
 };
 export interface RouterTable extends Readonly<typeof routerOptions> {}
+
+export type RouterOptions = OptionsOf<RouterTable>;
+export type RouterSettings = SettingsOf<RouterTable>;
+
+export type EngineName = "vllm" | "sglang";
+
+/** Servers that are started here. */
+export interface LaunchOptions {
+  readonly command: string;
+  /** `{port}` in them stands for the port, `{index}` for the replica's number. */
+  readonly args: readonly string[];
+  /** Default 1. */
+  readonly replicas?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /**
+   * The number of this process's GPUs that each replica sees, exclusively (CUDA_VISIBLE_DEVICES).
+   * Default: all.
+   */
+  readonly gpusPerReplica?: number;
+  /**
+   * The GPUs of the first replica begin at this one, by its place among those that we see. Default
+   * 0.
+   */
+  readonly firstGpu?: number;
+  /** How long a server may take to be well. Default 600,000. */
+  readonly startTimeoutMs?: number;
+}
+
+export interface RewardModelOptions {
+  readonly engine: EngineName;
+  /** host:port of servers that run already. */
+  readonly servers?: readonly string[];
+  /** Servers to be started, and ended with the manager. */
+  readonly launch?: LaunchOptions;
+  /**
+   * The key that the servers demand as `Authorization: Bearer <key>`. Only the router sends it.
+   * vLLM servers that are started here demand it, too (VLLM_API_KEY). Default:
+   * RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of
+   * its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE.
+   */
+  readonly apiKey?: string;
+  /**
+   * Default of its `token`: RAYLING_ROUTER_TOKEN of the environment (with a name
+   * RAYLING_ROUTER_TOKEN_JUDGE), or a new one.
+   */
+  readonly router?: RouterOptions;
+  /**
+   * Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl
+   * `free_cache_engine`). Default false.
+   */
+  readonly sleeps?: boolean;
+  /** How long waking up or going to sleep may take. Default 300,000. */
+  readonly sleepTimeoutMs?: number;
+}
+
+/** verl `reward.reward_model`. */
+export interface RewardModelUse extends RewardModelOptions {
+  /** The name of the model at its servers. */
+  readonly model: string;
+  /**
+   * Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours
+   * get it as `rewardModelTokenizer`.
+   */
+  readonly tokenizer?: string;
+  /**
+   * Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence.
+   */
+  readonly policyTokenizer?: string;
+  /** Tries of a request. Default 16. */
+  readonly maxRetries?: number;
+  /** Time for one attempt. Default: as long as it takes. */
+  readonly timeoutMs?: number;
+}

@@ -13,7 +13,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./recorded-wholes.ts";
 import type { RecordedWhole } from "./recorded-wholes.ts";
-import { olderSampleKeys, sampleKey } from "./sample-key.ts";
+import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
 interface Known {
   readonly inOrder: readonly RecordedWhole[];

@@ -6,7 +6,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RewardRecord } from "./reward-record.ts";
-import { olderSampleKeys, sampleKey } from "./sample-key.ts";
+import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
 export class RecordedPlaces {
   readonly #records: ReadonlyMap<number, RewardRecord>;

@@ -5,12 +5,12 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
-import type { FailureClass } from "../faults/failure-class.ts";
+import type { FailureClass } from "../outcome.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { wholeUsageOf } from "../spend/usage.ts";
-import type { TokenUsage } from "../spend/usage.ts";
-import { sampleKey } from "./sample-key.ts";
-import type { SampleTexts } from "./sample-texts.ts";
+import type { TokenUsage } from "../outcome.ts";
+import { sampleKey } from "../sample/sample-key.ts";
+import type { SampleTexts } from "../sample/sample-texts.ts";
 
 export interface RewardRecord extends Partial<SampleTexts> {
   /** The sample's place in its input, from 0. */

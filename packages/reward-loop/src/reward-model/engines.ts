@@ -3,6 +3,8 @@
  * to sleep and woken.
  */
 
+import type { EngineName } from "../options/reward-model.ts";
+
 export interface RewardModelEngine {
   readonly scorePath: string;
   scoreBody(model: string, input: string): unknown;
@@ -17,8 +19,6 @@ export interface RewardModelEngine {
   readonly sleep: { readonly path: string; readonly body?: unknown };
   readonly wakeUp: { readonly path: string; readonly body?: unknown };
 }
-
-export type EngineName = "vllm" | "sglang";
 
 interface Answer {
   readonly data?: readonly {

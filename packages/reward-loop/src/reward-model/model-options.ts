@@ -6,57 +6,9 @@
 import { newToken } from "@rayling/core/http";
 import { RewardLoopOptionError } from "../errors.ts";
 import { checkKeys, notAnOption } from "../options/read.ts";
+import type { RewardModelOptions, RewardModelUse } from "../options/reward-model.ts";
 import { engines } from "./engines.ts";
-import type { EngineName } from "./engines.ts";
 import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
-import type { RouterOptions } from "./router-options.ts";
-import type { LaunchOptions } from "./server-process.ts";
-
-export interface RewardModelOptions {
-  readonly engine: EngineName;
-  /** host:port of servers that run already. */
-  readonly servers?: readonly string[];
-  /** Servers to be started, and ended with the manager. */
-  readonly launch?: LaunchOptions;
-  /**
-   * The key that the servers demand as `Authorization: Bearer <key>`. Only the router sends it.
-   * vLLM servers that are started here demand it, too (VLLM_API_KEY). Default:
-   * RAYLING_REWARD_MODEL_API_KEY of the environment, or none; a model with a name has a variable of
-   * its own, RAYLING_REWARD_MODEL_API_KEY_JUDGE.
-   */
-  readonly apiKey?: string;
-  /**
-   * Default of its `token`: RAYLING_ROUTER_TOKEN of the environment (with a name
-   * RAYLING_ROUTER_TOKEN_JUDGE), or a new one.
-   */
-  readonly router?: RouterOptions;
-  /**
-   * Asleep but for `awake`, while a loop scores, and between `wakeUp` and `sleep` (verl
-   * `free_cache_engine`). Default false.
-   */
-  readonly sleeps?: boolean;
-  /** How long waking up or going to sleep may take. Default 300,000. */
-  readonly sleepTimeoutMs?: number;
-}
-
-/** verl `reward.reward_model`. */
-export interface RewardModelUse extends RewardModelOptions {
-  /** The name of the model at its servers. */
-  readonly model: string;
-  /**
-   * Folder of its tokenizer and chat template; needed where it scores by itself. Functions of yours
-   * get it as `rewardModelTokenizer`.
-   */
-  readonly tokenizer?: string;
-  /**
-   * Folder of the policy's tokenizer: responses that come as token ids, and its end of sequence.
-   */
-  readonly policyTokenizer?: string;
-  /** Tries of a request. Default 16. */
-  readonly maxRetries?: number;
-  /** Time for one attempt. Default: as long as it takes. */
-  readonly timeoutMs?: number;
-}
 
 /** The name of a model, and the option where it stands. */
 export interface ModelPlace {

@@ -6,7 +6,7 @@
 import { warn } from "@rayling/core/terminal";
 import { RewardLoopOptionError } from "../errors.ts";
 import { defaultName, modelOptionsOf } from "./model-options.ts";
-import type { NamedModel, Router } from "./asked-models.ts";
+import type { NamedModel, Router } from "./loop-models.ts";
 import { RewardModelManager } from "./reward-model-manager.ts";
 import type { RewardModelState } from "./reward-model-manager.ts";
 

@@ -4,11 +4,8 @@
  */
 
 import { checkOptions, notAnOption, placeOf, withDefaults } from "../options/read.ts";
-import { routerOptions, type RouterTable } from "../options/reward-model.ts";
-import type { OptionsOf, SettingsOf } from "../options/table.ts";
-
-export type RouterOptions = OptionsOf<RouterTable>;
-export type RouterSettings = SettingsOf<RouterTable>;
+import { routerOptions } from "../options/reward-model.ts";
+import type { RouterOptions } from "../options/reward-model.ts";
 
 /**
  * @param at the option that holds them. Throws RewardLoopOptionError, which shows no token and no

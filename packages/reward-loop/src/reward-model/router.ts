@@ -20,7 +20,7 @@ import { inferenceRoutes } from "./inference-paths.ts";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/reward-model.ts";
 import { checkRouterOptions } from "./router-options.ts";
-import type { RouterOptions, RouterSettings } from "./router-options.ts";
+import type { RouterOptions, RouterSettings } from "../options/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 

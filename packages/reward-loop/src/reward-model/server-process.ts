@@ -11,27 +11,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
 import { RewardModelStartError } from "../errors.ts";
-
-export interface LaunchOptions {
-  readonly command: string;
-  /** `{port}` in them stands for the port, `{index}` for the replica's number. */
-  readonly args: readonly string[];
-  /** Default 1. */
-  readonly replicas?: number;
-  readonly env?: Readonly<Record<string, string>>;
-  /**
-   * The number of this process's GPUs that each replica sees, exclusively (CUDA_VISIBLE_DEVICES).
-   * Default: all.
-   */
-  readonly gpusPerReplica?: number;
-  /**
-   * The GPUs of the first replica begin at this one, by its place among those that we see. Default
-   * 0.
-   */
-  readonly firstGpu?: number;
-  /** How long a server may take to be well. Default 600,000. */
-  readonly startTimeoutMs?: number;
-}
+import type { LaunchOptions } from "../options/reward-model.ts";
 
 /**
  * A shell that ends the server when its standard input closes, which happens when this process is

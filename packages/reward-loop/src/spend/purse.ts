@@ -17,7 +17,7 @@ import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { wholeUsageOf } from "./usage.ts";
-import type { TokenUsage } from "./usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 
 /** Prices in any currency. */
 export type Prices = OptionsOf<PricesTable>;

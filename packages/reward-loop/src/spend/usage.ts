@@ -6,15 +6,7 @@
  * including hidden reasoning, whichever of the two an API counts apart.
  */
 
-export interface TokenUsage {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly totalTokens: number;
-  /** Part of `inputTokens` that the endpoint read from its cache, where it says so. */
-  readonly cachedInputTokens?: number;
-  /** Part of `outputTokens` that was reasoning, where the endpoint says so. */
-  readonly reasoningTokens?: number;
-}
+import type { TokenUsage } from "../outcome.ts";
 
 /** Undefined where nothing is said of it. */
 export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsage | undefined {

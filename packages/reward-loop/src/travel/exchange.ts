@@ -10,7 +10,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
-import { PATIENT } from "../patience.ts";
+import { PATIENT } from "../time/stuck-warning.ts";
 import type { NumberedRows } from "./outbox.ts";
 
 /** Rows in one call: few enough for the other side to begin while this one still writes. */

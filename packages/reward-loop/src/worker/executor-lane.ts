@@ -34,9 +34,9 @@ import type {
 import type { ScoreWork } from "../executor/score-work.ts";
 import { blockedFailure, deathFailure, givenUpFailure, timeoutFailure } from "../outcome.ts";
 import type { ScoreFailure } from "../outcome.ts";
-import { PATIENT } from "../patience.ts";
-import type { ExecutorSettings } from "../settings.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import { PATIENT } from "../time/stuck-warning.ts";
+import type { ExecutorSettings } from "../settings/settings.ts";
+import type { TokenUsage } from "../outcome.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { ExchangeOwner } from "../travel/exchange.ts";
 import { fromTables, toTables } from "../travel/table.ts";

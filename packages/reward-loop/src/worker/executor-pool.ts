@@ -14,7 +14,7 @@ import type { AttemptOutcome } from "../outcome.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
-import type { ExecutorSettings } from "../settings.ts";
+import type { ExecutorSettings } from "../settings/settings.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
 import { giveUp, isBeside } from "./job.ts";

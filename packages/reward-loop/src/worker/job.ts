@@ -6,9 +6,10 @@
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../executor/score-executor.ts";
 import type { ScoreWork } from "../executor/score-work.ts";
-import { failureOf, givenUpFailure } from "../outcome.ts";
+import { givenUpFailure } from "../outcome.ts";
+import { failureOf } from "../faults/thrown.ts";
 import type { AttemptOutcome, ScoreFailure } from "../outcome.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 
 export interface Job {
   readonly work: ScoreWork;

@@ -16,7 +16,7 @@ import type { RewardLimiter } from "../limits/reward-limiter.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-import type { ExecutorSettings } from "../settings.ts";
+import type { ExecutorSettings } from "../settings/settings.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables } from "../travel/table.ts";

@@ -19,12 +19,12 @@ import type { LimiterClient } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
 import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
-import type { PolicySettings } from "../policy-settings.ts";
+import type { PolicySettings } from "../settings/policy-settings.ts";
 import type { Use } from "../spend/purse.ts";
 import type { SubmitOptions } from "./executor-pool.ts";
 import type { SpendDesk } from "./spend-desk.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 
 export interface AttemptParts {
   /** Runs one attempt in an executor. */

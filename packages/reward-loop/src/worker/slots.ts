@@ -4,7 +4,7 @@
  */
 
 import Queue from "yocto-queue";
-import type { ExecutorSettings } from "../settings.ts";
+import type { ExecutorSettings } from "../settings/settings.ts";
 
 /** The share of slots for which a further sample stands ready. */
 export const readyPerSlot = 0.25;

@@ -9,7 +9,8 @@ import { HedgePolicy } from "../../src/faults/hedge.ts";
 import { LatencyQuantile } from "../../src/faults/latency-quantile.ts";
 import { announcedIn } from "../../src/faults/rate-limit-headers.ts";
 import { RetryPolicy } from "../../src/faults/retry-policy.ts";
-import { failureOf, timeoutFailure } from "../../src/outcome.ts";
+import { timeoutFailure } from "../../src/outcome.ts";
+import { failureOf } from "../../src/faults/thrown.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 
 /** As clients of endpoints have them: without a name of their own. */

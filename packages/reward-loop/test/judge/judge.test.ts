@@ -17,7 +17,7 @@ import type { Ask, JudgeQuestion } from "@rayling/reward-loop/judge";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { classOf } from "../../src/faults/failure-class.ts";
-import { failureOf } from "../../src/outcome.ts";
+import { failureOf } from "../../src/faults/thrown.ts";
 
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 

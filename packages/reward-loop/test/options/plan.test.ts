@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { readRewardConfig, rewardLoopOptionsOf } from "../../src/config/reward-config.ts";
-import { readPlan } from "../../src/compose/read-plan.ts";
-import type { RewardLoopOptions } from "../../src/compose/loop-options.ts";
-import type { RewardLoopSettings } from "../../src/settings.ts";
+import { readPlan } from "../../src/compose/plan/read-plan.ts";
+import type { RewardLoopOptions } from "../../src/compose/plan/loop-options.ts";
+import type { RewardLoopSettings } from "../../src/settings/settings.ts";
 
 function partsOf(options: RewardLoopOptions): RewardLoopSettings[] {
   const plan = readPlan(options);

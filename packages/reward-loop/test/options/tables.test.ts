@@ -12,7 +12,7 @@ import { checkOptions, withDefaults } from "../../src/options/read.ts";
 import { isOtherwise } from "../../src/options/table.ts";
 import type { Form, Option, OptionTable } from "../../src/options/table.ts";
 import { defaultWords, keyOf } from "../../src/options/words.ts";
-import { readSettings } from "../../src/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { refusal } from "../config/refusal.ts";
 
 const packages = fileURLToPath(new URL("../../../", import.meta.url));
@@ -126,14 +126,14 @@ describe("an entry", () => {
 
   test("is declared nowhere else, and somebody reads it", () => {
     const others =
-      /reward-model\/|client\/|judge\/|config\/|options?\.ts|outcome|record\/|tokenizer\/|rayling\//;
+      /reward-model\/|client\/|judge\/|config\/|options?\.ts|outcome|record\/|sample\/|tokenizer\/|rayling\//;
     const declared = code
       .filter(({ path }) => !others.test(path))
       .flatMap(({ path, text }) =>
         names.filter((name) => text.includes(`readonly ${name}?:`)).map((name) => [path, name]),
       );
     // What functions that turn one manager into another read of options, and interfaces that say more of a type.
-    const more = ["rate-limited.ts", "remote.ts", "sandbox-fusion.ts", "compose/loop-options.ts"];
+    const more = ["rate-limited.ts", "remote.ts", "sandbox-fusion.ts", "compose/plan/loop-options.ts"];
     expect(declared.filter(([path = ""]) => !more.some((one) => path.endsWith(one)))).toEqual([]);
     // The router's endpoint is core's.
     const endpoints = globSync("core/src/transport/http/*.ts", { cwd: packages }).map(read);

@@ -1,13 +1,13 @@
 /** What makes a reward function another one, and what does not. */
 
 import { expect, test } from "vitest";
-import { rewardVersion } from "../../src/record/reward-version.ts";
-import { readPlan } from "../../src/compose/read-plan.ts";
-import { withRewardModels } from "../../src/compose/reward-plan.ts";
-import { rewardModelsOf } from "../../src/reward-model/asked-models.ts";
-import { readSettings } from "../../src/settings.ts";
-import type { RewardLoopOptions } from "../../src/compose/loop-options.ts";
-import type { RewardFunctionOptions, RewardModelUse } from "../../src/settings.ts";
+import { rewardVersion } from "../../src/settings/reward-version.ts";
+import { readPlan } from "../../src/compose/plan/read-plan.ts";
+import { withRewardModels } from "../../src/compose/plan/reward-plan.ts";
+import { rewardModelsOf } from "../../src/reward-model/loop-models.ts";
+import { readSettings } from "../../src/settings/settings.ts";
+import type { RewardLoopOptions } from "../../src/compose/plan/loop-options.ts";
+import type { RewardFunctionOptions, RewardModelUse } from "../../src/settings/settings.ts";
 import { fixture } from "../loop.ts";
 
 const reward = fixture("priced.ts");

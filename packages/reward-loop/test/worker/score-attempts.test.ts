@@ -3,7 +3,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { AttemptOutcome } from "../../src/outcome.ts";
-import { readSettings } from "../../src/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import type { SubmitOptions } from "../../src/worker/executor-pool.ts";
 import type { Job } from "../../src/worker/job.ts";
 import { ScoreAttempts } from "../../src/worker/score-attempts.ts";

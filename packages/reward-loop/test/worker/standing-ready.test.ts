@@ -10,7 +10,7 @@ import { newRunTable } from "../../src/executor/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/score-executor.ts";
 import type { AttemptOutcome } from "../../src/outcome.ts";
-import { readSettings } from "../../src/settings.ts";
+import { readSettings } from "../../src/settings/settings.ts";
 import { fromTables, toTables } from "../../src/travel/table.ts";
 import { ExecutorPool } from "../../src/worker/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";

@@ -4,10 +4,10 @@
  */
 
 import { RewardLoopOptionError } from "../../errors.ts";
-import type { RewardLoopOptions } from "../../compose/loop-options.ts";
-import { readPlan } from "../../compose/read-plan.ts";
-import { withRewardModels } from "../../compose/reward-plan.ts";
-import { rewardModelsOf } from "../../reward-model/asked-models.ts";
+import type { RewardLoopOptions } from "../../compose/plan/loop-options.ts";
+import { readPlan } from "../../compose/plan/read-plan.ts";
+import { withRewardModels } from "../../compose/plan/reward-plan.ts";
+import { rewardModelsOf } from "../../reward-model/loop-models.ts";
 import { defaultName } from "../../reward-model/model-options.ts";
 import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
 import { RewardConfigError } from "../reward-config-error.ts";

@@ -4,12 +4,12 @@
  */
 
 import { classOf } from "../../faults/failure-class.ts";
-import type { FailureClass } from "../../faults/failure-class.ts";
+import type { FailureClass } from "../../outcome.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 import type { SpendState } from "../../spend/purse.ts";
 import type { RewardModelState } from "../../reward-model/reward-model-manager.ts";
 import { AnswerCounts } from "../answer-counts.ts";
-import type { EndpointState } from "../shared-limiter.ts";
+import type { EndpointState } from "../../pipeline/shared-limiter.ts";
 
 export interface RewardProgress {
   readonly done: number;

@@ -6,7 +6,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, ScoredSample } from "../../outcome.ts";
-import type { RewardSource } from "../reward-source.ts";
+import type { RewardSource } from "../../pipeline/reward-source.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress, WatchedLoop } from "./progress.ts";
 import { GroupGathering } from "./stream-groups.ts";

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { defaultName } from "../reward-model/model-options.ts";
-import type { PipelineSettings } from "../settings.ts";
-import { digestOf } from "./sample-key.ts";
+import type { PipelineSettings } from "./settings.ts";
+import { digestOf } from "../sample/sample-key.ts";
 
 export async function rewardVersion(settings: PipelineSettings): Promise<string> {
   const { reward, manager, managerOptions, tokenizer, baseDirectory } = settings;

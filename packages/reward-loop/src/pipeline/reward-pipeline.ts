@@ -9,12 +9,12 @@
 import * as ray from "@rayling/core";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
-import { groupSampleOf, outcomesOf } from "../executor/group-sample.ts";
+import { groupSampleOf, outcomesOf } from "../sample/group-sample.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-import { rewardVersion } from "../record/reward-version.ts";
-import type { RewardLoopSettings } from "../settings.ts";
+import { rewardVersion } from "../settings/reward-version.ts";
+import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Purse } from "../spend/purse.ts";
 import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";

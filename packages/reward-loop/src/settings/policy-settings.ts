@@ -3,9 +3,9 @@
  * (options/policies.ts), and settings as workers get them.
  */
 
-import type { LimiterTable, LimitsTable, OnFailureTable } from "./options/policies.ts";
-import type { functionOptions } from "./options/functions.ts";
-import type { OptionsOf, SettingsOf } from "./options/table.ts";
+import type { LimiterTable, LimitsTable, OnFailureTable } from "../options/policies.ts";
+import type { functionOptions } from "../options/functions.ts";
+import type { OptionsOf, SettingsOf } from "../options/table.ts";
 
 /**
  * Limits of the endpoint that the score function calls: they hold for all workers of all reward

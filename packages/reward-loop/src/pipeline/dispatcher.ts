@@ -13,7 +13,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RewardLoopSettings } from "../settings.ts";
+import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Purse, Use } from "../spend/purse.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 import { readyPerSlot } from "../worker/slots.ts";

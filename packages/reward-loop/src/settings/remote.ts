@@ -5,8 +5,8 @@
  * instead of threads, with all features of executors, and take every function.
  */
 
-import { RewardLoopOptionError } from "./errors.ts";
-import { checkKeys } from "./options/read.ts";
+import { RewardLoopOptionError } from "../errors.ts";
+import { checkKeys } from "../options/read.ts";
 
 /** The options that the manager concerns. */
 interface ManagerAndIsolation {

@@ -3,9 +3,9 @@
  * modules and managers are loaded in this thread, and no endpoint is asked.
  */
 
-import { loadPipeline, type UserCode } from "../executor/pipeline.ts";
-import { rewardModelsOf } from "../reward-model/asked-models.ts";
-import type { RewardLoopSettings } from "../settings.ts";
+import { loadPipeline, type UserCode } from "../../executor/pipeline.ts";
+import { rewardModelsOf } from "../../reward-model/loop-models.ts";
+import type { RewardLoopSettings } from "../../settings/settings.ts";
 import type { RewardLoopOptions } from "./loop-options.ts";
 import { readLogs, readPlan } from "./read-plan.ts";
 import { mapPlan, withRewardModels } from "./reward-plan.ts";

@@ -5,8 +5,8 @@
  * sample, and not a score of 0.
  */
 
-import { rateLimitedOptions } from "./options/functions.ts";
-import { over, readOptions } from "./options/read.ts";
+import { rateLimitedOptions } from "../options/functions.ts";
+import { over, readOptions } from "../options/read.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 
 /** The options that the manager concerns. */

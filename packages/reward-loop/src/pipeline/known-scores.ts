@@ -10,7 +10,7 @@
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import type { SampleOutcome } from "../outcome.ts";
-import { olderSampleKeys, sampleKey } from "../record/sample-key.ts";
+import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
 export class KnownScores {

@@ -1,7 +1,7 @@
 /** A judge asked by the openai SDK, or by what has its form. */
 
-import { noteRateLimits, noteUsage } from "../client/announced.ts";
-import { chatAnswerOf } from "../client/chat-answer.ts";
+import { noteRateLimits, noteUsage } from "../../client/announced.ts";
+import { chatAnswerOf } from "../../client/chat-answer.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";

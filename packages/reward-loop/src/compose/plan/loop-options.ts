@@ -14,8 +14,8 @@ import type {
   resumeOptions,
   SpendTable,
   stageOptions,
-} from "../options/functions.ts";
-import type { OptionsOf } from "../options/table.ts";
+} from "../../options/functions.ts";
+import type { OptionsOf } from "../../options/table.ts";
 
 export interface RewardLoopOptions extends OptionsOf<typeof loopOptions> {
   /**

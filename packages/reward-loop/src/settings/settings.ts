@@ -8,22 +8,22 @@ import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "@rayling/core";
-import type { DiscriminativeSettings } from "./reward-model/discriminative.ts";
-import type { RewardModelUse } from "./reward-model/model-options.ts";
-import { routerTokenOf } from "./reward-model/router-options.ts";
+import type { DiscriminativeSettings } from "../reward-model/discriminative.ts";
+import type { RewardModelUse } from "../options/reward-model.ts";
+import { routerTokenOf } from "../reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
-import { checkManagerOptions } from "./options/managers.ts";
-import { computeScoreOptions, functionOptions } from "./options/functions.ts";
-import { checkNeeds, checkOptions, notAnOption, withDefaults } from "./options/read.ts";
-import type { OptionsOf } from "./options/table.ts";
+import { checkManagerOptions } from "../options/managers.ts";
+import { computeScoreOptions, functionOptions } from "../options/functions.ts";
+import { checkNeeds, checkOptions, notAnOption, withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
 import { policyOf } from "./policy-settings.ts";
 import type { PolicySettings } from "./policy-settings.ts";
 import { withoutRateLimited } from "./rate-limited.ts";
 import { withoutRemote } from "./remote.ts";
 import { withSandboxLimits } from "./sandbox-fusion.ts";
 
-export type { RewardModelUse } from "./reward-model/model-options.ts";
+export type { RewardModelUse } from "../options/reward-model.ts";
 
 /** Options of one reward function, and of its calls. */
 export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;
@@ -172,8 +172,8 @@ function tokenizerOf(spec: RewardSpec | undefined, baseDirectory: string): Rewar
   return { ...spec, name: spec.name ?? "createTokenizer" };
 }
 
-/** The path of this package's tokenizer, both from source and installed. */
+/** The path of this package's tokenizer: from source, and from a chunk of the built package. */
 const ownTokenizer: string = new URL(
-  `./tokenizer/index${import.meta.url.slice(-3)}`,
+  import.meta.url.endsWith(".ts") ? "../tokenizer/index.ts" : "./tokenizer/index.js",
   import.meta.url,
 ).href;

@@ -4,13 +4,13 @@
  * still valid.
  */
 
-import { rewardVersion, rewardVersionParts } from "../record/reward-version.ts";
-import { rewardModelsOf } from "../reward-model/asked-models.ts";
+import { rewardVersion, rewardVersionParts } from "../../settings/reward-version.ts";
+import { rewardModelsOf } from "../../reward-model/loop-models.ts";
 import type { RewardLoopOptions } from "./loop-options.ts";
 import { readPlan } from "./read-plan.ts";
 import { withRewardModels } from "./reward-plan.ts";
 import type { RewardPlan } from "./reward-plan.ts";
-import { aboutCascade, aboutRewards, versionOfSeveral } from "./several-sources.ts";
+import { aboutCascade, aboutRewards, versionOfSeveral } from "../several-sources.ts";
 
 export interface RewardVersions {
   /** The version of the loop as it begins, followed by those of the substitute judges at a cap. */

@@ -1,7 +1,7 @@
 /** A judge asked by this package's own client. */
 
-import { chatComplete } from "../client/chat-complete.ts";
-import type { ChatOptions } from "../client/chat-complete.ts";
+import { chatComplete } from "../../client/chat-complete.ts";
+import type { ChatOptions } from "../../client/chat-complete.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";

@@ -5,10 +5,10 @@
  */
 
 import type { GroupScorer, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
-import { failureOf } from "../outcome.ts";
+import { failureOf } from "../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { together, usageOf } from "../spend/usage.ts";
-import type { TokenUsage } from "../spend/usage.ts";
+import type { TokenUsage } from "../outcome.ts";
 
 export interface GroupSample extends RewardSample {
   readonly members: readonly RewardSample[];

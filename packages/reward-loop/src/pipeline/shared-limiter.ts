@@ -9,8 +9,8 @@ import { nanoid } from "nanoid";
 import type { LimiterState } from "../limits/limiter.ts";
 import { rewardLimiterOf } from "../limits/reward-limiter.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
-import { WHENEVER } from "../patience.ts";
-import type { PolicySettings } from "../policy-settings.ts";
+import { WHENEVER } from "../time/stuck-warning.ts";
+import type { PolicySettings } from "../settings/policy-settings.ts";
 import type { WorkerPlace } from "../worker/reward-loop-worker.ts";
 
 /** How much of an endpoint's limits is used, by all who call it. */

@@ -4,10 +4,10 @@
  * every loop that names the same service: a sample asks for one test at a time.
  */
 
-import { RewardLoopOptionError } from "./errors.ts";
-import { sandboxFusionOptions, type SandboxFusionTable } from "./options/functions.ts";
-import { withDefaults } from "./options/read.ts";
-import type { OptionsOf } from "./options/table.ts";
+import { RewardLoopOptionError } from "../errors.ts";
+import { sandboxFusionOptions, type SandboxFusionTable } from "../options/functions.ts";
+import { withDefaults } from "../options/read.ts";
+import type { OptionsOf } from "../options/table.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 
 export type SandboxFusionUse = OptionsOf<SandboxFusionTable> & { readonly url: string };

@@ -4,14 +4,19 @@
  */
 
 import { resolve } from "node:path";
-import { RewardLoopOptionError } from "../errors.ts";
-import { defaultWorkers, functionOptions, loopOptions, partOptions } from "../options/functions.ts";
+import { RewardLoopOptionError } from "../../errors.ts";
+import {
+  defaultWorkers,
+  functionOptions,
+  loopOptions,
+  partOptions,
+} from "../../options/functions.ts";
 import {
   componentOptions,
   replayOptions,
   spendOptions,
   stageOptions,
-} from "../options/functions.ts";
+} from "../../options/functions.ts";
 import {
   checkNeeds,
   checkOptions,
@@ -20,9 +25,9 @@ import {
   placeOf,
   readOptions,
   withDefaults,
-} from "../options/read.ts";
-import type { ResumedLog } from "../record/outcome-recorder.ts";
-import { settingsOf } from "../settings.ts";
+} from "../../options/read.ts";
+import type { ResumedLog } from "../../record/outcome-recorder.ts";
+import { settingsOf } from "../../settings/settings.ts";
 import type {
   CascadeStage,
   RewardComponent,

@@ -1,7 +1,7 @@
 /** A judge that is a model of Vercel's AI SDK, by any of its providers. */
 
-import { noteUsage } from "../client/announced.ts";
-import { EndpointError } from "../client/endpoint-error.ts";
+import { noteUsage } from "../../client/announced.ts";
+import { EndpointError } from "../../client/endpoint-error.ts";
 import type { Ask } from "./ask.ts";
 
 /** The SDK's `generateText`, as far as it is used. */

@@ -1,10 +1,10 @@
 /** The plan of a reward loop: a tree whose leaves are the settings of one function each. */
 
-import { notAnOption, placeOf } from "../options/read.ts";
-import { askingSettings } from "../reward-model/asked-models.ts";
-import type { NamedModel, Router } from "../reward-model/asked-models.ts";
-import type { RewardLoopSettings } from "../settings.ts";
-import type { SpendSettings } from "../spend/purse.ts";
+import { notAnOption, placeOf } from "../../options/read.ts";
+import { askingSettings } from "../../settings/asked-models.ts";
+import type { NamedModel, Router } from "../../reward-model/loop-models.ts";
+import type { RewardLoopSettings } from "../../settings/settings.ts";
+import type { SpendSettings } from "../../spend/purse.ts";
 
 /** A tree of what is asked for a score. */
 export type RewardPlan = {

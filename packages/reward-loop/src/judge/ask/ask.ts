@@ -1,6 +1,6 @@
 /** The contract for asking a judge: each client is adapted to it, so that judges know no client. */
 
-import type { ChatMessage } from "../client/chat-complete.ts";
+import type { ChatMessage } from "../../client/chat-complete.ts";
 
 /** A text of one side. */
 export type JudgeMessage = ChatMessage & { readonly content: string };

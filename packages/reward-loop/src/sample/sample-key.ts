@@ -1,7 +1,7 @@
 /** Which sample it is, by what it says: the same in every run, whatever its place. */
 
 import { createHash, randomUUID } from "node:crypto";
-import { isGroup } from "../executor/group-sample.ts";
+import { isGroup } from "./group-sample.ts";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 
 /** 16 characters: of a million samples two are alike once in 18 million times. */
