@@ -55,10 +55,9 @@ export interface ChatTokenizer extends Tokenizer {
  * Rejects with TokenizerFolderError.
  */
 export async function createTokenizer({ path }: { readonly path: string }): Promise<ChatTokenizer> {
-  const [model, config] = await Promise.all([
-    jsonOf(path, "tokenizer.json"),
-    jsonOf(path, "tokenizer_config.json"),
-  ]);
+  // One after the other: where both are missing, the error always names the same one.
+  const model = await jsonOf(path, "tokenizer.json");
+  const config = await jsonOf(path, "tokenizer_config.json");
   const tokenizer = new HuggingFace(model, config);
   const [tokens, templates] = await Promise.all([
     specialTokensOf(path, config),
