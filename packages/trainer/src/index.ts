@@ -209,7 +209,7 @@ export type {
   StalenessOptions,
   TrainingOptions,
   ValidationOptions,
-} from "./settings/training-options.ts";
+} from "./settings/program-options.ts";
 export type { PreparedBatch, RolloutBatch, ScoredSample } from "./samples/rollout-batch.ts";
 export type { TrainingSample } from "./samples/training-sample.ts";
 export { Training } from "./step/training.ts";

@@ -12,7 +12,7 @@ import { StepReports } from "./record/step-reports.ts";
 import { RewardRequests } from "./rollouts/reward-requests.ts";
 import { schedules } from "./schedules/schedule.ts";
 import type { Schedule } from "./schedules/schedule.ts";
-import type { ScheduleName, TrainingOptions } from "./settings/training-options.ts";
+import type { ScheduleName, TrainingOptions } from "./settings/program-options.ts";
 import { needsReference } from "./settings/training-settings.ts";
 import type { TrainingSettings } from "./settings/training-settings.ts";
 import { Learner } from "./step/learner.ts";

@@ -9,7 +9,7 @@ import * as ray from "@rayling/core";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
-import type { ScheduleName } from "../settings/training-options.ts";
+import type { ScheduleName } from "../settings/program-options.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
 import { answerOf, partsOf } from "../policy/policy-answers.ts";
 import type { PolicyTimeout } from "../policy/policy-answers.ts";

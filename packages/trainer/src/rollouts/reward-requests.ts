@@ -5,7 +5,7 @@
 
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import type { RewardArrangement } from "../settings/training-options.ts";
+import type { RewardArrangement } from "../settings/program-options.ts";
 import { rewardSampleOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 

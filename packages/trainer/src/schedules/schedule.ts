@@ -3,7 +3,7 @@
  * diff.
  */
 
-import type { ScheduleName } from "../settings/training-options.ts";
+import type { ScheduleName } from "../settings/program-options.ts";
 import type { Training } from "../step/training.ts";
 import { miniBatchPipeline } from "./mini-batch-pipeline.ts";
 import { oneStepOffPolicy } from "./one-step-off-policy.ts";

@@ -9,7 +9,7 @@ import { readTrainingOptions } from "../config/read-training.ts";
 import { checkFit } from "../config/together.ts";
 import type { Whole } from "../config/together.ts";
 import { TrainerInputError } from "../errors.ts";
-import type { ScheduleName, TrainingOptions } from "./training-options.ts";
+import type { ScheduleName, TrainingOptions } from "./program-options.ts";
 import { needsReference } from "./training-settings.ts";
 import type { Known, TrainingSettings } from "./training-settings.ts";
 

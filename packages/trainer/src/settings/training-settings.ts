@@ -4,7 +4,7 @@
 
 import type { PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
 import type { TrainingValues } from "../config/options/training-options.ts";
-import type { ScheduleName } from "./training-options.ts";
+import type { ScheduleName } from "./program-options.ts";
 
 type Values = TrainingValues;
 

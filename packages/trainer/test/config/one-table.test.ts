@@ -56,7 +56,7 @@ test.each<[string, readonly string[]]>([
   // name of a run.
   ["config/print-config.ts", ["experimentName", "policyKwargs", "taskKwargs"]],
   // What must be given has no default to come from the table.
-  ["settings/training-options.ts", ["maxResponseLength"]],
+  ["settings/program-options.ts", ["maxResponseLength"]],
   // What follows from several of them: null is another option, the batch, or the schedule; the
   // bypass has a loss of its own.
   [
@@ -154,10 +154,10 @@ test("an option is declared nowhere else, and somebody reads it", () => {
     "ppo-trainer.ts: schedule",
     // The actor.
     "run/configured-policies.ts: critic",
+    // The actor.
+    "settings/program-options.ts: critic",
     // A schedule as the user gives it.
     "settings/read-settings.ts: schedule",
-    // The actor.
-    "settings/training-options.ts: critic",
   ]);
   const users = code.filter(([path]) => !path.startsWith("config/verl/"));
   const unread = [...names].filter(

@@ -5,7 +5,7 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { PromptDataset } from "@rayling/trainer";
 import type { PromptRow } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RewardArrangement } from "../../src/settings/training-options.ts";
+import type { RewardArrangement } from "../../src/settings/program-options.ts";
 import { RewardRequests } from "../../src/rollouts/reward-requests.ts";
 import type { RewardLane } from "../../src/rollouts/reward-requests.ts";
 import type { TrainingSample } from "../../src/samples/training-sample.ts";
