@@ -21,7 +21,7 @@ test("the process is warned in one way", () => {
 test("stdout and stderr are written to by the command's output, and by the driver for its hosts", () => {
   expect(filesWith(/process(?:\.std(?:out|err)|\[stream\])\.write\(/)).toEqual([
     "packages/core/src/runtime/observe/host-logs.ts",
-    "packages/rayling/src/cli/output.ts",
+    "packages/rayling/src/cli/output/output.ts",
   ]);
 });
 
@@ -40,7 +40,7 @@ test("nobody else writes to the console", () => {
 test("who writes to a stream that is given takes what others wrote through that file", () => {
   const writers = filesWith(/this\.#stream\.write\(/);
   expect(writers.length).toBeGreaterThan(0);
-  // Data for programs: who gives it the stream looks after terminals (packages/rayling/src/cli/output.ts).
+  // Data for programs: who gives it the stream looks after terminals (packages/rayling/src/cli/output/output.ts).
   const data = "packages/data-proto/src/jsonl/line-stream.ts";
   const without = writers.filter((path) => {
     if (path === data) return false;

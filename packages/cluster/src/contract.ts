@@ -3,7 +3,7 @@
  * hosts, and reports them to the driver.
  */
 import type { Address, Amounts, CauseData, HostIdentity, RuntimeEnv } from "@rayling/core/cluster";
-import type { WrittenLine } from "./host-output.ts";
+import type { WrittenLine } from "./agent/host-output.ts";
 
 /** A machine's offer to a driver that joins it. */
 export interface NodeOffer {

@@ -8,10 +8,10 @@ export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
 
 export { NodeAddressError, parseAddress } from "./address.ts";
 export type { DrainReport } from "./contract.ts";
-export { type Agent, agentAddress, startAgent } from "./agent.ts";
-export type { AgentOptions } from "./agent-options.ts";
+export { type Agent, agentAddress, startAgent } from "./agent/agent.ts";
+export type { AgentOptions } from "./agent/agent-options.ts";
 export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
-export { drainAgent, type DrainAgentOptions } from "./drain.ts";
+export { drainAgent, type DrainAgentOptions } from "./agent/drain.ts";
 export { joinNode, nodeJoiner, RemoteNode } from "./join.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 

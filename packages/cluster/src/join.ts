@@ -44,8 +44,8 @@ import {
   type ShippedCode,
   standardReconnectTimeoutMs,
 } from "./contract.ts";
-import { outOfReach, watchAgent } from "./health.ts";
-import type { WrittenLine } from "./host-output.ts";
+import { outOfReach, watchAgent } from "./agent/health.ts";
+import type { WrittenLine } from "./agent/host-output.ts";
 
 interface RemoteHost {
   readonly end: (cause: DeathCause) => void;

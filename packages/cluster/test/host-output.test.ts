@@ -1,6 +1,6 @@
 /** What hosts write, on its way to a driver that takes it at its own pace. */
 import { expect, test } from "vitest";
-import { HostOutput, type WrittenLine } from "../src/host-output.ts";
+import { HostOutput, type WrittenLine } from "../src/agent/host-output.ts";
 
 /** A driver that takes a portion when it is told to. */
 class SlowDriver {

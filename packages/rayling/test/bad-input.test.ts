@@ -191,7 +191,10 @@ describe("--out", () => {
     }
     expect(await readFile(both, "utf8")).toBe("scores");
     const rewards = join(await folder(), "rewards.json");
-    const reward = { reward: join(workspace, "examples/rewards/arithmetic-reward.ts"), cache: both };
+    const reward = {
+      reward: join(workspace, "examples/rewards/arithmetic-reward.ts"),
+      cache: both,
+    };
     await writeFile(rewards, JSON.stringify({ rewards: { one: reward } }));
     const several = await inProcess("score", solutions, "--rewards", rewards, "--out", both);
     expect(several.stderr).toContain("is a cache of --rewards");

@@ -3,15 +3,15 @@
 import { WriteStream } from "node:tty";
 import type { RewardProgress, SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
-import { duration, grouped, mean, quantile, span } from "../src/cli/numbers.ts";
-import { ProgressView } from "../src/cli/progress-view.ts";
-import { adviceOn } from "../src/cli/failure-advice.ts";
-import type { FailureCount } from "../src/cli/failure-advice.ts";
-import { RunSummary } from "../src/cli/run-summary.ts";
-import { reportText } from "../src/cli/score-report.ts";
-import { latencyMs } from "../src/cli/simulated-judge.ts";
-import type { SimulatedJudge } from "../src/cli/simulated-judge.ts";
-import type { SolutionSample } from "../src/cli/solutions.ts";
+import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
+import { ProgressView } from "../src/cli/output/progress-view.ts";
+import { adviceOn } from "../src/cli/score/failure-advice.ts";
+import type { FailureCount } from "../src/cli/score/failure-advice.ts";
+import { RunSummary } from "../src/cli/train/run-summary.ts";
+import { reportText } from "../src/cli/score/score-report.ts";
+import { latencyMs } from "../src/cli/score/simulated-judge.ts";
+import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
+import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 
 describe("the simulated latency", () => {
   const judge: SimulatedJudge = {

@@ -11,8 +11,8 @@ import { gzipSync } from "node:zlib";
 import { writeParquet } from "@rayling/data-proto";
 import type { RowKeys } from "@rayling/reward-loop/rows";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { openSolutions } from "../src/cli/solutions.ts";
-import type { SolutionSample } from "../src/cli/solutions.ts";
+import { openSolutions } from "../src/cli/inputs/solutions.ts";
+import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { inProcess } from "./command.ts";
 
 let folder = "";

@@ -12,7 +12,7 @@ import { readRewardLog } from "@rayling/reward-loop";
 import type { RewardRecord } from "@rayling/reward-loop";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { groupSizesOf } from "../src/cli/inputs/sample-groups.ts";
-import type { SolutionSample } from "../src/cli/solutions.ts";
+import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { fileOf, folder, inProcess, rayling, start } from "./command.ts";
 
 let directory = "";

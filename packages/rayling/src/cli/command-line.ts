@@ -4,19 +4,19 @@
  */
 
 import { Command, CommanderError } from "commander";
-import { addCertCommand } from "./cert-options.ts";
-import { addDataCommand } from "./data-options.ts";
-import { addDriverCommands } from "./driver-commands.ts";
-import { addNodeCommand } from "./node-options.ts";
+import { addCertCommand } from "./node/cert-options.ts";
+import { addDataCommand } from "./train/data-options.ts";
+import { addDriverCommands } from "./driver/driver-commands.ts";
+import { addNodeCommand } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
-import { plain, tell as tellUser } from "./output.ts";
-import { addQuickstartCommand } from "./quickstart-options.ts";
-import { addRunCommand } from "./run-options.ts";
-import { addReportCommand } from "./report-options.ts";
-import { addRewardsCommand } from "./rewards-options.ts";
-import { addScoreCommand } from "./score-options.ts";
-import { addServeCommand } from "./serve-options.ts";
-import { addTrainCommand } from "./train-options.ts";
+import { plain, tell as tellUser } from "./output/output.ts";
+import { addQuickstartCommand } from "./train/quickstart-options.ts";
+import { addRunCommand } from "./train/run-options.ts";
+import { addReportCommand } from "./train/report-options.ts";
+import { addRewardsCommand } from "./rewards/rewards-options.ts";
+import { addScoreCommand } from "./score/score-options.ts";
+import { addServeCommand } from "./serve/serve-options.ts";
+import { addTrainCommand } from "./train/train-options.ts";
 
 /** The manifest of the package, relative to src and to dist. */
 const manifest = new URL("../../package.json", import.meta.url);
@@ -54,59 +54,59 @@ async function commands(tell: (line: string) => void): Promise<Command> {
     .exitOverride()
     .configureOutput({ outputError: (text) => tell(oneLine(text)) });
   addScoreCommand(program, async (options) => {
-    const { runScore } = await import("./score-command.ts");
+    const { runScore } = await import("./score/score-command.ts");
     await runScore(options);
   });
   addServeCommand(program, async (options) => {
-    const { runServe } = await import("./serve-command.ts");
+    const { runServe } = await import("./serve/serve-command.ts");
     await runServe(options, await versionOf(manifest));
   });
   addQuickstartCommand(program, async (flags) => {
-    const { runQuickstart } = await import("./quickstart-command.ts");
+    const { runQuickstart } = await import("./train/quickstart-command.ts");
     await runQuickstart(flags);
   });
   addNodeCommand(
     program,
     async (options) => {
-      const { runNode } = await import("./node-command.ts");
+      const { runNode } = await import("./node/node-command.ts");
       await runNode(options);
     },
     async (options) => {
-      const { runDrain } = await import("./node-command.ts");
+      const { runDrain } = await import("./node/node-command.ts");
       await runDrain(options);
     },
   );
   addRunCommand(program, async (options) => {
-    const { runScript } = await import("./run-command.ts");
+    const { runScript } = await import("./train/run-command.ts");
     await runScript(options);
   });
   addRewardsCommand(program, {
     report: async (options) => {
-      const { runRewardsReport } = await import("./rewards-command.ts");
+      const { runRewardsReport } = await import("./rewards/rewards-command.ts");
       await runRewardsReport(options);
     },
     show: async (options) => {
-      const { runRewardsShow } = await import("./rewards-show.ts");
+      const { runRewardsShow } = await import("./rewards/rewards-show.ts");
       await runRewardsShow(options);
     },
     exportLog: async (options) => {
-      const { runRewardsExport } = await import("./rewards-export.ts");
+      const { runRewardsExport } = await import("./rewards/rewards-export.ts");
       await runRewardsExport(options);
     },
     rescore: async (options) => {
-      const { runScore } = await import("./score-command.ts");
+      const { runScore } = await import("./score/score-command.ts");
       await runScore(options);
     },
   });
   addTrainCommand(program, async (options) => {
-    const { runTrain } = await import("./train-command.ts");
+    const { runTrain } = await import("./train/train-command.ts");
     await runTrain(options);
   });
   addReportCommand(program);
   addDataCommand(program);
   addDriverCommands(program);
   addCertCommand(program, async (options) => {
-    const { runCert } = await import("./cert-command.ts");
+    const { runCert } = await import("./node/cert-command.ts");
     await runCert(options);
   });
   return program;

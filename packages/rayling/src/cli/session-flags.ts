@@ -2,10 +2,10 @@
  * Flags that all commands for a driver share.
  */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { DriverChoice } from "./drivers.ts";
+import type { DriverChoice } from "./driver/drivers.ts";
 import { exitHelp } from "./exit-codes.ts";
 import { count } from "./flag-values.ts";
-import { type Format, formats } from "./formats.ts";
+import { type Format, formats } from "./output/formats.ts";
 
 /** Longer than most methods hold a thread, shorter than people wait. */
 const standardTimeoutMs = 5000;

@@ -113,7 +113,7 @@ describe("an entry", () => {
       "reward-loop/src/chat-template/parse/known-names.ts",
       // What is printed of a state.
       "reward-loop/src/manager/reward-loop-manager.ts",
-      "rayling/src/cli/score-report.ts",
+      "rayling/src/cli/score/score-report.ts",
     ];
     const again = new RegExp(
       `[{,(]\\s*(?:\\w+: )?(${names.join("|")}) = (?:[\\d"'\\[]|true|false)`,
@@ -133,7 +133,12 @@ describe("an entry", () => {
         names.filter((name) => text.includes(`readonly ${name}?:`)).map((name) => [path, name]),
       );
     // What functions that turn one manager into another read of options, and interfaces that say more of a type.
-    const more = ["rate-limited.ts", "remote.ts", "sandbox-fusion.ts", "compose/plan/loop-options.ts"];
+    const more = [
+      "rate-limited.ts",
+      "remote.ts",
+      "sandbox-fusion.ts",
+      "compose/plan/loop-options.ts",
+    ];
     expect(declared.filter(([path = ""]) => !more.some((one) => path.endsWith(one)))).toEqual([]);
     // The router's endpoint is core's.
     const endpoints = globSync("core/src/transport/http/*.ts", { cwd: packages }).map(read);

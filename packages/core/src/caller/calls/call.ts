@@ -253,7 +253,7 @@ export class Call implements Pending, Producer {
       return this.owner.withdrawn(this);
     }
     this.session.send({ kind: "cancel", id: this.id, recursive });
-    // An actor keeps its own place for a cancelled call; a task keeps its worker until its code ends.
+    // An actor keeps the place of a cancelled call itself; a task keeps its worker until its end.
     if (this.plan.worker === undefined) return;
     this.#keepsPlace = true;
     this.#failCancelled();

@@ -3,7 +3,7 @@
  */
 
 import type { Command } from "commander";
-import type { InputOptions } from "../solutions.ts";
+import type { InputOptions } from "./solutions.ts";
 
 export interface InputFlags {
   readonly promptKey?: string;

@@ -5,8 +5,8 @@
 
 import { mostHeldInStream } from "@rayling/reward-loop";
 import { CliError } from "../cli-error.ts";
-import { grouped } from "../numbers.ts";
-import type { SolutionSample } from "../solutions.ts";
+import { grouped } from "../output/numbers.ts";
+import type { SolutionSample } from "./solutions.ts";
 
 /** @returns how many answers the group of a sample has */
 export type GroupSizes = (sample: SolutionSample) => number;

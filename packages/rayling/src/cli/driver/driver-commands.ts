@@ -1,0 +1,118 @@
+/**
+ * The commands for a running driver: their flags and texts. Each command loads when it runs.
+ */
+import { Argument, type Command, Option } from "commander";
+import type { Listed, Summarized } from "@rayling/core/control";
+import { count } from "../flag-values.ts";
+import type { ListFlags } from "./list-command.ts";
+import type { LogsFlags } from "./logs-command.ts";
+import type { MemoryFlags } from "./memory-command.ts";
+import { type AnswerFlags, answerCommand, driverCommand, filter } from "../session-flags.ts";
+import type { StopFlags } from "./stop-command.ts";
+import type { TimelineFlags } from "./timeline-command.ts";
+
+/** Ray's names of the lists. */
+const listed: Readonly<Record<string, Listed>> = {
+  actors: "actors",
+  tasks: "tasks",
+  objects: "objects",
+  nodes: "nodes",
+  workers: "workers",
+  "placement-groups": "placementGroups",
+};
+
+/** The most rows; Ray's servers have this limit, too. */
+const maxRows = 10_000;
+
+export function addDriverCommands(program: Command): void {
+  answerCommand(program, "status")
+    .summary("show the nodes of a running driver, its actors, and who waits for what")
+    .description(
+      "Shows a running driver at one moment: its nodes with what is used of their resources, its actors by state, and requests that wait for resources with the reason.",
+    )
+    .action(async (flags: AnswerFlags) => {
+      const { showStatus } = await import("./status-command.ts");
+      await showStatus(flags);
+    });
+  answerCommand(program, "list")
+    .summary("list actors, tasks, objects, nodes, workers or placement groups of a running driver")
+    .description(
+      "Lists what there is, by the columns and states of ray.state. As json and yaml: { rows, total, missing }, where missing names hosts that did not answer.",
+    )
+    .addArgument(new Argument("<what>", "what to list").choices(Object.keys(listed)))
+    .addOption(
+      new Option(
+        "--filter <key=value>",
+        "only rows with that value (key!=value: without it); may be repeated, and then all must hold",
+      )
+        .argParser(filter)
+        .default([], "all rows"),
+    )
+    .option("--limit <count>", "rows at most, up to 10,000", count(1), 100)
+    .option("--detail", "with all columns; as yaml, unless --format says otherwise")
+    .addHelpText("after", listHelp)
+    .action(async (what: string, flags: ListFlags) => {
+      const { showList } = await import("./list-command.ts");
+      await showList(listed[what] as Listed, { ...flags, limit: Math.min(flags.limit, maxRows) });
+    });
+  answerCommand(program, "summary")
+    .summary("count actors, tasks or objects of a running driver by name and state")
+    .description("Counts all there are, by name and state.")
+    .addArgument(
+      new Argument("<what>", "what to count").choices(["actors", "tasks", "objects"] as const),
+    )
+    .action(async (what: Summarized, flags: AnswerFlags) => {
+      const { showSummary } = await import("./list-command.ts");
+      await showSummary(what, flags);
+    });
+  answerCommand(program, "memory")
+    .summary("show what objects take of the memory of a running driver")
+    .description(
+      "Shows what each runtime keeps of big values (of 64 KiB and more), in memory and on disk, and the objects, the largest first.",
+    )
+    .option("--limit <count>", "objects at most, up to 10,000", count(1), 100)
+    .action(async (flags: MemoryFlags) => {
+      const { showMemory } = await import("./memory-command.ts");
+      await showMemory({ ...flags, limit: Math.min(flags.limit, maxRows) });
+    });
+  driverCommand(program, "logs")
+    .summary("show what actors and tasks of a running driver wrote")
+    .description(
+      "Shows the last lines that actors and tasks wrote (the driver keeps 10,000 lines, or 4 million characters), each with who wrote it.",
+    )
+    .option("--follow", "go on with what they write, until the driver ends")
+    .option("--actor <actor>", "only lines of one actor or class: its id, its name or its class")
+    .option("--task <name>", "only lines of tasks of that name")
+    .option("--host <id>", "only lines of one host: its id, or the beginning of it")
+    .option("--tail <count>", "the most lines to show of those that are kept", count(0))
+    .action(async (flags: LogsFlags) => {
+      const { showLogs } = await import("./logs-command.ts");
+      await showLogs(flags);
+    });
+  driverCommand(program, "timeline")
+    .summary("write a trace of a running driver, for Perfetto or chrome://tracing")
+    .description(
+      "Writes the events of calls and tasks in Chrome's trace format. The driver records them with init({ taskEvents: true }).",
+    )
+    .option("--out <file>", "where to; - for stdout (default: timeline-<job id>.json)")
+    .action(async (flags: TimelineFlags) => {
+      const { writeTimeline } = await import("./timeline-command.ts");
+      await writeTimeline(flags);
+    });
+  driverCommand(program, "stop")
+    .summary("end a running driver with all that it runs")
+    .description(
+      "Shuts the driver's runtime down, so that what is pending rejects and nothing is left of it, and ends its process as SIGTERM would.",
+    )
+    .option("--force", "kill the process if it has not ended by then")
+    .option("--grace-period <ms>", "how long it may take", count(1), 30_000)
+    .action(async (flags: StopFlags) => {
+      const { stopDriver } = await import("./stop-command.ts");
+      await stopDriver(flags);
+    });
+}
+
+const listHelp = `
+Examples:
+  rayling list actors --filter state=ALIVE --filter className!=Judge
+  rayling list tasks --format json --limit 10000 --pid 4711`;

@@ -1,0 +1,113 @@
+/**
+ * `rayling logs`: the output of a driver's hosts, kept and future lines.
+ */
+import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
+import { type DriverChoice, withDriver } from "./drivers.ts";
+import { plain, sayStyled, tell } from "../output/output.ts";
+
+export interface LogsFlags extends DriverChoice {
+  readonly follow?: true;
+  readonly actor?: string;
+  readonly task?: string;
+  readonly host?: string;
+  readonly tail?: number;
+}
+
+const answerMs = 10_000;
+
+export async function showLogs(flags: LogsFlags): Promise<void> {
+  await withDriver(flags, async (driver) => {
+    // A reader like `head` may leave; nobody reads the rest.
+    let isRead = true;
+    process.stdout.once("error", () => {
+      isRead = false;
+      driver.close();
+    });
+    try {
+      await show(driver, flags);
+    } catch (error) {
+      // A driver that ends without a shutdown sends no end.
+      const isGone = (error as { readonly code?: unknown }).code === "DRIVER_GONE";
+      if (isRead && !(isGone && flags.follow === true)) throw error;
+    }
+  });
+}
+
+async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
+  const isWanted = await wantedBy(driver, flags);
+  let next = await showKept(driver, isWanted, flags.tail);
+  while (flags.follow === true) {
+    const part = await driver.ask("logs", [next, true], 0);
+    tellMissed(part.missed);
+    write(part.lines.filter(isWanted));
+    if (part.isEnd) return;
+    ({ next } = part);
+  }
+}
+
+/** Shows the kept lines. Resolves with the number of the next line. */
+async function showKept(
+  driver: DriverClient,
+  isWanted: (line: LogLine) => boolean,
+  tail: number | undefined,
+): Promise<number> {
+  let kept: LogLine[] = [];
+  let part = await driver.ask("logs", [0, false], answerMs);
+  for (const { written } = part; ; part = await driver.ask("logs", [part.next, false], answerMs)) {
+    const lines = part.lines.filter(isWanted);
+    if (tail === undefined) write(lines);
+    else kept = tail === 0 ? [] : [...kept, ...lines].slice(-tail);
+    if (part.next >= written) break;
+  }
+  write(kept);
+  return part.next;
+}
+
+function write(lines: readonly LogLine[]): void {
+  if (lines.length === 0) return;
+  sayStyled(lines.map((line) => `(${plain(writer(line))}) ${line.text}\n`).join(""));
+}
+
+/** Names the writer as the driver itself does. */
+function writer({ owner, hostId }: LogLine): string {
+  return owner === "" ? shortId(hostId) : `${owner} ${shortId(hostId)}`;
+}
+
+function tellMissed(missed: number): void {
+  if (missed === 0) return;
+  tell(`rayling: ${missed} lines came too fast and are not shown\n`);
+}
+
+async function wantedBy(
+  driver: DriverClient,
+  { actor, task, host }: LogsFlags,
+): Promise<(line: LogLine) => boolean> {
+  const ids = actor === undefined ? [] : await idsOf(driver, actor);
+  return ({ owner, hostId }) =>
+    (actor === undefined || isOfActor(owner, actor, ids)) &&
+    (task === undefined || owner === task) &&
+    (host === undefined || hostId.startsWith(host));
+}
+
+/** Lines have the class and the beginning of an id. */
+function isOfActor(owner: string, actor: string, ids: readonly string[]): boolean {
+  const [className, id] = owner.split(" ");
+  if (id === undefined) return false;
+  return className === actor || actor.startsWith(id) || ids.includes(id);
+}
+
+/** Returns the ids of actors with that name. */
+async function idsOf(driver: DriverClient, name: string): Promise<readonly string[]> {
+  const { rows } = await driver.ask(
+    "list",
+    ["actors", { filters: [["name", "=", name]] }],
+    answerMs,
+  );
+  return (rows as readonly ActorRow[]).map(({ actorId }) => shortId(actorId));
+}
+
+/** Shortens an id as lines do. */
+function shortId(id: string): string {
+  const [kind, rest = ""] = id.split("-");
+  return `${kind}-${rest.slice(0, 6)}`;
+}

@@ -1,0 +1,49 @@
+/**
+ * `rayling memory`: big values by their stores, and objects by size.
+ */
+import type { MemoryStatus, StoreUse } from "@rayling/core/control";
+import { withDriver } from "./drivers.ts";
+import { heading, print, tellMissing } from "../output/formats.ts";
+import { bytes } from "../output/numbers.ts";
+import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
+import { tableLines } from "../output/table.ts";
+
+export interface MemoryFlags extends AnswerFlags {
+  readonly limit: number;
+}
+
+export async function showMemory(flags: MemoryFlags): Promise<void> {
+  const { limit, timeout: timeoutMs } = flags;
+  const memory = await withDriver(flags, (driver) =>
+    driver.ask("memory", [{ limit, timeoutMs }], answerLimitMs(timeoutMs)),
+  );
+  await print(memory, flags.format ?? "table", () => memoryLines(memory));
+  tellMissing(memory.missing);
+}
+
+function memoryLines(memory: MemoryStatus): readonly string[] {
+  const { processBytes, processLimitBytes, stores, objects, totalObjects } = memory;
+  return [
+    `${heading("the driver's process")}: ${bytes(processBytes)} of ${bytes(processLimitBytes)}`,
+    "",
+    ...tableLines(stores.map(storeRow), ["workerId", "pid", "nodeId", "in memory", "spilled"]),
+    "",
+    ...(objects.length === 0
+      ? [`${heading("objects")}: none`]
+      : tableLines(objects, [
+          "objectId",
+          "name",
+          "objectSize",
+          "taskStatus",
+          "referenceType",
+          "ownerId",
+        ])),
+    ...(objects.length === totalObjects
+      ? []
+      : [`${objects.length} of ${totalObjects}; --limit for more`]),
+  ];
+}
+
+function storeRow({ bytesInMemory, bytesSpilled, ...store }: StoreUse): object {
+  return { ...store, "in memory": bytes(bytesInMemory), spilled: bytes(bytesSpilled) };
+}

@@ -1,0 +1,98 @@
+/**
+ * `rayling stop`: ends a driver and everything that it runs.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type DriverAbout,
+  type DriverClient,
+  DriverGoneError,
+  DriverSilentError,
+} from "@rayling/core/control";
+import { CliError } from "../cli-error.ts";
+import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
+import { plain, say } from "../output/output.ts";
+
+export interface StopFlags extends DriverChoice {
+  readonly force?: true;
+  readonly gracePeriod: number;
+}
+
+const answerMs = 5000;
+
+/** The time that a killed process has to go, and the interval of checks, in ms. */
+const killedMs = 5000;
+const lookEveryMs = 50;
+
+export async function stopDriver(flags: StopFlags): Promise<void> {
+  await withDriver(
+    flags,
+    async (driver) => {
+      if (await endsInOrder(driver, flags)) tell(driver.about, "has ended");
+      else await kill(driver.about, flags);
+    },
+    // It does not answer, and still holds its socket.
+    flags.force === true ? (about) => kill(about, flags) : undefined,
+  );
+}
+
+/**
+ * Resolves with whether the driver ended. The connection ends with the process, not with the
+ * session.
+ */
+async function endsInOrder(
+  driver: DriverClient,
+  { force, gracePeriod: graceMs }: StopFlags,
+): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  void driver.closed.then(() => resolve(true));
+  const timer = setTimeout(() => resolve(false), graceMs);
+  try {
+    await Promise.race([driver.ask("stop", [], answerMs), promise]);
+    return await promise;
+  } catch (error) {
+    // It ended before its answer.
+    if (error instanceof DriverGoneError) return true;
+    // It is not asked again.
+    if (error instanceof DriverSilentError && force === true) return false;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Kills the driver. Its socket has a listener, so the process exists and has this id. */
+async function kill(
+  about: DriverAbout,
+  { force, gracePeriod, ...choice }: StopFlags,
+): Promise<void> {
+  const late = `the driver ${about.pid} (${about.script}) has not ended within ${gracePeriod} ms`;
+  if (force !== true) throw new CliError(1, `${late}: --force kills it`);
+  if (!sendKill(about.pid)) {
+    if (!(await isRunning(about, choice))) return tell(about, "has ended");
+    throw new CliError(
+      1,
+      `${late}, and cannot be killed: it runs in another container, or as another user`,
+    );
+  }
+  for (const until = performance.now() + killedMs; await isRunning(about, choice);) {
+    if (performance.now() > until) throw new CliError(1, `${late}, nor after it was killed`);
+    await delay(lookEveryMs);
+  }
+  tell(about, "was killed");
+}
+
+/** Returns whether there was a process to kill. */
+function sendKill(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch (error) {
+    // It ended by itself meanwhile; or the id belongs to another user's process, when the driver is
+    // in another container.
+    if (["ESRCH", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+    throw error;
+  }
+}
+
+function tell({ pid, script }: DriverAbout, what: string): void {
+  say(`the driver ${pid} (${plain(script)}) ${what}\n`);
+}

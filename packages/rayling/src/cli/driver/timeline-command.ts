@@ -1,0 +1,65 @@
+/**
+ * `rayling timeline`: the trace of a running driver, written part by part.
+ */
+import { type FileHandle, open, rm } from "node:fs/promises";
+import type { DriverClient } from "@rayling/core/control";
+import { CliError } from "../cli-error.ts";
+import { type DriverChoice, withDriver } from "./drivers.ts";
+import { jsonText, plain, say, sayData } from "../output/output.ts";
+
+export interface TimelineFlags extends DriverChoice {
+  readonly out?: string;
+}
+
+/** The time to collect and sort the events of all hosts, in ms. */
+const answerMs = 60_000;
+
+type Write = (text: string) => Promise<unknown>;
+
+export async function writeTimeline(flags: TimelineFlags): Promise<void> {
+  await withDriver(flags, async (driver) => {
+    const { pid, script, jobId } = driver.about;
+    const parts = await driver.ask("timeline", [], answerMs);
+    if (parts === undefined) {
+      throw new CliError(
+        1,
+        `the driver ${pid} (${script}) records no events: start it with init({ taskEvents: true })`,
+      );
+    }
+    if (flags.out === "-") await writeParts(driver, parts, sayData);
+    else await writeFile(driver, parts, flags.out ?? `timeline-${jobId}.json`);
+  });
+}
+
+async function writeFile(driver: DriverClient, parts: number, path: string): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, "w");
+  } catch (error) {
+    throw new CliError(2, `--out: ${(error as Error).message}`, { cause: error });
+  }
+  try {
+    const events = await writeParts(driver, parts, (text) => file.writeFile(text));
+    say(`${events} events in ${plain(path)}: open it with ui.perfetto.dev\n`);
+  } catch (error) {
+    // A partial trace is of no use.
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Resolves with the number of events. */
+async function writeParts(driver: DriverClient, parts: number, write: Write): Promise<number> {
+  let count = 0;
+  await write("[");
+  for (let index = 0; index < parts; index++) {
+    const events = await driver.ask("timelinePart", [index], answerMs);
+    const text = events.map((event) => jsonText(event)).join(",\n");
+    await write(count === 0 ? `\n${text}` : `,\n${text}`);
+    count += events.length;
+  }
+  await write("\n]\n");
+  return count;
+}

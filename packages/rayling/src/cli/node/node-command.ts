@@ -1,0 +1,134 @@
+/**
+ * `rayling node`: makes this machine a node for drivers with its token, until it is stopped.
+ */
+import {
+  type Agent,
+  agentAddress,
+  type CredentialFiles,
+  drainAgent,
+  type DrainReport,
+  readKeptToken,
+  readToken,
+  startAgent,
+} from "@rayling/cluster";
+import { CliError } from "../cli-error.ts";
+import { plain, say, tell } from "../output/output.ts";
+import { stopSignal } from "../stop-signal.ts";
+
+export interface NodeOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly name?: string;
+  readonly numCpus?: number;
+  readonly resources: Readonly<Record<string, number>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly maxHosts: number;
+  readonly minWorkerPort?: number;
+  readonly maxWorkerPort?: number;
+  readonly codeCache?: string;
+  readonly codeCacheBytes?: number;
+  readonly maxCodeBytes?: number;
+  readonly tokenFile?: string;
+  readonly publicHost?: string;
+  /** A folder, or some of the three files. */
+  readonly tls?: string;
+  readonly tlsCa?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+}
+
+export interface DrainOptions extends NodeOptions {
+  /** The agent's address; "" is the agent that these options would start. */
+  readonly address: string;
+  readonly timeoutMs: number;
+}
+
+/** `rayling node --drain`: lets actors and tasks move away from a machine, and ends its agent. */
+export async function runDrain({
+  address,
+  timeoutMs,
+  tokenFile,
+  tls,
+  tlsCa,
+  tlsCert,
+  tlsKey,
+  ...options
+}: DrainOptions): Promise<void> {
+  const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
+  const own = files === undefined ? {} : { tls: files };
+  let report: DrainReport;
+  try {
+    const agent =
+      address === ""
+        ? agentAddress({ ...options, ...own, token: await readKeptToken(tokenFile) })
+        : address;
+    report = await drainAgent(agent, { ...own, timeoutMs });
+  } catch (error) {
+    throw new CliError(2, (error as Error).message, { cause: error });
+  }
+  const { left, ended } = report;
+  if (ended > 0) {
+    throw new CliError(
+      1,
+      `${ended} of ${left + ended} hosts had not left the node within ${timeoutMs / 1000} s, and ended with it`,
+    );
+  }
+  say(`The node is drained: ${left} hosts left it, and its agent has ended.\n`);
+}
+
+export async function runNode({
+  name,
+  numCpus,
+  tokenFile,
+  tls,
+  tlsCa,
+  tlsCert,
+  tlsKey,
+  ...options
+}: NodeOptions): Promise<void> {
+  const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
+  const stop = stopSignal();
+  let agent: Agent;
+  try {
+    agent = await startAgent({
+      ...options,
+      token: await readToken(tokenFile),
+      ...(name === undefined ? {} : { nodeName: name }),
+      ...(numCpus === undefined ? {} : { numCpus }),
+      ...(files === undefined ? {} : { tls: files }),
+      onEvent: (line) => tell(`${new Date().toISOString()} ${plain(line)}\n`),
+    });
+  } catch (error) {
+    stop.close();
+    throw new CliError(2, (error as Error).message, { cause: error });
+  }
+  say(
+    `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
+  );
+  // The agent's connections hold no process; this timer does, until a signal comes or the agent is
+  // drained.
+  const forever = setInterval(() => undefined, 2 ** 30);
+  try {
+    await stop.race(agent.closed);
+  } catch {
+    await agent.close();
+  } finally {
+    clearInterval(forever);
+    stop.close();
+  }
+}
+
+/** @throws CliError when only some of the files are named */
+function credentialFiles(
+  folder: string | undefined,
+  ca: string | undefined,
+  cert: string | undefined,
+  key: string | undefined,
+): CredentialFiles | undefined {
+  if (ca !== undefined && cert !== undefined && key !== undefined) return { ca, cert, key };
+  if (ca === undefined && cert === undefined && key === undefined) return folder;
+  throw new CliError(
+    2,
+    "--tls-ca, --tls-cert and --tls-key belong together: name all of them, or --tls",
+  );
+}

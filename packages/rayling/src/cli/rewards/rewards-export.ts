@@ -1,0 +1,38 @@
+/** `rayling rewards export`: a reward log as a table for other programs. */
+
+import { JsonlError, ParquetError } from "@rayling/data-proto";
+import { exportFormatOf, exportRewardLog, RewardLogError } from "@rayling/reward-loop";
+import { CliError } from "../cli-error.ts";
+import { replaceFile } from "./earlier-file.ts";
+import { grouped } from "../output/numbers.ts";
+import { plain, say } from "../output/output.ts";
+import type { RewardsExportOptions } from "./rewards-options.ts";
+import { isSameFile } from "../output/same-file.ts";
+
+export async function runRewardsExport(options: RewardsExportOptions): Promise<void> {
+  const { log, isAll } = options;
+  const ending = options.format === "jsonl" ? "counted.jsonl" : (options.format ?? "parquet");
+  const { out = `${log.replace(/\.jsonl(\.gz)?$/, "")}.${ending}` } = options;
+  const { format = exportFormatOf(out) } = options;
+  if (format === "parquet" && out.endsWith(".gz")) {
+    throw new CliError(2, `--out ${out}: Parquet is compressed by itself; leave .gz out.`);
+  }
+  if (await isSameFile(log, out)) throw new CliError(2, `--out ${out} is the log itself`);
+  try {
+    const rows = await replaceFile(out, "the table", (path) =>
+      exportRewardLog(log, path, {
+        format,
+        gzip: out.endsWith(".gz"),
+        lines: isAll ? "all" : "counted",
+      }),
+    );
+    say(`wrote ${grouped(rows)} rows to ${plain(out)}\n`);
+  } catch (error) {
+    const isOfFile =
+      error instanceof JsonlError ||
+      error instanceof ParquetError ||
+      error instanceof RewardLogError;
+    if (!isOfFile) throw error;
+    throw new CliError(2, error.message, { cause: error });
+  }
+}

@@ -1,0 +1,188 @@
+/** The flags of `rayling rewards`: their texts, defaults and checks. */
+import { InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
+import type { ExportFormat } from "@rayling/reward-loop";
+import { count } from "../flag-values.ts";
+import { formats } from "../output/formats.ts";
+import type { Format } from "../output/formats.ts";
+import { addFunctionFlags, readOptions } from "../score/score-options.ts";
+import type { ScoreFlags, ScoreOptions } from "../score/score-options.ts";
+
+export interface RewardsReportOptions {
+  readonly log: string;
+  readonly format: Format;
+  /** The path of the page; undefined: there is none. */
+  readonly html: string | undefined;
+}
+
+export interface RewardsExportOptions {
+  readonly log: string;
+  /** Undefined: beside the log. */
+  readonly out: string | undefined;
+  /** Undefined: the ending of `out`. */
+  readonly format: ExportFormat | undefined;
+  /** Whether every line is exported, or only valid ones. */
+  readonly isAll: boolean;
+}
+
+export interface RewardsShowOptions {
+  readonly log: string;
+  /** The path of the texts; undefined: the log's input, if the log has none itself. */
+  readonly input: string | undefined;
+  readonly failed: boolean;
+  readonly score: number | undefined;
+  readonly above: number | undefined;
+  readonly below: number | undefined;
+  readonly limit: number;
+  readonly format: Format;
+}
+
+const tableFormats = ["parquet", "csv", "jsonl"] as const satisfies readonly ExportFormat[];
+
+/** The functions that do the work; each loads when its command runs. */
+export interface RewardsCommands {
+  readonly report: (options: RewardsReportOptions) => Promise<void>;
+  readonly show: (options: RewardsShowOptions) => Promise<void>;
+  readonly exportLog: (options: RewardsExportOptions) => Promise<void>;
+  readonly rescore: (options: ScoreOptions) => Promise<void>;
+}
+
+export function addRewardsCommand(
+  program: Command,
+  { report, show, exportLog, rescore }: RewardsCommands,
+): void {
+  const rewards = program
+    .command("rewards")
+    .summary("report on, show, export or rescore a reward log");
+  rewards
+    .command("report")
+    .summary("counts, scores, failures, times and costs of a reward log")
+    .description(
+      "Reads a reward log (what `rayling score` writes). Of several lines for one sample the last valid one counts, else the last.",
+    )
+    .argument("<log>", "the file")
+    .addOption(
+      new Option("--format <format>", "how it is printed").choices(formats).default("table"),
+    )
+    .option("--html <path>", "writes a page with plots, too")
+    .allowExcessArguments(false)
+    .action(async (log: string, flags: { readonly format: Format; readonly html?: string }) => {
+      await report({ log, format: flags.format, html: flags.html });
+    });
+  addShowCommand(rewards, show);
+  rewards
+    .command("export")
+    .summary("a reward log as a table for other programs")
+    .description(
+      "Writes the valid outcome of each sample, with its parts, as a row: Parquet, CSV or JSON Lines.",
+    )
+    .argument("<log>", "the file")
+    .addOption(
+      new Option(
+        "--format <format>",
+        "of the table (default: what --out ends with, .csv or .jsonl, else parquet)",
+      ).choices([...tableFormats]),
+    )
+    .option(
+      "--out <path>",
+      "where it is written; behind .csv and .jsonl .gz compresses it (default: beside the log, with .parquet for .jsonl)",
+    )
+    .option("--all-lines", "with all lines, including those that later ones replaced", false)
+    .allowExcessArguments(false)
+    .action(
+      async (
+        log: string,
+        flags: {
+          readonly out?: string;
+          readonly format?: ExportFormat;
+          readonly allLines: boolean;
+        },
+      ) => {
+        const { out, format, allLines: isAll } = flags;
+        await exportLog({ log, out, format, isAll });
+      },
+    );
+  addRescoreCommand(rewards, rescore);
+}
+
+function addShowCommand(
+  rewards: Command,
+  show: (options: RewardsShowOptions) => Promise<void>,
+): void {
+  rewards
+    .command("show")
+    .summary("samples with what was asked, answered and scored: `--score 0` shows the zeros")
+    .description(
+      "Shows the valid outcome of each sample, in the order of the log. Without --score, --above, --below and --failed it shows all.",
+    )
+    .argument("<log>", "the file")
+    .argument("[input]", "the solutions that it is of, where it was written with --no-texts")
+    .option("--score <number>", "samples with this score", number)
+    .option("--above <number>", "samples with a higher score", number)
+    .option("--below <number>", "samples with a lower score", number)
+    .option("--failed", "samples without a score", false)
+    .option("--limit <count>", "the most samples", count(1), 10)
+    .addOption(
+      new Option("--format <format>", "how they are printed").choices(formats).default("table"),
+    )
+    .allowExcessArguments(false)
+    .action(
+      async (
+        log: string,
+        input: string | undefined,
+        flags: Omit<RewardsShowOptions, "log" | "input">,
+      ) => {
+        const { score, above, below } = flags;
+        await show({ ...flags, log, input, score, above, below });
+      },
+    );
+}
+
+function number(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw new InvalidArgumentError("It must be a number.");
+}
+
+/** Works like `rayling score --resume`, except that samples outside of the log stay unscored. */
+function addRescoreCommand(
+  rewards: Command,
+  rescore: (options: ScoreOptions) => Promise<void>,
+): void {
+  const command = rewards
+    .command("rescore")
+    .summary("score samples of a reward log again: those that failed, or those of an old version")
+    .description(
+      "Reads the log and the solutions that it is of, scores some of its samples again, and appends the outcomes: the last valid line of a sample counts.",
+    )
+    .argument("<log>", "the file, which is appended to")
+    .argument("[input]", "the file of --solutions")
+    .addOption(
+      new Option(
+        "--only <which>",
+        "failed: samples without a valid score; stale: these, and samples that another version of the functions scored",
+      )
+        .choices(["failed", "stale"])
+        .default("failed"),
+    );
+  addFunctionFlags(command)
+    .allowExcessArguments(false)
+    .action(async (log: string, input: string | undefined, flags: RescoreFlags) => {
+      const options = readOptions(input, { ...flags, demo: false, resume: true });
+      await rescore({
+        ...options,
+        out: log,
+        onlyRecorded: true,
+        rescoreStale: flags.only === "stale",
+        // Rescored samples need no comparison.
+        baseline: 0,
+      });
+    });
+}
+
+type RescoreFlags = Omit<
+  ScoreFlags,
+  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay" | "texts"
+> & {
+  readonly only: "failed" | "stale";
+};

@@ -1,0 +1,70 @@
+/**
+ * Advice on samples without a score, by the cause: it names a flag if there is one.
+ */
+
+import type { FailureClass } from "@rayling/reward-loop";
+import { grouped } from "../output/numbers.ts";
+import type { ScoreOptions } from "./score-options.ts";
+
+export interface FailureCount {
+  readonly class: FailureClass;
+  readonly code: string;
+  readonly count: number;
+}
+
+type Asked = Pick<ScoreOptions, "policy" | "timeoutMs">;
+
+/**
+ * Returns one line for each class (for "data": for each code), the most frequent first: "3 x
+ * rate-limit: --retries 5 asks again".
+ */
+export function adviceOn(failures: readonly FailureCount[], asked: Asked): string[] {
+  // The class determines the advice; only for data the code does.
+  const kinds = Map.groupBy(failures, (one) => (one.class === "data" ? one.code : one.class));
+  return [...kinds]
+    .map(([kind, own]) => ({ kind, own, count: own.reduce((sum, { count }) => sum + count, 0) }))
+    .toSorted((a, b) => b.count - a.count)
+    .flatMap(({ kind, own, count }) => {
+      const [first] = own;
+      const text = first === undefined ? undefined : adviceFor(first, asked);
+      return text === undefined ? [] : [`${grouped(count)} x ${kind}: ${text}`];
+    });
+}
+
+function adviceFor(failure: FailureCount, asked: Asked): string | undefined {
+  switch (failure.class) {
+    case "rate-limit":
+      return hasRetries(asked)
+        ? "--rpm or --max-in-flight auto keep to what the endpoint allows; --resume asks again"
+        : "--retries 5 asks again";
+    case "infrastructure":
+      return hasRetries(asked)
+        ? "no attempt was answered: --resume asks again when the endpoint is up"
+        : "--retries 5 asks again";
+    case "timeout":
+      return timeoutAdvice(asked);
+    case "user-code":
+      return "when the reward function is fixed, --resume --keep-stale scores these again";
+    default:
+      return dataAdvice[failure.code];
+  }
+}
+
+function hasRetries({ policy }: Asked): boolean {
+  return policy.retry !== undefined;
+}
+
+function timeoutAdvice(asked: Asked): string {
+  const { timeoutMs } = asked;
+  const longer = timeoutMs === undefined ? undefined : `--timeout ${2 * timeoutMs} waits longer`;
+  const again = hasRetries(asked) ? "--resume asks again" : "--retries 5 asks again";
+  return [longer, again].filter((one) => one !== undefined).join(", ");
+}
+
+/** Advice for samples that no further call helps. */
+const dataAdvice: Readonly<Record<string, string>> = {
+  CANNOT_TELL: "--judge asks a judge what the function cannot tell",
+  SPEND_CAP: "--resume with a larger --budget scores these",
+  NOT_IN_LOG: "without --replay, --resume scores these",
+  SANDBOX_UNAVAILABLE: "--resume scores these where programs can be run",
+};

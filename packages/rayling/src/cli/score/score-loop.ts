@@ -1,0 +1,159 @@
+/**
+ * Opens the reward loop of a run, and explains failures in the user's words.
+ */
+
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as ray from "@rayling/core";
+import { JsonlError } from "@rayling/data-proto";
+import { RewardCacheError, RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
+import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
+import type { AskedFunctions } from "../functions/asked-functions.ts";
+import { BaselineActor } from "./baseline.ts";
+import { CliError } from "../cli-error.ts";
+import { readSpecFromHere } from "../functions/reward-spec.ts";
+import { isSameFile } from "../output/same-file.ts";
+import type { ScoreOptions } from "./score-options.ts";
+
+/** The time that a reward module has to load. */
+export const LOAD_TIMEOUT_MS = 60_000;
+
+/** Rejects with CliError 2. */
+export async function openLoop(
+  options: ScoreOptions,
+  { options: asked, single, flag }: AskedFunctions,
+): Promise<RewardLoopManager> {
+  const { workers, concurrency, executors, timeoutMs } = options;
+  const { out, resume, onlyRecorded, replay } = options;
+  // A simulated judge would find a bad reward module only at its first sample.
+  const checking = single === undefined ? undefined : baselineOf(options);
+  try {
+    const [loop] = await Promise.all([
+      RewardLoopManager.create({
+        workers,
+        concurrency,
+        executors,
+        timeoutMs,
+        startTimeoutMs: LOAD_TIMEOUT_MS,
+        ...managerOf(options),
+        ...asked,
+        // A rescore of the log is a run of its own.
+        ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
+      }),
+      // The function also catches arguments that cannot be sent, which throw at once.
+      (async () => {
+        if (checking === undefined || single === undefined) return;
+        await ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS });
+      })(),
+    ]);
+    return loop;
+  } catch (error) {
+    if (error instanceof RewardCacheError && error.path === options.policy.cache) {
+      throw new CliError(2, `--cache: ${error.message}`, { cause: error });
+    }
+    if (isOfFile(error, resolve(out))) {
+      throw new CliError(2, `--out: ${error.message}`, { cause: error });
+    }
+    if (replay !== undefined && isOfFile(error, resolve(replay))) {
+      throw new CliError(2, `--replay: ${error.message}`, { cause: error });
+    }
+    throw refusedFunction(error, options.manager, flag);
+  } finally {
+    if (checking !== undefined) await ray.kill(checking);
+  }
+}
+
+function isOfFile(error: unknown, path: string): error is JsonlError | RewardLogError {
+  const isOfLog = error instanceof JsonlError || error instanceof RewardLogError;
+  return isOfLog && error.path === path;
+}
+
+/** Code that may crash only a process must not crash this one. */
+export function baselineOf({
+  manager,
+}: Pick<ScoreOptions, "manager">): ReturnType<typeof BaselineActor.remote> {
+  return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
+}
+
+/**
+ * Refuses an output that would overwrite the solutions, a reward function or a cache. Throws
+ * CliError 2.
+ */
+export async function refuseInput(
+  { out, solutions, replay, policy }: Pick<ScoreOptions, "out" | "solutions" | "replay" | "policy">,
+  { files, options }: AskedFunctions,
+): Promise<void> {
+  const inputs = {
+    "--solutions": solutions,
+    ...(replay === undefined ? {} : { "--replay": replay }),
+    ...files,
+    ...(policy.cache === undefined ? {} : { "--cache": policy.cache }),
+  };
+  for (const [flag, path] of Object.entries(inputs)) {
+    const file = path.startsWith("file:") ? fileURLToPath(path) : path;
+    if (await isSameFile(out, file)) throw new CliError(2, `--out ${out} is the file of ${flag}`);
+  }
+  const { rewards, cascade } = options;
+  const { baseDirectory } = withDefaults(loopOptions, options);
+  for (const cache of cachesIn([rewards, cascade])) {
+    if (await isSameFile(out, resolve(baseDirectory, cache))) {
+      throw new CliError(2, `--out ${out} is a cache of --rewards`);
+    }
+  }
+}
+
+/** Returns the caches of several rewards, at any depth. */
+function cachesIn(part: unknown): string[] {
+  if (typeof part !== "object" || part === null) return [];
+  return Object.entries(part).flatMap(([key, value]) =>
+    key === "cache" && typeof value === "string" ? [value] : cachesIn(value),
+  );
+}
+
+/**
+ * Returns the reason why these functions cannot make a loop, with the flag to blame.
+ *
+ * @param flag the flag of the functions
+ */
+export function refusedFunction(error: unknown, manager: string, flag: string): CliError {
+  const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
+  const named = isOfManager ? `--manager ${manager}` : flag;
+  return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });
+}
+
+const managerCodes: ReadonlySet<unknown> = new Set([
+  "UNKNOWN_REWARD_MANAGER",
+  "INVALID_REWARD_MANAGER",
+  "INVALID_MANAGER_OPTION",
+]);
+
+function loadFailure(error: unknown): string {
+  if (error instanceof ray.GetTimeoutError) {
+    return `the module did not finish loading within ${LOAD_TIMEOUT_MS / 1000} s`;
+  }
+  if (error instanceof ray.ActorDiedError) {
+    return `the module ended its thread while it loaded: ${error.deathCause.message}`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Returns the options that determine the scores of a run. */
+export function meantBy(
+  options: Pick<ScoreOptions, "manager" | "managerOptions">,
+  { meant }: AskedFunctions,
+): RewardLoopOptions {
+  return { ...managerOf(options), ...meant };
+}
+
+/** Accepts a name of the registry, or a path like that of a reward. */
+export function managerOf({
+  manager,
+  managerOptions,
+}: Pick<ScoreOptions, "manager" | "managerOptions">): Pick<
+  RewardLoopOptions,
+  "manager" | "managerOptions"
+> {
+  const isName = /^[\w-]+$/.test(manager);
+  return { manager: isName ? manager : readSpecFromHere("--manager", manager), managerOptions };
+}

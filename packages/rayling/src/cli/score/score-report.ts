@@ -1,0 +1,151 @@
+/**
+ * The table at the end of a run: the reward loop beside the baseline, then invalid samples and the
+ * path of the records.
+ */
+
+import type { SpendState } from "@rayling/reward-loop";
+import type { BaselineResult } from "./baseline.ts";
+import { duration, grouped, mean, quantile } from "../output/numbers.ts";
+import { plain } from "../output/output.ts";
+import type { RunSummary } from "../train/run-summary.ts";
+
+export interface Report {
+  readonly summary: RunSummary;
+  readonly wallMs: number;
+  /** A description of the reward loop. */
+  readonly loop: string;
+  readonly baseline: BaselineResult | undefined;
+  /** The cost of the scores, and the state of the caps; undefined when nobody counts. */
+  readonly money:
+    | {
+        readonly spent: number;
+        /** The part of it in the run that was continued. */
+        readonly spentBefore: number;
+        readonly spending: readonly SpendState[];
+      }
+    | undefined;
+  readonly out: string;
+  /** Lines of advice on samples without a score. */
+  readonly advice: readonly string[];
+}
+
+export function reportText(report: Report): string {
+  const { summary, baseline } = report;
+  const rows = baseline === undefined ? loopRows(report) : comparedRows(report, baseline);
+  const { compared, equal } = summary.agreement;
+  return [
+    ...aligned(rows),
+    "",
+    ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.scored)]),
+    ...[...summary.invalid].map(
+      ([code, { count, example }]) =>
+        `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(firstLine(example))}`,
+    ),
+    ...report.advice,
+    ...(compared === 0
+      ? []
+      : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
+    ...[...summary.answeredBy].map(
+      ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,
+    ),
+    ...(report.money === undefined ? [] : moneyLines(report.money)),
+    `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
+    "",
+  ].join("\n");
+}
+
+function moneyLines({ spent, spentBefore, spending }: NonNullable<Report["money"]>): string[] {
+  const before = spentBefore > 0 ? `, ${spentBefore.toFixed(4)} of it before` : "";
+  return [`spent: ${spent.toFixed(4)}${before}`, ...spending.map(capText)];
+}
+
+/** Describes the state of a cap: of all rewards, or of one of several. */
+export function capText({ name, spent, cap = 0, state }: SpendState): string {
+  const whose = name === "" ? "" : `${plain(name)}: `;
+  const words = { free: "", near: ", near the cap", reached: ", the cap is reached" }[state];
+  return `${whose}${spent.toFixed(4)} of ${cap.toFixed(4)} spent${words}`;
+}
+
+function loopRows({ summary, wallMs, loop }: Report): string[][] {
+  const kept = summary.kept === 0 ? "" : `, ${grouped(summary.kept)} of before`;
+  return [
+    ["", loop],
+    ["samples", `${grouped(summary.done)}${kept}`],
+    ["wall time", duration(wallMs)],
+    ["throughput", rate(summary.scored, wallMs)],
+    ["mean score", `${scoreText(summary.scores)}${validText(summary)}`],
+    ["invalid", grouped(summary.invalidCount)],
+    ...latencyRows(summary.latenciesMs),
+  ];
+}
+
+function comparedRows(report: Report, baseline: BaselineResult): string[][] {
+  const { summary, wallMs } = report;
+  const count = baseline.scores.length;
+  const wholeMs = (baseline.wallMs * summary.scored) / count;
+  const baselineColumn = [
+    "one at a time",
+    `${grouped(count)} of ${grouped(summary.scored)}`,
+    `${duration(wholeMs)}${isWhole(report) ? "" : " *"}`,
+    rate(count, baseline.wallMs),
+    scoreText(baseline.scores),
+    "",
+    ...latencyRows(baseline.latenciesMs).map(([, value = ""]) => value),
+  ];
+  const rows = loopRows(report).map(([name = "", value = ""], row) => [
+    name,
+    baselineColumn[row] ?? "",
+    value,
+  ]);
+  const speedUp = ["speed-up", "1 x", `${grouped(wholeMs / wallMs, 1)} x`];
+  return [...rows.slice(0, 4), speedUp, ...rows.slice(4)];
+}
+
+/** Whether the baseline scored everything, so that nothing is extrapolated. */
+function isWhole({ summary, baseline }: Report): boolean {
+  return baseline?.scores.length === summary.scored;
+}
+
+function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {
+  return `* extrapolated: ${grouped(scores.length)} valid samples from all over the file took ${duration(wallMs)} one at a time; all are ${grouped(total)}`;
+}
+
+function latencyRows(latenciesMs: readonly number[]): string[][] {
+  return [0.5, 0.95, 0.99].map((share) => {
+    const value = quantile(latenciesMs, share);
+    return [`latency p${share * 100}`, value === undefined ? "-" : duration(value)];
+  });
+}
+
+function scoreText(scores: readonly number[]): string {
+  return mean(scores)?.toFixed(4) ?? "-";
+}
+
+/** A mean covers samples with a score; the text counts the others. */
+function validText({ scores, done, invalidCount }: RunSummary): string {
+  if (invalidCount === 0 || scores.length === 0) return "";
+  return `, mean of ${grouped(scores.length)} valid of ${grouped(done)}`;
+}
+
+function rate(count: number, wallMs: number): string {
+  return `${grouped(count / (wallMs / 1000), 1)}/s`;
+}
+
+/** Aligns names to the left and values to the right. */
+function aligned(rows: readonly (readonly string[])[]): string[] {
+  const columns = rows[0]?.length ?? 0;
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart((widths[column] ?? 0) + 3),
+      )
+      .join(""),
+  );
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
+}

@@ -1,0 +1,187 @@
+/**
+ * `rayling serve`: opens the reward loop, serves it until a signal comes, and ends in order:
+ * pending requests are answered, and records stay.
+ */
+
+import { readFile } from "node:fs/promises";
+import * as ray from "@rayling/core";
+import { JsonlError } from "@rayling/data-proto";
+import {
+  RewardCacheError,
+  RewardLogBusyError,
+  RewardLogError,
+  RewardLoopManager,
+} from "@rayling/reward-loop";
+import { RequestNotes } from "../../serve/request-notes.ts";
+import { RewardServer } from "../../serve/reward-server.ts";
+import { ServedScores } from "../../serve/served-scores.ts";
+import { askedFunctions } from "../functions/asked-functions.ts";
+import { CliError } from "../cli-error.ts";
+import { grouped } from "../output/numbers.ts";
+import { plain, say, tell } from "../output/output.ts";
+import { LOAD_TIMEOUT_MS, managerOf, refusedFunction } from "../score/score-loop.ts";
+import type { ServeOptions } from "./serve-options.ts";
+import { stopSignal } from "../stop-signal.ts";
+
+/** @param version the version of the package */
+export async function runServe(options: ServeOptions, version: string): Promise<void> {
+  const token = await tokenOf(options);
+  const stop = stopSignal();
+  let scores: ServedScores | undefined;
+  try {
+    await ray.init({ prewarm: 2 });
+    const loop = await stop.race(openLoop(options));
+    scores = await openScores(loop, options);
+    const server = await listen(options, version, token, scores);
+    say(greeting(server, scores, options, token));
+    await stopped(stop.signal);
+    tell("ending: requests under way are answered; a second signal stops at once\n");
+    const left = await server.drain(options.drainTimeoutMs);
+    await loop.close();
+    if (left === 0) return;
+    throw new CliError(
+      1,
+      `${grouped(left)} were still under way ${options.drainTimeoutMs / 1000} s after the signal, and were given up`,
+    );
+  } finally {
+    await ray.shutdown();
+    await scores?.close();
+    stop.close();
+  }
+}
+
+/** Rejects with CliError 2. */
+async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
+  const { workers, concurrency, executors, timeoutMs, manager, policy } = options;
+  const asked = await askedFunctions({
+    ...options,
+    replay: undefined,
+    latencyMs: undefined,
+    seed: 0,
+  });
+  try {
+    return await RewardLoopManager.create({
+      workers,
+      concurrency,
+      executors,
+      timeoutMs,
+      startTimeoutMs: LOAD_TIMEOUT_MS,
+      ...managerOf(options),
+      ...asked.options,
+    });
+  } catch (error) {
+    if (error instanceof RewardCacheError && error.path === policy.cache) {
+      throw new CliError(2, `--cache: ${error.message}`, { cause: error });
+    }
+    throw refusedFunction(error, manager, asked.flag);
+  }
+}
+
+async function openScores(
+  loop: RewardLoopManager,
+  { record }: ServeOptions,
+): Promise<ServedScores> {
+  try {
+    return await ServedScores.open(loop, record);
+  } catch (error) {
+    const isOfLog =
+      error instanceof JsonlError ||
+      error instanceof RewardLogError ||
+      error instanceof RewardLogBusyError;
+    if (!isOfLog) throw error;
+    throw new CliError(2, `--record: ${error.message}`, { cause: error });
+  }
+}
+
+async function listen(
+  options: ServeOptions,
+  version: string,
+  token: string | undefined,
+  scores: ServedScores,
+): Promise<RewardServer> {
+  const { host, port, logsRequests } = options;
+  const notes = new RequestNotes((line) => {
+    if (logsRequests) tell(`${new Date().toISOString()} ${plain(line)}\n`);
+  });
+  try {
+    return await RewardServer.start({
+      ...options,
+      version,
+      token,
+      scores,
+      limits: options,
+      metrics: () => ray.metrics.text(),
+      note: (note) => notes.add(note),
+    });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && addressCodes.has(error.code))) throw error;
+    const at = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    throw new CliError(2, `--listen ${at}: ${error.message}`, { cause: error });
+  }
+}
+
+const addressCodes: ReadonlySet<unknown> = new Set([
+  "EADDRINUSE",
+  "EADDRNOTAVAIL",
+  "EACCES",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
+/** The least length of a token, so that nobody can guess it. */
+const leastToken = 16;
+
+/** Rejects with CliError 2 when a required token is missing or malformed. */
+async function tokenOf({ host, tokenFile }: ServeOptions): Promise<string | undefined> {
+  const [where, token] =
+    tokenFile === undefined
+      ? ["RAYLING_SERVE_TOKEN", process.env["RAYLING_SERVE_TOKEN"]]
+      : [`--token-file ${tokenFile}`, await readToken(tokenFile)];
+  if (token === undefined || token === "") {
+    if (tokenFile !== undefined) throw new CliError(2, `${where} is empty`);
+    if (isLoopback(host)) return undefined;
+    throw new CliError(
+      2,
+      `--listen ${host}: others can reach this address, so a token is needed: put it into RAYLING_SERVE_TOKEN or --token-file (openssl rand -hex 32 makes one)`,
+    );
+  }
+  if (token.length >= leastToken && /^[\x21-\x7e]+$/.test(token)) return token;
+  throw new CliError(
+    2,
+    `${where}: a token has at least ${leastToken} characters of ASCII, and no spaces`,
+  );
+}
+
+async function readToken(path: string): Promise<string> {
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    throw new CliError(2, `--token-file: ${String(error)}`, { cause: error });
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+function greeting(
+  { url }: RewardServer,
+  scores: ServedScores,
+  { record }: ServeOptions,
+  token: string | undefined,
+): string {
+  const header = token === undefined ? "" : ' -H "Authorization: Bearer $RAYLING_SERVE_TOKEN"';
+  const known =
+    record === undefined
+      ? ""
+      : `Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.\n`;
+  return `Serving rewards on ${url}\n${known}
+  curl ${url}/score${header} -d '{"response": "4", "ground_truth": "4"}'\n`;
+}

@@ -1,0 +1,41 @@
+/**
+ * The texts of the flags of `rayling data`. The work loads on demand.
+ */
+import type { Command } from "commander";
+import { CliError } from "../cli-error.ts";
+import { plain, say } from "../output/output.ts";
+
+/** Adds commands for data sets in verl's form. */
+export function addDataCommand(program: Command): void {
+  const data = program.command("data").summary("prepare data sets to train on");
+  data
+    .command("gsm8k")
+    .summary("GSM8K's original lines as verl's rows")
+    .description(
+      "Reads GSM8K's own JSON Lines ({ question, answer }), and writes verl's rows: the question with an instruction, and the number behind #### as the ground truth.",
+    )
+    .argument("<input>", "train.jsonl or test.jsonl of GSM8K")
+    .requiredOption("--out <path>", "where the rows go, as JSON Lines")
+    .option("--split <name>", "name of the split, written to each row", "train")
+    .option(
+      "--instruction <text>",
+      "text behind each question (default: steps, then #### and the number)",
+    )
+    .allowExcessArguments(false)
+    .action(
+      async (
+        input: string,
+        flags: { readonly out: string; readonly split: string; readonly instruction?: string },
+      ) => {
+        const { DatasetError, prepareGsm8k } = await import("@rayling/trainer");
+        const { out: output, ...options } = flags;
+        try {
+          const rows = await prepareGsm8k({ input, output, ...options });
+          say(`${rows} rows in ${plain(output)}\n`);
+        } catch (error) {
+          if (!(error instanceof DatasetError)) throw error;
+          throw new CliError(2, error.message, { cause: error });
+        }
+      },
+    );
+}

@@ -1,0 +1,32 @@
+/** The flags of `rayling quickstart`: their texts, defaults and checks. */
+import type { Command } from "commander";
+import { count } from "../flag-values.ts";
+import type { QuickstartFlags } from "./quickstart-command.ts";
+
+/** @param run does the work; it loads when the command runs */
+export function addQuickstartCommand(
+  program: Command,
+  run: (flags: QuickstartFlags) => Promise<void>,
+): void {
+  program
+    .command("quickstart")
+    .summary("train a tiny policy, with and without waiting for its rewards")
+    .description(
+      "Teaches a tiny transformer to add, in a minute or two: first by supervised warm-up, then by GRPO with a slow judge. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",
+    )
+    .option("--steps <count>", "steps of GRPO under each schedule", count(1), 200)
+    .option("--seed <number>", "seed of all random numbers", count(0), 1)
+    .option("--schedule <name...>", "schedules to compare (default: sync one-step-off-policy)")
+    .option(
+      "--latency <ms>",
+      "of the judge's slowest answer (default: as slow, beside the policy's own work, as in the published runs)",
+      count(0),
+    )
+    .option("--warm-steps <count>", "the most steps of supervised warm-up", count(1), 1500)
+    .option(
+      "--out <folder>",
+      "where the pages and traces of the runs go (default: a folder of its own in runs/quickstart, where `latest` leads to the newest)",
+    )
+    .allowExcessArguments(false)
+    .action(run);
+}

@@ -1,0 +1,95 @@
+/**
+ * `rayling train`: reads the configuration, prints it or its plan, or trains. Whatever ends the
+ * run, every thread is ended and its checkpoints stay.
+ */
+
+import { stat } from "node:fs/promises";
+import * as ray from "@rayling/core";
+import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
+import type { TrainerConfig } from "@rayling/trainer/config";
+import type { TrainingRun } from "@rayling/trainer/run";
+import { plain, say, sayData, tell } from "../output/output.ts";
+import { stopSignal } from "../stop-signal.ts";
+import type { TrainOptions } from "./train-options.ts";
+
+export async function runTrain(options: TrainOptions): Promise<void> {
+  const { configName: name, configDir: folder, overrides } = options;
+  const config = loadTrainerConfig({ name, folder, overrides });
+  if (options.printConfig) await sayData(printConfig(config));
+  else if (options.dryRun) say(await dryRun(config));
+  else await train(config);
+}
+
+async function dryRun(config: TrainerConfig): Promise<string> {
+  const { rehearseRun } = await import("@rayling/trainer/run");
+  const { train: own, validation } = await rehearseRun(config);
+  const plan = trainingPlanOf(config, { train: own.length, validation: validation?.length ?? 0 });
+  return planText(config, plan, { train: own.shapes, validation: validation?.shapes });
+}
+
+async function train(config: TrainerConfig): Promise<void> {
+  const { metricsPort } = config.rayling;
+  tellUnused(config);
+  const { warmStartSteps, task } = config.rayling;
+  if (warmStartSteps > 0 && task === null) {
+    tell(
+      `warm start: ${warmStartSteps} steps on the answers of ${plain(config.data.trainFiles.join(", "))}\n`,
+    );
+  }
+  const stop = stopSignal();
+  const startedAt = performance.now();
+  const { runTraining } = await import("@rayling/trainer/run");
+  try {
+    await startSession(metricsPort);
+    const run = await stop.race(runTraining(config));
+    const seconds = (performance.now() - startedAt) / 1000;
+    say(await endText(config, run, seconds));
+  } finally {
+    await ray.shutdown();
+    stop.close();
+  }
+}
+
+async function startSession(metricsPort: number | null): Promise<void> {
+  if (metricsPort === null) {
+    await ray.init({ prewarm: 2 });
+    return;
+  }
+  const given = process.env["RAYLING_METRICS_TOKEN"];
+  const token = given === undefined ? {} : { metricsToken: given };
+  const session = await ray.init({ prewarm: 2, metricsPort, ...token });
+  // A generated token is unknown to the user.
+  const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
+  tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
+}
+
+/** Reports deviations from the configuration that do not change the training. */
+function tellUnused({ ignored, notes }: TrainerConfig): void {
+  for (const note of notes) tell(`note: ${plain(note)}\n`);
+  if (ignored.length === 0) return;
+  const shown = ignored.slice(0, 8).join(", ");
+  const more = ignored.length > 8 ? ` and ${ignored.length - 8} more` : "";
+  tell(`not used: ${plain(shown)}${more} (they are about verl's engines)\n`);
+}
+
+async function endText(
+  { trainer }: TrainerConfig,
+  { report, directory, checkpoints }: TrainingRun,
+  seconds: number,
+): Promise<string> {
+  const scores = Object.entries(report.validation ?? {}).filter(([name]) =>
+    name.startsWith("val-core/"),
+  );
+  const hasCheckpoints = await stat(checkpoints).catch(() => undefined);
+  const lines: [string, string][] = [
+    ["steps", String(report.steps)],
+    ["time", `${seconds.toFixed(1)} s`],
+    ...scores.map(([name, value]): [string, string] => [name, value.toFixed(4)]),
+    ["files", directory],
+    ...(trainer.saveFreq > 0 && hasCheckpoints !== undefined
+      ? [["checkpoints", checkpoints] as [string, string]]
+      : []),
+  ];
+  const width = Math.max(...lines.map(([name]) => name.length));
+  return `${lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`).join("\n")}\n`;
+}
