@@ -5,6 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
+import { undocumented } from "./public-docs.ts";
 import { bannedWords, wordsOf } from "./words.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -38,7 +39,8 @@ export type Measure =
   | "comment lines too wide"
   | "whoever"
   | "words of a README"
-  | "banned words";
+  | "banned words"
+  | "hover docs";
 
 export type Findings = Readonly<Record<Measure, readonly Finding[]>>;
 
@@ -70,6 +72,9 @@ export function measure(): Findings {
     whoever: [],
     "words of a README": longReadmes(),
     "banned words": paths.flatMap((path) => bannedIn(path, path)),
+    "hover docs": globSync("packages/*/src/index.ts", { cwd: root })
+      .flatMap((entry) => undocumented(entry))
+      .map(({ place, name }) => ({ place, what: name, size: 1 })),
   };
   for (const path of paths) {
     const text = readFileSync(join(root, path), "utf8");

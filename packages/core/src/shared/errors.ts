@@ -47,6 +47,7 @@ export {
 
 /** The reason why a host or an actor ended. `message` is one line for people. */
 export interface DeathCause {
+  /** The kind of end, for programs. */
   readonly kind:
     | "killed"
     | "exited"
@@ -71,12 +72,15 @@ export interface DeathCause {
     | "out-of-scope"
     | "owner-died"
     | "restart-intensity";
+  /** Why it ended, in words. */
   readonly message: string;
+  /** The exit code of the process, if it exited. */
   readonly exitCode?: number;
   /** The name of the signal that ended the process. */
   readonly signal?: string;
   /** The last lines that the process wrote to stderr: at most 20 lines and 4 KB. */
   readonly stderr?: readonly string[];
+  /** The error that ended it, if one did. */
   readonly error?: Error;
 }
 
@@ -85,6 +89,7 @@ export interface DeathCause {
  * "GET_TIMEOUT".
  */
 export class GetTimeoutError extends RayError {
+  /** The time that has passed, in milliseconds. */
   readonly timeoutMs: number;
   constructor(timeoutMs: number, waitingFor: readonly string[]) {
     const shown = waitingFor.slice(0, 3).join(", ") + (waitingFor.length > 3 ? ", …" : "");
@@ -107,8 +112,11 @@ export interface ActorIdentity {
  * "ACTOR_DIED".
  */
 export class ActorDiedError extends RayError {
+  /** The actor's id. */
   readonly actorId: string;
+  /** The name of the actor's class. */
   readonly className: string;
+  /** Why it ended. */
   readonly deathCause: DeathCause;
   /** Whether the actor never lived, because its module, class or constructor failed. */
   readonly actorInitFailed: boolean;
@@ -132,8 +140,11 @@ export class ActorDiedError extends RayError {
  * ActorDiedError of the lost incarnation. Code "ACTOR_UNAVAILABLE".
  */
 export class ActorUnavailableError extends RayError {
+  /** The actor's id. */
   readonly actorId: string;
+  /** The name of the actor's class. */
   readonly className: string;
+  /** Why it ended. */
   readonly deathCause: DeathCause;
   constructor(actor: ActorIdentity, deathCause: DeathCause) {
     super(
@@ -149,7 +160,9 @@ export class ActorUnavailableError extends RayError {
 
 /** The worker that ran a task died and its retries are used up. Code "WORKER_CRASHED". */
 export class WorkerCrashedError extends RayError {
+  /** The name of the task's function. */
   readonly functionName: string;
+  /** Why it ended. */
   readonly deathCause: DeathCause;
   constructor(functionName: string, deathCause: DeathCause) {
     super(
@@ -219,7 +232,9 @@ export function ownerDeath(
  * "TASK_CANCELLED".
  */
 export class TaskCancelledError extends RayError {
+  /** The call or task, as the state API gives it. */
   readonly taskId: string;
+  /** The call or task, by its name. */
   readonly taskName: string;
   constructor(taskId: string, taskName: string) {
     super("TASK_CANCELLED", `${taskName} (${taskId}) was cancelled`);
@@ -233,7 +248,9 @@ export class TaskCancelledError extends RayError {
  * "PENDING_CALLS_LIMIT_EXCEEDED".
  */
 export class PendingCallsLimitExceeded extends RayError {
+  /** The actor's id. */
   readonly actorId: string;
+  /** The limit that was reached. */
   readonly maxPendingCalls: number;
   constructor(actor: ActorIdentity, maxPendingCalls: number) {
     super(
@@ -259,7 +276,9 @@ export class StreamingGeneratorReplayInconsistentError extends RaySystemError {
 
 /** The name of a new actor is taken in its namespace. Code "ACTOR_ALREADY_EXISTS". */
 export class ActorAlreadyExistsError extends RayError {
+  /** The name that was asked for. */
   readonly actorName: string;
+  /** The namespace of that name. */
   readonly namespace: string;
   constructor(actorName: string, namespace: string) {
     super(
@@ -273,7 +292,9 @@ export class ActorAlreadyExistsError extends RayError {
 
 /** No living actor has that name in that namespace. Code "ACTOR_NOT_FOUND". */
 export class ActorNotFoundError extends RayError {
+  /** The name that was asked for. */
   readonly actorName: string;
+  /** The namespace of that name. */
   readonly namespace: string;
   constructor(actorName: string, namespace: string) {
     super(
@@ -287,6 +308,7 @@ export class ActorNotFoundError extends RayError {
 
 /** A Queue has no room: `putNowait` found it full, or a `put` timed out. Code "QUEUE_FULL". */
 export class Full extends RayError {
+  /** How many items the queue holds. */
   readonly maxsize: number;
   constructor(why: string, maxsize: number) {
     super("QUEUE_FULL", `the queue is full (maxsize ${maxsize}): ${why}`);
@@ -316,7 +338,9 @@ export class NoMoreResultsError extends RayError {
  * call. Code "REMOTE_NOT_REGISTERED".
  */
 export class RemoteNotRegisteredError extends RayError {
+  /** The class or function. */
   readonly remoteName: string;
+  /** The module that was imported to find it. */
   readonly moduleUrl: string;
   constructor(remoteName: string, moduleUrl: string, why: string, options?: ErrorOptions) {
     super(
@@ -333,7 +357,9 @@ export class RemoteNotRegisteredError extends RayError {
  * A value cannot travel. `path` says where in the argument or result it is. Code "NOT_ENCODABLE".
  */
 export class NotEncodableError extends TypeError {
+  /** Stays the same when the text changes: compare this. */
   readonly code: string = "NOT_ENCODABLE";
+  /** Where in the value it stands, as `args[0].name`. */
   readonly path: string;
   constructor(path: string, what: string, more?: ErrorOptions) {
     super(`${path} ${what}`, more);
@@ -344,7 +370,9 @@ export class NotEncodableError extends TypeError {
 
 /** An option has an unknown name, a wrong type or a value out of range. Code "INVALID_OPTION". */
 export class InvalidOptionError extends TypeError {
+  /** Stays the same when the text changes: compare this. */
   readonly code: string = "INVALID_OPTION";
+  /** The option that is wrong. */
   readonly option: string;
   constructor(option: string, message: string, more?: ErrorOptions) {
     super(message, more);
@@ -358,8 +386,11 @@ export class InvalidOptionError extends TypeError {
  * actor. Code "METHOD_NOT_FOUND".
  */
 export class MethodNotFoundError extends TypeError {
+  /** Stays the same when the text changes: compare this. */
   readonly code: string = "METHOD_NOT_FOUND";
+  /** The name of the actor's class. */
   readonly className: string;
+  /** The method that was called. */
   readonly method: string;
   /** @param kind what the name is instead, when that is known */
   constructor(
@@ -385,7 +416,9 @@ export class MethodNotFoundError extends TypeError {
  * text; `cause` says why the rebuild failed. Code "UNSERIALIZABLE_EXCEPTION".
  */
 export class UnserializableException extends RayError {
+  /** The name of the error that could not be read. */
   readonly originalName: string;
+  /** Its message. */
   readonly originalMessage: string;
   constructor(original: { name: string; message: string; stack: string }, cause: unknown) {
     const { name, message, stack } = original;
@@ -403,7 +436,9 @@ const remoteSite: unique symbol = Symbol.for("rayling.remoteSite") as never;
 export interface RemoteSite {
   /** `Class.method` or the task's name. */
   readonly functionName: string;
+  /** The runtime, as the state API gives it. */
   readonly hostId: string;
+  /** The actor; undefined for a task. */
   readonly actorId?: string;
 }
 

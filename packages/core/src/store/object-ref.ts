@@ -34,6 +34,7 @@ export class ObjectRef<out T = unknown> {
     return this.#entry.id;
   }
 
+  /** The object's id and name, for people. */
   toString(): string {
     return `ObjectRef(${this.#entry.id})`;
   }

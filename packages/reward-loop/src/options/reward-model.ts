@@ -1,6 +1,6 @@
 /**
- * Options of a reward model: its servers, and the table of its router. reward-model/ checks secrets,
- * addresses and paths. Secrets have no key in files: a configuration is printed and kept.
+ * Options of a reward model: its servers, and the table of its router. Rooms of reward-model/ check
+ * secrets, addresses and paths. Secrets have no key in files: a configuration is printed and kept.
  */
 
 import { choice, flag, list, number, option, otherwise, own, text, whole } from "./table.ts";

@@ -9,6 +9,7 @@ import { RayError } from "./base.ts";
  * has it. Code "AUTHENTICATION".
  */
 export class AuthenticationError extends RayError {
+  /** The address or the id of the other side. */
   readonly peer: string;
   constructor(peer: string, cause?: unknown) {
     super("AUTHENTICATION", `${peer} did not accept the token, or has another one`, { cause });
@@ -21,8 +22,11 @@ export class AuthenticationError extends RayError {
  * "PROTOCOL_VERSION".
  */
 export class ProtocolVersionError extends RayError {
+  /** The address or the id of the other side. */
   readonly peer: string;
+  /** The version of this side. */
   readonly own: number;
+  /** The version of the other side. */
   readonly theirs: unknown;
   constructor(peer: string, own: number, theirs: unknown) {
     const other = typeof theirs === "number" ? `version ${theirs}` : "no version";

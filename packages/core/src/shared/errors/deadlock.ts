@@ -13,6 +13,7 @@ import { RayError } from "./base.ts";
 export class DeadlockError extends RayError {
   /** The call or task that waits. */
   readonly taskId: string;
+  /** The call or task, by its name. */
   readonly taskName: string;
   /** One sentence for each step of the cycle: who waits for whom, back to the first. */
   readonly cycle: readonly string[];

@@ -11,6 +11,7 @@ import { RayError } from "./base.ts";
  * its owner no longer holds it. Code "OBJECT_LOST".
  */
 export class ObjectLostError extends RayError {
+  /** The object, as messages and the state API give it. */
   readonly objectId: string;
   constructor(objectId: string, reason?: string, options?: ErrorOptions) {
     super("OBJECT_LOST", reason ?? `object ${objectId} is no longer held by its owner`, options);
@@ -32,6 +33,7 @@ export class OwnerDiedError extends ObjectLostError {
  */
 export class ObjectFetchTimedOutError extends ObjectLostError {
   override readonly code: string = "OBJECT_FETCH_TIMED_OUT";
+  /** The time that has passed, in milliseconds. */
   readonly timeoutMs: number;
   /** @param why what prevented the transfer, when that is known */
   constructor(objectId: string, hostId: string, timeoutMs: number, why?: string) {
@@ -82,6 +84,7 @@ const reasonTexts: Readonly<Record<ReconstructionFailure, string>> = {
  */
 export class ObjectReconstructionFailedError extends ObjectLostError {
   override readonly code: string = "OBJECT_RECONSTRUCTION_FAILED";
+  /** Why the object cannot be made again. */
   readonly reason: ReconstructionFailure;
   constructor(objectId: string, label: string, reason: ReconstructionFailure, loss: Error) {
     super(
@@ -98,6 +101,7 @@ export class ObjectReconstructionFailedError extends ObjectLostError {
  * "OBJECT_MUTATED".
  */
 export class ObjectMutatedError extends RayError {
+  /** The object, as messages and the state API give it. */
   readonly objectId: string;
   /** The origin of the value: "put", `Class.method` or a task's name. */
   readonly label: string;
@@ -118,6 +122,7 @@ export class ObjectMutatedError extends RayError {
 export class ObjectStoreFullError extends RayError {
   /** The origin of the value: "put", `Class.method` or a task's name. */
   readonly label: string;
+  /** The size of the value, in bytes. */
   readonly byteLength: number;
   constructor(label: string, byteLength: number, why: string, options?: ErrorOptions) {
     super(
@@ -135,8 +140,11 @@ export class ObjectStoreFullError extends RayError {
  * "OUT_OF_DISK".
  */
 export class OutOfDiskError extends RayError {
+  /** The value's name: `Class.method`, a task's function or "put". */
   readonly label: string;
+  /** The size of the value, in bytes. */
   readonly byteLength: number;
+  /** The directory of the session's files. */
   readonly directory: string;
   constructor(label: string, byteLength: number, directory: string, options?: ErrorOptions) {
     super(

@@ -9,8 +9,11 @@ import { RayError } from "./base.ts";
  * "ACTOR_UNSCHEDULABLE".
  */
 export class ActorUnschedulableError extends RayError {
+  /** The actor's id. */
   readonly actorId: string;
+  /** The name of the actor's class. */
   readonly className: string;
+  /** Why no node can run it. */
   readonly reason: string;
   constructor(actorId: string, className: string, reason: string) {
     super("ACTOR_UNSCHEDULABLE", `actor ${className} (${actorId}) cannot be placed: ${reason}`);
@@ -25,7 +28,9 @@ export class ActorUnschedulableError extends RayError {
  * "TASK_UNSCHEDULABLE".
  */
 export class TaskUnschedulableError extends RayError {
+  /** The name of the task's function. */
   readonly functionName: string;
+  /** Why no node can run it. */
   readonly reason: string;
   constructor(functionName: string, reason: string) {
     super("TASK_UNSCHEDULABLE", `task ${functionName} cannot be placed: ${reason}`);
@@ -39,8 +44,11 @@ export class TaskUnschedulableError extends RayError {
  * "ACTOR_PLACEMENT_GROUP_REMOVED".
  */
 export class ActorPlacementGroupRemoved extends RayError {
+  /** The actor's id. */
   readonly actorId: string;
+  /** The name of the actor's class. */
   readonly className: string;
+  /** Why the placement group is gone. */
   readonly reason: string;
   constructor(actorId: string, className: string, reason: string) {
     super(
@@ -58,7 +66,9 @@ export class ActorPlacementGroupRemoved extends RayError {
  * "TASK_PLACEMENT_GROUP_REMOVED".
  */
 export class TaskPlacementGroupRemoved extends RayError {
+  /** The name of the task's function. */
   readonly functionName: string;
+  /** Why the placement group is gone. */
   readonly reason: string;
   constructor(functionName: string, reason: string) {
     super("TASK_PLACEMENT_GROUP_REMOVED", `task ${functionName} lost its place: ${reason}`);
@@ -69,7 +79,9 @@ export class TaskPlacementGroupRemoved extends RayError {
 
 /** The node that ran a task is gone and its retries are used up. Code "NODE_DIED". */
 export class NodeDiedError extends RayError {
+  /** The name of the task's function. */
   readonly functionName: string;
+  /** Why the node is dead. */
   readonly reason: string;
   constructor(functionName: string, reason: string) {
     super("NODE_DIED", `task ${functionName} lost its node: ${reason}`);
