@@ -19,10 +19,10 @@ export async function rewardVersion(settings: PipelineSettings): Promise<string>
   const name = typeof manager === "string" ? manager : manager.name;
   const kwargs = specs.map((spec) => [spec?.name, spec?.rewardKwargs]);
   const { rewardModel } = settings;
-  const named = namedModelsOf(settings);
+  const models = namedModelsOf(settings);
   const all = [texts, name, managerOptions, kwargs, rewardModel, scorerOf(settings)];
   // Versions of functions without them are as they were.
-  return digestOf(named.length === 0 ? all : [...all, named]);
+  return digestOf(models.length === 0 ? all : [...all, models]);
 }
 
 /**
