@@ -74,6 +74,7 @@ export {
   type CredentialFiles,
   defaultCredentialFolder,
   findCredentials,
+  type FoundCredentials,
 } from "./transport/tls/credential-files.ts";
 export { type Credentials, namesOf } from "./transport/tls/credentials.ts";
 export { watchCredentials } from "./transport/tls/credential-watch.ts";

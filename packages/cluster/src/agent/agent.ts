@@ -11,15 +11,17 @@ import type { AddressInfo } from "node:net";
 import { expose } from "comlink";
 import {
   type Address,
+  type Channel,
   channelEndpoint,
   type Credentials,
   type DeathCause,
   findCredentials,
+  type FoundCredentials,
   Guard,
   Link,
   listen,
+  type Listener,
   namesOf,
-  type NetworkSettings,
   newToken,
   RaySystemError,
   warn,
@@ -76,162 +78,214 @@ const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gon
  */
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   checkAgentOptions(options);
-  const { host = "127.0.0.1", port = 0, token = newToken() } = options;
-  const ports = workerPorts(options);
+  const { host = "127.0.0.1" } = options;
   const found = findCredentials(options.tls, !isLoopback(host));
-  const credentials = found?.credentials;
-  if (credentials === undefined && !isLoopback(host)) {
+  if (found === undefined && !isLoopback(host)) {
     throw new RaySystemError(
       `the agent listens on ${host} only with certificates, since others can reach it there: make some with rayling cert, and name them`,
     );
   }
-  const network: NetworkSettings = {
-    reconnectTimeoutMs: options.reconnectTimeoutMs ?? standardReconnectTimeoutMs,
-    ...(credentials === undefined ? {} : { credentials }),
-  };
-  const sessions = new Set<DriverSession>();
-  let closing: Promise<void> | undefined;
-  const guard = new Guard();
-  const spillDirectory = join(guard.folder, "spilled");
-  await mkdir(spillDirectory);
-  const tell = (line: string): void => tellSafely(options.onEvent, line);
-  const codeCache = new CodeCache({
-    directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
-    maxBytes: options.codeCacheBytes ?? standardCodeCacheBytes,
-    maxPackageBytes: options.maxCodeBytes ?? standardCodeBytes,
-    tell,
-  });
-  const machine: Machine = {
-    guard,
-    host,
-    ports,
-    tell,
-    codeCache,
-    network,
-    spillDirectory,
-    maxHosts: options.maxHosts ?? 1000,
-    objectStoreMemory: options.objectStoreMemory ?? standardObjectStoreMemory(),
-    hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
-    isDraining: () => draining !== undefined,
-    endOthers: (session) => {
-      for (const other of sessions) {
-        const isSame = other !== session && other.peerId === session.peerId;
-        // A driver that is joining through another address of this agent learns that the machine is
-        // already a node.
-        if (isSame && other.isNode) void other.end(driverGone);
-      }
-    },
-    offer: {
-      agentId: randomUUID(),
-      nodeName: options.nodeName ?? hostname(),
-      hostname: hostname(),
-      parallelism: availableParallelism(),
-      resources: {
-        memory: standardMemory(),
-        ...options.resources,
-        CPU: options.numCpus ?? availableParallelism(),
+  const agent = new RunningAgent(options, found);
+  await agent.open();
+  return agent;
+}
+
+class RunningAgent implements Agent {
+  readonly closed: Promise<void>;
+  readonly #options: AgentOptions;
+  readonly #found: FoundCredentials | undefined;
+  readonly #place: { readonly host: string; readonly port: number };
+  readonly #address: Address;
+  readonly #guard: Guard = new Guard();
+  readonly #codeCache: CodeCache;
+  readonly #machine: Machine;
+  readonly #sessions: Set<DriverSession> = new Set();
+  readonly #onClosed: () => void;
+  #listener: Listener | undefined;
+  #endWatch: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+  #draining: Promise<DrainReport> | undefined;
+
+  constructor(options: AgentOptions, found: FoundCredentials | undefined) {
+    const { host = "127.0.0.1", port = 0, token = newToken() } = options;
+    this.#options = options;
+    this.#found = found;
+    this.#place = { host, port };
+    this.#address = { place: this.#place, token, isSecure: found !== undefined };
+    ({ promise: this.closed, resolve: this.#onClosed } = Promise.withResolvers<void>());
+    this.#codeCache = new CodeCache({
+      directory: options.codeCache ?? join(homedir(), ".rayling", "code"),
+      maxBytes: options.codeCacheBytes ?? standardCodeCacheBytes,
+      maxPackageBytes: options.maxCodeBytes ?? standardCodeBytes,
+      tell: (line) => this.#tell(line),
+    });
+    this.#machine = {
+      guard: this.#guard,
+      host,
+      ports: workerPorts(options),
+      tell: (line) => this.#tell(line),
+      codeCache: this.#codeCache,
+      network: {
+        reconnectTimeoutMs: options.reconnectTimeoutMs ?? standardReconnectTimeoutMs,
+        ...(found === undefined ? {} : { credentials: found.credentials }),
       },
-      labels: options.labels ?? {},
-      code: {
-        platform: `${process.platform}-${process.arch}`,
-        maxPackageBytes: codeCache.maxPackageBytes,
-      },
-    },
-  };
-  if (options.codeCache !== undefined) {
-    await codeCache.open().catch((error: unknown) => {
-      void guard.close();
+      spillDirectory: join(this.#guard.folder, "spilled"),
+      maxHosts: options.maxHosts ?? 1000,
+      objectStoreMemory: options.objectStoreMemory ?? standardObjectStoreMemory(),
+      hostCount: () => this.hostCount,
+      isDraining: () => this.#draining !== undefined,
+      endOthers: (session) => this.#endOthers(session),
+      offer: offerOf(options, this.#codeCache),
+    };
+  }
+
+  get address(): string {
+    const { host, port } = this.#place;
+    const name = this.#options.publicHost ?? nameOf(host, this.#found?.credentials);
+    const bound = this.#listener?.address as AddressInfo | undefined;
+    return formatAddress(this.#address, name, bound?.port ?? port);
+  }
+
+  get hostCount(): number {
+    return [...this.#sessions].reduce((sum, session) => sum + session.hostCount, 0);
+  }
+
+  /** Begins to listen. Rejects with RaySystemError, or with the error of the code cache. */
+  async open(): Promise<void> {
+    try {
+      await mkdir(this.#machine.spillDirectory);
+      if (this.#options.codeCache !== undefined) await this.#codeCache.open();
+      this.#listener = await this.#listen();
+    } catch (error) {
+      void this.#guard.close();
       throw error;
-    });
-  }
-  const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
-  const listener = await listen({
-    address,
-    // Nobody can report that a driver is gone; its silence does.
-    explain: never,
-    network: { ...network, explainMs: 0 },
-    onChannel: (channel, { peerId, wayId }) => {
-      // The driver proved its token while the agent was closing.
-      if (closing !== undefined) return channel.close(agentGone);
-      // A peer with the token that asks for the wrong kind of connection is no driver.
-      const isLink = channel instanceof Link;
-      if (isLink !== (wayId === undefined)) return channel.close(driverGone);
-      if (wayId === operatorWay) {
-        return expose({ drain } satisfies OperatorControl, channelEndpoint(channel));
-      }
-      if (!isLink) return channel.close(driverGone);
-      const session = new DriverSession(peerId, channel, machine);
-      sessions.add(session);
-      tell(`driver ${peerId} joined`);
-      void channel.closed.then(async ({ kind, message }) => {
-        // Otherwise this machine is the one that leaves.
-        if (kind !== "node-died") {
-          tell(`driver ${peerId} is gone (${message}); its ${session.hostCount} hosts end`);
-        }
-        await session.end(driverGone);
-        sessions.delete(session);
-      });
-    },
-  }).catch((error: NodeJS.ErrnoException) => {
-    void guard.close();
-    const why = error.code === "EADDRINUSE" ? "the port is taken" : error.message;
-    throw new RaySystemError(`the agent cannot listen on ${host}:${port}: ${why}`, {
-      cause: error,
-    });
-  });
-  const endWatch =
-    found &&
-    watchCredentials(found, {
-      tell,
+    }
+    if (this.#found === undefined) return;
+    this.#endWatch = watchCredentials(this.#found, {
+      tell: (line) => this.#tell(line),
       onRenewed: (renewed) => {
-        for (const session of sessions) session.renew(renewed);
+        for (const session of this.#sessions) session.renew(renewed);
       },
     });
-  const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
-  let draining: Promise<DrainReport> | undefined;
-  function close(cause: DeathCause): Promise<void> {
-    closing ??= (async () => {
-      listener.close();
-      endWatch?.();
-      await Promise.all([...sessions].map((session) => session.end(cause)));
-      await codeCache.close();
-      await rm(spillDirectory, { recursive: true, force: true });
-      await guard.close();
-    })().finally(onClosed);
-    return closing;
   }
-  function drain(timeoutMs: number): Promise<DrainReport> {
-    draining ??= (async () => {
-      const all = machine.hostCount();
-      tell(`it is being drained: ${all} hosts have ${timeoutMs / 1000} s to go elsewhere`);
-      const late = new AbortController();
-      const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, longestMs));
-      await Promise.all([...sessions].map((session) => session.drain(timeoutMs, late.signal)));
-      clearTimeout(timer);
-      if (closing !== undefined) {
-        throw new RaySystemError("the agent was ended before it was drained");
-      }
-      const ended = machine.hostCount();
-      tell(ended === 0 ? "it is drained" : `its time is over; ${ended} hosts end`);
-      await Promise.all([...sessions].map((session) => session.end(drained)));
-      // The answer to the operator leaves first.
-      setImmediate(() => void close(drained));
-      return { left: Math.max(0, all - ended), ended };
-    })();
-    return draining;
+
+  drain(timeoutMs: number): Promise<DrainReport> {
+    this.#draining ??= this.#drain(timeoutMs);
+    return this.#draining;
   }
+
+  close(): Promise<void> {
+    return this.#close(agentGone);
+  }
+
+  async #listen(): Promise<Listener> {
+    const { host, port } = this.#place;
+    try {
+      return await listen({
+        address: this.#address,
+        // Nobody can report that a driver is gone; its silence does.
+        explain: never,
+        network: { ...this.#machine.network, explainMs: 0 },
+        onChannel: (channel, { peerId, wayId }) => this.#connected(channel, peerId, wayId),
+      });
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const why = code === "EADDRINUSE" ? "the port is taken" : message;
+      throw new RaySystemError(`the agent cannot listen on ${host}:${port}: ${why}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** A peer with the token has connected: a driver, or an operator. */
+  #connected(channel: Channel, peerId: string, wayId: string | undefined): void {
+    // The driver proved its token while the agent was closing.
+    if (this.#closing !== undefined) return channel.close(agentGone);
+    // A peer with the token that asks for the wrong kind of connection is no driver.
+    const isLink = channel instanceof Link;
+    if (isLink !== (wayId === undefined)) return channel.close(driverGone);
+    if (wayId === operatorWay) {
+      const control: OperatorControl = { drain: (timeoutMs) => this.drain(timeoutMs) };
+      return expose(control, channelEndpoint(channel));
+    }
+    if (!isLink) return channel.close(driverGone);
+    const session = new DriverSession(peerId, channel, this.#machine);
+    this.#sessions.add(session);
+    this.#tell(`driver ${peerId} joined`);
+    void channel.closed.then((cause) => this.#disconnected(session, cause));
+  }
+
+  async #disconnected(session: DriverSession, { kind, message }: DeathCause): Promise<void> {
+    // Otherwise this machine is the one that leaves.
+    if (kind !== "node-died") {
+      this.#tell(
+        `driver ${session.peerId} is gone (${message}); its ${session.hostCount} hosts end`,
+      );
+    }
+    await session.end(driverGone);
+    this.#sessions.delete(session);
+  }
+
+  /**
+   * Ends other sessions of the same driver. A driver that is joining through another address of
+   * this agent learns that the machine is already a node.
+   */
+  #endOthers(session: DriverSession): void {
+    for (const other of this.#sessions) {
+      const isSame = other !== session && other.peerId === session.peerId;
+      if (isSame && other.isNode) void other.end(driverGone);
+    }
+  }
+
+  #close(cause: DeathCause): Promise<void> {
+    this.#closing ??= (async () => {
+      this.#listener?.close();
+      this.#endWatch?.();
+      await Promise.all([...this.#sessions].map((session) => session.end(cause)));
+      await this.#codeCache.close();
+      await rm(this.#machine.spillDirectory, { recursive: true, force: true });
+      await this.#guard.close();
+    })().finally(this.#onClosed);
+    return this.#closing;
+  }
+
+  async #drain(timeoutMs: number): Promise<DrainReport> {
+    const all = this.hostCount;
+    this.#tell(`it is being drained: ${all} hosts have ${timeoutMs / 1000} s to go elsewhere`);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, longestMs));
+    await Promise.all([...this.#sessions].map((session) => session.drain(timeoutMs, late.signal)));
+    clearTimeout(timer);
+    if (this.#closing !== undefined) {
+      throw new RaySystemError("the agent was ended before it was drained");
+    }
+    const ended = this.hostCount;
+    this.#tell(ended === 0 ? "it is drained" : `its time is over; ${ended} hosts end`);
+    await Promise.all([...this.#sessions].map((session) => session.end(drained)));
+    // The answer to the operator leaves first.
+    setImmediate(() => void this.#close(drained));
+    return { left: Math.max(0, all - ended), ended };
+  }
+
+  #tell(line: string): void {
+    tellSafely(this.#options.onEvent, line);
+  }
+}
+
+/** The resources and labels that this machine has for drivers. */
+function offerOf(options: AgentOptions, { maxPackageBytes }: CodeCache): Machine["offer"] {
   return {
-    address: formatAddress(
-      address,
-      options.publicHost ?? nameOf(host, credentials),
-      (listener.address as AddressInfo).port,
-    ),
-    closed,
-    get hostCount() {
-      return machine.hostCount();
+    agentId: randomUUID(),
+    nodeName: options.nodeName ?? hostname(),
+    hostname: hostname(),
+    parallelism: availableParallelism(),
+    resources: {
+      memory: standardMemory(),
+      ...options.resources,
+      CPU: options.numCpus ?? availableParallelism(),
     },
-    drain,
-    close: () => close(agentGone),
+    labels: options.labels ?? {},
+    code: { platform: `${process.platform}-${process.arch}`, maxPackageBytes },
   };
 }
 
