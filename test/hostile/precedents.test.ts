@@ -452,15 +452,15 @@ test("actor-ts#590: a token stands in an error", async () => {
 test("actor-ts#591: a setting is documented and read by nobody", () => {
   const index = new URL("../../packages/cluster/src/index.ts", import.meta.url);
   const read = (file: string): string => readFileSync(new URL(file, index), "utf8");
-  expect(read("index.ts")).toContain("agent-options.ts");
+  expect(read("index.ts")).toContain("agent/agent-options.ts");
   const declared = /export interface \w+Options[^{]*\{[\s\S]*?\n\}/g;
-  const settings = ["agent-options.ts", "worker-ports.ts"].map((file) =>
+  const settings = ["agent/agent-options.ts", "agent/worker-ports.ts"].map((file) =>
     [...read(file).matchAll(declared)].flatMap(([text]) =>
       [...text.matchAll(/^  readonly (\w+)\??:/gm)].map((match) => match[1] as string),
     ),
   );
   expect(settings.every(({ length }) => length > 1)).toBe(true);
-  const rest = ["agent.ts", "worker-ports.ts"].map((file) => read(file).replaceAll(declared, ""));
+  const rest = ["agent/agent.ts", "agent/worker-ports.ts"].map((file) => read(file).replaceAll(declared, ""));
   const unread = settings.flat().filter((name) => {
     const taken = new RegExp(
       `options\\.${name}\\b|\\{[^}]*\\b${name}\\b[^}]*\\}(: \\w+Options| = options)`,
