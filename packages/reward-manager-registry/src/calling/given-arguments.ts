@@ -40,9 +40,36 @@ export interface GivenArguments {
 }
 
 export function givenArguments(options: GivenOptions): GivenArguments {
-  const { functionName, keywords, isWatched, signal, onContext } = options;
+  const { signal } = options;
+  const Given = givenClass(options);
+  for (const name of allArguments) nameAlso(Given.prototype, name, snakeOf(name));
+  for (const name of ofContext) {
+    overridable(Given.prototype, name, function (this: unknown) {
+      return Given.contextOf(this, name);
+    });
+  }
+  if (signal !== undefined) overridable(Given.prototype, "signal", signal);
+  Object.setPrototypeOf(
+    Given.prototype,
+    lookOut(options, (given, error) => Given.refuse(given, error)),
+  );
+  return {
+    of: (input) => new Given(input) as unknown as ScoreInput,
+    verify: (given) => Given.verify(given),
+  };
+}
 
-  class Given {
+/** The class of the objects that one score function gets. */
+interface GivenClass {
+  readonly prototype: object;
+  new (input: Readonly<Record<string, unknown>>): object;
+  contextOf(given: unknown, name: string): unknown;
+  refuse(given: unknown, error: UnknownScoreArgumentError): void;
+  verify(given: unknown): void;
+}
+
+function givenClass({ functionName, keywords, isWatched, onContext }: GivenOptions): GivenClass {
+  return class Given {
     #unknown: UnknownScoreArgumentError | undefined;
     #isRead = false;
     #hasReadContext = false;
@@ -63,7 +90,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
 
     /** Returns a value of the call's context and records that it was read. */
     static contextOf(given: unknown, name: string): unknown {
-      if (!isGiven(given)) return undefined;
+      if (!Given.#isGiven(given)) return undefined;
       given.#isRead = true;
       given.#hasReadContext = true;
       return given.#input[name];
@@ -71,11 +98,11 @@ export function givenArguments(options: GivenOptions): GivenArguments {
 
     /** Records the first refusal, which stands for all. */
     static refuse(given: unknown, error: UnknownScoreArgumentError): void {
-      if (isGiven(given)) given.#unknown ??= error;
+      if (Given.#isGiven(given)) given.#unknown ??= error;
     }
 
     static verify(given: unknown): void {
-      if (!isGiven(given)) return;
+      if (!Given.#isGiven(given)) return;
       if (given.#unknown !== undefined) throw given.#unknown;
       if (given.#hasReadContext) onContext?.();
       if (!isWatched || given.#isRead) return;
@@ -84,8 +111,8 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       throw new RewardFunctionSignatureError(functionName, undefined, problem);
     }
 
-    static isGiven(value: object): value is Given {
-      return #unknown in value;
+    static #isGiven(value: unknown): value is Given {
+      return typeof value === "object" && value !== null && #unknown in value;
     }
 
     /** Defines an ordinary property, which can be copied and sent. */
@@ -97,24 +124,6 @@ export function givenArguments(options: GivenOptions): GivenArguments {
       const set = (other: unknown): void => define(this, name, other);
       Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
     }
-  }
-  const isGiven = (value: unknown): value is Given =>
-    typeof value === "object" && value !== null && Given.isGiven(value);
-
-  for (const name of allArguments) nameAlso(Given.prototype, name, snakeOf(name));
-  for (const name of ofContext) {
-    overridable(Given.prototype, name, function (this: unknown) {
-      return Given.contextOf(this, name);
-    });
-  }
-  if (signal !== undefined) overridable(Given.prototype, "signal", signal);
-  Object.setPrototypeOf(
-    Given.prototype,
-    lookOut(options, (given, error) => Given.refuse(given, error)),
-  );
-  return {
-    of: (input) => new Given(input) as unknown as ScoreInput,
-    verify: (given) => Given.verify(given),
   };
 }
 
