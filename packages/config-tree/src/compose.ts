@@ -207,13 +207,13 @@ class Composer {
   #part(entry: Entry, group: string, parent: string, open: readonly string[]): ConfigTree {
     if (entry.isOverride) return {};
     const { group: own } = entry;
-    if (own === undefined) return this.#named(entry, entry.names, group, parent, open);
+    if (own === undefined) return this.#named(entry, group, parent, open);
     const place = entry.place === undefined ? undefined : absolute(entry.place, parent);
     const key = keyOf(own, place);
     const names = this.#namesOf(key, entry.names);
     const [first] = names;
     if (first !== undefined) this.#choices.set(own, first);
-    return this.#named(entry, names, group, parent, open);
+    return this.#named({ ...entry, names }, group, parent, open);
   }
 
   /** Returns the names that were chosen instead of the written ones. */
@@ -234,14 +234,8 @@ class Composer {
     return namesIn(value, key);
   }
 
-  #named(
-    entry: Entry,
-    names: readonly string[],
-    group: string,
-    parent: string,
-    open: readonly string[],
-  ): ConfigTree {
-    return names.reduce<ConfigTree>((result, name) => {
+  #named(entry: Entry, group: string, parent: string, open: readonly string[]): ConfigTree {
+    return entry.names.reduce<ConfigTree>((result, name) => {
       const whole = entry.group === undefined ? name : `${entry.group}/${name}`;
       const path = findConfig(whole, this.#search);
       if (path === undefined) {
@@ -282,7 +276,7 @@ class Composer {
       isOverride: false,
       isOptional: false,
     };
-    return this.#named(entry, entry.names, "", "", open);
+    return this.#named(entry, "", "", open);
   }
 
   /** Fills in chosen names: `${engine}_actor`. */

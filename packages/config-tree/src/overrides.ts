@@ -83,8 +83,8 @@ function applyOverride(tree: ConfigTree, override: Override, rules: Rules): Conf
     const [is, would] = isTree(own) ? ["a section", "a list"] : ["a list", "a section"];
     throw new ConfigError(key, `is ${is}, and ${override.text} would make ${would} of it`, own);
   }
-  const [list, index] = listOn(tree, path);
-  if (list !== undefined) return withItem(tree, path, list, index, value);
+  const found = listOn(tree, path);
+  if (found !== undefined) return withItem(tree, path, found, value);
   return withValue(tree, path, isTree(value) && isTree(own) ? merged(own, value) : value);
 }
 
@@ -103,27 +103,32 @@ function isSame(one: ConfigValue, other: ConfigValue | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Returns the first list on the path, and the index behind it. */
-function listOn(tree: ConfigTree, path: readonly string[]): [ConfigValue[] | undefined, number] {
-  for (let index = 1; index < path.length; index++) {
-    const value = valueAt(tree, path.slice(0, index));
-    if (Array.isArray(value)) return [value as ConfigValue[], index];
+interface FoundList {
+  readonly list: readonly ConfigValue[];
+  /** The length of its path. */
+  readonly depth: number;
+}
+
+/** Returns the first list on the path. */
+function listOn(tree: ConfigTree, path: readonly string[]): FoundList | undefined {
+  for (let depth = 1; depth < path.length; depth++) {
+    const list: ConfigValue | undefined = valueAt(tree, path.slice(0, depth));
+    if (Array.isArray(list)) return { list, depth };
   }
-  return [undefined, 0];
+  return undefined;
 }
 
 /** Changes an item of a list by its number. */
 function withItem(
   tree: ConfigTree,
   path: readonly string[],
-  list: readonly ConfigValue[],
-  index: number,
+  { list, depth }: FoundList,
   value: ConfigValue,
 ): ConfigTree {
-  const [number = "", ...rest] = path.slice(index);
+  const [number = "", ...rest] = path.slice(depth);
   const item = list[Number(number)];
   if (!/^\d+$/.test(number) || item === undefined || (rest.length > 0 && !isTree(item))) {
-    const place = path.slice(0, index).join(".");
+    const place = path.slice(0, depth).join(".");
     throw new ConfigError(
       path.join("."),
       `names an item of ${place}, a list of ${list.length}, that does not exist`,
@@ -131,7 +136,7 @@ function withItem(
     );
   }
   const changed = isTree(item) && rest.length > 0 ? withValue(item, rest, value) : value;
-  return withValue(tree, path.slice(0, index), list.with(Number(number), changed));
+  return withValue(tree, path.slice(0, depth), list.with(Number(number), changed));
 }
 
 function withoutKey(

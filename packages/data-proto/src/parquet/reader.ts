@@ -78,7 +78,7 @@ export async function* readParquet(
       groupStart += rows;
       if (from >= to) continue;
       signal?.throwIfAborted();
-      const values = await readRows(file, metadata, columns, from, to);
+      const values = await readRows(file, metadata, { columns, rowStart: from, rowEnd: to });
       for (const [offset, value] of values.entries()) {
         yield { row: from + offset, value: plainOf(value) as ParquetRecord["value"] };
         signal?.throwIfAborted();
@@ -89,12 +89,17 @@ export async function* readParquet(
   }
 }
 
+/** Rows from one to before another, with some of their columns or all. */
+interface RowRange {
+  readonly columns: readonly string[] | undefined;
+  readonly rowStart: number;
+  readonly rowEnd: number;
+}
+
 async function readRows(
   file: ParquetFile,
   metadata: FileMetaData,
-  columns: readonly string[] | undefined,
-  rowStart: number,
-  rowEnd: number,
+  { columns, rowStart, rowEnd }: RowRange,
 ): Promise<Record<string, unknown>[]> {
   const { parquetReadObjects } = await import("hyparquet");
   const rows = await ofFormat(
