@@ -55,25 +55,12 @@ export async function loadPipeline(
   settings: PipelineSettings,
   tracker: UserCode,
 ): Promise<Pipeline> {
-  const { reward, discriminative, baseDirectory } = settings;
-  const { rewardRouterAddress, rewardRouterToken, rewardModels = {} } = settings;
-  const router = { address: rewardRouterAddress, token: rewardRouterToken };
-  for (const { address, token } of [router, ...Object.values(rewardModels)]) {
-    if (address !== undefined && token !== undefined) rememberToken(address, token);
-  }
+  rememberTokens(settings);
+  const { discriminative, rewardRouterAddress, rewardRouterToken } = settings;
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
-  let overlaps = false;
+  const { scorer, isAsync } = await scorerOf(settings, tracker);
+  let overlaps = isAsync;
   const onThenable = (): void => void (overlaps = true);
-  const signal = (): AbortSignal => tracker.signal;
-  let scorer: Scorer = { computeScore: withSignal(settings, signal) };
-  if (reward !== undefined) {
-    const onContext = (): void => {
-      if (tracker.current !== undefined) tracker.current.readsContext = true;
-    };
-    const loaded = await loadScorer(reward, { baseDirectory, signal, onContext });
-    overlaps = loaded.isAsync;
-    scorer = loaded;
-  }
   const { computeScore, computeScores, postProcessScores, log } = scorer;
   const groups =
     computeScores && new GroupScorer(tracker.timed(computeScores, onThenable) as ComputeScores);
@@ -94,13 +81,9 @@ export async function loadPipeline(
     rewardModels: await rewardModelsOf(settings),
     options: settings.managerOptions,
   });
-  // A custom manager may write into its sample, which shares parts with others that came with it.
   const isOwn = typeof settings.manager !== "string";
-  const own = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
-    manager.runSingle(copyData(sample)),
-  );
   const runSingle = isOwn
-    ? async (sample: RewardSample) => (await own(sample)) as RewardResult
+    ? runSingleOfOwn(manager, tracker)
     : (sample: RewardSample) => manager.runSingle(sample);
   const assembles =
     typeof managerClass === "string" || managerClass.assembleRmScores === undefined
@@ -117,6 +100,41 @@ export async function loadPipeline(
     ...forGroups,
     ...assembles,
   };
+}
+
+/** Each token goes to its own router only. */
+function rememberTokens(settings: PipelineSettings): void {
+  const { rewardRouterAddress, rewardRouterToken, rewardModels = {} } = settings;
+  const router = { address: rewardRouterAddress, token: rewardRouterToken };
+  for (const { address, token } of [router, ...Object.values(rewardModels)]) {
+    if (address !== undefined && token !== undefined) rememberToken(address, token);
+  }
+}
+
+async function scorerOf(
+  settings: PipelineSettings,
+  tracker: UserCode,
+): Promise<{ readonly scorer: Scorer; readonly isAsync: boolean }> {
+  const { reward, baseDirectory } = settings;
+  const signal = (): AbortSignal => tracker.signal;
+  if (reward === undefined) {
+    return { scorer: { computeScore: withSignal(settings, signal) }, isAsync: false };
+  }
+  const onContext = (): void => {
+    if (tracker.current !== undefined) tracker.current.readsContext = true;
+  };
+  const scorer = await loadScorer(reward, { baseDirectory, signal, onContext });
+  return { scorer, isAsync: scorer.isAsync };
+}
+
+/**
+ * A custom manager may write into its sample, which shares parts with others that came with it.
+ */
+function runSingleOfOwn(manager: RewardManager, tracker: UserCode): RewardManager["runSingle"] {
+  const own = tracker.timed<Parameters<RewardManager["runSingle"]>, unknown>((sample) =>
+    manager.runSingle(copyData(sample)),
+  );
+  return async (sample) => (await own(sample)) as RewardResult;
 }
 
 function assembling(managerClass: RewardManagerClass): (batch: ScoredBatch) => PlacedScores {

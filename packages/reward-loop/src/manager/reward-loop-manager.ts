@@ -51,6 +51,13 @@ export interface ScoreOptions {
   readonly lane?: string | undefined;
 }
 
+/** A loop's parts besides its source. */
+interface LoopParts {
+  readonly onFailure: FailureSettings;
+  readonly models: RewardModels;
+  readonly recorder: OutcomeRecorder | undefined;
+}
+
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
   readonly #purses: readonly Purse[];
@@ -71,9 +78,7 @@ export class RewardLoopManager implements AsyncDisposable {
   private constructor(
     source: RewardSource,
     { purses, limiters }: Pick<SourceContext, "purses" | "limiters">,
-    onFailure: FailureSettings,
-    models: RewardModels,
-    recorder: OutcomeRecorder | undefined,
+    { onFailure, models, recorder }: LoopParts,
   ) {
     this.#recorder = recorder;
     this.#source = source;
@@ -131,7 +136,11 @@ export class RewardLoopManager implements AsyncDisposable {
         recorded === undefined || asks || hasFunction ? await openSource(plan, context) : undefined;
       const source =
         recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
-      return new RewardLoopManager(source as RewardSource, context, onFailure, models, recorder);
+      return new RewardLoopManager(source as RewardSource, context, {
+        onFailure,
+        models,
+        recorder,
+      });
     } catch (error) {
       await recorder?.close();
       throw error;

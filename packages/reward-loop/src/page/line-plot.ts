@@ -45,7 +45,7 @@ export function linePlot({ title, xLabel, yLabel, curves, xText }: LinePlot): st
     y,
     ...(xText === undefined ? {} : { xText }),
     names: shown.map(({ name }) => name),
-    content: shown.map((curve, index) => drawn(curve, index, x, y, xText)).join("\n"),
+    content: shown.map((curve, index) => drawn(curve, index, { x, y }, xText)).join("\n"),
   });
 }
 
@@ -67,8 +67,7 @@ function yAxisOf(values: readonly number[]): Axis {
 function drawn(
   { name, points }: Curve,
   index: number,
-  x: Axis,
-  y: Axis,
+  { x, y }: { readonly x: Axis; readonly y: Axis },
   xText: (value: number) => string = numberText,
 ): string {
   const shown = thinned(points.filter((point): point is Point => isValue(point[1])));

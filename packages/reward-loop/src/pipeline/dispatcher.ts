@@ -31,6 +31,12 @@ const SYNC_PER_EXECUTOR = 4;
  */
 const HELD_PER_SLOT = 8;
 
+/** A sample with the functions that settle it. */
+interface Submitted extends Pick<Scored, "sample" | "lane" | "kept"> {
+  readonly resolve: (outcome: SampleOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /** A sample, until it settles. */
 class Waiting implements Scored {
   readonly sample: RewardSample;
@@ -44,9 +50,7 @@ class Waiting implements Scored {
   #inLineMs = 0;
 
   constructor(
-    { sample, lane, kept }: Pick<Scored, "sample" | "lane" | "kept">,
-    resolve: (outcome: SampleOutcome) => void,
-    reject: (error: unknown) => void,
+    { sample, lane, kept, resolve, reject }: Submitted,
     ends: Ends,
     purse: Purse | undefined,
   ) {
@@ -162,8 +166,8 @@ export class Dispatcher {
   submit(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
-      const given = { sample, lane, kept };
-      this.#waiting.push(lane, new Waiting(given, resolve, reject, this.#ends, this.#purse));
+      const given = { sample, lane, kept, resolve, reject };
+      this.#waiting.push(lane, new Waiting(given, this.#ends, this.#purse));
       this.#pump();
     });
   }

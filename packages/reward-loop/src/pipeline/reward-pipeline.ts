@@ -22,6 +22,14 @@ import { KnownScores } from "./known-scores.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.ts";
 import type { SharedLimiter } from "./shared-limiter.ts";
 import { WorkerSeat } from "./worker-seat.ts";
+import type { SeatOptions } from "./worker-seat.ts";
+
+interface PipelineParts {
+  readonly settings: RewardLoopSettings;
+  readonly limiter: SharedLimiter | undefined;
+  readonly purse: Purse | undefined;
+  readonly known: KnownScores | undefined;
+}
 
 export class RewardPipeline implements RewardSource {
   readonly #settings: RewardLoopSettings;
@@ -38,12 +46,9 @@ export class RewardPipeline implements RewardSource {
   #closing: Promise<void> | undefined;
 
   private constructor(
-    settings: RewardLoopSettings,
-    limiter: SharedLimiter | undefined,
-    known: KnownScores | undefined,
+    { settings, limiter, purse, known }: PipelineParts,
     seats: readonly WorkerSeat[],
     version: string,
-    purse: Purse | undefined,
   ) {
     this.#settings = settings;
     this.#limiter = limiter;
@@ -74,8 +79,9 @@ export class RewardPipeline implements RewardSource {
         ? undefined
         : new KnownScores(cache === undefined ? undefined : await ScoreCache.open(cache));
     try {
-      const seats = await openSeats(settings, limiter, version, 0, purse);
-      return new RewardPipeline(settings, limiter, known, seats, version, purse);
+      const asksToSpend = purse?.isLimited === true;
+      const seats = await openSeats({ settings, version, limiter, asksToSpend }, 0);
+      return new RewardPipeline({ settings, limiter, purse, known }, seats, version);
     } catch (error) {
       known?.close();
       throw error;
@@ -145,8 +151,13 @@ export class RewardPipeline implements RewardSource {
   async prepareReload(): Promise<PreparedReload> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const version = await rewardVersion(this.#settings.pipeline);
-    const generation = ++this.#generation;
-    const seats = await openSeats(this.#settings, this.#limiter, version, generation, this.#purse);
+    const options: SeatOptions = {
+      settings: this.#settings,
+      version,
+      limiter: this.#limiter,
+      asksToSpend: this.#purse?.isLimited === true,
+    };
+    const seats = await openSeats(options, ++this.#generation);
     const discard = async (): Promise<void> => {
       await Promise.all(seats.map((seat) => seat.close()));
     };
@@ -204,18 +215,10 @@ export class RewardPipeline implements RewardSource {
 }
 
 /** Opens all seats, or none. */
-async function openSeats(
-  settings: RewardLoopSettings,
-  limiter: SharedLimiter | undefined,
-  version: string,
-  generation: number,
-  purse: Purse | undefined,
-): Promise<WorkerSeat[]> {
-  const asksToSpend = purse?.isLimited === true;
-  const opening = Array.from({ length: settings.workers }, (_, index) => {
-    const place = generation === 0 ? `${index}` : `${index}_r${generation}`;
-    return openSeat(settings, limiter, version, place, asksToSpend);
-  });
+async function openSeats(options: SeatOptions, generation: number): Promise<WorkerSeat[]> {
+  const opening = Array.from({ length: options.settings.workers }, (_, index) =>
+    openSeat(options, generation === 0 ? `${index}` : `${index}_r${generation}`),
+  );
   const opened = await Promise.allSettled(opening);
   const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = opened.find((one) => one.status === "rejected");
@@ -225,25 +228,14 @@ async function openSeats(
 }
 
 /** verl's names; where another loop of the session has one already, with a number behind it. */
-async function openSeat(
-  settings: RewardLoopSettings,
-  limiter: SharedLimiter | undefined,
-  version: string,
-  place: string,
-  asksToSpend: boolean,
-): Promise<WorkerSeat> {
+async function openSeat(options: SeatOptions, place: string): Promise<WorkerSeat> {
+  const { settings } = options;
   const base = settings.name ?? "reward_loop_worker";
   const name = settings.part === undefined ? base : `${base}_${settings.part}`;
   for (let copy = 1; ; copy++) {
     const seatName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
     try {
-      return await WorkerSeat.open(
-        seatName,
-        { ...settings, version },
-        limiter,
-        version,
-        asksToSpend,
-      );
+      return await WorkerSeat.open(seatName, options);
     } catch (error) {
       const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
       if (!isTaken) throw error;

@@ -43,6 +43,16 @@ export interface Scored {
   rejected(seat: WorkerSeat, error: unknown): void;
 }
 
+/** Options that all seats of a pipeline share. */
+export interface SeatOptions {
+  readonly settings: RewardLoopSettings;
+  /** The version of the reward function that the worker is to load. */
+  readonly version: string;
+  readonly limiter: SharedLimiter | undefined;
+  /** Spending has a cap: the worker asks before each call. */
+  readonly asksToSpend: boolean;
+}
+
 /** The samples of one life of the worker. */
 interface Life {
   readonly exchange: Exchange<number>;
@@ -80,16 +90,10 @@ export class WorkerSeat {
   #state: "alive" | "replacing" | "lost" = "alive";
   #onChange: () => void = () => undefined;
 
-  private constructor(
-    name: string,
-    settings: RewardLoopSettings,
-    limiter: SharedLimiter | undefined,
-    version: string,
-    asksToSpend: boolean,
-  ) {
+  private constructor(name: string, { settings, version, limiter, asksToSpend }: SeatOptions) {
     this.name = name;
     this.version = version;
-    this.#settings = settings;
+    this.#settings = { ...settings, version };
     this.#limiter = limiter;
     this.#asksToSpend = asksToSpend;
     this.#worker = Promise.resolve(this.#start());
@@ -98,17 +102,9 @@ export class WorkerSeat {
   /**
    * Resolves when its executors have loaded the user's modules. Rejects with the reason why they
    * cannot, or ActorAlreadyExistsError.
-   *
-   * @param asksToSpend before each call: spending has a cap
    */
-  static async open(
-    name: string,
-    settings: RewardLoopSettings,
-    limiter: SharedLimiter | undefined,
-    version: string,
-    asksToSpend: boolean,
-  ): Promise<WorkerSeat> {
-    const seat = new WorkerSeat(name, settings, limiter, version, asksToSpend);
+  static async open(name: string, options: SeatOptions): Promise<WorkerSeat> {
+    const seat = new WorkerSeat(name, options);
     const worker = await seat.#worker;
     try {
       await ray.get(worker.ready.remote());

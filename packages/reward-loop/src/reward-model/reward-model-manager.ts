@@ -30,6 +30,17 @@ export interface RewardModelState {
   readonly servers: readonly UpstreamState[];
 }
 
+/** A router that listens, and the servers behind it. */
+interface Running {
+  readonly processes: readonly ServerProcess[];
+  readonly servers: readonly string[];
+  readonly router: ActorHandle<RewardModelRouterHost>;
+  /** host:port of the router. */
+  readonly address: string;
+  readonly token: string;
+  readonly apiKey: string | undefined;
+}
+
 export class RewardModelManager implements AsyncDisposable {
   readonly #options: RewardModelOptions;
   readonly #processes: readonly ServerProcess[];
@@ -49,10 +60,7 @@ export class RewardModelManager implements AsyncDisposable {
 
   private constructor(
     options: RewardModelOptions,
-    processes: readonly ServerProcess[],
-    servers: readonly string[],
-    router: ActorHandle<RewardModelRouterHost>,
-    { address, token, apiKey }: { address: string; token: string; apiKey: string | undefined },
+    { processes, servers, router, address, token, apiKey }: Running,
   ) {
     this.#options = options;
     this.#apiKey = apiKey;
@@ -91,8 +99,8 @@ export class RewardModelManager implements AsyncDisposable {
       const all = [...servers, ...processes.map(({ address }) => address)];
       const asked = { healthPath, ...(apiKey === undefined ? {} : { apiKey }), ...routerOptions };
       const address = await ray.get(router.start.remote(all, { ...asked, token }));
-      const known = { address, token, apiKey };
-      const manager = new RewardModelManager(options, processes, all, router, known);
+      const running = { processes, servers: all, router, address, token, apiKey };
+      const manager = new RewardModelManager(options, running);
       if (sleeps) await manager.sleep();
       return manager;
     } catch (error) {

@@ -1,0 +1,193 @@
+/**
+ * One call of an attempt: takes a lease of its endpoint, asks whether it may be paid for, runs in an
+ * executor, and reports to limiter, hedge and purse. If its executor ends through no fault of its
+ * own, the next run is another call, with another lease.
+ *
+ * The lease is released when the call is over, also if the sample was given up before.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
+import type { LimitReport } from "../limits/limiter.ts";
+import type { AttemptOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
+import type { PolicySettings } from "../settings/policy-settings.ts";
+import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
+import type { CallSpending } from "./call-spending.ts";
+import type { SubmitOptions } from "./executor-pool.ts";
+import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
+import type { SpendDesk } from "./spend-desk.ts";
+
+export interface CallParts {
+  readonly settings: PolicySettings;
+  /** Runs one attempt in an executor. */
+  readonly run: (sample: RewardSample, options: SubmitOptions) => Promise<AttemptOutcome>;
+  readonly limiter: LimiterClient | undefined;
+  /** Asked before each call, and told the usage of each that is over, where spending has a cap. */
+  readonly spending?: Pick<SpendDesk, "mayBegin" | "ended"> | undefined;
+  readonly hedge: HedgePolicy | undefined;
+}
+
+/** The measurements of one sample over all of its attempts. */
+export interface Tally {
+  /** Attempts, including pending ones. */
+  attempts: number;
+  waitedMs: number;
+  /** The usage of tries before the last one. */
+  usageBefore?: TokenUsage;
+  /** The last failure, while its next try waits for the budget. */
+  heldBack?: ScoreFailure | undefined;
+  /** Attempts with unknown usage, including pending ones. Kept with a cap only. */
+  unknownUse?: number;
+}
+
+export interface Given {
+  readonly sample: RewardSample;
+  readonly lane: string;
+  readonly id: number | undefined;
+}
+
+export interface Call extends Given {
+  readonly tally: Tally;
+  readonly signal: AbortSignal | undefined;
+  /** When it began to wait. */
+  readonly askedMs: number;
+  /** Called when it takes longer than most: a second call is to be sent. */
+  readonly late?: () => void;
+  /** The calls of a hedge, present if there may be a second one. */
+  readonly pair?: SubmitOptions["pair"];
+}
+
+/** The other call of a hedge has answered. */
+export const isNeedless = new DOMException("another call of it was quicker", "AbortError");
+
+export class EndpointCall {
+  readonly #call: Call;
+  readonly #parts: CallParts;
+  readonly #spending: CallSpending;
+  /** The limiter's estimate of the call. */
+  readonly #tokens: number;
+  #lease: RemoteLease | undefined;
+  #sent: SentCall | undefined;
+  #sentMs = 0;
+  /** The call's place among those of its hedge. */
+  #place = 0;
+  #isLate = false;
+  #isOver = false;
+  #report: LimitReport = isCutOff;
+
+  constructor(call: Call, parts: CallParts) {
+    this.#call = call;
+    this.#parts = parts;
+    this.#tokens = parts.settings.limits?.tokensPerRequest ?? 0;
+    this.#spending = spendingOf(parts.spending, call);
+  }
+
+  /** Rejects with the signal's reason, and as `run` and the limiter do. */
+  async run(): Promise<AttemptOutcome> {
+    const { sample, lane, tally, signal, askedMs, pair } = this.#call;
+    this.#lease = await this.#parts.limiter?.acquire({ lane, tokens: this.#tokens }, signal);
+    if (!(await this.#mayBegin())) return unpaid;
+    this.#sentMs = performance.now();
+    this.#place = pair?.length ?? 0;
+    this.#send();
+    tally.waitedMs += this.#sentMs - askedMs;
+    tally.attempts += 1;
+    // A call that was given up may still be pending at its endpoint.
+    const givenUp = (): void => this.#lease?.givenUp();
+    signal?.addEventListener("abort", givenUp, { once: true });
+    try {
+      const { readyMs: _counted, ...outcome } = await this.#parts.run(sample, this.#options());
+      return outcome;
+    } catch (error) {
+      if (error !== isUnpaid) throw error;
+      // Its executor ended, and nothing is left for another call.
+      return unpaid;
+    } finally {
+      signal?.removeEventListener("abort", givenUp);
+      this.#sent?.failed();
+    }
+  }
+
+  /** Gives the lease back where the call may not begin. */
+  async #mayBegin(): Promise<boolean> {
+    let isAllowed = false;
+    try {
+      isAllowed = await this.#spending.mayBegin();
+    } finally {
+      if (!isAllowed) this.#lease?.release({ outcome: "unknown", tokens: 0 });
+    }
+    return isAllowed;
+  }
+
+  #send(): void {
+    const { late, pair } = this.#call;
+    const ageMs = (): number | undefined => pair?.[this.#place]?.ageMs();
+    const onLate = (): void => {
+      this.#isLate = true;
+      late?.();
+    };
+    const isSecond = late === undefined || this.#isLate;
+    this.#sent = this.#parts.hedge?.sent(ageMs, isSecond ? undefined : onLate);
+  }
+
+  #options(): SubmitOptions {
+    const { signal, pair } = this.#call;
+    const isWatched = this.#parts.limiter !== undefined || this.#sent !== undefined;
+    return {
+      signal,
+      pair,
+      settled: (outcome, announced) => this.#settled(outcome, announced),
+      ...(isWatched ? { beforeAgain: () => this.#beforeAgain() } : {}),
+      over: () => {
+        this.#isOver = true;
+        this.#lease?.release(this.#report);
+      },
+    };
+  }
+
+  #settled(outcome: AttemptOutcome, announced: AnnouncedLimits | undefined): void {
+    const { signal, tally } = this.#call;
+    const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
+    const report = reportOf(outcome, this.#isGivenUp(), mostMs);
+    this.#report = withAnnounced(report, announced, mostMs);
+    this.#lease?.givenUp();
+    if (outcome.valid) this.#sent?.answered(outcome.latencyMs);
+    else if (signal?.aborted === true) this.#sent?.givenUp(outcome.latencyMs);
+    else this.#sent?.failed();
+    tally.attempts += outcome.attempts - 1;
+    tally.waitedMs += outcome.readyMs ?? 0;
+    this.#spending.ended(outcome);
+  }
+
+  /** The executor ended, and the call with it: what is sent now is another one. */
+  async #beforeAgain(): Promise<void> {
+    const { tally, signal } = this.#call;
+    this.#lease?.release(isCutOff);
+    this.#lease = undefined;
+    this.#sent?.failed();
+    this.#sent = undefined;
+    const againMs = performance.now();
+    const request = { lane: "recovery", tokens: this.#tokens };
+    const next = await this.#parts.limiter?.acquire(request, signal);
+    if (this.#isOver) return next?.release({ outcome: "unknown", tokens: 0 });
+    this.#lease = next;
+    await this.#spending.again();
+    this.#send();
+    this.#sentMs = performance.now();
+    tally.waitedMs += this.#sentMs - againMs;
+  }
+
+  /**
+   * Whether the call was ended here for a reason other than its endpoint: its result is no longer
+   * needed, or it had less than half of its sample's total time.
+   */
+  #isGivenUp(): boolean {
+    const { signal } = this.#call;
+    if (signal?.aborted !== true) return false;
+    const totalTimeoutMs = this.#parts.settings.totalTimeoutMs ?? 0;
+    const tookMs = performance.now() - this.#sentMs;
+    return signal.reason === isNeedless || 2 * tookMs < totalTimeoutMs;
+  }
+}

@@ -1,0 +1,61 @@
+/** The report of a call to the limiter of its endpoint. */
+
+import { classOf } from "../faults/failure-class.ts";
+import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
+import { maxRetryAfterMs } from "../faults/retry-policy.ts";
+import type { LimitReport } from "../limits/limiter.ts";
+import type { AttemptOutcome } from "../outcome.ts";
+import { lastUsageOf } from "../spend/usage.ts";
+
+/** The report of a call without a known end. */
+export const isCutOff: LimitReport = { outcome: "unknown", isCut: true };
+
+/**
+ * Returns the report to the endpoint's limiter. @param isGivenUp the call was ended here: the
+ * function's error is not the endpoint's answer, unless it has a status
+ */
+export function reportOf(
+  outcome: AttemptOutcome,
+  isGivenUp: boolean,
+  mostMs: number = maxRetryAfterMs,
+): LimitReport {
+  if (outcome.valid) {
+    const tokens = lastUsageOf(outcome)?.totalTokens;
+    return { outcome: "ok", ...(tokens === undefined ? {} : { tokens }) };
+  }
+  const { code, status, blocked, retryAfterMs } = outcome.error;
+  const pause = retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(retryAfterMs, mostMs) };
+  const failure = classOf(outcome.error);
+  // A call that was refused used nothing.
+  if (failure === "rate-limit") return { outcome: "refused", tokens: 0, ...pause };
+  const isUnanswered = isGivenUp && status === undefined;
+  const isCut =
+    isUnanswered || failure === "timeout" || blocked === true || code === "EXECUTOR_DIED";
+  const isItsFault = !isUnanswered && (failure === "infrastructure" || failure === "timeout");
+  const tokens = lastUsageOf(outcome)?.totalTokens;
+  const used = tokens === undefined ? {} : { tokens };
+  const other = status === undefined ? "unknown" : "answered";
+  return { outcome: isItsFault ? "failed" : other, isCut, ...used, ...pause };
+}
+
+/**
+ * Adds the limits that the endpoint announced in a successful answer; a refusal's are in the report
+ * already. No announcement lasts longer than a sample would wait.
+ */
+export function withAnnounced(
+  report: LimitReport,
+  announced: AnnouncedLimits | undefined,
+  mostMs: number = maxRetryAfterMs,
+): LimitReport {
+  if (announced === undefined) return report;
+  const { requests, tokens, retryAfterMs = 0 } = announced;
+  const limits = Object.entries({ requests, tokens }).flatMap(([what, said]) =>
+    said === undefined ? [] : [[what, { ...said, resetMs: Math.min(said.resetMs, mostMs) }]],
+  );
+  const pauseMs = report.retryAfterMs ?? Math.min(retryAfterMs, mostMs);
+  return {
+    ...report,
+    ...(pauseMs > 0 ? { retryAfterMs: pauseMs } : {}),
+    announced: Object.fromEntries(limits) as NonNullable<LimitReport["announced"]>,
+  };
+}
