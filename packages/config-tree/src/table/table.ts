@@ -5,7 +5,7 @@
  */
 
 import { z } from "zod";
-import { type ConfigTree, type ConfigValue, withValue } from "./tree.ts";
+import { type ConfigTree, type ConfigValue, withValue } from "../tree.ts";
 
 /** A table, or a section of one. */
 export type OptionTable = z.ZodObject;

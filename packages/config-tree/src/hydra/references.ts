@@ -6,9 +6,9 @@
  * value's text is inserted. `\${` is no reference.
  */
 
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../config-error.ts";
 import { parseValue } from "./grammar.ts";
-import { type ConfigTree, type ConfigValue, isTree } from "./tree.ts";
+import { type ConfigTree, type ConfigValue, isTree } from "../tree.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -9,7 +9,7 @@
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../config-error.ts";
 import {
   type ConfigSearch,
   configNames,
@@ -19,7 +19,7 @@ import {
   readConfigFile,
 } from "./files.ts";
 import { type Override, parseOverride } from "./grammar.ts";
-import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "./tree.ts";
+import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "../tree.ts";
 
 export interface ComposedConfig {
   readonly tree: ConfigTree;

@@ -5,9 +5,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseDocument } from "yaml";
-import { ConfigError } from "./config-error.ts";
-import { nearestOf } from "./nearest.ts";
-import { type ConfigTree, isTree } from "./tree.ts";
+import { ConfigError } from "../config-error.ts";
+import { nearestOf } from "../nearest.ts";
+import { type ConfigTree, isTree } from "../tree.ts";
 
 export interface ConfigSearch {
   /** Folders, searched in order. */

@@ -4,9 +4,9 @@
  * that is its value). Keys in braces are merged into the existing ones.
  */
 
-import { ConfigError } from "./config-error.ts";
+import { ConfigError } from "../config-error.ts";
 import { type Override, parseOverride } from "./grammar.ts";
-import { nearestOf } from "./nearest.ts";
+import { nearestOf } from "../nearest.ts";
 import {
   type ConfigTree,
   type ConfigValue,
@@ -16,7 +16,7 @@ import {
   valueAt,
   withoutValue,
   withValue,
-} from "./tree.ts";
+} from "../tree.ts";
 
 export interface OverrideRules {
   /**

@@ -5,7 +5,7 @@
 
 import { Document, type Pair, type Scalar } from "yaml";
 import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
-import type { ConfigValue } from "./tree.ts";
+import type { ConfigValue } from "../tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
 
 export interface OptionEntry {

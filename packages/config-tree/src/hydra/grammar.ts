@@ -4,8 +4,8 @@
  * `\,` a comma, `'it\'s'` a text, `{a:1}` keys and `[1,2]` a list, `int('3')` a number.
  */
 
-import { ConfigError } from "./config-error.ts";
-import type { ConfigValue } from "./tree.ts";
+import { ConfigError } from "../config-error.ts";
+import type { ConfigValue } from "../tree.ts";
 
 export interface Override {
   /** The operation: "" changes an existing key, "+" adds one, "++" does either, "~" removes one. */

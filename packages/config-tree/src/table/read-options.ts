@@ -3,10 +3,10 @@
  */
 
 import type { z } from "zod";
-import { ConfigError } from "./config-error.ts";
-import { nearestOf } from "./nearest.ts";
+import { ConfigError } from "../config-error.ts";
+import { nearestOf } from "../nearest.ts";
 import { defaultsOf, type Name, same, sectionOf } from "./table.ts";
-import { type ConfigTree, keysOf, valueAt } from "./tree.ts";
+import { type ConfigTree, keysOf, valueAt } from "../tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
 
 export interface ReadRules {
