@@ -369,7 +369,7 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "purse-cap",
-    "reward-loop/src/spend/purse",
+    "reward-loop/src/spend/budget",
     "cap !== undefined && this.#spent >= cap",
     "cap !== undefined && this.#spent > 2 * cap",
     "twice the cap is spent",

@@ -204,8 +204,8 @@ describe("a cap holds with answers of no use", () => {
 });
 
 test("cached input and reasoning have prices of their own", async () => {
-  const { Purse } = await import("../src/spend/purse.ts");
-  const purse = new Purse({
+  const { Budget } = await import("../src/spend/budget.ts");
+  const budget = new Budget({
     prices: {
       perMillionInputTokens: 10,
       perMillionOutputTokens: 100,
@@ -214,7 +214,7 @@ test("cached input and reasoning have prices of their own", async () => {
     },
   });
   const costOf = (said: object): number =>
-    purse.pay({
+    budget.pay({
       valid: true,
       rewardScore: 1,
       rewardExtraInfo: { usage: said },

@@ -9,7 +9,7 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { Purse } from "../src/spend/purse.ts";
+import { Budget } from "../src/spend/budget.ts";
 import { ScoreCache } from "../src/spend/score-cache.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
@@ -239,21 +239,21 @@ test("samples that say the same and come together are asked for once", async () 
 
 describe("spending", () => {
   test("is what scores say they used, at their prices", () => {
-    const purse = new Purse({
+    const budget = new Budget({
       prices: { perMillionInputTokens: 2, perMillionOutputTokens: 10, perCall: 0.001 },
       cap: 0.01,
     });
     const usage = { prompt_tokens: 1000, completion_tokens: 100 };
     const outcome = { latencyMs: 1, waitedMs: 0, attempts: 2 };
     expect(
-      purse.pay({ valid: true, rewardScore: 1, rewardExtraInfo: { usage }, ...outcome }),
+      budget.pay({ valid: true, rewardScore: 1, rewardExtraInfo: { usage }, ...outcome }),
     ).toBeCloseTo(0.005, 12);
     const error = { code: "SCORE_THREW", name: "Error", message: "" } as const;
-    expect(purse.pay({ valid: false, error, ...outcome })).toBeCloseTo(0.002, 12);
-    expect(purse.isEmpty).toBe(false);
-    purse.pay({ valid: true, rewardScore: 1, rewardExtraInfo: {}, ...outcome, attempts: 3 });
-    expect(purse.spent).toBeCloseTo(0.01, 12);
-    expect(purse.isEmpty).toBe(true);
+    expect(budget.pay({ valid: false, error, ...outcome })).toBeCloseTo(0.002, 12);
+    expect(budget.isEmpty).toBe(false);
+    budget.pay({ valid: true, rewardScore: 1, rewardExtraInfo: {}, ...outcome, attempts: 3 });
+    expect(budget.spent).toBeCloseTo(0.01, 12);
+    expect(budget.isEmpty).toBe(true);
   });
 
   test("ends at its cap: what comes after is not called, and says so", async () => {

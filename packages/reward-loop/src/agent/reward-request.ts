@@ -337,9 +337,9 @@ export class RewardRequest {
   }
 
   async #tellLog(): Promise<void> {
-    const told = await this.#loop.log(this.#log).catch((error: unknown) => ({ error }));
-    if ("valid" in told && told.valid) return;
-    const { message } = told.error as { readonly message: string };
+    const logged = await this.#loop.log(this.#log).catch((error: unknown) => ({ error }));
+    if ("valid" in logged && logged.valid) return;
+    const { message } = logged.error as { readonly message: string };
     warn(`the reward function's log failed: ${message}`);
   }
 }

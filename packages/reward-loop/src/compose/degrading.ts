@@ -9,7 +9,7 @@ import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
-import type { Purse } from "../spend/purse.ts";
+import type { Budget } from "../spend/budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import { saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
@@ -17,17 +17,17 @@ import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
 export class DegradingReward implements RewardSource {
   readonly #main: RewardSource;
   readonly #cheaper: RewardSource;
-  readonly #purse: Purse;
+  readonly #budget: Budget;
 
   /**
    * Closes both when it is closed.
    *
-   * @param purse of the first: when it is empty the other one takes over
+   * @param budget of the first: when it is empty the other one takes over
    */
-  constructor(main: RewardSource, cheaper: RewardSource, purse: Purse) {
+  constructor(main: RewardSource, cheaper: RewardSource, budget: Budget) {
     this.#main = main;
     this.#cheaper = cheaper;
-    this.#purse = purse;
+    this.#budget = budget;
   }
 
   /** The version of the judge that is asked now. */
@@ -105,7 +105,7 @@ export class DegradingReward implements RewardSource {
   }
 
   get #current(): RewardSource {
-    return this.#purse.isEmpty ? this.#cheaper : this.#main;
+    return this.#budget.isEmpty ? this.#cheaper : this.#main;
   }
 }
 

@@ -5,16 +5,16 @@ import { RewardPipeline } from "../pipeline/reward-pipeline.ts";
 import type { RewardSource } from "../pipeline/reward-source.ts";
 import { SharedLimiter } from "../pipeline/shared-limiter.ts";
 import type { RecordedCosts } from "../record/recorded-costs.ts";
-import { Purse } from "../spend/purse.ts";
-import type { PursePlace, SpendSettings, SpendState } from "../spend/purse.ts";
+import { Budget } from "../spend/budget.ts";
+import type { BudgetPlace, SpendSettings, SpendState } from "../spend/budget.ts";
 import { Cascade } from "./cascade.ts";
 import { ComposedRewards } from "./composed-rewards.ts";
 import { DegradingReward } from "./degrading.ts";
 import { checkTraits, closeAll, openAll } from "./parts.ts";
 
 export interface SourceContext {
-  /** Purses that have been opened, in order. */
-  readonly purses: Purse[];
+  /** Budgets that have been opened, in order. */
+  readonly budgets: Budget[];
   /** Likewise; several may be of the same endpoint. */
   readonly limiters: SharedLimiter[];
   readonly warn: (state: SpendState) => void;
@@ -25,10 +25,10 @@ export interface SourceContext {
 interface Within {
   /** Which rewards these are: "" for all, "correct/judge" for a stage. */
   readonly name: string;
-  /** The purse that pays, unless the part has its own: then the part's payments count here, too. */
-  readonly purse: Purse | undefined;
-  /** The purse that limits the part's own. */
-  readonly limitedBy: Purse | undefined;
+  /** The budget that pays, unless the part has its own: then the part's payments count here, too. */
+  readonly budget: Budget | undefined;
+  /** The budget that limits the part's own. */
+  readonly limitedBy: Budget | undefined;
   /** The cost of these sources in the run that is resumed. */
   readonly before: number;
 }
@@ -37,17 +37,17 @@ interface Within {
 export async function openSource(
   plan: RewardPlan,
   context: SourceContext,
-  { name, purse, limitedBy, before }: Within = atTop(context),
+  { name, budget, limitedBy, before }: Within = atTop(context),
 ): Promise<RewardSource> {
-  const place = { name, countedIn: purse, limitedBy };
-  const own = plan.spend && openPurse(plan.spend, context, place, before);
-  const main = openTree(plan, context, name, own ?? purse);
+  const place = { name, countedIn: budget, limitedBy };
+  const own = plan.spend && openBudget(plan.spend, context, place, before);
+  const main = openTree(plan, context, name, own ?? budget);
   const { cheaper } = plan;
   if (cheaper === undefined || own === undefined) return main;
   // Its cost counts with the main judge's; spending there does not stop it.
   const other = openSource({ ...cheaper, spend: cheaper.spend ?? { prices: {} } }, context, {
     name: nameIn(name, "cheaper"),
-    purse: own,
+    budget: own,
     limitedBy,
     before: context.spentBefore.of(name).cheaper,
   });
@@ -56,30 +56,30 @@ export async function openSource(
 }
 
 function atTop({ spentBefore }: SourceContext): Within {
-  return { name: "", purse: undefined, limitedBy: undefined, before: spentBefore.of("").total };
+  return { name: "", budget: undefined, limitedBy: undefined, before: spentBefore.of("").total };
 }
 
-function openPurse(
+function openBudget(
   spend: SpendSettings,
   context: SourceContext,
-  place: PursePlace,
+  place: BudgetPlace,
   before: number,
-): Purse {
-  const purse = new Purse(spend, { ...place, warn: context.warn }, before);
-  context.purses.push(purse);
-  return purse;
+): Budget {
+  const budget = new Budget(spend, { ...place, warn: context.warn }, before);
+  context.budgets.push(budget);
+  return budget;
 }
 
 async function openTree(
   plan: RewardPlan,
   context: SourceContext,
   name: string,
-  purse: Purse | undefined,
+  budget: Budget | undefined,
 ): Promise<RewardSource> {
   if (plan.kind === "function") {
     const limiter = SharedLimiter.of(plan.settings.policy);
     if (limiter !== undefined) context.limiters.push(limiter);
-    return RewardPipeline.open(plan.settings, purse, limiter);
+    return RewardPipeline.open(plan.settings, budget, limiter);
   }
   const parts: readonly { readonly name: string; readonly plan: RewardPlan }[] =
     plan.kind === "cascade" ? plan.stages : plan.components;
@@ -87,7 +87,7 @@ async function openTree(
     parts.map((part) => {
       const partName = nameIn(name, part.name);
       const before = context.spentBefore.of(partName).total;
-      const within = { name: partName, purse, limitedBy: purse, before };
+      const within = { name: partName, budget, limitedBy: budget, before };
       return openSource(part.plan, context, within);
     }),
   );

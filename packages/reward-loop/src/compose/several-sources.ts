@@ -88,8 +88,8 @@ export abstract class SeveralSources implements RewardSource {
   /** Calls all functions that have a log; returns the first failure. */
   async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
     const telling = this.sources.filter(({ traits }) => traits.logs);
-    const told = await Promise.all(telling.map((source) => source.log(entry)));
-    return told.find(({ valid }) => !valid) ?? told[0] ?? nothingToLog;
+    const logged = await Promise.all(telling.map((source) => source.log(entry)));
+    return logged.find(({ valid }) => !valid) ?? logged[0] ?? nothingToLog;
   }
 
   prepareReload(): Promise<PreparedReload> {

@@ -22,16 +22,16 @@ export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions)
   if (words.length < 2) throw new JudgePromptError("A judge needs at least two choices.");
   const scores = new Map([[cannotTell, null], ...Object.entries(choices)]);
   const listed = words.map((word) => JSON.stringify(word)).join(", ");
-  const told = `Choose one of ${listed}, or "${cannotTell}" if you have too little to go by. Give the reason first.`;
+  const instructions = `Choose one of ${listed}, or "${cannotTell}" if you have too little to go by. Give the reason first.`;
   return structuredJudge({
     ...options,
-    system: joined(system, told),
+    system: joined(system, instructions),
     schema: z.object({ reason: z.string(), choice: z.enum([...scores.keys()]) }),
     scoreOf: ({ choice, reason }) => ({ score: scores.get(choice) ?? null, choice, reason }),
   });
 }
 
 /** Appends instructions, which contain no places for values. */
-export function joined(system: string, told: string): string {
-  return system === "" ? told : `${system}\n\n${told}`;
+export function joined(system: string, instructions: string): string {
+  return system === "" ? instructions : `${system}\n\n${instructions}`;
 }

@@ -4,7 +4,7 @@
  */
 
 import { choiceJudge } from "./choice.ts";
-import { priceOf } from "../spend/purse.ts";
+import { priceOf } from "../spend/budget.ts";
 import { together } from "../spend/usage.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
 import { withUsage } from "./structured.ts";

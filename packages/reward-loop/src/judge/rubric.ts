@@ -42,10 +42,10 @@ export function rubricJudge({ criteria, system = "", ...options }: RubricOptions
     shape[name] = z.number().min(Math.min(worst, best)).max(Math.max(worst, best)).nullable();
     lines.push(`- ${name}, from ${worst} (worst) to ${best} (best): ${description}`);
   }
-  const told = `Give points by these criteria, and null for one that you cannot tell. Give the reason first.\n${lines.join("\n")}`;
+  const instructions = `Give points by these criteria, and null for one that you cannot tell. Give the reason first.\n${lines.join("\n")}`;
   return structuredJudge({
     ...options,
-    system: joined(system, told),
+    system: joined(system, instructions),
     schema: z.object({ reason: z.string(), points: z.object(shape) }),
     scoreOf: ({ reason, points }) => ({ score: meanOf(criteria, points), points, reason }),
   });

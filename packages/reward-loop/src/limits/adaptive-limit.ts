@@ -39,8 +39,8 @@ export interface Ticket {
 }
 
 const lowered = 0.9;
-/** Round trips between two tries of what was refused again and again. */
-const maxPatience = 16;
+/** The most round trips between two probes of a number that was refused again and again. */
+const longestProbeGap = 16;
 /** Answers without a refusal after which it is believed that there is more room. */
 const enough = 20;
 /**
@@ -65,9 +65,9 @@ export class AdaptiveLimit {
   #step = 0;
   /** Counts how often it was lowered. */
   #epoch = 0;
-  /** How many calls were too many last time, and round trips before that is tried again. */
+  /** The number of calls that was refused last, and the round trips before it is tried again. */
   #refusedAt = Infinity;
-  #patience = 1;
+  #probeGap = 1;
   /** Calls in a row that were taken since the last refusal. */
   #taken = 0;
   /**
@@ -105,7 +105,7 @@ export class AdaptiveLimit {
     if (inFlight < this.limit - 1) return;
     const roundTrip = 1 / this.#limit;
     const found = Math.min(this.#step, growth.found * this.#limit);
-    const more = this.#isFirst ? growth.atFirst * this.#limit : Math.max(1 / this.#patience, found);
+    const more = this.#isFirst ? growth.atFirst * this.#limit : Math.max(1 / this.#probeGap, found);
     this.#step += this.#step * roundTrip;
     this.#limit = Math.min(this.#max, this.#limit + more * roundTrip);
   }
@@ -128,7 +128,7 @@ export class AdaptiveLimit {
     this.#taken += 1;
     if (this.#taken < enough) return;
     this.#refusedAt = Infinity;
-    this.#patience = 1;
+    this.#probeGap = 1;
     if (this.#step === 0) this.#step = 1;
   }
 
@@ -137,7 +137,7 @@ export class AdaptiveLimit {
     // Later refusals of the burst may show less room than the first one.
     if (ticket.epoch !== this.#epoch && room >= this.#limit) return;
     if (ticket.epoch === this.#epoch && ticket.inFlight >= this.#refusedAt) {
-      this.#patience = Math.min(maxPatience, 2 * this.#patience);
+      this.#probeGap = Math.min(longestProbeGap, 2 * this.#probeGap);
     }
     this.#refusedAt = room + 1;
     this.#lower(ticket, Math.min(room, this.#limit), true);

@@ -70,7 +70,7 @@ export class RewardLimiter {
    * The time of the restart, and the holders that have registered again; undefined if there was
    * none.
    */
-  readonly #restart: { readonly atMs: number; readonly told: Set<string> } | undefined;
+  readonly #restart: { readonly atMs: number; readonly registered: Set<string> } | undefined;
 
   /** @param clock for tests: by which it is known who was not heard of for long */
   constructor(endpoint: string, settings: RewardLimiterSettings, clock: Clock = realClock) {
@@ -79,7 +79,7 @@ export class RewardLimiter {
     this.#clock = clock;
     this.#limiter = new Limiter(settings, clock);
     if (!ray.getRuntimeContext().wasCurrentActorReconstructed()) return;
-    this.#restart = { atMs: clock.now(), told: new Set() };
+    this.#restart = { atMs: clock.now(), registered: new Set() };
     this.#limiter.pause(GRACE_MS);
   }
 
@@ -108,8 +108,8 @@ export class RewardLimiter {
     for (const [id, tokens] of held) {
       if (!known.held.has(id)) known.held.set(id, this.#limiter.adopt(tokens));
     }
-    if (this.#restart === undefined || this.#restart.told.has(holder)) return;
-    this.#restart.told.add(holder);
+    if (this.#restart === undefined || this.#restart.registered.has(holder)) return;
+    this.#restart.registered.add(holder);
     // Later calls were let through by this limiter itself.
     const ageMs = this.#clock.now() - this.#restart.atMs;
     for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);

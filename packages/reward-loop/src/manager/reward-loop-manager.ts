@@ -33,7 +33,7 @@ import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
 import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
-import type { Purse, SpendState } from "../spend/purse.ts";
+import type { Budget, SpendState } from "../spend/budget.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { checkFailures, putRight, withFallback, withGroupMean } from "./failures.ts";
 import { placedScores } from "./placed-scores.ts";
@@ -60,7 +60,7 @@ interface LoopParts {
 
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
-  readonly #purses: readonly Purse[];
+  readonly #budgets: readonly Budget[];
   /** One limiter for each endpoint. */
   readonly #limiters: readonly SharedLimiter[];
   readonly #onFailure: FailureSettings;
@@ -77,12 +77,12 @@ export class RewardLoopManager implements AsyncDisposable {
 
   private constructor(
     source: RewardSource,
-    { purses, limiters }: Pick<SourceContext, "purses" | "limiters">,
+    { budgets, limiters }: Pick<SourceContext, "budgets" | "limiters">,
     { onFailure, models, recorder }: LoopParts,
   ) {
     this.#recorder = recorder;
     this.#source = source;
-    this.#purses = purses;
+    this.#budgets = budgets;
     this.#limiters = [...new Map(limiters.map((one) => [one.endpoint, one])).values()];
     this.#onFailure = onFailure;
     this.rewardModels = models;
@@ -121,7 +121,7 @@ export class RewardLoopManager implements AsyncDisposable {
     const onFailure = withDefaults(onFailureOptions, options.onFailure ?? {});
     const recorded = replay && (await RecordedOutcomes.read(replay.log));
     const spentBefore = await RecordedCosts.read(spentLog);
-    const context: SourceContext = { purses: [], limiters: [], warn: warnOfSpending, spentBefore };
+    const context: SourceContext = { budgets: [], limiters: [], warn: warnOfSpending, spentBefore };
     const resumed = resume && { ...resume, versions: (await versionsOf(plan)).versions };
     const recorder =
       record === undefined
@@ -257,12 +257,12 @@ export class RewardLoopManager implements AsyncDisposable {
    * `spentBefore`.
    */
   get spent(): number {
-    return this.#purses.reduce((sum, purse) => sum + (purse.isRoot ? purse.spent : 0), 0);
+    return this.#budgets.reduce((sum, budget) => sum + (budget.isRoot ? budget.spent : 0), 0);
   }
 
   /** How far each cap is: of the loop ("") and of its parts, by their names. */
   get spending(): SpendState[] {
-    return this.#purses.map(({ state }) => state).filter(({ cap }) => cap !== undefined);
+    return this.#budgets.map(({ state }) => state).filter(({ cap }) => cap !== undefined);
   }
 
   /**

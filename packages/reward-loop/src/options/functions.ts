@@ -15,7 +15,7 @@ import {
   limitsOptions,
   onFailureOptions,
   pricesOptions,
-  purseOptions,
+  budgetOptions,
   retryOptions,
 } from "./policies.ts";
 import {
@@ -45,7 +45,7 @@ import type { OptionTable } from "./table.ts";
 const elsewhere = { key: null };
 
 export const spendOptions = {
-  ...purseOptions,
+  ...budgetOptions,
   /**
    * A cheaper function that takes over when the cap is reached; without one no further sample is
    * begun. It costs nothing unless it has prices of its own. With `cap`. Default: stop.

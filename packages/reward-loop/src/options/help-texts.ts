@@ -52,7 +52,7 @@ export const helpTexts = {
     inputTokens: "Tokens of the longest prompt.",
     outputTokens: "Tokens of the longest answer: the `max_tokens` of the judge.",
   },
-  purseOptions: {
+  budgetOptions: {
     prices: "Prices by the `usage` that scores report.",
     cap: "When that much is spent no call and no further try is begun (SPEND_CAP); pending calls are finished, and may exceed it without `mostPerCall`.",
     mostPerCall: "The most that one try may use. Its price is set aside while the try is pending, so that the cap is never exceeded; a try with unknown usage, as it was cut off or does not report it, costs that much.",

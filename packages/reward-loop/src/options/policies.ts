@@ -194,8 +194,8 @@ export const mostPerCallOptions = {
 };
 export interface MostPerCallTable extends Readonly<typeof mostPerCallOptions> {}
 
-/** Options of a purse; the judge at the cap belongs to functions (functions.ts). */
-export const purseOptions = {
+/** Options of a budget; the judge at the cap belongs to functions (functions.ts). */
+export const budgetOptions = {
   /** Prices by the `usage` that scores report. */
   prices: option(section<PricesTable>(pricesOptions), {}),
   /**
@@ -214,7 +214,7 @@ export const purseOptions = {
     needs: { names: ["cap"], why: "which it is a share of" },
   }),
 };
-export interface PurseTable extends Readonly<typeof purseOptions> {}
+export interface BudgetTable extends Readonly<typeof budgetOptions> {}
 
 /**
  * `again` and `failAbove` apply to samples that are scored together: a batch, or a RewardRequest

@@ -14,10 +14,10 @@ import { RewardLoopClosedError } from "../errors.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Purse, Use } from "../spend/purse.ts";
+import type { Budget, Use } from "../spend/budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 import { readyPerSlot } from "../worker/slots.ts";
-import type { Scored, WorkerSeat } from "./worker-seat.ts";
+import type { Scored, SupervisedWorker } from "./supervised-worker.ts";
 
 /**
  * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2
@@ -52,7 +52,7 @@ class Waiting implements Scored {
   constructor(
     { sample, lane, kept, resolve, reject }: Submitted,
     ends: Ends,
-    purse: Purse | undefined,
+    budget: Budget | undefined,
   ) {
     this.sample = sample;
     this.lane = lane;
@@ -60,7 +60,7 @@ class Waiting implements Scored {
     this.resolve = resolve;
     this.reject = reject;
     this.#ends = ends;
-    this.#account = purse && new SampleAccount(purse);
+    this.#account = budget && new SampleAccount(budget);
   }
 
   sent(): void {
@@ -68,11 +68,11 @@ class Waiting implements Scored {
     this.#inLineMs = performance.now() - this.#sinceMs;
   }
 
-  answered({ version }: WorkerSeat, outcome: SampleOutcome): void {
+  answered({ version }: SupervisedWorker, outcome: SampleOutcome): void {
     const waitedMs = this.#inLineMs + outcome.waitedMs;
     const cost = this.#account?.settle(outcome);
-    const told = { version, ...outcome, waitedMs };
-    this.resolve(cost === undefined ? told : { ...told, cost });
+    const measured = { version, ...outcome, waitedMs };
+    this.resolve(cost === undefined ? measured : { ...measured, cost });
   }
 
   async maySpend(): Promise<boolean> {
@@ -88,7 +88,7 @@ class Waiting implements Scored {
     this.#ends.lost(this);
   }
 
-  rejected({ version }: WorkerSeat, error: unknown): void {
+  rejected({ version }: SupervisedWorker, error: unknown): void {
     this.#account?.lost();
     if (error instanceof ray.NotEncodableError) this.resolve({ ...unsendable(error), version });
     else this.reject(error);
@@ -101,9 +101,9 @@ interface Ends {
 }
 
 export class Dispatcher {
-  #seats: readonly WorkerSeat[];
+  #workers: readonly SupervisedWorker[];
   readonly #settings: RewardLoopSettings;
-  readonly #purse: Purse | undefined;
+  readonly #budget: Budget | undefined;
   readonly #waiting: Lanes<Waiting>;
   /** Samples whose worker died: they go first. */
   #again: Waiting[] = [];
@@ -117,24 +117,24 @@ export class Dispatcher {
   };
 
   constructor(
-    seats: readonly WorkerSeat[],
+    workers: readonly SupervisedWorker[],
     settings: RewardLoopSettings,
-    purse: Purse | undefined,
+    budget: Budget | undefined,
   ) {
-    this.#seats = seats;
+    this.#workers = workers;
     this.#settings = settings;
-    this.#purse = purse;
+    this.#budget = budget;
     this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
-    this.#listenTo(seats);
+    this.#listenTo(workers);
   }
 
   /**
-   * Sends waiting samples to these seats from now on. The old ones finish the samples that they
+   * Sends waiting samples to these workers from now on. The old ones finish the samples that they
    * have.
    */
-  replaceSeats(seats: readonly WorkerSeat[]): void {
-    this.#seats = seats;
-    this.#listenTo(seats);
+  replaceWorkers(workers: readonly SupervisedWorker[]): void {
+    this.#workers = workers;
+    this.#listenTo(workers);
     this.#pump();
     this.#tell();
   }
@@ -147,7 +147,7 @@ export class Dispatcher {
 
   /** Whether as many wait as may be at work. */
   get isCongested(): boolean {
-    const slots = this.#seats.reduce((sum, seat) => sum + this.#slotsOf(seat), 0);
+    const slots = this.#workers.reduce((sum, worker) => sum + this.#slotsOf(worker), 0);
     return this.#again.length + this.#waiting.size >= slots;
   }
 
@@ -167,7 +167,7 @@ export class Dispatcher {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new RewardLoopClosedError());
       const given = { sample, lane, kept, resolve, reject };
-      this.#waiting.push(lane, new Waiting(given, this.#ends, this.#purse));
+      this.#waiting.push(lane, new Waiting(given, this.#ends, this.#budget));
       this.#pump();
     });
   }
@@ -178,9 +178,9 @@ export class Dispatcher {
     this.#tell();
   }
 
-  #listenTo(seats: readonly WorkerSeat[]): void {
-    for (const seat of seats) {
-      seat.onChange(() => {
+  #listenTo(workers: readonly SupervisedWorker[]): void {
+    for (const worker of workers) {
+      worker.onChange(() => {
         this.#pump();
         this.#tell();
       });
@@ -191,21 +191,21 @@ export class Dispatcher {
     for (;;) {
       const waiting = this.#next();
       if (waiting === undefined) return;
-      const isUnpaid = this.#purse?.isEmpty === true;
-      const seat = this.#leastLoaded() ?? this.#leastLoaded(this.#ready);
-      if (seat === undefined && !isUnpaid) break;
+      const isUnpaid = this.#budget?.isEmpty === true;
+      const worker = this.#leastLoaded() ?? this.#leastLoaded(this.#ready);
+      if (worker === undefined && !isUnpaid) break;
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
       if (isUnpaid) waiting.resolve(this.#unpaid());
-      else if (seat !== undefined) this.#send(seat, waiting);
+      else if (worker !== undefined) this.#send(worker, waiting);
     }
     if (this.#isLost) {
-      void this.#seats[0]?.failure.then((error) => this.#rejectAll(error));
+      void this.#workers[0]?.failure.then((error) => this.#rejectAll(error));
     }
   }
 
   get #isLost(): boolean {
-    return this.#seats.every(({ state }) => state === "lost");
+    return this.#workers.every(({ state }) => state === "lost");
   }
 
   #tell(): void {
@@ -216,21 +216,21 @@ export class Dispatcher {
     return this.#again[0] ?? this.#waiting.peek()?.item;
   }
 
-  #send(seat: WorkerSeat, waiting: Waiting): void {
+  #send(worker: SupervisedWorker, waiting: Waiting): void {
     waiting.sent();
-    seat.score(waiting);
+    worker.score(waiting);
   }
 
   #unpaid(): SampleOutcome {
-    const spent = this.#purse?.spent ?? 0;
+    const spent = this.#budget?.spent ?? 0;
     const message = `it was not scored: ${spent.toPrecision(6)} is spent, which is all that may be`;
     const error = { code: "SPEND_CAP", name: "SpendCapError", message } as const;
-    const { version } = this.#seats[0] as WorkerSeat;
+    const { version } = this.#workers[0] as SupervisedWorker;
     return { valid: false, error, ...nothing, cost: 0, version };
   }
 
   /** Behind a synchronous function samples would only queue up, out of reach of idle workers. */
-  #slotsOf({ traits: { overlaps } }: WorkerSeat): number {
+  #slotsOf({ traits: { overlaps } }: SupervisedWorker): number {
     const { concurrency, executors } = this.#settings;
     return overlaps ? concurrency : Math.min(concurrency, SYNC_PER_EXECUTOR * executors);
   }
@@ -245,20 +245,22 @@ export class Dispatcher {
     const { concurrency } = this.#settings;
     const isKept = this.#next()?.kept !== undefined;
     const isSure =
-      !isKept && this.#purse === undefined && this.#seats.every(({ traits }) => traits.overlaps);
+      !isKept && this.#budget === undefined && this.#workers.every(({ traits }) => traits.overlaps);
     if (!isSure) return 0;
-    const share = this.#waiting.size / (2 * this.#seats.length);
+    const share = this.#waiting.size / (2 * this.#workers.length);
     return Math.floor(Math.min(readyPerSlot * concurrency, share));
   }
 
   /** @param ready beyond its slots */
-  #leastLoaded(ready: number = 0): WorkerSeat | undefined {
-    let least: WorkerSeat | undefined;
-    for (const seat of this.#seats) {
-      const slots = this.#slotsOf(seat);
+  #leastLoaded(ready: number = 0): SupervisedWorker | undefined {
+    let least: SupervisedWorker | undefined;
+    for (const worker of this.#workers) {
+      const slots = this.#slotsOf(worker);
       const isFree =
-        seat.state === "alive" && seat.load < slots + ready && seat.held < HELD_PER_SLOT * slots;
-      if (isFree && (least === undefined || seat.load < least.load)) least = seat;
+        worker.state === "alive" &&
+        worker.load < slots + ready &&
+        worker.held < HELD_PER_SLOT * slots;
+      if (isFree && (least === undefined || worker.load < least.load)) least = worker;
     }
     return least;
   }

@@ -15,30 +15,30 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Purse } from "../spend/purse.ts";
+import type { Budget } from "../spend/budget.ts";
 import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { KnownScores } from "./known-scores.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.ts";
 import type { SharedLimiter } from "./shared-limiter.ts";
-import { WorkerSeat } from "./worker-seat.ts";
-import type { SeatOptions } from "./worker-seat.ts";
+import { SupervisedWorker } from "./supervised-worker.ts";
+import type { WorkerOptions } from "./supervised-worker.ts";
 
 interface PipelineParts {
   readonly settings: RewardLoopSettings;
   readonly limiter: SharedLimiter | undefined;
-  readonly purse: Purse | undefined;
+  readonly budget: Budget | undefined;
   readonly known: KnownScores | undefined;
 }
 
 export class RewardPipeline implements RewardSource {
   readonly #settings: RewardLoopSettings;
   readonly #limiter: SharedLimiter | undefined;
-  readonly #purse: Purse | undefined;
+  readonly #budget: Budget | undefined;
   /** Known and pending scores. */
   readonly #known: KnownScores | undefined;
   readonly #dispatcher: Dispatcher;
-  #seats: readonly WorkerSeat[];
+  #workers: readonly SupervisedWorker[];
   /** Closing of workers that have been replaced and are finishing. */
   readonly #leaving: Set<Promise<void>> = new Set();
   #version: string;
@@ -46,17 +46,17 @@ export class RewardPipeline implements RewardSource {
   #closing: Promise<void> | undefined;
 
   private constructor(
-    { settings, limiter, purse, known }: PipelineParts,
-    seats: readonly WorkerSeat[],
+    { settings, limiter, budget, known }: PipelineParts,
+    workers: readonly SupervisedWorker[],
     version: string,
   ) {
     this.#settings = settings;
     this.#limiter = limiter;
-    this.#purse = purse;
+    this.#budget = budget;
     this.#known = known;
-    this.#seats = seats;
+    this.#workers = workers;
     this.#version = version;
-    this.#dispatcher = new Dispatcher(seats, settings, purse);
+    this.#dispatcher = new Dispatcher(workers, settings, budget);
   }
 
   /**
@@ -64,12 +64,12 @@ export class RewardPipeline implements RewardSource {
    * RewardLimiterConflictError, RewardCacheError, or the reason why a module cannot be loaded; no
    * actor is left then.
    *
-   * @param purse that pays for its scores
+   * @param budget that pays for its scores
    * @param limiter of the endpoint that its function calls
    */
   static async open(
     settings: RewardLoopSettings,
-    purse: Purse | undefined,
+    budget: Budget | undefined,
     limiter: SharedLimiter | undefined,
   ): Promise<RewardPipeline> {
     const { cache, joinSame } = settings.policy;
@@ -79,9 +79,9 @@ export class RewardPipeline implements RewardSource {
         ? undefined
         : new KnownScores(cache === undefined ? undefined : await ScoreCache.open(cache));
     try {
-      const asksToSpend = purse?.isLimited === true;
-      const seats = await openSeats({ settings, version, limiter, asksToSpend }, 0);
-      return new RewardPipeline({ settings, limiter, purse, known }, seats, version);
+      const asksToSpend = budget?.isLimited === true;
+      const workers = await openWorkers({ settings, version, limiter, asksToSpend }, 0);
+      return new RewardPipeline({ settings, limiter, budget, known }, workers, version);
     } catch (error) {
       known?.close();
       throw error;
@@ -93,11 +93,11 @@ export class RewardPipeline implements RewardSource {
   }
 
   get workerNames(): string[] {
-    return this.#seats.map(({ name }) => name);
+    return this.#workers.map(({ name }) => name);
   }
 
   get traits(): ExecutorTraits {
-    return (this.#seats[0] as WorkerSeat).traits;
+    return (this.#workers[0] as SupervisedWorker).traits;
   }
 
   get slots(): number {
@@ -151,39 +151,43 @@ export class RewardPipeline implements RewardSource {
   async prepareReload(): Promise<PreparedReload> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const version = await rewardVersion(this.#settings.pipeline);
-    const options: SeatOptions = {
+    const options: WorkerOptions = {
       settings: this.#settings,
       version,
       limiter: this.#limiter,
-      asksToSpend: this.#purse?.isLimited === true,
+      asksToSpend: this.#budget?.isLimited === true,
     };
-    const seats = await openSeats(options, ++this.#generation);
+    const workers = await openWorkers(options, ++this.#generation);
     const discard = async (): Promise<void> => {
-      await Promise.all(seats.map((seat) => seat.close()));
+      await Promise.all(workers.map((worker) => worker.close()));
     };
-    return { commit: () => this.#replace(seats, version, discard), discard };
+    return { commit: () => this.#replace(workers, version, discard), discard };
   }
 
   close(): Promise<void> {
     this.#closing ??= (async () => {
       this.#dispatcher.close();
-      await Promise.all(this.#seats.map((seat) => seat.close()));
+      await Promise.all(this.#workers.map((worker) => worker.close()));
       await Promise.all(this.#leaving);
       this.#known?.close();
     })();
     return this.#closing;
   }
 
-  #replace(seats: readonly WorkerSeat[], version: string, discard: () => Promise<void>): void {
+  #replace(
+    workers: readonly SupervisedWorker[],
+    version: string,
+    discard: () => Promise<void>,
+  ): void {
     if (this.#closing !== undefined) {
       this.#leave(discard());
       return;
     }
-    const before = this.#seats;
-    this.#seats = seats;
+    const before = this.#workers;
+    this.#workers = workers;
     this.#version = version;
-    this.#dispatcher.replaceSeats(seats);
-    for (const seat of before) this.#leave(seat.retire());
+    this.#dispatcher.replaceWorkers(workers);
+    for (const worker of before) this.#leave(worker.retire());
   }
 
   #leave(leaving: Promise<void>): void {
@@ -193,49 +197,52 @@ export class RewardPipeline implements RewardSource {
 
   /** Calls the worker with the least load, and another one if that dies or leaves meanwhile. */
   async #untilDone<Value>(
-    use: Parameters<typeof WorkerSeat.prototype.call<Value>>[0],
+    use: Parameters<typeof SupervisedWorker.prototype.call<Value>>[0],
   ): Promise<Value> {
     for (;;) {
-      const living = this.#seats.filter(({ state }) => state !== "lost");
-      const seats = living.length === 0 ? this.#seats : living;
-      const seat = seats.reduce((least, one) => (one.load < least.load ? one : least));
-      seat.take(1);
+      const living = this.#workers.filter(({ state }) => state !== "lost");
+      const workers = living.length === 0 ? this.#workers : living;
+      const worker = workers.reduce((least, one) => (one.load < least.load ? one : least));
+      worker.take(1);
       try {
-        const answer = await seat.call(use);
+        const answer = await worker.call(use);
         if (answer !== undefined) return answer.value;
       } catch (error) {
         // The worker was lost before the call: another one may do it.
-        if (seat.state !== "lost" || this.#seats.every(({ state }) => state === "lost"))
+        if (worker.state !== "lost" || this.#workers.every(({ state }) => state === "lost"))
           throw error;
       } finally {
-        seat.release(1);
+        worker.release(1);
       }
     }
   }
 }
 
-/** Opens all seats, or none. */
-async function openSeats(options: SeatOptions, generation: number): Promise<WorkerSeat[]> {
+/** Opens all workers, or none. */
+async function openWorkers(
+  options: WorkerOptions,
+  generation: number,
+): Promise<SupervisedWorker[]> {
   const opening = Array.from({ length: options.settings.workers }, (_, index) =>
-    openSeat(options, generation === 0 ? `${index}` : `${index}_r${generation}`),
+    openWorker(options, generation === 0 ? `${index}` : `${index}_r${generation}`),
   );
   const opened = await Promise.allSettled(opening);
-  const seats = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const workers = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = opened.find((one) => one.status === "rejected");
-  if (failed === undefined) return seats;
-  await Promise.all(seats.map((seat) => seat.close()));
+  if (failed === undefined) return workers;
+  await Promise.all(workers.map((worker) => worker.close()));
   throw failed.reason;
 }
 
 /** verl's names; where another loop of the session has one already, with a number behind it. */
-async function openSeat(options: SeatOptions, place: string): Promise<WorkerSeat> {
+async function openWorker(options: WorkerOptions, place: string): Promise<SupervisedWorker> {
   const { settings } = options;
   const base = settings.name ?? "reward_loop_worker";
   const name = settings.part === undefined ? base : `${base}_${settings.part}`;
   for (let copy = 1; ; copy++) {
-    const seatName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
+    const workerName = copy === 1 ? `${name}_${place}` : `${name}_${place}_${copy}`;
     try {
-      return await WorkerSeat.open(seatName, options);
+      return await SupervisedWorker.open(workerName, options);
     } catch (error) {
       const isTaken = error instanceof ray.ActorAlreadyExistsError && settings.name === undefined;
       if (!isTaken) throw error;

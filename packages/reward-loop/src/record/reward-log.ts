@@ -175,8 +175,8 @@ export class RewardLog implements AsyncDisposable {
 /** With CANNOT_TELL the error has the extra info, too. */
 function withoutExtra({ error, ...record }: RewardRecord): RewardRecord {
   if (error === null) return { ...record, error, extra: {} };
-  const { rewardExtraInfo: _, ...told } = error;
-  return { ...record, error: told, extra: {} };
+  const { rewardExtraInfo: _, ...rest } = error;
+  return { ...record, error: rest, extra: {} };
 }
 
 /**

@@ -251,12 +251,12 @@ export class RewardModelManager implements AsyncDisposable {
     const { sleepTimeoutMs: timeoutMs = 300_000 } = this.#options;
     const key = this.#apiKey;
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    const told = await Promise.allSettled(
+    const results = await Promise.allSettled(
       this.#servers.map((server) =>
         postText(`http://${server}${path}`, body, { timeoutMs, headers }),
       ),
     );
-    const failed = told.find((one) => one.status === "rejected");
+    const failed = results.find((one) => one.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }
 }

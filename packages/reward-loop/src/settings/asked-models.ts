@@ -36,7 +36,7 @@ export function askingSettings(
   const routerOf = ({ name }: NamedModel): Router =>
     routers.get(name) ?? { address: "", token: undefined };
   const scoring = pipeline.reward === undefined ? main : undefined;
-  const told = asked.map((one): [string, ModelSettings] => [
+  const known = asked.map((one): [string, ModelSettings] => [
     one.name,
     { ...aboutModel(one, pipeline.baseDirectory), ...routerOf(one) },
   ]);
@@ -45,7 +45,7 @@ export function askingSettings(
   const asking = {
     ...(router && { rewardRouterAddress: router.address, rewardRouterToken: router.token }),
     rewardModel: main && aboutModel(main, pipeline.baseDirectory),
-    rewardModels: told.length === 0 ? undefined : Object.fromEntries(told),
+    rewardModels: known.length === 0 ? undefined : Object.fromEntries(known),
     discriminative: scoring && scoringUse(scoring, routerOf(scoring), pipeline.baseDirectory),
   };
   return {

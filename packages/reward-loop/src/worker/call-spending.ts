@@ -2,9 +2,9 @@
 
 import { classOf } from "../faults/failure-class.ts";
 import type { AttemptOutcome } from "../outcome.ts";
-import type { Use } from "../spend/purse.ts";
+import type { Use } from "../spend/budget.ts";
 import { lastUsageOf } from "../spend/usage.ts";
-import type { SpendDesk } from "./spend-desk.ts";
+import type { SpendRequests } from "./spend-requests.ts";
 
 export interface CallSpending {
   /** Resolves to whether it may begin; rejects with the signal's reason. */
@@ -29,7 +29,7 @@ interface Payer {
  * Returns the spending of one call, including the calls that replace it when its executor ends.
  */
 export function spendingOf(
-  spending: Pick<SpendDesk, "mayBegin" | "ended"> | undefined,
+  spending: Pick<SpendRequests, "mayBegin" | "ended"> | undefined,
   { id, tally, signal }: Payer,
 ): CallSpending {
   if (spending === undefined || id === undefined) return freeOfCharge;

@@ -1,7 +1,7 @@
 /**
  * One call of an attempt: takes a lease of its endpoint, asks whether it may be paid for, runs in an
- * executor, and reports to limiter, hedge and purse. If its executor ends through no fault of its
- * own, the next run is another call, with another lease.
+ * executor, and reports its end. If its executor ends through no fault of its own, the next run is
+ * another call, with another lease.
  *
  * The lease is released when the call is over, also if the sample was given up before.
  */
@@ -17,7 +17,7 @@ import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { CallSpending } from "./call-spending.ts";
 import type { SubmitOptions } from "./executor-pool.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
-import type { SpendDesk } from "./spend-desk.ts";
+import type { SpendRequests } from "./spend-requests.ts";
 
 export interface CallParts {
   readonly settings: PolicySettings;
@@ -25,7 +25,7 @@ export interface CallParts {
   readonly run: (sample: RewardSample, options: SubmitOptions) => Promise<AttemptOutcome>;
   readonly limiter: LimiterClient | undefined;
   /** Asked before each call, and told the usage of each that is over, where spending has a cap. */
-  readonly spending?: Pick<SpendDesk, "mayBegin" | "ended"> | undefined;
+  readonly spending?: Pick<SpendRequests, "mayBegin" | "ended"> | undefined;
   readonly hedge: HedgePolicy | undefined;
 }
 

@@ -63,7 +63,7 @@ export function giveUp(job: Job): void {
 
 /** Settles a job that is no longer needed and may still be about to begin. */
 export function settleGivenUp(job: Job): void {
-  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, ...toldBy(job) });
+  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, ...measuredBy(job) });
 }
 
 export function settleInvalid(
@@ -74,7 +74,7 @@ export function settleInvalid(
 ): void {
   job.attempts += 1;
   job.settle(
-    { valid: false, error, latencyMs, ...toldBy(job), ...(used === undefined ? {} : { used }) },
+    { valid: false, error, latencyMs, ...measuredBy(job), ...(used === undefined ? {} : { used }) },
     announced,
   );
 }
@@ -95,33 +95,33 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   if (!isReply(reply)) {
     const failure = failureOf(reply);
     const isUnsendable = (reply as { code?: unknown } | undefined)?.code === "NOT_ENCODABLE";
-    const told = isUnsendable ? ({ ...failure, code: "NOT_ENCODABLE" } as const) : failure;
-    return settleInvalid(job, told, 0, used === undefined ? {} : { used });
+    const reported = isUnsendable ? ({ ...failure, code: "NOT_ENCODABLE" } as const) : failure;
+    return settleInvalid(job, reported, 0, used === undefined ? {} : { used });
   }
   const { latencyMs, announced } = reply;
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
   job.attempts += 1;
-  const told = {
-    ...toldBy(job),
+  const measured = {
+    ...measuredBy(job),
     ...(readsContext === true ? { readsContext } : {}),
     ...(reply.used === undefined ? {} : { used: reply.used }),
   };
-  job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...told }, announced);
+  job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...measured }, announced);
 }
 
-function toldBy({
+function measuredBy({
   attempts,
   readyMs,
   version,
 }: Job): Pick<AttemptOutcome, "attempts" | "readyMs" | "version"> {
-  const told = version === undefined ? { attempts } : { attempts, version };
-  return readyMs === 0 ? told : { ...told, readyMs };
+  const measured = version === undefined ? { attempts } : { attempts, version };
+  return readyMs === 0 ? measured : { ...measured, readyMs };
 }
 
 /** A reply with a result. */
-export type ToldReply = Exclude<ScoreReply, { readonly ok: undefined }>;
+export type FinalReply = Exclude<ScoreReply, { readonly ok: undefined }>;
 
-export function isReply(reply: unknown): reply is ToldReply {
+export function isReply(reply: unknown): reply is FinalReply {
   return typeof reply === "object" && reply !== null && !(reply instanceof Error) && "ok" in reply;
 }

@@ -25,8 +25,8 @@ import { ExecutorPool } from "./executor-pool.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
-import { SpendDesk } from "./spend-desk.ts";
-import type { SpendNote } from "./spend-desk.ts";
+import { SpendRequests } from "./spend-requests.ts";
+import type { SpendNote } from "./spend-requests.ts";
 
 /** A worker's names and its relation to its loop. */
 export interface WorkerPlace {
@@ -58,7 +58,7 @@ export class RewardLoopWorker {
   readonly #attempts: ScoreAttempts;
   readonly #limiter: LimiterClient | undefined;
   readonly #pauses: PauseCount = new PauseCount();
-  readonly #spending: SpendDesk = new SpendDesk();
+  readonly #spending: SpendRequests = new SpendRequests();
   readonly #outbox: Outbox<TakenOutcome> = new Outbox();
   /** Why, of those that were rejected. */
   readonly #rejected: Map<number, unknown> = new Map();

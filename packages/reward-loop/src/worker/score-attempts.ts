@@ -190,7 +190,7 @@ export class ScoreAttempts {
   }
 }
 
-/** Adds the last failure to an outcome that is not tried again because of the purse. */
+/** Adds the last failure to an outcome that is not tried again because of the cap. */
 function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {
   if (error.code !== "SPEND_CAP" || before === undefined) return error;
   return { ...error, message: `${error.message}; before that it failed: ${before.message}` };

@@ -293,10 +293,10 @@ class ScoreStream<Sample extends RewardSample> {
       const outcome = after[at] ?? one.outcome;
       return { ...one, outcome, given: one.outcome };
     });
-    const told = scored.filter(
+    const reported = scored.filter(
       (one, at) => members[at]?.known !== undefined || !isSame(one.outcome, one.given),
     );
-    await Promise.all(told.map(async (one) => this.#options.onOutcome?.(one)));
+    await Promise.all(reported.map(async (one) => this.#options.onOutcome?.(one)));
     this.#finished.push(
       ...scored.map((one, at) => (isSame(one.outcome, one.given) ? (own[at] ?? one) : one)),
     );

@@ -2,7 +2,7 @@
  * The cost of judging: the price of calls by their tokens, the sum, and whether another call may be
  * paid for. Pure.
  *
- * A purse may be part of another one: its payments count there, too, and when that one is empty so
+ * A budget may be part of another one: its payments count there, too, and when that one is empty so
  * is it. Invariant: with a known most per call, the spent and the reserved amounts together never
  * exceed the cap.
  */
@@ -10,8 +10,8 @@
 import {
   pricesOptions,
   type PricesTable,
-  purseOptions,
-  type PurseTable,
+  budgetOptions,
+  type BudgetTable,
 } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
@@ -21,7 +21,7 @@ import type { TokenUsage } from "../outcome.ts";
 
 /** Prices in any currency. */
 export type Prices = OptionsOf<PricesTable>;
-export type SpendSettings = OptionsOf<PurseTable>;
+export type SpendSettings = OptionsOf<BudgetTable>;
 
 /** The usage of attempts that are over. */
 export interface Use {
@@ -46,35 +46,35 @@ export interface SpendState {
   readonly state: "free" | "near" | "reached";
 }
 
-/** A purse's place among others. */
-export interface PursePlace {
+/** A budget's place among others. */
+export interface BudgetPlace {
   readonly name: string;
-  /** Payments count in this purse, too. */
-  readonly countedIn?: Purse | undefined;
-  /** The purse that limits this one: when it is empty, so is this one. */
-  readonly limitedBy?: Purse | undefined;
+  /** Payments count in this budget, too. */
+  readonly countedIn?: Budget | undefined;
+  /** The budget that limits this one: when it is empty, so is this one. */
+  readonly limitedBy?: Budget | undefined;
   /** Called once when the cap is near, and once when it is reached. */
   readonly warn?: (state: SpendState) => void;
 }
 
-export class Purse {
-  readonly #settings: SettingsOf<PurseTable>;
-  readonly #place: PursePlace;
+export class Budget {
+  readonly #settings: SettingsOf<BudgetTable>;
+  readonly #place: BudgetPlace;
   /** The price of the most that a call may use; 0: unknown. */
   readonly #most: number = 0;
-  /** Purses that this one limits. */
-  readonly #limited: Purse[] = [];
+  /** Budgets that this one limits. */
+  readonly #limited: Budget[] = [];
   readonly #line: ((isAllowed: boolean) => void)[] = [];
   #spent: number;
-  /** Reserved for pending calls, including those of purses that are counted here. */
+  /** Reserved for pending calls, including those of budgets that are counted here. */
   #setAside = 0;
-  #told: SpendState["state"] = "free";
+  #reported: SpendState["state"] = "free";
 
   /**
-   * @param spentBefore in the run that is resumed; the outer purse has its own and does not add it
+   * @param spentBefore in the run that is resumed; the outer budget has its own and does not add it
    */
-  constructor(settings: SpendSettings, place: PursePlace = { name: "" }, spentBefore: number = 0) {
-    this.#settings = withDefaults(purseOptions, settings);
+  constructor(settings: SpendSettings, place: BudgetPlace = { name: "" }, spentBefore: number = 0) {
+    this.#settings = withDefaults(budgetOptions, settings);
     this.#place = place;
     this.#spent = spentBefore;
     const { mostPerCall } = this.#settings;
@@ -100,7 +100,7 @@ export class Purse {
     return this.#settings.cap !== undefined || this.#place.limitedBy?.isLimited === true;
   }
 
-  /** Whether it is counted in no other purse. */
+  /** Whether it is counted in no other budget. */
   get isRoot(): boolean {
     return this.#place.countedIn === undefined;
   }
@@ -180,8 +180,8 @@ export class Purse {
     const left = this.#setAside + setAside;
     this.#setAside = left > this.#most * 1e-6 ? left : 0;
     const state = this.state;
-    if (state.state !== "free" && state.state !== this.#told) {
-      this.#told = state.state;
+    if (state.state !== "free" && state.state !== this.#reported) {
+      this.#reported = state.state;
       this.#place.warn?.(state);
     }
     const { countedIn } = this.#place;

@@ -3,7 +3,7 @@
  * death, until it is retired.
  *
  * A dead worker's executors are ended before its successor starts. Deaths without one result in
- * between are counted; after too many the seat is lost. The sender of a sample decides what happens
+ * between are counted; after too many the worker is lost. The sender of a sample decides what happens
  * to it when its worker dies.
  */
 
@@ -16,7 +16,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { Use } from "../spend/purse.ts";
+import type { Use } from "../spend/budget.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables, toTables } from "../travel/table.ts";
@@ -26,13 +26,13 @@ import type { SharedLimiter } from "./shared-limiter.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 
-/** A sample that a seat scores, with the callbacks for its end. */
+/** A sample that a worker scores, with the callbacks for its end. */
 export interface Scored {
   readonly sample: RewardSample;
   readonly lane: string;
   /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
-  answered(seat: WorkerSeat, outcome: SampleOutcome): void;
+  answered(worker: SupervisedWorker, outcome: SampleOutcome): void;
   /** Resolves to whether a call of it may begin. */
   maySpend(): Promise<boolean>;
   /** A call of it is over. */
@@ -40,11 +40,11 @@ export interface Scored {
   /** Its worker died, or can score nothing any more: it has no outcome. */
   lost(): void;
   /** Called with NotEncodableError where it cannot travel; else with the errors of `call`. */
-  rejected(seat: WorkerSeat, error: unknown): void;
+  rejected(worker: SupervisedWorker, error: unknown): void;
 }
 
-/** Options that all seats of a pipeline share. */
-export interface SeatOptions {
+/** Options that all workers of a pipeline share. */
+export interface WorkerOptions {
   readonly settings: RewardLoopSettings;
   /** The version of the reward function that the worker is to load. */
   readonly version: string;
@@ -64,7 +64,7 @@ interface Life {
 /** Deaths in a row without one result. As for executors (executor-pool.ts). */
 const MOST_DEATHS_IN_A_ROW = 5;
 
-export class WorkerSeat {
+export class SupervisedWorker {
   readonly name: string;
   /** The version of the reward function that its executors have loaded. */
   readonly version: string;
@@ -90,7 +90,7 @@ export class WorkerSeat {
   #state: "alive" | "replacing" | "lost" = "alive";
   #onChange: () => void = () => undefined;
 
-  private constructor(name: string, { settings, version, limiter, asksToSpend }: SeatOptions) {
+  private constructor(name: string, { settings, version, limiter, asksToSpend }: WorkerOptions) {
     this.name = name;
     this.version = version;
     this.#settings = { ...settings, version };
@@ -103,17 +103,17 @@ export class WorkerSeat {
    * Resolves when its executors have loaded the user's modules. Rejects with the reason why they
    * cannot, or ActorAlreadyExistsError.
    */
-  static async open(name: string, options: SeatOptions): Promise<WorkerSeat> {
-    const seat = new WorkerSeat(name, options);
-    const worker = await seat.#worker;
+  static async open(name: string, options: WorkerOptions): Promise<SupervisedWorker> {
+    const supervised = new SupervisedWorker(name, options);
+    const worker = await supervised.#worker;
     try {
       await ray.get(worker.ready.remote());
-      seat.#traits = await ray.get(worker.traits.remote());
+      supervised.#traits = await ray.get(worker.traits.remote());
     } catch (error) {
-      if (!(error instanceof ray.ActorAlreadyExistsError)) await seat.close();
+      if (!(error instanceof ray.ActorAlreadyExistsError)) await supervised.close();
       throw error;
     }
-    return seat;
+    return supervised;
   }
 
   /** The traits of the user's functions, as known at the start and after the first answer. */
@@ -149,7 +149,7 @@ export class WorkerSeat {
     return this.#state;
   }
 
-  /** Why the seat is lost; rejects nowhere else than in calls. */
+  /** Why the worker is lost; rejects nowhere else than in calls. */
   get failure(): Promise<unknown> {
     return this.#worker.then(
       () => undefined,
@@ -193,7 +193,7 @@ export class WorkerSeat {
     }
   }
 
-  /** Closes the seat when all its samples are done. It gets no further samples. */
+  /** Closes the worker when all its samples are done. It gets no further samples. */
   async retire(): Promise<void> {
     const idle = Promise.withResolvers<void>();
     this.#onIdle = idle.resolve;
@@ -356,9 +356,9 @@ export class WorkerSeat {
       const spending = worker.spending.remote();
       for (;;) {
         await ray.wait([spending], WHENEVER);
-        const { done, value: told } = await spending.next();
+        const { done, value: notes } = await spending.next();
         if (done === true) return;
-        for (const note of await ray.get(told)) {
+        for (const note of await ray.get(notes)) {
           const scored = underWay.get(note.sample) ?? alone.get(note.sample);
           if ("use" in note) scored?.spent(note.use);
           else void this.#answerSpending(worker, note.call, scored);

@@ -1,11 +1,11 @@
 /**
  * Where a worker asks its loop whether another call may be paid for, and reports the usage of each:
- * the loop has the purse. The notes of one turn leave together; now and then none do, so that the
+ * the loop has the budget. The notes of one turn leave together; now and then none do, so that the
  * watching does not look stuck.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Use } from "../spend/purse.ts";
+import type { Use } from "../spend/budget.ts";
 
 /** A call that wants to begin, by its number, or, without one, a call that is over. */
 export type SpendNote =
@@ -14,9 +14,9 @@ export type SpendNote =
 
 const againMs = 5000;
 
-export class SpendDesk {
+export class SpendRequests {
   #notes: SpendNote[] = [];
-  #told = Promise.withResolvers<void>();
+  #noted = Promise.withResolvers<void>();
   readonly #asking: Map<number, (isAllowed: boolean) => void> = new Map();
   #calls = 0;
 
@@ -46,9 +46,9 @@ export class SpendDesk {
     for (;;) {
       const later = new AbortController();
       const again = delay(againMs, undefined, { ref: false, signal: later.signal });
-      await Promise.race([this.#told.promise, again.catch(() => undefined)]);
+      await Promise.race([this.#noted.promise, again.catch(() => undefined)]);
       later.abort();
-      this.#told = Promise.withResolvers();
+      this.#noted = Promise.withResolvers();
       const notes = this.#notes;
       this.#notes = [];
       yield notes;
@@ -57,6 +57,6 @@ export class SpendDesk {
 
   #note(note: SpendNote): void {
     this.#notes.push(note);
-    this.#told.resolve();
+    this.#noted.resolve();
   }
 }
