@@ -25,7 +25,7 @@ export interface SourceContext {
 interface Within {
   /** Which rewards these are: "" for all, "correct/judge" for a stage. */
   readonly name: string;
-  /** The budget that pays, unless the part has its own: then the part's payments count here, too. */
+  /** The budget that pays, unless the part has its own: the part's payments count here, too. */
   readonly budget: Budget | undefined;
   /** The budget that limits the part's own. */
   readonly limitedBy: Budget | undefined;

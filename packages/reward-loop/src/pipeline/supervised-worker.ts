@@ -3,8 +3,8 @@
  * death, until it is retired.
  *
  * A dead worker's executors are ended before its successor starts. Deaths without one result in
- * between are counted; after too many the worker is lost. The sender of a sample decides what happens
- * to it when its worker dies.
+ * between are counted; after too many the worker is lost. The sender of a sample decides what
+ * happens to it when its worker dies.
  */
 
 import * as ray from "@rayling/core";

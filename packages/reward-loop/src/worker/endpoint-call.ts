@@ -1,7 +1,7 @@
 /**
- * One call of an attempt: takes a lease of its endpoint, asks whether it may be paid for, runs in an
- * executor, and reports its end. If its executor ends through no fault of its own, the next run is
- * another call, with another lease.
+ * One call of an attempt: takes a lease of its endpoint, asks whether it may be paid for, runs in
+ * an executor, and reports its end. If its executor ends through no fault of its own, the next run
+ * is another call, with another lease.
  *
  * The lease is released when the call is over, also if the sample was given up before.
  */

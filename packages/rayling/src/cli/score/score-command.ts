@@ -59,7 +59,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
       mark,
       stream: data?.stream,
     });
-    const run = await scoreAll(loop, solutions, file, options, stop.signal);
+    const run = await scoreAll(loop, solutions, file, { ...options, signal: stop.signal });
     const { spent, spending } = loop;
     await loop.close();
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
@@ -115,8 +115,7 @@ async function scoreAll(
   loop: RewardLoopManager,
   { total, read }: Solutions,
   file: RewardsFile,
-  options: ScoreOptions,
-  signal: AbortSignal,
+  { signal, ...options }: ScoreOptions & { readonly signal: AbortSignal },
 ): Promise<Run> {
   const view = new ProgressView();
   const summary = new RunSummary();
