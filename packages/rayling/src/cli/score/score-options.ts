@@ -298,7 +298,7 @@ function example(flag: string, demo: boolean, name: string): string {
       2,
       `${flag} is missing (in a clone of the repository --demo takes the example's).`,
     );
-  const url = new URL(`../../../../examples/${name}`, import.meta.url);
+  const url = new URL(`../../../../../examples/${name}`, import.meta.url);
   const file = fileURLToPath(url);
   if (!url.pathname.includes("/node_modules/") && existsSync(file)) return file;
   throw new CliError(
