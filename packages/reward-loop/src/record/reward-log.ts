@@ -44,7 +44,7 @@ export class RewardLog implements AsyncDisposable {
   readonly #hasTexts: boolean;
   #records = 0;
   #closing: Promise<void> | undefined;
-  #hasTold = false;
+  #hasWarned = false;
 
   private constructor(writer: JsonlWriter, mark: WriterMark | undefined, hasTexts: boolean) {
     this.#writer = writer;
@@ -164,8 +164,8 @@ export class RewardLog implements AsyncDisposable {
 
   /** Once: a judge says it of every sample. */
   #tell(reason: string): void {
-    if (this.#hasTold) return;
-    this.#hasTold = true;
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
     warn(
       `the reward log ${this.path} has values as text that JSON cannot carry, the first because ${reason}; \`asText\` in its lines names them`,
     );

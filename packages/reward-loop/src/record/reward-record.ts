@@ -218,12 +218,12 @@ export function isRecord(value: unknown): value is RewardRecord {
     isObject(extra) &&
     (valid === true
       ? typeof score === "number"
-      : valid === false && score === null && isTold(error))
+      : valid === false && score === null && isFailure(error))
   );
 }
 
-/** A record of before may lack it; outcomeOf says so then. */
-function isTold(error: unknown): boolean {
+/** An older record may lack its failure; outcomeOf then adds one. */
+function isFailure(error: unknown): boolean {
   if (error === null || error === undefined) return true;
   return (
     isObject(error) && typeof error["code"] === "string" && typeof error["message"] === "string"
