@@ -10,16 +10,16 @@ export interface BannedWord {
 
 export const bannedWords: Readonly<Record<string, BannedWord>> = {
   arrivals: { use: "pending arguments", most: 0 },
-  desk: { use: "what it does: scores, spending", most: 9 },
+  desk: { use: "what it does: scores, spending", most: 0 },
   door: { use: "host listener, entry", most: 30 },
   farewell: { use: "exit message", most: 0 },
   heart: { use: "heartbeat", most: 0 },
   lives: { use: "handle counts, restarts", most: 9 },
   pace: { use: "slow-peer guard, rate", most: 25 },
-  patience: { use: "timeout", most: 52 },
-  purse: { use: "budget", most: 114 },
-  seat: { use: "slot, worker", most: 140 },
-  told: { use: "reported, logged", most: 119 },
+  patience: { use: "timeout", most: 44 },
+  purse: { use: "budget", most: 0 },
+  seat: { use: "slot, worker", most: 70 },
+  told: { use: "reported, logged", most: 60 },
   vigil: { use: "spin wait", most: 0 },
   ways: { use: "channels", most: 24 },
 };
