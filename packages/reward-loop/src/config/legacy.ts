@@ -58,7 +58,7 @@ const moved: Readonly<Record<string, string>> = {
   ),
 };
 
-/** Sections that move with all their keys. */
+/** Sections that move with all their keys; "" for a section without meaning. */
 const whole: Readonly<Record<string, string>> = {
   "reward_model.reward_kwargs": "reward_kwargs",
   "reward_model.rollout": "reward_model.rollout",

@@ -36,7 +36,7 @@ export function equals(left: Value, right: Value): boolean {
 }
 
 function areEqual(a: readonly Value[], b: readonly Value[]): boolean {
-  // An object in a list equals itself, even where it is not equal to itself alone (NaN).
+  // Identical objects in lists count as equal, as in Python, even NaN.
   return a.length === b.length && a.every((one, at) => isOne(one, b[at]!) || equals(one, b[at]!));
 }
 

@@ -118,7 +118,7 @@ type Tree =
   | Omit<Extract<RewardPlan, { kind: "cascade" }>, "spend" | "cheaper">
   | Omit<Extract<RewardPlan, { kind: "rewards" }>, "spend" | "cheaper">;
 
-/** Divides the workers of one function among all parts. */
+/** Divides the default number of workers among the functions of all parts. */
 function shared(parts: Readonly<Record<string, RewardComponent>>): number {
   const functions = Object.values(parts).reduce(
     (sum, part) => sum + Object.keys(part.cascade ?? { itself: 1 }).length,
