@@ -1,5 +1,6 @@
 /** The server's own wire form: what is asked, and what is answered, by requests over real sockets to a real process. */
 
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ask, type Gate, gate, type Running, serve } from "./served.ts";
 
@@ -21,10 +22,11 @@ const batch = (samples: unknown, headers = {}) =>
   ask(`${server.url}/score/batch`, { samples }, { headers });
 
 test("a sample gets its score, with what the function said besides", async () => {
-  const { status, body } = await score({ response: "numbers", ground_truth: 1, id: "mine" });
+  const id = randomUUID();
+  const { status, body } = await score({ response: "numbers", ground_truth: 1, id });
   expect(status).toBe(200);
   expect(body).toEqual({
-    id: "mine",
+    id,
     score: 0.25,
     valid: true,
     error: null,
@@ -159,7 +161,8 @@ test("a wrong sample of a batch is named by its place, and none of the batch run
 
 test("values as deep as a reader goes do no harm", async () => {
   const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
-  const { status, body } = await score(`{"response": "1", "ground_truth": ${deep}, "id": "deep"}`);
+  const id = randomUUID();
+  const { status, body } = await score(`{"response": "1", "ground_truth": ${deep}, "id": "${id}"}`);
   expect(status).toBe(200);
   expect(body).toMatchObject({ valid: false, score: null });
   expect((await score({ response: "1", ground_truth: 1 })).body).toMatchObject({ score: 1 });
