@@ -11,6 +11,10 @@ import { isDeepStrictEqual } from "node:util";
 
 type Elements = ArrayLike<unknown> & object;
 
+/**
+ * Returns whether two values are equal as verl's union compares them: same kind, dtype and shape;
+ * NaN equals NaN, and 0 equals -0. Cycles are allowed.
+ */
 export function deepEqual(left: unknown, right: unknown): boolean {
   const pending: [object, object][] = [];
   const seen = new Map<object, Set<object>>();

@@ -24,18 +24,28 @@ export type DataProtoErrorCode =
   | "BAD_VALUE"
   | "BAD_ARGUMENT";
 
+/** Details of a DataProtoError. */
 export interface DataProtoErrorFields {
+  /** The column, key or argument that does not fit. */
   readonly key?: string;
+  /** The value, shape, dtype or count that was expected. */
   readonly expected?: unknown;
+  /** The value, shape, dtype or count that was found. */
   readonly actual?: unknown;
+  /** The error underneath. */
   readonly cause?: unknown;
 }
 
+/** A batch, tensor or argument that does not fit the operation. */
 export class DataProtoError extends Error {
   override readonly name = "DataProtoError";
+  /** The kind of the problem: compare this, not the message. */
   readonly code: DataProtoErrorCode;
+  /** The column, key or argument that does not fit; undefined if there is none. */
   readonly key: string | undefined;
+  /** The value, shape, dtype or count that was expected, if known. */
   readonly expected: unknown;
+  /** The value, shape, dtype or count that was found, if known. */
   readonly actual: unknown;
 
   constructor(code: DataProtoErrorCode, message: string, fields: DataProtoErrorFields = {}) {
@@ -47,6 +57,7 @@ export class DataProtoError extends Error {
   }
 }
 
+/** Kinds of failure of a JSON Lines file or record. */
 export type JsonlErrorCode =
   /** The file, or the folder of a file to be written, does not exist. */
   | "JSONL_NOT_FOUND"
@@ -71,18 +82,28 @@ export type JsonlErrorCode =
    */
   | "JSONL_IO";
 
+/** Details of a JsonlError. */
 export interface JsonlErrorFields {
+  /** The path of the file. */
   readonly path: string;
+  /** The message without the place. */
   readonly reason: string;
+  /** The line that is the cause, 1-based, blank lines counted. */
   readonly line?: number;
+  /** Whether the line is the last one and has no newline. Default false. */
   readonly unterminated?: boolean;
+  /** The error underneath. */
   readonly cause?: unknown;
 }
 
+/** A JSON Lines file or record that cannot be read or written. */
 export class JsonlError extends Error {
   override readonly name = "JsonlError";
+  /** The kind of the failure: compare this, not the message. */
   readonly code: JsonlErrorCode;
+  /** The path of the file. */
   readonly path: string;
+  /** The message without the place. */
   readonly reason: string;
   /** 1-based, blank lines counted; undefined when no line is the cause. */
   readonly line: number | undefined;
@@ -103,6 +124,7 @@ export class JsonlError extends Error {
   }
 }
 
+/** Kinds of failure of a Parquet file. */
 export type ParquetErrorCode =
   /** The file, or the folder of a file to be written, does not exist. */
   | "PARQUET_NOT_FOUND"
@@ -118,21 +140,32 @@ export type ParquetErrorCode =
   /** Any other failure of the file system. The cause has its `code`. */
   | "PARQUET_IO";
 
+/** Details of a ParquetError. */
 export interface ParquetErrorFields {
+  /** The path of the file. */
   readonly path: string;
+  /** The message without the place. */
   readonly reason: string;
+  /** The row that is the cause, 0-based. */
   readonly row?: number;
+  /** The column that is the cause. */
   readonly column?: string;
+  /** The error underneath. */
   readonly cause?: unknown;
 }
 
+/** A Parquet file that cannot be read or written. */
 export class ParquetError extends Error {
   override readonly name = "ParquetError";
+  /** The kind of the failure: compare this, not the message. */
   readonly code: ParquetErrorCode;
+  /** The path of the file. */
   readonly path: string;
+  /** The message without the place. */
   readonly reason: string;
   /** 0-based; undefined when no row is the cause. */
   readonly row: number | undefined;
+  /** The column that is the cause; undefined when no column is. */
   readonly column: string | undefined;
 
   constructor(code: ParquetErrorCode, { path, reason, row, column, cause }: ParquetErrorFields) {

@@ -8,8 +8,10 @@ import { concatRows, gatherRows, rowAt, rowCount, sliceRows } from "../tensor/ro
 import { tensorProblem } from "../tensor/tensor.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
+/** Tensors by name, each [rows, …]. */
 export type Tensors = Record<string, Tensor>;
 
+/** Lists of values by name, one value for each row. */
 export type NonTensors = Record<string, readonly unknown[]>;
 
 export interface Columns {

@@ -30,9 +30,17 @@ import { copyParts, hasColumns, popKeys, renameKeys, selectKeys, unionKeys } fro
 import { AUTO_PADDING_KEY, concatMetaInfo, hasAutoPadding } from "./meta-info.ts";
 import type { MetaInfo } from "./meta-info.ts";
 
+/**
+ * verl `DataProto`: a batch of tensors, values of each row and values of the whole batch. Slices,
+ * chunks and repeats share `metaInfo`. A failed operation throws DataProtoError and leaves the
+ * batch unchanged.
+ */
 export class DataProto {
+  /** Tensors by name, each [rows, …]; null without tensors. */
   batch: Tensors | null;
+  /** Lists of values by name, one value for each row. */
   nonTensorBatch: NonTensors;
+  /** Values of the whole batch by name. */
   metaInfo: MetaInfo;
   /** The row count of a batch that is `{}`. */
   #emptyBatchSize = 0;
@@ -79,6 +87,7 @@ export class DataProto {
     return new DataProto({ ...concatColumns(list), metaInfo, batchSize });
   }
 
+  /** The number of rows. Throws BATCH_SIZE_MISMATCH if the columns disagree about it. */
   get length(): number {
     return this.checkConsistency();
   }

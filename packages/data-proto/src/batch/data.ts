@@ -10,8 +10,11 @@ import type { MetaInfo } from "./meta-info.ts";
 
 /** One row: tensors without their batch dimension, values, and the metaInfo of the batch. */
 export interface DataProtoItem {
+  /** Tensors of the row by name, without the dimension of the rows; null without tensors. */
   readonly batch: Tensors | null;
+  /** Values of the row by name. */
   readonly nonTensorBatch: Record<string, unknown>;
+  /** Values of the whole batch by name, shared with it. */
   readonly metaInfo: MetaInfo;
 }
 
@@ -20,23 +23,35 @@ export interface DataProtoItem {
  * whose tensors were all popped keeps its rows.
  */
 export interface DataProtoData {
+  /** Tensors by name, each [rows, …]; null without tensors. */
   readonly batch: Tensors | null;
+  /** Lists of values by name, one value for each row. */
   readonly nonTensorBatch: NonTensors;
+  /** Values of the whole batch by name. */
   readonly metaInfo: MetaInfo;
+  /** The number of rows, where `batch` is `{}`. */
   readonly batchSize?: number;
 }
 
+/** Parts of a batch by kind, for `DataProto.fromDict`. */
 export interface DataProtoDict {
+  /** Tensors by name, each [rows, …]. Default: none. */
   readonly tensors?: Tensors;
+  /** Lists of values by name, one value for each row. Default: none. */
   readonly nonTensors?: NonTensors;
+  /** Values of the whole batch by name. Default: none. */
   readonly metaInfo?: MetaInfo;
   /** Marks metaInfo so that chunk() accepts row counts that do not divide. */
   readonly autoPadding?: boolean;
 }
 
+/** Keys of a batch by kind, for `select` and `pop`. */
 export interface DataProtoKeys {
+  /** Names of tensors. Default: all for `select`, none for `pop`. */
   readonly batchKeys?: readonly string[];
+  /** Names in `nonTensorBatch`. Default: all for `select`, none for `pop`. */
   readonly nonTensorBatchKeys?: readonly string[];
+  /** Names in `metaInfo`. Default: all for `select`, none for `pop`. */
   readonly metaInfoKeys?: readonly string[];
 }
 

@@ -5,6 +5,7 @@
  */
 import { rowsBy } from "../tensor/row-index.ts";
 
+/** Order of the rows in each epoch of mini-batches. */
 export interface MiniBatchOptions {
   /** Whether each epoch has a new order; default false. */
   readonly shuffle?: boolean;

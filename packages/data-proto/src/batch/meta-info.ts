@@ -6,6 +6,7 @@
 import { deepEqual } from "../deep-equal.ts";
 import { DataProtoError } from "../errors.ts";
 
+/** Values of the whole batch by name (verl `meta_info`). */
 export type MetaInfo = Record<string, unknown>;
 
 /**

@@ -29,12 +29,15 @@ const LF = 0x0a;
 const CR = 0x0d;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
+/** One value of a JSON Lines file, with its line. */
 export interface JsonlRecord {
   /** 1-based, blank lines counted. */
   readonly line: number;
+  /** The value of the line. */
   readonly value: unknown;
 }
 
+/** Limits and exceptions for reading a JSON Lines file. */
 export interface ReadJsonlOptions {
   /** Ends a wait for the file at once; the iterator rejects with the signal's reason. */
   readonly signal?: AbortSignal;

@@ -24,6 +24,7 @@ import { encodeRecord } from "./record.ts";
  */
 const HIGH_WATER_BYTES = 1024 * 1024;
 
+/** Settings of a JSON Lines file that is written. */
 export interface JsonlWriterOptions {
   /**
    * Whether to keep the content of the file; default false: start an empty file. A last line
@@ -46,6 +47,7 @@ export interface LineTarget {
   close(): Promise<void>;
 }
 
+/** A JSON Lines file that is being written. Failures are JsonlErrors. */
 export interface JsonlWriter extends AsyncDisposable {
   /** The path; for a stream a name such as "standard output". */
   readonly path: string;

@@ -15,13 +15,17 @@ import { openParquet } from "./file.ts";
 import type { ParquetFile } from "./file.ts";
 import { hidden, hideNames, parsers, shown, shownKeys } from "./proto-key.ts";
 
+/** One row of a Parquet file, with its number. */
 export interface ParquetRecord {
   /** 0-based. */
   readonly row: number;
+  /** Values of the row by column. */
   readonly value: Readonly<Record<string, unknown>>;
 }
 
+/** Description of a Parquet file, without its rows. */
 export interface ParquetInfo {
+  /** The number of rows. */
   readonly rows: number;
   /** The top-level columns, in order. */
   readonly columns: readonly string[];
@@ -29,6 +33,7 @@ export interface ParquetInfo {
   readonly rowGroups: readonly number[];
 }
 
+/** The part of a Parquet file that is read. */
 export interface ReadParquetOptions {
   /** The top-level columns to read; default all. Other columns cost nothing. */
   readonly columns?: readonly string[];

@@ -21,6 +21,7 @@ import { ioError } from "./file.ts";
  */
 export type ParquetColumn = "string" | "double" | "int32" | "boolean" | "timestamp" | "json";
 
+/** Settings of a Parquet file that is written. */
 export interface WriteParquetOptions {
   /** Types of the columns by name, in order. */
   readonly columns: Readonly<Record<string, ParquetColumn>>;

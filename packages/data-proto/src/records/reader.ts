@@ -10,7 +10,9 @@ import { JsonlError } from "../errors.ts";
 import { readJson } from "../jsonl/reader.ts";
 import { readParquet } from "../parquet/reader.ts";
 
+/** A record with its place in its source. */
 export interface PlacedRecord {
+  /** The record. */
   readonly value: unknown;
   /** 1-based, for JSON Lines. */
   readonly line?: number;
@@ -18,6 +20,7 @@ export interface PlacedRecord {
   readonly row?: number;
 }
 
+/** Exceptions for reading records. */
 export interface ReadRecordsOptions {
   /** Ends a wait for the file at once; the iterator rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

@@ -9,8 +9,11 @@ import type { Tensor } from "./tensor.ts";
 
 /** Python's start:stop:step; null or absent means "from the end that the slice starts at". */
 export interface RowSlice {
+  /** The first row; a negative number counts from the end. */
   readonly start?: number | null | undefined;
+  /** The row behind the last one; a negative number counts from the end. */
   readonly stop?: number | null | undefined;
+  /** The distance between rows. Default 1. */
   readonly step?: number | null | undefined;
 }
 

@@ -8,6 +8,7 @@ import { resolveRow } from "./row-index.ts";
 import { allocate, elementCount } from "./tensor.ts";
 import type { Dtype, Tensor, TensorData } from "./tensor.ts";
 
+/** Returns the size of the first dimension. Throws BAD_SHAPE for a tensor without dimensions. */
 export function rowCount(source: Tensor): number {
   const rows = source.shape[0];
   if (rows === undefined)

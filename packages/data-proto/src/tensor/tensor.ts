@@ -22,13 +22,19 @@ interface DataOf {
   readonly bool: Uint8Array;
 }
 
+/** Names of the element types. */
 export type Dtype = keyof DataOf;
 
+/** The typed array that holds elements of the dtype. */
 export type TensorData<D extends Dtype = Dtype> = DataOf[D];
 
+/** A tensor as plain data. No operation of this package writes to its elements. */
 export interface Tensor<D extends Dtype = Dtype> {
+  /** The type of the elements. */
   readonly dtype: D;
+  /** The size of each dimension; [] for a single number. */
   readonly shape: readonly number[];
+  /** The elements, row-major: the last dimension varies fastest. */
   readonly data: TensorData<D>;
 }
 
@@ -87,6 +93,7 @@ export function asTensor(data: TensorData, shape?: readonly number[], dtype?: Dt
   return made;
 }
 
+/** Creates a tensor of zeros. Throws DataProtoError for a shape that is not of integers from 0. */
 export function zeros<D extends Dtype>(shape: readonly number[], dtype: D): Tensor<D> {
   for (const size of shape) requireInteger("shape", size, 0);
   return { dtype, shape: [...shape], data: allocate(dtype, elementCount(shape)) };
@@ -124,6 +131,7 @@ export function tensorEquals(a: Tensor, b: Tensor): boolean {
   return a.shape.every((size, i) => size === b.shape[i]) && bytesOf(a.data).equals(bytesOf(b.data));
 }
 
+/** Returns whether a value is a tensor whose data fits its dtype and shape. */
 export function isTensor(value: unknown): value is Tensor {
   return tensorProblem(value) === null;
 }
