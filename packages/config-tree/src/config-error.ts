@@ -3,6 +3,7 @@
  */
 export class ConfigError extends Error {
   override readonly name: string = "ConfigError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code: string = "CONFIG";
   /** The key with dots, `reward.reward_manager.name`; a file name if the whole file is wrong. */
   readonly key: string;

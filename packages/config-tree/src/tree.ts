@@ -10,8 +10,10 @@ export type ConfigValue =
   | readonly ConfigValue[]
   | { readonly [key: string]: ConfigValue };
 
+/** Values of a configuration by key; a section is a tree again. */
 export type ConfigTree = { [key: string]: ConfigValue };
 
+/** Returns whether a value has keys: an object, not a list and not null. */
 export function isTree(value: unknown): value is ConfigTree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -21,7 +21,9 @@ import {
 import { type Override, parseOverride } from "./grammar.ts";
 import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "../tree.ts";
 
+/** A configuration that is put together from its files. */
 export interface ComposedConfig {
+  /** Values of all files, without the overrides that change values. */
   readonly tree: ConfigTree;
   /** Overrides that change values and choose no file. */
   readonly overrides: readonly string[];
@@ -29,8 +31,11 @@ export interface ComposedConfig {
   readonly files: readonly ComposedFile[];
 }
 
+/** One file of a composed configuration. */
 export interface ComposedFile {
+  /** The path of the file. */
   readonly path: string;
+  /** Values of the file, at their places in the whole configuration. */
   readonly tree: ConfigTree;
 }
 

@@ -9,6 +9,7 @@ import { ConfigError } from "../config-error.ts";
 import { nearestOf } from "../nearest.ts";
 import { type ConfigTree, isTree } from "../tree.ts";
 
+/** Where configuration files are looked for, and under which names. */
 export interface ConfigSearch {
   /** Folders, searched in order. */
   readonly folders: readonly string[];

@@ -7,6 +7,7 @@
 import { ConfigError } from "../config-error.ts";
 import type { ConfigValue } from "../tree.ts";
 
+/** An override of a command line, taken apart. */
 export interface Override {
   /** The operation: "" changes an existing key, "+" adds one, "++" does either, "~" removes one. */
   readonly sign: "" | "+" | "++" | "~";

@@ -18,6 +18,7 @@ import {
   withValue,
 } from "../tree.ts";
 
+/** Keys that overrides may change beyond those of the tree. */
 export interface OverrideRules {
   /**
    * Keys with their defaults, which may be changed without being in the tree; null counts as unset.

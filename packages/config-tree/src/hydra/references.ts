@@ -12,6 +12,7 @@ import { type ConfigTree, type ConfigValue, isTree } from "../tree.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Values that references may name beyond those of the tree. */
 export interface ReferenceRules {
   /** Further values that references may name; the tree has precedence. */
   readonly among?: ConfigTree | undefined;
