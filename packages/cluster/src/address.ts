@@ -8,6 +8,7 @@ export const standardPort = 6399;
 
 /** A malformed address, or an agent that does not answer there. Code "NODE_ADDRESS". */
 export class NodeAddressError extends RayError implements NodeRefusal {
+  /** The address without its token. */
   readonly address: string;
   /**
    * Whether nobody was reached there, or the agent accepts no driver now; otherwise the address, or

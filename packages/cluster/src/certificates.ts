@@ -11,6 +11,7 @@ import type { generate as Generate } from "selfsigned";
 import { CertificateError, certificatesIn, defaultCredentialFolder } from "@rayling/core/cluster";
 import { neededPackage } from "./needed-package.ts";
 
+/** Where certificates are stored, and how long they are valid. */
 export interface CertificateOptions {
   /** The folder of the authority, which is made if there is none. Default: `~/.rayling/tls`. */
   readonly authority?: string;
@@ -25,10 +26,13 @@ export interface CertificateOptions {
   readonly days?: number;
 }
 
+/** A certificate of a machine, as written to its folder. */
 export interface MadeCertificate {
   /** The folder with `ca.pem`, `cert.pem` and `key.pem`. */
   readonly folder: string;
+  /** Whether the authority is new too. */
   readonly madeAuthority: boolean;
+  /** The end of the certificate's validity, not after the authority's. */
   readonly validTo: Date;
 }
 

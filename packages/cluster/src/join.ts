@@ -105,6 +105,7 @@ export class RemoteNode implements NodeLauncher {
   readonly name: string;
   /** Rejects with NodeAddressError when no agent answers there. */
   readonly offer: Promise<NodeOffer>;
+  /** Resolves with the cause when the machine can no longer be reached. */
   readonly lost: Promise<DeathCause>;
   readonly #driverId: string;
   /** The host name of its machine. */
@@ -189,11 +190,16 @@ export class RemoteNode implements NodeLauncher {
     this.#agent.then((agent) => agent.takeOver()).catch(() => undefined);
   }
 
+  /**
+   * Sets the listener that is called once, when the machine is to be drained within `timeoutMs`
+   * milliseconds.
+   */
   onDrain(listener: (timeoutMs: number) => void): void {
     this.#onDrain = listener;
     if (this.#leaveWithinMs !== undefined) listener(this.#leaveWithinMs);
   }
 
+  /** Starts a host process on the machine. */
   launch({ nodeId, runtimeEnv, moduleUrl }: HostRequest, options: LauncherOptions): Host {
     const { objectStoreMemory } = options;
     const id = newId("host");
@@ -319,6 +325,7 @@ export class RemoteNode implements NodeLauncher {
     }
   }
 
+  /** Resolves when nobody on the machine answers any more. */
   async outOfReach(): Promise<void> {
     await Promise.all([this.#channel, this.#agent]).then(
       ([link, agent]) => outOfReach({ link, ask: () => agent.ping() }),
@@ -327,6 +334,7 @@ export class RemoteNode implements NodeLauncher {
     );
   }
 
+  /** Ends the connection and the hosts of this driver on the machine. */
   async close(): Promise<void> {
     const cause: DeathCause = { kind: "shutdown", message: "the runtime was shut down" };
     this.#closed.resolve(cause);

@@ -10,6 +10,7 @@ import { newToken, RayError } from "@rayling/core/cluster";
 
 /** A token file that cannot be used. Code "TOKEN_FILE". */
 export class TokenFileError extends RayError {
+  /** The path of the token file. */
   readonly path: string;
   constructor(path: string, message: string, cause?: unknown) {
     super("TOKEN_FILE", `token file ${path} ${message}`, { cause });
@@ -17,6 +18,7 @@ export class TokenFileError extends RayError {
   }
 }
 
+/** The path of the token file if none is given: `~/.rayling/token`. */
 export const defaultTokenFile: string = join(homedir(), ".rayling", "token");
 
 /**

@@ -18,6 +18,7 @@ import {
 } from "@rayling/core/cluster";
 import type { WorkerPortOptions } from "./worker-ports.ts";
 
+/** Where an agent listens, and how much of the machine it offers. */
 export interface AgentOptions extends WorkerPortOptions {
   /**
    * The address to listen on. Default "127.0.0.1"; any other address than the loopback needs `tls`.
@@ -37,11 +38,13 @@ export interface AgentOptions extends WorkerPortOptions {
    * `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`.
    */
   readonly tls?: CredentialFiles;
+  /** The name of the node. Default: the host name of the machine. */
   readonly nodeName?: string;
   /** CPUs that the machine offers. Default: the CPUs that this process may use. */
   readonly numCpus?: number;
   /** Amounts of other resources. Default: none. */
   readonly resources?: Amounts;
+  /** Labels of the node, by which actors and tasks choose it. Default: none. */
   readonly labels?: Readonly<Record<string, string>>;
   /** The most hosts of all drivers together. Default 1,000. */
   readonly maxHosts?: number;

@@ -41,6 +41,7 @@ import {
 import { DriverSession, type Machine } from "./driver-session.ts";
 import { workerPorts } from "./worker-ports.ts";
 
+/** A running agent, which starts hosts on this machine for drivers. */
 export interface Agent {
   /** The address for drivers: `rayling://token@host:port`. */
   readonly address: string;

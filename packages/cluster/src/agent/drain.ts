@@ -15,6 +15,7 @@ import {
 import { addressName, NodeAddressError, parseAddress } from "../address.ts";
 import { type DrainReport, type OperatorControl, operatorWay } from "../contract.ts";
 
+/** How long a drain takes, and how the agent is reached. */
 export interface DrainAgentOptions {
   /** The time to leave the machine, in ms; remaining hosts end with the agent. */
   readonly timeoutMs: number;
