@@ -8,7 +8,9 @@
 /** A score function returned a value that is no score. A failed score is never a zero. */
 export class InvalidScoreError extends Error {
   override readonly name = "InvalidScoreError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_SCORE";
+  /** The data source of the sample. */
   readonly dataSource: string;
   /** A description of the returned value. */
   readonly received: string;
@@ -36,7 +38,9 @@ export class InvalidScoreError extends Error {
  */
 export class CannotTellError extends Error {
   override readonly name = "CannotTellError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "CANNOT_TELL";
+  /** The data source of the sample. */
   readonly dataSource: string;
   /** The extra info beside the score. */
   readonly extraInfo: Readonly<Record<string, unknown>>;
@@ -54,10 +58,13 @@ export class CannotTellError extends Error {
  */
 export class RewardFunctionSignatureError extends Error {
   override readonly name = "RewardFunctionSignatureError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_FUNCTION_SIGNATURE";
+  /** The name of the function. */
   readonly functionName: string;
   /** The declared parameters; undefined when the source is not visible. */
   readonly parameters: string | undefined;
+  /** Why it cannot be called. */
   readonly problem: string;
 
   constructor(functionName: string, parameters: string | undefined, problem: string) {
@@ -77,10 +84,13 @@ export class RewardFunctionSignatureError extends Error {
  */
 export class UnknownScoreArgumentError extends Error {
   override readonly name = "UnknownScoreArgumentError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "UNKNOWN_SCORE_ARGUMENT";
+  /** The name that was read. */
   readonly argument: string;
   /** The argument that the name may mean. */
   readonly nearest: string | undefined;
+  /** Names of the arguments that were given. */
   readonly known: readonly string[];
 
   constructor(argument: string, nearest: string | undefined, known: readonly string[]) {
@@ -98,8 +108,11 @@ export class UnknownScoreArgumentError extends Error {
 /** A sample lacks a field that scoring needs, or has a wrong value in it. */
 export class InvalidSampleError extends Error {
   override readonly name = "InvalidSampleError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_SAMPLE";
+  /** The name of the field. */
   readonly field: string;
+  /** A description of its value. */
   readonly received: string;
 
   constructor(field: string, expected: string, received: string) {
@@ -112,9 +125,13 @@ export class InvalidSampleError extends Error {
 /** A reward manager's own settings are wrong. */
 export class InvalidManagerOptionError extends Error {
   override readonly name = "InvalidManagerOptionError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_MANAGER_OPTION";
+  /** The name of the manager. */
   readonly manager: string;
+  /** The name of the option. */
   readonly option: string;
+  /** A description of its value. */
   readonly received: string;
 
   constructor(manager: string, option: string, expected: string, received: string) {
@@ -130,7 +147,9 @@ export class InvalidManagerOptionError extends Error {
 /** The response consists of token ids, and there is no tokenizer. */
 export class MissingTokenizerError extends Error {
   override readonly name = "MissingTokenizerError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "MISSING_TOKENIZER";
+  /** The data source of the sample. */
   readonly dataSource: string;
 
   constructor(dataSource: string) {
@@ -144,9 +163,13 @@ export class MissingTokenizerError extends Error {
 /** Another class already has this name and keeps it. */
 export class RewardManagerConflictError extends Error {
   override readonly name = "RewardManagerConflictError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_MANAGER_CONFLICT";
+  /** The name that is taken. */
   readonly managerName: string;
+  /** The class that keeps the name. */
   readonly kept: string;
+  /** The class that was not registered. */
   readonly refused: string;
 
   constructor(managerName: string, kept: string, refused: string) {
@@ -159,10 +182,14 @@ export class RewardManagerConflictError extends Error {
   }
 }
 
+/** No reward manager is registered under the name. */
 export class UnknownRewardManagerError extends Error {
   override readonly name = "UnknownRewardManagerError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "UNKNOWN_REWARD_MANAGER";
+  /** The name that was asked for. */
   readonly managerName: string;
+  /** All registered names. */
   readonly known: readonly string[];
 
   constructor(managerName: string, known: readonly string[]) {
@@ -177,7 +204,9 @@ export class UnknownRewardManagerError extends Error {
 /** A class without a `runSingle` method was used as a reward manager. */
 export class InvalidRewardManagerError extends Error {
   override readonly name = "InvalidRewardManagerError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_REWARD_MANAGER";
+  /** The name of the class. */
   readonly className: string;
 
   constructor(className: string) {
@@ -189,7 +218,9 @@ export class InvalidRewardManagerError extends Error {
 /** No row of verl's routing table has the data source. */
 export class UnknownDataSourceError extends Error {
   override readonly name = "UnknownDataSourceError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "UNKNOWN_DATA_SOURCE";
+  /** The data source. */
   readonly dataSource: string;
 
   constructor(dataSource: string) {
@@ -203,7 +234,9 @@ export class UnknownDataSourceError extends Error {
 /** This machine cannot run programs of this language. */
 export class SandboxUnavailableError extends Error {
   override readonly name = "SandboxUnavailableError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "SANDBOX_UNAVAILABLE";
+  /** The language of the program. */
   readonly language: string;
 
   constructor(language: string, problem: string, options?: ErrorOptions) {
@@ -218,6 +251,7 @@ export class SandboxUnavailableError extends Error {
 /** A sandbox service failed. The error says nothing about the program. */
 export class SandboxServiceError extends Error {
   override readonly name = "SandboxServiceError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "SANDBOX_SERVICE";
   /** The HTTP status, if that was the failure. */
   readonly status: number | undefined;
@@ -234,10 +268,14 @@ export class SandboxServiceError extends Error {
   }
 }
 
+/** An option of a scorer or of a sandbox is wrong. */
 export class InvalidScorerOptionError extends Error {
   override readonly name = "InvalidScorerOptionError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_SCORER_OPTION";
+  /** The name of the option. */
   readonly option: string;
+  /** A description of its value. */
   readonly received: string;
 
   constructor(option: string, expected: string, received: string) {
@@ -250,7 +288,9 @@ export class InvalidScorerOptionError extends Error {
 /** The text or path of a module and an export is malformed. */
 export class InvalidRewardSpecError extends Error {
   override readonly name = "InvalidRewardSpecError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_REWARD_SPEC";
+  /** The text or path. */
   readonly spec: string;
 
   constructor(spec: string, problem: string) {
@@ -261,9 +301,12 @@ export class InvalidRewardSpecError extends Error {
   }
 }
 
+/** The module does not exist. */
 export class RewardModuleNotFoundError extends Error {
   override readonly name = "RewardModuleNotFoundError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_MODULE_NOT_FOUND";
+  /** The path as it was given. */
   readonly path: string;
   /** The file that was tried, or, for a package, the directory from which it was resolved. */
   readonly tried: string;
@@ -278,7 +321,9 @@ export class RewardModuleNotFoundError extends Error {
 /** The path names a Python module, whose functions cannot be called here. */
 export class RewardModuleLanguageError extends Error {
   override readonly name = "RewardModuleLanguageError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_MODULE_LANGUAGE";
+  /** The path as it was given. */
   readonly path: string;
 
   constructor(path: string) {
@@ -293,8 +338,11 @@ export class RewardModuleLanguageError extends Error {
 /** The module exists and failed to load; `cause` is its error. */
 export class RewardModuleImportError extends Error {
   override readonly name = "RewardModuleImportError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_MODULE_IMPORT";
+  /** The path as it was given. */
   readonly path: string;
+  /** The URL of the module that was imported. */
   readonly url: string;
 
   constructor(path: string, url: string, cause: unknown) {
@@ -307,11 +355,16 @@ export class RewardModuleImportError extends Error {
   }
 }
 
+/** The module has no export of that name, or none of the default names. */
 export class RewardExportNotFoundError extends Error {
   override readonly name = "RewardExportNotFoundError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_EXPORT_NOT_FOUND";
+  /** The path of the module, as it was given. */
   readonly path: string;
+  /** The names that were tried. */
   readonly wanted: readonly string[];
+  /** Names of the module's exports. */
   readonly available: readonly string[];
 
   constructor(path: string, wanted: readonly string[], available: readonly string[]) {
@@ -327,10 +380,15 @@ export class RewardExportNotFoundError extends Error {
 /** The export exists and is of the wrong kind. */
 export class RewardExportTypeError extends Error {
   override readonly name = "RewardExportTypeError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_EXPORT_TYPE";
+  /** The path of the module, as it was given. */
   readonly path: string;
+  /** The name of the export. */
   readonly exportName: string;
+  /** The kind that it must be. */
   readonly expected: "function" | "class";
+  /** A description of the export. */
   readonly received: string;
 
   constructor(path: string, exportName: string, expected: "function" | "class", received: string) {
@@ -347,10 +405,15 @@ export class RewardExportTypeError extends Error {
 /** A class has a method whose name almost matches a hook: it would never be called. */
 export class RewardHookNameError extends Error {
   override readonly name = "RewardHookNameError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_HOOK_NAME";
+  /** The path of the module, as it was given. */
   readonly path: string;
+  /** The name of the class. */
   readonly exportName: string;
+  /** The name of the method. */
   readonly method: string;
+  /** The hook that the name resembles. */
   readonly meant: string;
 
   constructor(path: string, exportName: string, method: string, meant: string) {

@@ -19,6 +19,7 @@ import type {
   RewardManagerClass,
 } from "./managers/reward-manager.ts";
 
+/** Reward managers by name (verl `register`, `get_reward_manager_cls`). */
 export interface RewardManagerRegistry {
   /**
    * Registers and returns the class. A repeated registration is allowed; another class under the
@@ -27,6 +28,7 @@ export interface RewardManagerRegistry {
   register<Class extends RewardManagerClass>(name: string, managerClass: Class): Class;
   /** Throws UnknownRewardManagerError, which lists the known names. Case sensitive. */
   get(name: string): RewardManagerClass;
+  /** Returns whether a class is registered under the name. */
   has(name: string): boolean;
   /** Returns the names in order of registration. */
   names(): string[];

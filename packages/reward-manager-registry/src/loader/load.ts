@@ -24,6 +24,7 @@ import { resolveRewardModule } from "./module-url.ts";
 import { parseRewardSpec } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
 
+/** Where modules are looked for, and what functions get. */
 export interface LoadOptions {
   /** The base of relative paths and packages. Default process.cwd(). */
   readonly baseDirectory?: string | undefined;
@@ -36,6 +37,7 @@ export interface LoadOptions {
   readonly onContext?: (() => void) | undefined;
 }
 
+/** A scorer that was loaded from a module. */
 export interface LoadedScorer extends Scorer {
   /** Whether its function is declared `async`; others may return promises, too. */
   readonly isAsync: boolean;

@@ -6,6 +6,7 @@
 
 import { InvalidRewardSpecError } from "../errors.ts";
 
+/** The place of a reward function or manager class: a module and an export. */
 export interface RewardSpec {
   /** ./reward.ts, /abs/reward.ts, file:///abs/reward.ts, pkg:name or pkg:name/sub. */
   readonly path: string;

@@ -22,6 +22,7 @@ export interface DapoOptions {
   readonly overlongBuffer?: OverlongBuffer;
 }
 
+/** verl `overlong_buffer_cfg`: the penalty for responses near the limit of their length. */
 export interface OverlongBuffer {
   /** Whether the penalty applies. Default true. */
   readonly enable?: boolean;
@@ -43,6 +44,7 @@ interface Buffer {
   readonly log: boolean;
 }
 
+/** verl's dapo manager: the score, minus a penalty for responses near the limit of their length. */
 export class DapoRewardManager implements RewardManager {
   readonly #args: RewardManagerArguments;
   readonly #buffer: Buffer | undefined;

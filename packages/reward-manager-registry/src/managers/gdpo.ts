@@ -19,6 +19,10 @@ export interface GdpoOptions {
   readonly experimentName?: string;
 }
 
+/**
+ * verl's gdpo manager: for score functions with several components, which GDPO normalizes one by
+ * one.
+ */
 export class GdpoRewardManager implements RewardManager {
   readonly #args: RewardManagerArguments;
   readonly #experimentName: string | null;
@@ -38,6 +42,7 @@ export class GdpoRewardManager implements RewardManager {
     this.#experimentName = experimentName;
   }
 
+  /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
     const { computeScore = defaultComputeScore } = this.#args;
     return scoreSample(sample, computeScore, {

@@ -13,6 +13,7 @@ import { scoreSample } from "../scoring/score-sample.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
+/** verl's naive manager: the score, with the rollout's facts in the function's `extraInfo`. */
 export class NaiveRewardManager implements RewardManager {
   readonly #computeScore: ComputeScore;
   readonly #args: RewardManagerArguments;
@@ -22,6 +23,7 @@ export class NaiveRewardManager implements RewardManager {
     this.#args = args;
   }
 
+  /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
     return scoreSample(sample, this.#computeScore, {
       ...scoreOptionsOf(this.#args),

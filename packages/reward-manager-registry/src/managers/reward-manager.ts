@@ -9,7 +9,9 @@ import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample, Tokenizer } from "../scoring/sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 
+/** A reward manager: turns one sample into a score (verl `RewardManagerBase`). */
 export interface RewardManager {
+  /** verl `run_single`: scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult>;
 }
 
@@ -17,6 +19,7 @@ export interface RewardManager {
 export interface RewardManagerArguments extends RewardModelArguments {
   /** Default: defaultComputeScore. */
   readonly computeScore?: ComputeScore | undefined;
+  /** Decodes responses that are token ids. Without it they fail with MissingTokenizerError. */
   readonly tokenizer?: Tokenizer | undefined;
   /** The manager's own settings (verl `reward.reward_kwargs` and similar). */
   readonly options?: Readonly<Record<string, unknown>> | undefined;
@@ -28,8 +31,10 @@ export function scoreOptionsOf(args: RewardManagerArguments): ScoreSampleOptions
   return rest;
 }
 
+/** A class of reward managers, as a registry takes it. */
 export interface RewardManagerClass {
   new (args: RewardManagerArguments): RewardManager;
+  /** The name of the class, for messages. */
   readonly name: string;
   /**
    * Awaited once per class and registry, before its first instance (verl `init_class`); a failure

@@ -22,6 +22,7 @@ import { Runtimes } from "./runtimes.ts";
 import type { ProgramLanguage } from "./runtimes.ts";
 import { Turns } from "./turns.ts";
 
+/** Limits and isolation of programs. */
 export interface LocalSandboxOptions {
   /** The most programs at once; others wait. Default: one per CPU. */
   readonly maxConcurrent?: number;
@@ -41,8 +42,11 @@ export interface LocalSandboxOptions {
   readonly isolation?: readonly SandboxIsolation[];
 }
 
+/** A program to be run. */
 export interface Program {
+  /** The language of the code. */
   readonly language: ProgramLanguage;
+  /** The source text. */
   readonly code: string;
   /** The standard input. Default: empty. */
   readonly stdin?: string;
@@ -58,15 +62,19 @@ export interface Program {
    * reach. Not together with `functionName`.
    */
   readonly test?: string | undefined;
+  /** Ends the run when it is aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The end of a run. */
 export interface ProgramEnd {
+  /** How the run ended: by itself, or at a limit. */
   readonly status: "finished" | "compile-error" | "timeout" | "output-limit";
   /** The exit code; null if a signal ended it. */
   readonly exitCode: number | null;
+  /** The signal that ended it, if one did. */
   readonly signal: NodeJS.Signals | null;
+  /** Its standard output. */
   readonly stdout: string;
   /** At most 64 KiB of its standard error. */
   readonly stderr: string;
@@ -77,9 +85,11 @@ export interface ProgramEnd {
   readonly value: string | undefined;
   /** Whether the lines of the test ran to their end; undefined if there were none. */
   readonly isTestPassed?: boolean;
+  /** The elapsed time of its process. */
   readonly durationMs: number;
 }
 
+/** Runs untrusted programs on this machine. docs/security.md says what it prevents. */
 export class LocalSandbox {
   readonly #runtimes = new Runtimes();
   readonly #permitted: readonly SandboxIsolation[];

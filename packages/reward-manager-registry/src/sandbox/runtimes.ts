@@ -14,6 +14,7 @@ import { callable, javascriptCaller, javascriptGuard } from "./language/javascri
 import { pythonLauncher } from "./language/python-confinement.ts";
 import { pythonJudge, pythonRunner, pythonServer } from "./language/python-runner.ts";
 
+/** Languages of programs that can be run. */
 export type ProgramLanguage = "python" | "javascript";
 
 /**

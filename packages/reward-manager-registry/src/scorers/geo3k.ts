@@ -9,6 +9,7 @@ import { gradeAnswer, mathRulerGrader } from "./math/grade-answer.ts";
 import type { GraderOptions } from "./math/grade-answer.ts";
 import { strip } from "./python-text.ts";
 
+/** Settings of the scorer of Geometry3K. */
 export interface Geo3kOptions extends GraderOptions {
   /** Whether the answer is the content of the last box, instead of the whole text. Default true. */
   readonly useBoxed?: boolean;
@@ -16,6 +17,9 @@ export interface Geo3kOptions extends GraderOptions {
   readonly formatScore?: number;
 }
 
+/**
+ * Returns the score, from 0 to 1: `formatScore` for the form, and the rest for the right answer.
+ */
 export function scoreGeo3k(
   solutionStr: string,
   groundTruth: string,

@@ -9,8 +9,10 @@ import { InvalidScorerOptionError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 import { lastCodePoints } from "./python-text.ts";
 
+/** How strictly the answer is searched for. */
 export type Gsm8kMethod = "strict" | "flexible";
 
+/** Settings of the scorer of GSM8K. */
 export interface Gsm8kOptions {
   /** strict: the last "#### number"; flexible: the last number. Default strict. */
   readonly method?: Gsm8kMethod;

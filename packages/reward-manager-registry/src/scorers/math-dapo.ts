@@ -13,6 +13,7 @@ import { describeValue } from "../value-description.ts";
 import { lastBoxed } from "./math/boxed.ts";
 import { isDigits, lastCodePoints, strip, whiteSpace } from "./python-text.ts";
 
+/** Settings of the scorer of DAPO and AIME. */
 export interface MathDapoOptions {
   /** Whether only the box counts, compared as it is. Default false. */
   readonly strictBoxVerify?: boolean;
@@ -23,9 +24,11 @@ export interface MathDapoOptions {
   readonly pauseTokensIndex?: readonly number[];
 }
 
+/** Result of the scorer of DAPO and AIME. */
 export interface MathDapoScore extends ScoreRecord {
   /** 1 or -1. */
   readonly score: number;
+  /** Whether the answer is right. */
   readonly acc: boolean;
   /** The answer that was found; for none "[INVALID]", or null when only the box counts. */
   readonly pred: string | null;

@@ -13,7 +13,9 @@ import { evaluateArithmetic } from "./math/expression/equality.ts";
 import { gradeAnswer, primeGrader } from "./math/grade-answer.ts";
 import type { GraderOptions } from "./math/grade-answer.ts";
 
+/** Result of the scorer of PRIME's math questions. */
 export interface PrimeMathScore {
+  /** Whether the answer is right. */
   readonly correct: boolean;
   /** As in verl, also true for an answer whose text is right. */
   readonly formatCorrect: boolean;
@@ -21,8 +23,12 @@ export interface PrimeMathScore {
   readonly extracted: string;
 }
 
+/** Settings of the scorer of PRIME's math questions. */
 export type PrimeMathOptions = GraderOptions;
 
+/**
+ * Compares the answer in the text with the ground truth: as text, as expressions and as numbers.
+ */
 export function scorePrimeMath(
   modelOutput: string,
   groundTruth: string,

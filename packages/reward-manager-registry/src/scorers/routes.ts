@@ -5,6 +5,7 @@
 
 import { UnknownDataSourceError } from "../errors.ts";
 
+/** Names of verl's scorers. */
 export type ScorerName =
   | "gsm8k"
   | "math_reward"
@@ -15,12 +16,15 @@ export type ScorerName =
   | "geo3k"
   | "search_r1_like_qa_em";
 
+/** The scorer of a data source, with its arguments. */
 export interface ScorerRoute {
+  /** The name of the scorer. */
   readonly scorer: ScorerName;
   /** The arguments that verl passes to this scorer beside solution and ground truth. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 
+/** Settings that change which scorer is used. */
 export interface RouteSettings {
   /** A URL makes a sandbox service run programs, instead of this machine. */
   readonly sandboxFusionUrl?: string | undefined;

@@ -6,6 +6,7 @@
 
 import { joinWords, strip } from "./python-text.ts";
 
+/** Settings of the scorer of Search-R1. */
 export interface SearchR1Options {
   /** The score of a wrong answer. Default 0. */
   readonly formatScore?: number;

@@ -8,6 +8,7 @@ import type { Tokenizer } from "./sample.ts";
 
 /** One of the reward models that a score function asks, by its name in `rewardModels`. */
 export interface RewardModelAccess {
+  /** The engine of its servers, as `vllm` or `sglang`. */
   readonly engine: string;
   /** Its servers know it by this name: the `model` of a request. */
   readonly model: string;
@@ -23,7 +24,9 @@ export interface RewardModelAccess {
 export interface RewardModelArguments {
   /** host:port of the router of the default one, or of the only one that the function asks. */
   readonly rewardRouterAddress?: string | undefined;
+  /** The token that the router requires as `Authorization: Bearer <token>`. */
   readonly rewardRouterToken?: string | undefined;
+  /** The tokenizer of the model behind the router. */
   readonly rewardModelTokenizer?: Tokenizer | undefined;
   /** All that the function asks, by their names. */
   readonly rewardModels?: Readonly<Record<string, RewardModelAccess>> | undefined;
@@ -31,8 +34,11 @@ export interface RewardModelArguments {
 
 /** The arguments of a score function. Fields of rewardKwargs are beside these and override them. */
 export interface ScoreInput {
+  /** verl `data_source`: the data set of the prompt. */
   readonly dataSource: string;
+  /** verl `solution_str`: the text of the response. */
   readonly solutionStr: string;
+  /** verl `ground_truth`; a copy for this call. */
   readonly groundTruth: unknown;
   /** A copy for this call; the function may change it. */
   readonly extraInfo: Record<string, unknown>;
@@ -43,8 +49,11 @@ export interface ScoreInput {
    * each sample anew, whatever cached scores exist.
    */
   readonly uid?: string;
+  /** verl `uid`: the name that all answers to a prompt share, if known. */
   readonly group?: string;
+  /** verl `global_steps`: the step of its generation, from 1, if known. */
   readonly step?: number;
+  /** "training", "validation", or another given name, if known. */
   readonly lane?: string;
   /**
    * host:port of the router of the reward model: the default one, or the only one that this
@@ -68,6 +77,7 @@ export interface ScoreInput {
   readonly [rewardKwarg: string]: unknown;
 }
 
+/** A score as a number; true is 1, and false is 0. */
 export type ScoreValue = number | boolean | bigint;
 
 /**
@@ -76,6 +86,7 @@ export type ScoreValue = number | boolean | bigint;
  * info. Give every sample the same keys. A score of null means that the function cannot tell.
  */
 export interface ScoreRecord {
+  /** The score; null means that the function cannot tell. */
   readonly score: ScoreValue | readonly TokenScore[] | TurnScores | null;
   readonly [extra: string]: unknown;
 }

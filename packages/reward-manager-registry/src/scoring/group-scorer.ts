@@ -18,6 +18,7 @@ interface Seat {
   readonly place: number;
 }
 
+/** Scores all answers to one prompt with one call of a function of groups. */
 export class GroupScorer {
   readonly #computeScores: ComputeScores;
   readonly #seats = new AsyncLocalStorage<Seat>();

@@ -9,6 +9,7 @@ export type TokenScore = readonly [position: number, value: number];
 
 /** One score for each turn of the policy, in order. */
 export interface TurnScores {
+  /** The scores, at least one. */
   readonly turns: readonly number[];
 }
 
@@ -43,10 +44,13 @@ export function turnScoresIn(value: unknown): readonly number[] | undefined {
 
 /** A RewardResult, or a valid outcome. */
 export interface PlacedScore {
+  /** The score of the whole response. */
   readonly rewardScore: number;
+  /** Further values of the score function, with the places of its score. */
   readonly rewardExtraInfo: Readonly<Record<string, unknown>>;
 }
 
+/** The size of a response in its batch, in tokens. */
 export interface ScoredRow {
   /** The valid tokens of the response. */
   readonly length: number;

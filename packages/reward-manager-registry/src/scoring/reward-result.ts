@@ -10,7 +10,9 @@ import { byToken, byTurn, sumOf, tokenScoresIn, turnScoresIn } from "./placed-sc
 
 /** verl `{reward_score, reward_extra_info}`. */
 export interface RewardResult {
+  /** verl `reward_score`: a finite number. */
   readonly rewardScore: number;
+  /** verl `reward_extra_info`: further values of the score function. */
   readonly rewardExtraInfo: Record<string, unknown>;
 }
 

@@ -40,6 +40,7 @@ export interface RewardSample {
   readonly toolExtraFields?: Readonly<Record<string, unknown>> | undefined;
   /** verl `__num_turns__`. */
   readonly numTurns?: number | undefined;
+  /** The context in which it is scored; score functions get its fields as arguments. */
   readonly context?: SampleContext | undefined;
   /** verl `reward_scores`: scores by the rollout itself (an interaction, a tool). */
   readonly rolloutRewardScores?: Readonly<Record<string, unknown>> | undefined;
@@ -60,6 +61,7 @@ export interface SampleContext {
   readonly lane?: string | undefined;
 }
 
+/** Makes the text of token ids. */
 export interface Tokenizer {
   /**
    * Returns the text of the ids; with `skipSpecialTokens` without end-of-sequence and similar

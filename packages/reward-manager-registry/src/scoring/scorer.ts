@@ -11,6 +11,7 @@ export type ComputeScores = (
   group: readonly ScoreInput[],
 ) => readonly ScoreOutput[] | PromiseLike<readonly ScoreOutput[]>;
 
+/** A score function, with the hooks of its module. */
 export interface Scorer {
   /** Scores one sample; a scorer of groups gets a group of one. */
   readonly computeScore: ComputeScore;
@@ -28,6 +29,7 @@ export interface Scorer {
   readonly log?: (entry: ScoreLogEntry) => void | PromiseLike<void>;
 }
 
+/** The scores that `postProcessScores` returns, or a promise of them. */
 export type ProcessedScores = readonly (number | null)[] | PromiseLike<readonly (number | null)[]>;
 
 /** Lists of equal length, in the order in which the samples finished. */
@@ -36,10 +38,12 @@ export interface ScoreLogEntry {
   readonly timestamps: readonly string[];
   /** Queries of [score, query, response]; null where the score function gave none. */
   readonly queries: readonly unknown[];
+  /** Responses of [score, query, response]; null where the score function gave none. */
   readonly responses: readonly unknown[];
   /** Scores; null for an invalid one. */
   readonly results: readonly (number | null)[];
   /** The time from the request to the outcome, including waits. */
   readonly latenciesMs: readonly number[];
+  /** The group of each sample. */
   readonly groupUids: readonly string[];
 }

@@ -26,6 +26,7 @@ export interface CodeTests {
 
 /** The result of one test. */
 export interface CodeTestResult {
+  /** Number of the test, from 0. */
   readonly test: number;
   /** `skipped`: an earlier test showed that the program does not compile. */
   readonly status:
@@ -36,9 +37,13 @@ export interface CodeTestResult {
     | "output_limit"
     | "compile_error"
     | "skipped";
+  /** Its standard output; null if it is unknown, or the test did not run. */
   readonly stdout: string | null;
+  /** Its standard error; null if it is unknown, or the test did not run. */
   readonly stderr: string | null;
+  /** Its exit code; null if it has none, or the test did not run. */
   readonly exitCode: number | null;
+  /** The elapsed time of its run; null if it is unknown, or the test did not run. */
   readonly durationMs: number | null;
 }
 
@@ -46,6 +51,7 @@ export interface CodeTestResult {
 export interface CodeScore {
   /** The share of passed tests. */
   readonly score: number;
+  /** The result of each test, in their order. */
   readonly metadata: readonly CodeTestResult[];
 }
 

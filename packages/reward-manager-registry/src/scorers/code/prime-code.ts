@@ -11,12 +11,15 @@ import { mostTests, readCodeTests } from "./code-tests.ts";
 import type { CodeScore, CodeTest, CodeTestResult, CodeTests } from "./code-tests.ts";
 import { sameOutput, sameValue } from "./same-answer.ts";
 
+/** Settings of `prime_code`. */
 export interface PrimeCodeOptions {
+  /** The sandbox that runs the programs. */
   readonly sandbox: LocalSandbox;
   /**
    * The share of the first ten tests that pass; false: 1 if all tests pass, else 0. Default true.
    */
   readonly continuous?: boolean;
+  /** Ends the runs when it is aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -17,6 +17,7 @@ import { skipped } from "./prime-code.ts";
 import { sameValue } from "./same-answer.ts";
 import { callingProgram } from "./service-caller.ts";
 
+/** Settings of a sandbox service. */
 export interface SandboxFusionOptions {
   /** The URL of its `run_code`. */
   readonly url: string;
@@ -34,6 +35,7 @@ export interface SandboxFusionOptions {
    * twice as long the second time. Default 1,000.
    */
   readonly retryDelayMs?: number;
+  /** Ends the requests when it is aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 
