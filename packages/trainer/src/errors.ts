@@ -1,6 +1,7 @@
 /** An input or setting that cannot be used. Code "TRAINER_INPUT". */
 export class TrainerInputError extends Error {
   override readonly name = "TrainerInputError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "TRAINER_INPUT";
   /** Name of the input or setting. */
   readonly input: string;
@@ -16,17 +17,24 @@ export class TrainerInputError extends Error {
  * array), from 0.
  */
 export interface RowPlace {
+  /** The file. */
   readonly path?: string;
+  /** The line of a JSON Lines file, 1-based. */
   readonly line?: number;
+  /** The row of a Parquet file or an array, 0-based. */
   readonly row?: number;
 }
 
 /** A data set that cannot be trained on, or a row of it. Code "DATASET". */
 export class DatasetError extends Error {
   override readonly name = "DatasetError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "DATASET";
+  /** The file, if the row is from one. */
   readonly path: string | undefined;
+  /** The line of a JSON Lines file, 1-based. */
   readonly line: number | undefined;
+  /** The row of a Parquet file or an array, 0-based. */
   readonly row: number | undefined;
   /** The message without the place. */
   readonly reason: string;
@@ -44,6 +52,7 @@ export class DatasetError extends Error {
   }
 }
 
+/** Kinds of failure of a logger. */
 export type TrackingErrorCode =
   /** A logger cannot begin, or its name is unknown: the run does not start. */
   | "TRACKING_OPEN"
@@ -55,6 +64,7 @@ export type TrackingErrorCode =
 /** A logger of a run failed. */
 export class TrackingError extends Error {
   override readonly name = "TrackingError";
+  /** The kind of the failure: compare this, not the message. */
   readonly code: TrackingErrorCode;
   /** Name of the logger, or path of the file. */
   readonly logger: string;
@@ -67,6 +77,7 @@ export class TrackingError extends Error {
   }
 }
 
+/** Kinds of failure of a checkpoint. */
 export type CheckpointErrorCode =
   /** The path of the checkpoint does not exist. */
   | "CHECKPOINT_NOT_FOUND"
@@ -82,6 +93,7 @@ export type CheckpointErrorCode =
 /** A checkpoint that could not be saved, or cannot be gone on with. */
 export class CheckpointError extends Error {
   override readonly name = "CheckpointError";
+  /** The kind of the failure: compare this, not the message. */
   readonly code: CheckpointErrorCode;
   /** Path of the file or folder. */
   readonly path: string;
@@ -96,6 +108,7 @@ export class CheckpointError extends Error {
   }
 }
 
+/** Kinds of state in which training cannot continue. */
 export type TrainerStateErrorCode =
   /** A policy did not generate what it was asked for. */
   | "BAD_ROLLOUTS"
@@ -115,6 +128,7 @@ export type TrainerStateErrorCode =
 /** A state in which training cannot continue. */
 export class TrainerStateError extends Error {
   override readonly name = "TrainerStateError";
+  /** The kind of the failure: compare this, not the message. */
   readonly code: TrainerStateErrorCode;
 
   constructor(code: TrainerStateErrorCode, message: string) {

@@ -23,6 +23,7 @@ import { silentTracker } from "./tracking/step-tracker.ts";
 import type { StepTracker } from "./tracking/step-tracker.ts";
 import { Validations } from "./validation/validations.ts";
 
+/** Result of a training. */
 export interface TrainingReport {
   /** Steps that were trained, from the beginning of the run. */
   readonly steps: number;
@@ -32,12 +33,15 @@ export interface TrainingReport {
   readonly validation: Readonly<Record<string, number>> | undefined;
 }
 
+/** Options of a `PPOTrainer`. */
 export interface PPOTrainerOptions extends TrainingOptions {
   /** One of verl's schedules by name, or a function of your own. Default: sync. */
   readonly schedule?: ScheduleName | Schedule | undefined;
 }
 
+/** verl's trainer: generates, scores and updates until all steps are trained. */
 export class PPOTrainer implements AsyncDisposable {
+  /** Settings of the training, with their defaults. */
   readonly settings: TrainingSettings;
   readonly #options: PPOTrainerOptions;
   readonly #schedule: Schedule;

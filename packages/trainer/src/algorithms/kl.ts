@@ -19,7 +19,9 @@ export const klPenaltyKinds: readonly KlPenaltyKind[] = [
   ...names.map((name) => `${name}+` as const),
 ];
 
+/** Estimates of the divergence, with their gradient. Both tensors are [rows, tokens]. */
 export interface KlPenalty {
+  /** Estimate of the divergence from the reference policy, for each token. */
   readonly kl: Tensor<"float32">;
   /** d kl / d logProb, of each token. */
   readonly gradLogProb: Tensor<"float32">;
@@ -101,6 +103,7 @@ export type KlControllerSettings =
       readonly horizon?: number;
     };
 
+/** verl's KL controller: the coefficient of KL in the reward. */
 export interface KlController {
   /** The coefficient now. */
   readonly value: number;
@@ -136,17 +139,25 @@ export function createKlController(settings: KlControllerSettings): KlController
   };
 }
 
+/** Input of KL in the reward. All tensors are [rows, tokens]. */
 export interface KlInRewardBatch {
+  /** Scores of tokens. */
   readonly tokenLevelScores: Tensor;
+  /** Log-probabilities of the policy before the update. */
   readonly oldLogProbs: Tensor;
+  /** Log-probabilities of the reference policy. */
   readonly refLogProb: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
   /** False for a row whose score is invalid: it does not count. Default: all are valid. */
   readonly valid?: readonly boolean[];
 }
 
+/** Rewards that contain the KL penalty. */
 export interface KlInReward {
+  /** Scores minus the coefficient times the divergence, [rows, tokens]. */
   readonly tokenLevelRewards: Tensor<"float32">;
+  /** Mean divergence of the valid rows, and the coefficient, by verl's names. */
   readonly metrics: {
     readonly "actor/reward_kl_penalty": number;
     /** The coefficient that was used. */

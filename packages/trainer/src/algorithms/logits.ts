@@ -6,6 +6,7 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 
+/** Values of tokens that were computed from logits, with their gradient. */
 export interface OfLogits {
   /** In the shape of the logits without the vocabulary. */
   readonly values: Tensor<"float32">;

@@ -6,9 +6,13 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
 
+/** Numbers in rows of one length. */
 export interface Matrix {
+  /** The number of rows. */
   readonly rows: number;
+  /** The length of a row. */
   readonly columns: number;
+  /** The numbers, row by row: `rows` times `columns` of them. */
   readonly data: Float64Array;
 }
 

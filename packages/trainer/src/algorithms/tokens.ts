@@ -44,7 +44,9 @@ export function responseMaskByEos(
   return asTensor(mask, responses.shape);
 }
 
+/** How rows of tokens are padded to one length. */
 export interface PadOptions {
+  /** The token that fills the rows up. */
   readonly padTokenId: number;
   /** Rows that are longer keep their length. Default: that of the longest. */
   readonly maxLength?: number;
@@ -68,8 +70,11 @@ export function padRows(
   return asTensor(data, [rows.length, width]);
 }
 
+/** How rows of tokens are padded or cut to one length. */
 export interface FitOptions {
+  /** The length of all rows, in tokens. */
   readonly maxLength: number;
+  /** The token that fills the rows up. */
   readonly padTokenId: number;
   /** Default true. */
   readonly leftPad?: boolean;
@@ -77,8 +82,11 @@ export interface FitOptions {
   readonly truncation?: "error" | "left" | "right" | "middle";
 }
 
+/** Rows of one length. Both tensors are [rows, maxLength]. */
 export interface FittedRows {
+  /** Token ids. */
   readonly inputIds: Tensor<"int32">;
+  /** 1 for a token, 0 for padding. */
   readonly attentionMask: Tensor<"int32">;
 }
 
@@ -141,11 +149,13 @@ export function unpaddedRows(inputIds: Tensor, attentionMask: Tensor): number[][
   });
 }
 
+/** Tokens that are not padding, one row behind the other. */
 export interface Packing {
   /** Places in the data of the matrix. */
   readonly indices: Int32Array;
   /** Start of each row among the packed tokens, and the end of the last row. */
   readonly cuSeqlens: Int32Array;
+  /** The length of the longest row, in tokens. */
   readonly maxSeqlen: number;
 }
 

@@ -16,7 +16,9 @@ export function workloadOf(tokens: number): number {
   return 24_576 * tokens + tokens * tokens;
 }
 
+/** How rows are dealt out to processes. */
 export interface BalanceOptions {
+  /** The number of processes. */
   readonly dpSize: number;
   /**
    * Rows of each mini-batch are dealt out by themselves, so that every process has as many of each;
@@ -25,6 +27,7 @@ export interface BalanceOptions {
   readonly miniBatchSize?: number;
 }
 
+/** An order of rows by which every process gets similar work. */
 export interface Balance {
   /** New order of the rows: the first `rows / dpSize` belong to the first process, and so on. */
   readonly order: Int32Array;
@@ -96,6 +99,7 @@ export function seqlenMetrics(
   };
 }
 
+/** Limits of micro-batches by their tokens. */
 export interface MicroBatchOptions {
   /** verl `ppo_max_token_len_per_gpu`: what a micro-batch of the mean size has at most. */
   readonly maxTokens: number;

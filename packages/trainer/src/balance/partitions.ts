@@ -7,7 +7,9 @@
 import { TrainerInputError } from "../errors.ts";
 import { present } from "../values/present.ts";
 
+/** How a list is divided into parts of similar sums. */
 export interface PartitionOptions {
+  /** The number of parts. */
   readonly parts: number;
   /** Whether all parts have the same number of rows, which must divide the rows. */
   readonly equalSize: boolean;

@@ -16,6 +16,7 @@ import type { Checkpoint } from "./checkpoint.ts";
 import { isLeftBehind, replaceDurably } from "./durable-files.ts";
 import { codeOf, messageOf } from "../values/caught.ts";
 
+/** Where checkpoints are saved, and how many stay. */
 export interface SaveCheckpointOptions {
   /** verl `trainer.default_local_dir`; made if it is not there. */
   readonly folder: string;
@@ -23,6 +24,7 @@ export interface SaveCheckpointOptions {
   readonly keep?: number | undefined;
 }
 
+/** The checkpoint that a training resumes from. */
 export interface ResumeOptions {
   /** verl `trainer.default_local_dir`. */
   readonly folder: string;
@@ -35,7 +37,9 @@ export interface ResumeOptions {
   readonly path?: string | undefined;
 }
 
+/** A checkpoint that was read, with its path. */
 export interface Resumed extends Checkpoint {
+  /** The folder global_step_N that was read. */
   readonly path: string;
   /** Why later ones were passed over, the latest first. */
   readonly passedOver: readonly CheckpointError[];

@@ -24,9 +24,13 @@ import { readSafetensors, safetensorsBytes } from "./safetensors.ts";
 import type { NamedArrays } from "./safetensors.ts";
 import { codeOf, messageOf } from "../values/caught.ts";
 
+/** The state of a training, as it is saved and read. */
 export interface Checkpoint {
+  /** verl `global_steps`: the number of finished steps. */
   readonly globalStep: number;
+  /** Weights and optimizer of the policy. */
   readonly policy: PolicyState;
+  /** Weights and optimizer of the critic, if there is one. */
   readonly critic?: PolicyState | undefined;
   /** State of the training as plain data, readable for people. */
   readonly trainer: unknown;

@@ -13,6 +13,7 @@ import { readRowFiles } from "./row-files.ts";
 import { replaceFile } from "../values/replace-file.ts";
 import { isRecord } from "../values/records.ts";
 
+/** Files and settings of the preparation of GSM8K. */
 export interface Gsm8kOptions {
   /** The original JSON Lines: { question, answer }. */
   readonly input: string;
@@ -29,10 +30,15 @@ export interface Gsm8kOptions {
 
 /** verl's row. */
 export interface Gsm8kRow {
+  /** The data source, which chooses the scorer. */
   readonly data_source: "openai/gsm8k";
+  /** The question with the instruction, as a conversation. */
   readonly prompt: readonly [{ readonly role: "user"; readonly content: string }];
+  /** verl's name of the subject. */
   readonly ability: "math";
+  /** The final number, which the scorer compares with the answer. */
   readonly reward_model: { readonly style: "rule"; readonly ground_truth: string };
+  /** Split, place in the split from 0, and the original question and answer. */
   readonly extra_info: {
     readonly split: string;
     readonly index: number;

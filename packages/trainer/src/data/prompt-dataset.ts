@@ -16,6 +16,7 @@ import type { PlacedRow, RowFilesOptions } from "./row-files.ts";
 import { seededSubset } from "./seeded-order.ts";
 import { present } from "../values/present.ts";
 
+/** Files of a data set, and which rows of them are used. */
 export interface PromptDatasetOptions extends ColumnNames, RowFilesOptions, PromptLengthOptions {
   /** verl `data.train_max_samples`: the most rows. Default -1: all. */
   readonly maxSamples?: number;
@@ -28,6 +29,7 @@ export interface PromptDatasetOptions extends ColumnNames, RowFilesOptions, Prom
   readonly seed?: number;
 }
 
+/** Limit of the prompts' lengths. */
 export interface PromptLengthOptions {
   /** verl `data.max_prompt_length`, in tokens. Default: no limit. */
   readonly maxPromptLength?: number;
@@ -53,7 +55,9 @@ interface DatasetFacts {
   readonly maxPromptLength?: number | undefined;
 }
 
+/** Prompts of a data set, in memory. */
 export class PromptDataset {
+  /** Rows in their order, without those that are left out. */
   readonly rows: readonly PromptRow[];
   /** Number of rows that were left out because their prompts are too long. */
   readonly overlong: number;
@@ -76,6 +80,7 @@ export class PromptDataset {
     this.fingerprint = fingerprintOf(rows);
   }
 
+  /** Number of rows. */
   get length(): number {
     return this.rows.length;
   }

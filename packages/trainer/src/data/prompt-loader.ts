@@ -13,6 +13,7 @@ import type { PromptRow } from "./prompt-row.ts";
 import { seededOrder } from "./seeded-order.ts";
 import { present } from "../values/present.ts";
 
+/** Size and order of the batches. */
 export interface PromptLoaderOptions {
   /** Prompts of a batch; verl `data.train_batch_size`. "all": the whole data set. */
   readonly batchSize: number | "all";
@@ -27,6 +28,7 @@ export interface PromptLoaderOptions {
   readonly dropLast?: boolean;
 }
 
+/** One batch of prompts, with its place in the data set. */
 export interface PromptBatch {
   /** Number of the batch, from 0 over all epochs. */
   readonly number: number;
@@ -34,6 +36,7 @@ export interface PromptBatch {
   readonly epoch: number;
   /** Number of the batch within the epoch, from 0. */
   readonly batch: number;
+  /** Prompts of the batch. */
   readonly rows: readonly PromptRow[];
   /**
    * Uids of the rows: `seed:epoch:batch:row`. verl draws them at random; these are equal in each
@@ -47,17 +50,25 @@ export interface PromptBatch {
  * restored into another one.
  */
 export interface LoaderPosition {
+  /** Number of the epoch, from 0. */
   readonly epoch: number;
+  /** Number of the batch within the epoch, from 0. */
   readonly batch: number;
+  /** Prompts of a batch. */
   readonly batchSize: number;
+  /** Whether each epoch has an order of its own. */
   readonly shuffle: boolean;
+  /** Seed of the orders. */
   readonly seed: number;
+  /** Whether a last batch that is not full is left out. */
   readonly dropLast: boolean;
   /** Fingerprint of the data set. */
   readonly fingerprint: string;
 }
 
+/** Batches of prompts, epoch after epoch. */
 export class PromptLoader {
+  /** Number of batches in each epoch. */
   readonly batchesPerEpoch: number;
   /** Longest prompt in tokens; undefined without a limit. */
   readonly maxPromptLength: number | undefined;

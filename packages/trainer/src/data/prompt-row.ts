@@ -13,6 +13,7 @@ import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";
 import { isList } from "../values/records.ts";
 
+/** One row of a data set, checked. */
 export interface PromptRow {
   /**
    * Identity of the row: its place in the data set, from 0, over all files and before any row is
@@ -29,11 +30,13 @@ export interface PromptRow {
   readonly groundTruth: unknown;
   /** verl `extra_info`; {} where there is none. */
   readonly extraInfo: Readonly<Record<string, unknown>>;
+  /** verl `ability`, if the row has one. */
   readonly ability: string | undefined;
   /** All columns of the row, unchanged. */
   readonly columns: Readonly<Record<string, unknown>>;
 }
 
+/** Columns of a row that have other names than verl's. */
 export interface ColumnNames {
   /**
    * verl `data.prompt_key`: a column, or a path as "doc.question", with a conversation or a text
@@ -58,6 +61,7 @@ export interface ColumnNames {
 export interface RowShape {
   /** The name or path of the prompt. */
   readonly prompt: string;
+  /** The name or path of the ground truth. */
   readonly groundTruth: string;
   /** The file's name, where the row names no data source. */
   readonly assumedSource: string | undefined;

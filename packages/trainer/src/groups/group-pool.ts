@@ -31,8 +31,11 @@ interface DoneGroup {
 /** Returns the groups that this step still takes plus those of so many steps after it. */
 export type StepRoom = (after: number) => number;
 
+/** How old groups may be, and which are left out. */
 export interface GroupPoolSettings {
+  /** The most steps that may end between a group's generation and its training. */
   readonly limit: number;
+  /** Whether a group is waited for before it is too old, or dropped when it is. */
   readonly strategy: "wait" | "drop";
   /** Whether a group that is done is worth training on. */
   readonly keeps: (samples: readonly ScoredSample[]) => boolean;
@@ -43,6 +46,7 @@ export interface GroupPoolSettings {
   readonly failsUnscored?: number | undefined;
 }
 
+/** Groups whose rewards are on the way, to be taken as soon as they are scored. */
 export class GroupPool {
   readonly #settings: GroupPoolSettings;
   /** Oldest first. */
@@ -89,6 +93,7 @@ export class GroupPool {
     this.#leftOut.replaced();
   }
 
+  /** Throws the error of a reward request that failed, if one did. */
   throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
@@ -98,6 +103,7 @@ export class GroupPool {
     return this.#leftOut.take();
   }
 
+  /** Adds all groups of a batch. */
   add(batch: RolloutBatch): void {
     const pooled = { batch, left: batch.samples.length / batch.n, hasScore: false };
     this.#batches.push(pooled);

@@ -13,10 +13,15 @@ export type Metrics = Readonly<Record<string, number>>;
 
 /** Matrices are [rows, tokens of the response], but for the attention mask. */
 export interface DataMetricsBatch extends LengthsBatch {
+  /** Scores of tokens, before KL in the reward. */
   readonly tokenLevelScores: Tensor;
+  /** Rewards of tokens, after KL in the reward. */
   readonly tokenLevelRewards: Tensor;
+  /** Advantage of each token. */
   readonly advantages: Tensor;
+  /** Return of each token. */
   readonly returns: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
   /** Values of the critic, if there is one. */
   readonly values?: Tensor;
@@ -32,10 +37,13 @@ export interface DataMetricsBatch extends LengthsBatch {
    * batch, to which verl pads.
    */
   readonly maxPromptLength?: number | undefined;
+  /** Longest response, in tokens. Default: the width of the responses. */
   readonly maxResponseLength?: number | undefined;
+  /** Number of tool calls of each row. */
   readonly toolCallCounts?: readonly number[];
 }
 
+/** Input of `lengthsOf`. */
 export interface LengthsBatch {
   /** [rows, tokens of the prompt and of the response]. */
   readonly attentionMask: Tensor;
@@ -43,10 +51,15 @@ export interface LengthsBatch {
   readonly responseWidth: number;
 }
 
+/** Lengths of prompts and responses, in tokens. */
 export interface Lengths {
+  /** Length of each row's prompt. */
   readonly prompt: Float64Array;
+  /** Length of each row's response. */
   readonly response: Float64Array;
+  /** Width of the prompts with their padding. */
   readonly promptWidth: number;
+  /** Width of the responses with their padding. */
   readonly responseWidth: number;
 }
 

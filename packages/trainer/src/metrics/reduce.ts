@@ -4,6 +4,7 @@ import { TrainerInputError } from "../errors.ts";
 import { spreadOf } from "../algorithms/statistics.ts";
 import { meanOf, sumOf } from "../values/sums.ts";
 
+/** How values of many parts become one number. */
 export type Aggregation = "mean" | "sum" | "max" | "min";
 
 const aggregations: Readonly<Record<Aggregation, (values: Float64Array) => number>> = {
@@ -15,7 +16,9 @@ const aggregations: Readonly<Record<Aggregation, (values: Float64Array) => numbe
 
 /** Values of one metric, one for each micro-batch, with how they are put together. */
 export interface Metric {
+  /** How the values become one number. */
   readonly aggregation: Aggregation;
+  /** One value for each micro-batch. */
   readonly values: readonly number[];
 }
 

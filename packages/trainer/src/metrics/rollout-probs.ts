@@ -14,6 +14,7 @@ export interface RolloutProbsBatch {
   readonly rolloutLogProbs: Tensor;
   /** Log-probabilities of the trained policy, before the update. */
   readonly oldLogProbs: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
 }
 

@@ -8,8 +8,11 @@ import { meanOf } from "../values/sums.ts";
 
 /** Counts of the rollout's server, one entry for each row. All three columns, or none. */
 export interface SpecDecodeBatch {
+  /** Drafted tokens of each row. */
   readonly numDraftTokens?: readonly number[];
+  /** Drafted tokens of each row that were accepted. */
   readonly numAcceptedTokens?: readonly number[];
+  /** Steps of each row in which drafts were verified. */
   readonly numVerifySteps?: readonly number[];
   /** False for padding. Default: all count. */
   readonly keep?: readonly boolean[];

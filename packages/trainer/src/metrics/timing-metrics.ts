@@ -6,8 +6,11 @@ import { sumOf } from "../values/sums.ts";
 /** Seconds by the name of what they were spent on. */
 export type Timings = Readonly<Record<string, number>>;
 
+/** Tokens of a step, for times per token. */
 export interface TokenCounts {
+  /** Tokens of all prompts. */
   readonly promptTokens: number;
+  /** Tokens of all responses. */
   readonly responseTokens: number;
 }
 

@@ -13,6 +13,7 @@ import { present } from "../values/present.ts";
 
 /** Columns, one entry for each answer. */
 export interface ValidationResults {
+  /** verl `data_source` of each answer; metrics are reported by it. */
   readonly dataSources: readonly string[];
   /** Answers to one question have one. */
   readonly sampleUids: readonly string[];
@@ -64,6 +65,7 @@ function answersIn(name: string): number {
   return Number(/@(\d+)/.exec(name)?.[1]);
 }
 
+/** Seed of the bootstrap, and handling of variables of mixed kinds. */
 export interface ValidationMetricsOptions {
   /** Seed of the bootstrap. Default 42, as in verl. */
   readonly seed?: number;

@@ -10,10 +10,15 @@ import { meanOf } from "../values/sums.ts";
 
 /** All are [rows, tokens]. */
 export interface VarianceProxyBatch {
+  /** Advantage of each token. */
   readonly advantages: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
+  /** Log-probabilities of the policy before the update. */
   readonly oldLogProbs?: Tensor;
+  /** Sums of squared probabilities over the vocabulary. */
   readonly sumPiSquared?: Tensor;
+  /** Importance weights of the rollout correction. */
   readonly rolloutIsWeights?: Tensor;
 }
 

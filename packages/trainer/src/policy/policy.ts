@@ -11,7 +11,9 @@
 import type { ActorHandle } from "@rayling/core";
 import type { Tensor } from "@rayling/data-proto";
 
+/** One message of a conversation. */
 export interface ChatMessage {
+  /** The speaker: system, user, assistant or tool. */
   readonly role: string;
   /** A text, or parts of which some are images or the like: they reach the policy as they are. */
   readonly content: string | readonly ContentPart[];
@@ -22,6 +24,7 @@ export interface ChatMessage {
  * type: "image", ... }.
  */
 export interface ContentPart {
+  /** The kind of the part, as `text` or `image`. */
   readonly type: string;
   readonly [key: string]: unknown;
 }
@@ -36,7 +39,9 @@ export interface Account {
   readonly step: number;
 }
 
+/** Prompts, with the settings of sampling. */
 export interface GenerateRequest {
+  /** Conversations to be answered. */
   readonly prompts: readonly (readonly ChatMessage[])[];
   /** Samples of each prompt. Default 1. */
   readonly n?: number;
@@ -52,6 +57,7 @@ export interface GenerateRequest {
   readonly topK?: number;
   /** Equal seeds, prompts and weights give equal rollouts, where the policy can promise it. */
   readonly seed?: number;
+  /** Phase and step that the call is for. */
   readonly account?: Account;
 }
 
@@ -61,6 +67,7 @@ export interface Rollout {
   readonly prompt: number;
   /** Number of the sample among the prompt's n, from 0. */
   readonly sample: number;
+  /** Ids of the prompt, without padding. */
   readonly promptIds: Int32Array;
   /** Ids of the response, including the end of sequence if it was sampled. */
   readonly responseIds: Int32Array;
@@ -73,23 +80,31 @@ export interface Rollout {
   readonly rolloutLogProbs?: Float32Array;
   /** Score from an agent loop or a tool (verl `reward_score`): the reward loop is not asked. */
   readonly rewardScore?: number;
+  /** Why the response ended: by itself (stop), or at `maxResponseLength` (length). */
   readonly finishReason: "stop" | "length";
   /** How many updates the weights had seen. */
   readonly version: number;
 }
 
+/** Prompts of P tokens with responses of R tokens. */
 export interface TokenRows {
+  /** Token ids, [rows, P], padded on the left. */
   readonly prompts: Tensor;
+  /** Token ids, [rows, R], padded on the right. */
   readonly responses: Tensor;
+  /** 1 for a token, 0 for padding, [rows, P + R]. */
   readonly attentionMask: Tensor;
   /** Divisor of the logits before the softmax. Default 1. */
   readonly temperature?: number;
+  /** Phase and step that the call is for. */
   readonly account?: Account;
 }
 
 /** All [rows, R]; what stands at padding does not matter. */
 export interface LogProbs {
+  /** Log-probability of each token of the response. */
   readonly logProbs: Tensor<"float32">;
+  /** Entropy of the distribution of each token of the response, in nats. */
   readonly entropys: Tensor<"float32">;
   /**
    * Sums of squared probabilities over the vocabulary, for the optimal token baselines, if the
@@ -98,6 +113,7 @@ export interface LogProbs {
   readonly sumPiSquared?: Tensor<"float32">;
 }
 
+/** Rows with gradients, for one step of the optimizer. */
 export interface PolicyUpdate extends TokenRows {
   /** d loss / d log-probability, [rows, R]. */
   readonly gradLogProbs: Tensor;
@@ -115,6 +131,7 @@ export interface PolicyUpdate extends TokenRows {
   readonly learns?: boolean;
 }
 
+/** Figures of one update. */
 export interface UpdateMetrics {
   /** Norm of the gradient before it was clipped. */
   readonly gradNorm: number;
@@ -126,6 +143,7 @@ export interface UpdateMetrics {
 export interface PolicyState {
   /** Updates so far. */
   readonly version: number;
+  /** Weights by name. */
   readonly weights: Readonly<Record<string, Float32Array>>;
   /**
    * Moments of the optimizer and all else that it needs to continue exactly; empty where there is
@@ -134,6 +152,7 @@ export interface PolicyState {
   readonly optimizer: Readonly<Record<string, Float32Array>>;
 }
 
+/** Description of a policy. */
 export interface PolicyInfo {
   /** For people: which model it is. */
   readonly name: string;
@@ -147,7 +166,9 @@ export interface PolicyInfo {
 
 type Awaitable<Value> = Value | Promise<Value>;
 
+/** The contract of a policy, an actor with these methods. */
 export interface Policy {
+  /** Returns the name of the model, and which of the methods work. */
   describe(): Awaitable<PolicyInfo>;
   /** Tokens of each prompt as the policy would read it. */
   promptLengths(prompts: readonly (readonly ChatMessage[])[]): Awaitable<readonly number[]>;
@@ -156,18 +177,23 @@ export interface Policy {
    * prompts x n once.
    */
   generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined>;
+  /** Returns log-probabilities and entropies of all tokens of the responses. */
   logProbs(rows: TokenRows): Awaitable<LogProbs>;
   /** One step of the optimiser over all of the rows. */
   update(update: PolicyUpdate): Awaitable<UpdateMetrics>;
+  /** Returns all that a checkpoint needs to continue exactly. */
   state(): Awaitable<PolicyState>;
   /** Rejects a state of another shape. */
   setState(state: PolicyState): Awaitable<void>;
 }
 
+/** Rows with gradients of the values, for one step of the optimizer. */
 export interface CriticUpdate extends TokenRows {
   /** d loss / d value, [rows, R]. */
   readonly gradValues: Tensor;
+  /** Whether the learning rate goes on by one step. Default true. */
   readonly stepsSchedule?: boolean;
+  /** False where no row has a valid score: the weights stay. Default true. */
   readonly learns?: boolean;
 }
 
@@ -175,10 +201,15 @@ export interface CriticUpdate extends TokenRows {
 export interface Critic {
   /** [rows, R]. */
   values(rows: TokenRows): Awaitable<Tensor<"float32">>;
+  /** Performs one step of the optimizer over all of the rows. */
   update(update: CriticUpdate): Awaitable<UpdateMetrics>;
+  /** Returns all that a checkpoint needs to continue exactly. */
   state(): Awaitable<PolicyState>;
+  /** Restores a state; rejects one of another shape. */
   setState(state: PolicyState): Awaitable<void>;
 }
 
+/** Handle of an actor that is a policy. */
 export type PolicyHandle = ActorHandle<Policy>;
+/** Handle of an actor that is a critic. */
 export type CriticHandle = ActorHandle<Critic>;

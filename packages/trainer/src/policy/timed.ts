@@ -25,6 +25,7 @@ import type {
   UpdateMetrics,
 } from "./policy.ts";
 
+/** Times that a `TimedPolicy` takes. */
 export interface TimedPolicySettings {
   /**
    * Seconds of a step in each phase by verl's timers (gen, testing, old_log_prob, ref, values,
@@ -48,6 +49,9 @@ export interface TimedPolicySettings {
   readonly responseTokens?: number;
 }
 
+/**
+ * A policy without a model, which takes the time that it is given; for measurements of schedules.
+ */
 export class TimedPolicy {
   readonly #settings: TimedPolicySettings;
   #version = 0;
@@ -66,14 +70,17 @@ export class TimedPolicy {
     this.#settings = settings;
   }
 
+  /** Returns that the policy scores tokens and trains. */
   describe(): PolicyInfo {
     return { name: "timed", scoresTokens: true, trains: true, padTokenId: 0 };
   }
 
+  /** Returns 1 for each prompt. */
   promptLengths(prompts: readonly (readonly ChatMessage[])[]): number[] {
     return prompts.map(() => 1);
   }
 
+  /** Yields rollouts over the time of the phase. */
   async *generate(request: GenerateRequest): AsyncGenerator<readonly Rollout[], void, undefined> {
     const { prompts, n = 1, account = { phase: "gen", step: 1 } } = request;
     const count = prompts.length * n;
@@ -92,18 +99,21 @@ export class TimedPolicy {
     }
   }
 
+  /** Takes the time of the phase, and returns zeros. */
   async logProbs(rows: TokenRows): Promise<LogProbs> {
     await this.#spend(rows, "old_log_prob");
     const { shape } = rows.responses;
     return { logProbs: zeros(shape, "float32"), entropys: zeros(shape, "float32") };
   }
 
+  /** Takes the time of the phase, and counts the update. */
   async update(update: PolicyUpdate): Promise<UpdateMetrics> {
     await this.#spend(update, "update_actor");
     this.#version += 1;
     return { gradNorm: 0, lr: 0 };
   }
 
+  /** Takes the time of save_checkpoint, and returns the number of updates. */
   async state(): Promise<PolicyState> {
     await sleepUntil(
       performance.now() + this.#durationMs({ phase: "save_checkpoint", step: 1 }, Infinity),
@@ -111,6 +121,7 @@ export class TimedPolicy {
     return { version: this.#version, weights: {}, optimizer: {} };
   }
 
+  /** Sets the number of updates. */
   setState({ version }: PolicyState): void {
     this.#version = version;
   }
@@ -153,28 +164,34 @@ export class TimedCritic {
     this.#policy = new TimedPolicy(settings);
   }
 
+  /** Takes the time of the phase, and returns zeros, [rows, R]. */
   async values(rows: TokenRows): Promise<Tensor<"float32">> {
     const { account = { phase: "values", step: 1 } } = rows;
     return (await this.#policy.logProbs({ ...rows, account })).logProbs;
   }
 
+  /** Takes the time of the phase, and counts the update. */
   update(update: CriticUpdate): Promise<UpdateMetrics> {
     const { account = { phase: "update_critic", step: 1 }, gradValues, ...rows } = update;
     return this.#policy.update({ ...rows, gradLogProbs: gradValues, account });
   }
 
+  /** Takes the time of save_checkpoint, and returns the number of updates. */
   state(): Promise<PolicyState> {
     return this.#policy.state();
   }
 
+  /** Sets the number of updates. */
   setState(state: PolicyState): void {
     this.#policy.setState(state);
   }
 }
 
+/** `TimedPolicy` as an actor: `TimedPolicyActor.remote(settings)`. */
 export const TimedPolicyActor: ray.ActorClass<typeof TimedPolicy> = ray.remote(TimedPolicy, {
   maxConcurrency: 1,
 });
+/** `TimedCritic` as an actor: `TimedCriticActor.remote(settings)`. */
 export const TimedCriticActor: ray.ActorClass<typeof TimedCritic> = ray.remote(TimedCritic, {
   maxConcurrency: 1,
 });

@@ -20,6 +20,7 @@ import { optional, present } from "../values/present.ts";
 
 /** The place where a training begins or resumes, as a checkpoint keeps it. */
 export interface TrainingStart {
+  /** Number of steps that are trained. */
   readonly finishedSteps: number;
   /** Number of the prompt batch that is generated next. */
   readonly nextBatch: number;

@@ -9,12 +9,15 @@ import type { Baselines } from "./baselines.ts";
 import type { TrainingSample } from "./training-sample.ts";
 import { present } from "../values/present.ts";
 
+/** Rollouts of some prompts, with their rewards on the way. */
 export interface RolloutBatch {
   /** In groups of `n` neighbours. */
   readonly samples: readonly TrainingSample[];
+  /** Samples of each prompt. */
   readonly n: number;
   /** Number of its prompts among the loader's batches. */
   readonly number: number;
+  /** Number of the epoch of its prompts, from 0. */
   readonly epoch: number;
   /** Steps that were finished when its generation began. */
   readonly generatedAt: number;
@@ -30,13 +33,19 @@ export interface RolloutBatch {
 
 /** A batch with columns for all of its rows. */
 export interface PreparedBatch extends RolloutBatch {
+  /** Columns by verl's names, [rows, …]. */
   readonly data: DataProto;
 }
 
+/** A sample with the outcome of its score, and its place in its batch. */
 export interface ScoredSample {
+  /** The batch that it belongs to. */
   readonly batch: RolloutBatch;
+  /** Number of its row in the batch, from 0. */
   readonly row: number;
+  /** The prompt with its rollout. */
   readonly sample: TrainingSample;
+  /** The score, or why there is none. */
   readonly outcome: SampleOutcome;
 }
 

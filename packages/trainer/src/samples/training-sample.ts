@@ -6,12 +6,15 @@ import { messageText } from "../policy/message-text.ts";
 import type { Rollout } from "../policy/policy.ts";
 import { optional } from "../values/present.ts";
 
+/** One prompt with one rollout. */
 export interface TrainingSample {
   /** `{uid}/{sample}`: no other sample of the run has it. */
   readonly id: string;
   /** The uid of its group: all samples of one prompt share it. */
   readonly uid: string;
+  /** The row of the data set. */
   readonly prompt: PromptRow;
+  /** The answer of the policy. */
   readonly rollout: Rollout;
   /** Steps that were finished when its generation began. */
   readonly generatedAt: number;

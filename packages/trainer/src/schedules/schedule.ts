@@ -14,6 +14,7 @@ import { sync } from "./sync.ts";
 /** Resolves when all steps are trained. */
 export type Schedule = (training: Training) => Promise<void>;
 
+/** verl's schedules by name. */
 export const schedules: Readonly<Record<ScheduleName, Schedule>> = {
   sync,
   "one-step-off-policy": oneStepOffPolicy,

@@ -12,6 +12,7 @@ import type { PromptLoader } from "../data/prompt-loader.ts";
 import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
 
+/** Name of one of verl's schedules. */
 export type ScheduleName = TrainingValues["schedule"];
 /** verl `algorithm`. */
 export interface AlgorithmOptions extends Given<"algorithm"> {}
@@ -28,6 +29,7 @@ export interface RolloutOptions extends Given<"rollout"> {
   /** In tokens. */
   readonly maxResponseLength: number;
 }
+/** verl `actor_rollout_ref.rollout.val_kwargs`. */
 export type ValidationOptions = NonNullable<RolloutOptions["validation"]>;
 /** How rewards are asked for. */
 export interface RewardArrangement extends Given<"rewardArrangement"> {}
@@ -41,22 +43,33 @@ export interface CheckpointOptions extends Given<"checkpoints"> {
 /** How old rollouts may be under the schedule `streaming`. */
 export interface StalenessOptions extends Given<"staleness"> {}
 
+/** Parts and options of a training, for `PPOTrainer`. */
 export interface TrainingOptions extends Omit<GivenOptions, "schedule"> {
+  /** The policy that is trained. */
   readonly policy: PolicyHandle;
   /** Needed for a KL loss and for KL in the reward. */
   readonly referencePolicy?: PolicyHandle | undefined;
   /** Needed for gae. */
   readonly critic?: CriticHandle | undefined;
+  /** Batches of prompts to train on. */
   readonly prompts: PromptLoader;
+  /** Prompts for validation. Default: no validation. */
   readonly validationPrompts?: PromptDataset | undefined;
   /** The reward loop, or how to make one. It is closed with the training if it was made by it. */
   readonly reward: RewardLoopManager | RewardLoopOptions;
+  /** verl `actor_rollout_ref.rollout`: how responses are sampled. */
   readonly rollout: RolloutOptions;
+  /** verl `algorithm`: how advantages are computed. */
   readonly algorithm?: AlgorithmOptions | undefined;
+  /** verl `actor_rollout_ref.actor`: the loss of the policy, and its mini-batches. */
   readonly actor?: ActorOptions | undefined;
+  /** verl `critic`: the loss of the critic, and its mini-batches. */
   readonly criticOptions?: CriticOptions | undefined;
+  /** How old rollouts may be under the schedule `streaming`. */
   readonly staleness?: StalenessOptions | undefined;
+  /** How rewards are asked for. */
   readonly rewardArrangement?: RewardArrangement | undefined;
+  /** verl `trainer`: steps, validation and saving. */
   readonly run?: RunOptions | undefined;
   /** Folder in which a run is saved, and from which it resumes. Needed for `run.saveFreq`. */
   readonly checkpoints?: CheckpointOptions | undefined;

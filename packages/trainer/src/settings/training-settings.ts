@@ -8,19 +8,25 @@ import type { ScheduleName } from "./program-options.ts";
 
 type Values = TrainingValues;
 
+/** Options of a training with their defaults, and the values that follow from several of them. */
 export interface TrainingSettings extends Omit<
   Values,
   "schedule" | "algorithm" | "actor" | "staleness" | "run"
 > {
   /** Undefined for one of the user's own. */
   readonly schedule: ScheduleName | undefined;
+  /** verl `algorithm`. */
   readonly algorithm: Omit<Known<Values["algorithm"]>, "filterGroups"> & {
     /** Undefined: no group is left out. */
     readonly filterGroups: FilterSettings | undefined;
   };
+  /** verl `actor_rollout_ref.actor`, with the settings of the policy loss. */
   readonly actor: Known<Values["actor"]> & PolicyLossSettings;
+  /** verl `critic`, with the divisor of seq-mean-token-sum-norm. */
   readonly criticOptions: Values["criticOptions"] & { readonly lossScaleFactor: number };
+  /** How old rollouts may be under the schedule `streaming`. */
   readonly staleness: Values["staleness"] & { readonly numWarmupBatches: number };
+  /** verl `trainer`, with the number of steps in all. */
   readonly run: Values["run"] & {
     readonly overlapValidation: boolean;
     readonly totalSteps: number;

@@ -24,24 +24,39 @@ import type { Learner } from "./learner.ts";
 import type { TrainingCheckpoints } from "./training-checkpoints.ts";
 import { Updates } from "./updates.ts";
 
+/** Parts that a training is made of. */
 export interface TrainingParts {
+  /** The policy that is trained. */
   readonly policy: PolicyHandle;
+  /** Description by the policy itself. */
   readonly policyInfo: PolicyInfo;
+  /** The reference policy, if one is needed. */
   readonly referencePolicy: PolicyHandle | undefined;
+  /** The critic, if there is one. */
   readonly critic: CriticHandle | undefined;
+  /** Batches of prompts to train on. */
   readonly prompts: PromptLoader;
+  /** Requests to the reward loop. */
   readonly rewards: RewardRequests;
+  /** Computes advantages and gradients, and updates the policy and the critic. */
   readonly learner: Learner;
+  /** Settings of the training. */
   readonly settings: TrainingSettings;
+  /** Receives the reports of the training. */
   readonly tracker: StepTracker;
   /** Milliseconds, for waits and updates. */
   readonly now: () => number;
+  /** Metrics of each step. */
   readonly reports: StepReports;
+  /** Saves the training, and resumes it. */
   readonly checkpoints: TrainingCheckpoints;
+  /** Validates the policy on the validation prompts. */
   readonly validations: Validations;
 }
 
+/** Parts of a training step, for a schedule to put in order. */
 export class Training {
+  /** Settings of the training. */
   readonly settings: TrainingSettings;
   readonly #parts: TrainingParts;
   readonly #step: CurrentStep;
@@ -75,6 +90,7 @@ export class Training {
     return this.#step.finishedSteps < this.settings.run.totalSteps;
   }
 
+  /** Number of steps that are trained. */
   get finishedSteps(): number {
     return this.#step.finishedSteps;
   }
@@ -148,6 +164,7 @@ export class Training {
     return this.#groups.countOf(this.#step.finishedSteps);
   }
 
+  /** Creates a pool for batches, which keeps to the staleness limit. */
   newPool(): GroupPool {
     return this.#groups.newPool();
   }

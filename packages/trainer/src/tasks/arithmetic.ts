@@ -8,6 +8,7 @@ import { TrainerInputError } from "../errors.ts";
 import { seededOrder } from "../data/seeded-order.ts";
 import type { ChatMessage } from "../policy/policy.ts";
 
+/** Size and split of the arithmetic task. */
 export interface ArithmeticOptions {
   /** Operands are from this one. Default 10. */
   readonly low?: number;
@@ -23,19 +24,27 @@ export interface ArithmeticOptions {
 
 /** verl's columns of a prompt. */
 export interface ArithmeticRow {
+  /** The data source, which chooses the scorer. */
   readonly data_source: "arithmetic";
+  /** The problem, as a conversation. */
   readonly prompt: readonly [ChatMessage & { readonly content: string }];
+  /** verl's name of the subject. */
   readonly ability: "math";
+  /** The answer, which the scorer compares with the response. */
   readonly reward_model: {
     readonly style: "rule";
     /** The answer to the letter. */
     readonly ground_truth: string;
   };
+  /** Split, and place in the split from 0. */
   readonly extra_info: { readonly split: "train" | "test"; readonly index: number };
 }
 
+/** Additions to train on, and others to test on. */
 export interface ArithmeticTask {
+  /** Rows for training. */
   readonly train: readonly ArithmeticRow[];
+  /** Rows for validation; none is in `train`, not even with exchanged operands. */
   readonly test: readonly ArithmeticRow[];
 }
 

@@ -21,6 +21,7 @@ const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
   trace: () => new TraceLogger(),
 };
 
+/** Names of all loggers that come with the package. */
 export const loggerNames: readonly LoggerName[] = Object.keys(makers) as LoggerName[];
 
 /** Loggers that read the files of a run when it ends, after the logger that writes them. */

@@ -14,20 +14,25 @@ import type {
   TrainingProgress,
 } from "./tracking-logger.ts";
 
+/** Sets gauges of the runtime's metrics to the values of the last step. */
 export class PrometheusLogger implements TrackingLogger {
+  /** The name of the logger in `trainer.logger`. */
   readonly name = "prometheus";
   readonly #gauges: Map<string, ray.Gauge> = new Map();
   #run: { readonly project: string; readonly experiment: string } | undefined;
 
+  /** Takes project and experiment, the tags of each gauge. */
   open({ projectName, experimentName }: TrackedRun): void {
     this.#run = { project: projectName, experiment: experimentName };
   }
 
+  /** Sets the gauges of a step's metrics. */
   log(metrics: StepMetrics, step: number): void {
     this.#set("training/global_step", step);
     for (const [name, value] of Object.entries(metrics)) this.#set(name, value);
   }
 
+  /** Sets the gauge of rewards that are not there yet. */
   progress({ inFlight }: TrainingProgress): void {
     if (inFlight !== undefined) this.#set("reward/inflight_now", inFlight);
   }

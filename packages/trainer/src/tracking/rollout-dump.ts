@@ -10,8 +10,11 @@ import { TrainerInputError } from "../errors.ts";
 
 /** Columns of one step, all of the same length. */
 export interface RolloutDump {
+  /** Number of the step, from 1. */
   readonly step: number;
+  /** Prompts. */
   readonly inputs: readonly string[];
+  /** Responses. */
   readonly outputs: readonly string[];
   /** Ground truths; null for a row without one. */
   readonly gts: readonly unknown[];

@@ -23,7 +23,9 @@ export interface PhaseRecord {
    * update_actor, testing, save_checkpoint, step.
    */
   readonly name: string;
+  /** When it began, in ms since 1970. */
   readonly startMs: number;
+  /** When it ended, in ms since 1970. */
   readonly endMs: number;
   /**
    * The track on which the phase is drawn; phases of one track may lie within each other. Default
@@ -42,6 +44,7 @@ export interface SampleRecord {
   readonly scoredMs: number;
   /** When it was learned from: not before that update began; lacks where none did. */
   readonly usedMs?: number;
+  /** The score, or why there is none. */
   readonly outcome: SampleOutcome;
 }
 
@@ -57,7 +60,9 @@ export interface TrainingProgress {
 
 /** One row of the table of validation generations. */
 export interface Generation {
+  /** The prompt. */
   readonly input: string;
+  /** The answer. */
   readonly output: string;
   /** Score of the answer; NaN without a valid one. */
   readonly score: number;
@@ -71,8 +76,11 @@ export function isAddition(metrics: Readonly<Record<string, unknown>>): boolean 
   return Object.keys(metrics).every((name) => /^(?:val-|timing_|perf\/)/.test(name));
 }
 
+/** Names, folder and length of a run. */
 export interface TrackedRun {
+  /** verl `trainer.project_name`. */
   readonly projectName: string;
+  /** verl `trainer.experiment_name`. */
   readonly experimentName: string;
   /** Folder of this run's files; it exists. */
   readonly directory: string;
@@ -95,10 +103,13 @@ export interface TrackingLogger {
    * earlier ones.
    */
   log?(metrics: StepMetrics, step: number): void | Promise<void>;
+  /** Receives a phase that ended. */
   phase?(phase: PhaseRecord): void | Promise<void>;
   /** All samples of a step at once. */
   samples?(step: number, samples: readonly SampleRecord[]): void | Promise<void>;
+  /** Receives generations of the validation after a step. */
   generations?(step: number, generations: readonly Generation[]): void | Promise<void>;
+  /** Receives the current phase. */
   progress?(progress: TrainingProgress): void | Promise<void>;
   /** Called once, at the end. Resolves when all reports are written. */
   close?(): void | Promise<void>;

@@ -23,6 +23,7 @@ import type {
 } from "./tracking-logger.ts";
 import { warn } from "@rayling/core/terminal";
 
+/** Run and loggers of a `Tracking`. */
 export interface TrackingOptions {
   /** verl `trainer.logger`. Default console. */
   readonly logger?: LoggerName | readonly LoggerName[];
@@ -37,6 +38,7 @@ export interface TrackingOptions {
    * runs/{projectName}/{experimentName}. A resumed run appends to its files.
    */
   readonly directory?: string;
+  /** Number of steps, if it is known. */
   readonly totalSteps?: number;
   /**
    * verl `trainer.log_val_generations`: number of answers of each validation that are reported.
@@ -53,7 +55,9 @@ export interface TrackingOptions {
   readonly now?: () => number;
 }
 
+/** Passes the reports of a run to its loggers. A logger that fails receives no further ones. */
 export class Tracking implements AsyncDisposable {
+  /** Names, folder and length of the run. */
   readonly run: TrackedRun;
   readonly #loggers: readonly QueuedLogger[];
   readonly #generations: number;
@@ -98,15 +102,18 @@ export class Tracking implements AsyncDisposable {
     return this.#now();
   }
 
+  /** Reports the metrics of a step. */
   log(metrics: StepMetrics, step: number): void {
     const own = { ...metrics };
     this.#report((logger) => logger.log?.(own, step));
   }
 
+  /** Reports a phase that ended. */
   phase(phase: PhaseRecord): void {
     this.#report((logger) => logger.phase?.(phase));
   }
 
+  /** Reports all samples of a step. */
   samples(step: number, samples: readonly SampleRecord[]): void {
     this.#report((logger) => logger.samples?.(step, samples));
   }
@@ -117,6 +124,7 @@ export class Tracking implements AsyncDisposable {
     if (chosen.length > 0) this.#report((logger) => logger.generations?.(step, chosen));
   }
 
+  /** Reports the current phase. */
   progress(progress: TrainingProgress): void {
     this.#report((logger) => logger.progress?.(progress));
   }

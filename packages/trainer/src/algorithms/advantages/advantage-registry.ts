@@ -23,6 +23,7 @@ import {
   tirOptimalTokenBaseline,
 } from "./token.ts";
 
+/** Advantage estimators by name. */
 export interface AdvantageRegistry {
   /**
    * Returns the estimator. The same again is fine; another one under a name that is taken throws
@@ -31,6 +32,7 @@ export interface AdvantageRegistry {
   register(name: string, estimator: AdvantageEstimator): AdvantageEstimator;
   /** Throws TrainerInputError, which lists the names there are. Case sensitive. */
   get(name: string): AdvantageEstimator;
+  /** Returns the names of all registered estimators. */
   names(): string[];
 }
 

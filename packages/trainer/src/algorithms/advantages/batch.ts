@@ -28,6 +28,10 @@ export interface AdvantageBatch {
   readonly oldLogProbs?: Tensor;
   /** Sums of squared probabilities over the vocabulary; needed by the optimal token baselines. */
   readonly sumPiSquared?: Tensor;
+  /**
+   * Importance weights of the rollout correction, used by the optimal token baselines. Default:
+   * none.
+   */
   readonly rolloutIsWeights?: Tensor;
   /** Scores of each row by component; used by gdpo. */
   readonly rewardComponents?: Readonly<Record<string, readonly number[]>>;
@@ -45,6 +49,7 @@ export interface AdvantageSettings {
   readonly epsilon?: number;
   /** Divisor of gpg. Default 1. */
   readonly fNorm?: number;
+  /** The rewards that gdpo combines, by their keys in the extra info. */
   readonly gdpoRewardKeys?: readonly string[];
   /** Weights of `gdpoRewardKeys`, one for each. Default: 1 each. */
   readonly gdpoRewardWeights?: readonly number[];
@@ -55,8 +60,11 @@ export interface AdvantageSettings {
   readonly handleZeroTail?: boolean;
 }
 
+/** Result of an advantage estimator. Both tensors are [rows, tokens]. */
 export interface Advantages {
+  /** Advantage of each token. */
   readonly advantages: Tensor<"float32">;
+  /** Return of each token, the target of a critic. */
   readonly returns: Tensor<"float32">;
 }
 

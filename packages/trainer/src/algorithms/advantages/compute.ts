@@ -22,6 +22,7 @@ export interface AdvantageColumns extends Omit<
   AdvantageBatch,
   "tokenLevelRewards" | "rolloutIsWeights"
 > {
+  /** Scores of tokens, before KL in the reward, [rows, tokens]. */
   readonly tokenLevelScores: Tensor;
   /** Needed by `useKlInReward`, together with `oldLogProbs`. */
   readonly refLogProb?: Tensor;
@@ -49,11 +50,13 @@ export interface ComputeAdvantageSettings extends AdvantageSettings {
   readonly klPenalty?: KlPenaltyKind;
   /** Whether rows are drawn again by their scores; only with gae. Default false. */
   readonly usePfPpo?: boolean;
+  /** How `usePfPpo` weighs rows. Default: their scores, squared. */
   readonly pfPpo?: PfPpoSettings;
   /** Settings of the rollout correction; the loss handles bypassMode. */
   readonly rolloutCorrection?: RolloutCorrectionSettings | null;
 }
 
+/** Parts that the computation of advantages uses or changes. */
 export interface ComputeAdvantageParts {
   /** Default: verl's estimators. */
   readonly registry?: AdvantageRegistry;
@@ -63,7 +66,9 @@ export interface ComputeAdvantageParts {
   readonly random?: () => number;
 }
 
+/** Advantages of a batch, with the columns that were worked out on the way. */
 export interface ComputedAdvantage extends Advantages {
+  /** Scores minus the KL penalty, if `useKlInReward` is set, [rows, tokens]. */
   readonly tokenLevelRewards: Tensor;
   /** Without what the rollout correction has rejected. */
   readonly responseMask: Tensor;

@@ -7,6 +7,7 @@ import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { matrixOf, rowSums } from "../matrix.ts";
 
+/** verl `algorithm.pf_ppo`: how rows are weighed by their scores. */
 export interface PfPpoSettings {
   /**
    * pow: the score to a power, without its sign. max_min: only the best and the worst. max_random:
@@ -17,6 +18,7 @@ export interface PfPpoSettings {
   readonly weightPow?: number;
 }
 
+/** Scores of the rows that are drawn again. */
 export interface PfPpoBatch {
   /** [rows, tokens]. */
   readonly tokenLevelScores: Tensor;

@@ -19,6 +19,7 @@ export const lossAggModes = [
   "seq-mean-token-sum-norm",
   "seq-mean-token-mean",
 ] as const;
+/** verl `loss_agg_mode`: how losses of tokens become one number. */
 export type LossAggMode = (typeof lossAggModes)[number];
 
 /**
@@ -35,7 +36,9 @@ export interface GlobalBatchInfo {
   readonly lossScaleFactor?: number;
 }
 
+/** The loss of a batch, with its gradient. */
 export interface Aggregated {
+  /** The loss of the whole batch. */
   readonly loss: number;
   /** Weight of each token's loss: d loss / d token loss. */
   readonly weights: Matrix;

@@ -19,6 +19,7 @@ import {
   vanilla,
 } from "./tokenwise.ts";
 
+/** Policy losses by name. */
 export interface PolicyLossRegistry {
   /**
    * Returns the loss. The same again is fine; another one under a name that is taken throws
@@ -27,6 +28,7 @@ export interface PolicyLossRegistry {
   register(name: string, loss: PolicyLoss): PolicyLoss;
   /** Throws TrainerInputError, which lists the names there are. Case sensitive. */
   get(name: string): PolicyLoss;
+  /** Returns the names of all registered losses. */
   names(): string[];
 }
 

@@ -13,10 +13,15 @@ import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.t
 
 /** All are [rows, tokens]. */
 export interface PolicyLossBatch {
+  /** Log-probabilities of the policy before the update. */
   readonly oldLogProb: Tensor;
+  /** Log-probabilities of the policy now. */
   readonly logProb: Tensor;
+  /** Advantage of each token. */
   readonly advantages: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
+  /** Importance weights of the rollout correction. Default: none. */
   readonly rolloutIsWeights?: Tensor;
   /** Log-probabilities that the policy reported with the rollout; needed by decoupled. */
   readonly rolloutLogProbs?: Tensor;
@@ -34,6 +39,7 @@ export interface PolicyLossSettings {
   readonly clipRatio?: number;
   /** Lower range of the clip. Default 0.2; null takes `clipRatio`. */
   readonly clipRatioLow?: number | null;
+  /** Upper range of the clip. Default 0.2; null takes `clipRatio`. */
   readonly clipRatioHigh?: number | null;
   /** Bound of the dual clip and of dppo. Default 3. */
   readonly clipRatioC?: number;
@@ -62,13 +68,17 @@ export interface PolicyLossSettings {
   readonly behavImpWeightCap?: number;
   /** Needed by bypass_mode. */
   readonly rolloutCorrection?: RolloutCorrectionSettings;
+  /** Counts of the whole batch, for a loss of a part of it. */
   readonly globalBatchInfo?: GlobalBatchInfo;
 }
 
+/** A policy loss, with its gradient and metrics. */
 export interface PolicyLossResult {
+  /** The loss of the batch. */
   readonly loss: number;
   /** d loss / d logProb. */
   readonly gradLogProb: Tensor<"float32">;
+  /** Metrics by verl's names, as `actor/pg_clipfrac`. */
   readonly metrics: Readonly<Record<string, number>>;
 }
 

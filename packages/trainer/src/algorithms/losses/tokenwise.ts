@@ -250,6 +250,7 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   });
 };
 
+/** Input of the decoupled loss. All are [rows, tokens]. */
 export interface DecoupledBatch extends Omit<
   PolicyLossBatch,
   "oldLogProb" | "rolloutIsWeights" | "rolloutLogProbs"
@@ -260,6 +261,7 @@ export interface DecoupledBatch extends Omit<
   readonly behavLogProb: PolicyLossBatch["oldLogProb"];
 }
 
+/** Settings of the decoupled loss. */
 export interface DecoupledSettings extends PolicyLossSettings {
   /** Tokens whose weight is above it are left out. Default: none is. */
   readonly behavImpWeightCap?: number;

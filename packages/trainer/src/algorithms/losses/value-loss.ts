@@ -15,7 +15,9 @@ export interface ValueLossBatch {
   readonly vpreds: Tensor;
   /** Values of the critic when the batch was prepared. */
   readonly values: Tensor;
+  /** Targets of the critic. */
   readonly returns: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
   /**
    * False for a row whose score is invalid: the loss leaves it out. Default: all rows are valid.
@@ -23,16 +25,21 @@ export interface ValueLossBatch {
   readonly valid?: readonly boolean[];
 }
 
+/** Settings of the critic's loss. */
 export interface ValueLossSettings extends GlobalBatchInfo {
   /** How far it may have moved. */
   readonly cliprangeValue: number;
+  /** How losses of tokens become one number. Default token-mean. */
   readonly lossAggMode?: LossAggMode;
 }
 
+/** The critic's loss, with its gradient. */
 export interface ValueLossResult {
+  /** The loss of the batch. */
   readonly loss: number;
   /** The share of tokens where it has moved too far. */
   readonly clipfrac: number;
+  /** d loss / d vpreds, [rows, tokens]. */
   readonly gradVpreds: Tensor<"float32">;
 }
 
@@ -76,7 +83,9 @@ export function valueLoss(
   };
 }
 
+/** An entropy loss, with its gradient. */
 export interface EntropyLossResult {
+  /** The entropy of the tokens, put together by the aggregation mode. */
   readonly loss: number;
   /** [rows, tokens, vocabulary]. */
   readonly gradLogits: Tensor<"float32">;

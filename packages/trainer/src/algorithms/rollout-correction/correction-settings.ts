@@ -5,6 +5,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 
+/** verl `algorithm.rollout_correction`. */
 export interface RolloutCorrectionSettings {
   /** Weights of tokens by themselves, or of whole rows. Default null: none. */
   readonly rolloutIs?: "token" | "sequence" | null;
@@ -42,6 +43,7 @@ const tokenIcepop = { rolloutIs: "token", rolloutIsThreshold: "0.5_5.0" } as con
 const geoRs = { rolloutRs: "seq_mean_k1", rolloutRsThreshold: "0.999_1.001" } as const;
 const k3Rs = { rolloutRs: "seq_mean_k3", rolloutRsThreshold: 0.01 } as const;
 
+/** Names of verl's presets of the rollout correction. */
 export type RolloutCorrectionPreset =
   | "decoupled_token_is"
   | "decoupled_seq_is"

@@ -30,6 +30,7 @@ export interface RolloutCorrectionBatch {
   readonly oldLogProbs: Tensor;
   /** Log-probabilities that the policy reported with the rollout. */
   readonly rolloutLogProbs: Tensor;
+  /** 1 for tokens of the response, 0 for padding and observations. */
   readonly responseMask: Tensor;
   /**
    * False for a row whose score is invalid: it is not looked at, keeps its mask, and has no weight.
@@ -38,6 +39,7 @@ export interface RolloutCorrectionBatch {
   readonly valid?: readonly boolean[];
 }
 
+/** Weights, mask and metrics of a rollout correction. */
 export interface RolloutCorrection {
   /** For the losses. Absent where no weights are asked for. */
   readonly rolloutIsWeights?: Tensor<"float32">;

@@ -44,6 +44,7 @@ interface Piece {
   readonly count: number;
 }
 
+/** A policy behind an OpenAI-compatible server, which may train by an updater. */
 export class OpenAIPolicy implements Policy {
   readonly #settings: OpenAIPolicySettings;
   readonly #url: string;
@@ -60,6 +61,7 @@ export class OpenAIPolicy implements Policy {
     this.#limit = pLimit(settings.maxConcurrency ?? 32);
   }
 
+  /** Returns the model with its server, and whether it trains. */
   async describe(): Promise<PolicyInfo> {
     const updater = await this.#loadUpdater();
     return {
@@ -96,12 +98,14 @@ export class OpenAIPolicy implements Policy {
     }
   }
 
+  /** Asks the updater. Rejects with TrainerInputError if it does not score tokens. */
   async logProbs(rows: TokenRows): Promise<LogProbs> {
     const updater = await this.#loadUpdater();
     if (updater?.logProbs !== undefined) return updater.logProbs(rows);
     throw new TrainerInputError("policy", "a policy behind a server does not score tokens anew");
   }
 
+  /** Asks the updater. Rejects with TrainerInputError if there is none. */
   async update(update: PolicyUpdate): Promise<UpdateMetrics> {
     const updater = await this.#loadUpdater();
     if (updater === undefined) {
@@ -112,12 +116,14 @@ export class OpenAIPolicy implements Policy {
     return metrics;
   }
 
+  /** Returns the updater's state, with the number of updates; without weights if it has none. */
   async state(): Promise<PolicyState> {
     const updater = await this.#loadUpdater();
     const state = await updater?.state?.();
     return { weights: {}, optimizer: {}, ...state, version: this.#version };
   }
 
+  /** Restores a state. Rejects with TrainerInputError for weights that have no updater. */
   async setState(state: PolicyState): Promise<void> {
     const updater = await this.#loadUpdater();
     if (updater?.setState !== undefined) await updater.setState(state);
@@ -220,4 +226,5 @@ export class OpenAIPolicy implements Policy {
  */
 const longestMs = 2 ** 31 - 1;
 
+/** `OpenAIPolicy` as an actor: `OpenAIPolicyActor.remote(settings)`. */
 export const OpenAIPolicyActor: ActorClass<typeof OpenAIPolicy> = remote(OpenAIPolicy);

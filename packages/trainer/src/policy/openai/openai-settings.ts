@@ -2,11 +2,15 @@
 
 import { TrainerInputError } from "../../errors.ts";
 
+/** Settings of an `OpenAIPolicy`. */
 export interface OpenAIPolicySettings {
   /** Address of the API: `http://host:port/v1`; a bare host:port stands for that. */
   readonly baseUrl: string;
+  /** The name of the model at the server. */
   readonly model: string;
+  /** Sent as a bearer token with each request. Default: none. */
   readonly apiKey?: string;
+  /** Further headers of each request. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
    * Any other field of the requests, by the API's own name: `{ return_token_ids: true }` for

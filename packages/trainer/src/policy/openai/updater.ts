@@ -14,6 +14,7 @@ import { isRecord } from "../../values/records.ts";
  * them, or labels of texts.
  */
 export interface PolicyUpdater {
+  /** Performs one step of the optimizer over all of the rows. */
   update(update: PolicyUpdate): UpdateMetrics | Promise<UpdateMetrics>;
   /** Computes log-probabilities again; without it those of the rollout are used. */
   logProbs?(rows: TokenRows): LogProbs | Promise<LogProbs>;
@@ -22,6 +23,7 @@ export interface PolicyUpdater {
    * number of updates.
    */
   state?(): Omit<PolicyState, "version"> | Promise<Omit<PolicyState, "version">>;
+  /** Restores a state of a checkpoint. */
   setState?(state: PolicyState): void | Promise<void>;
 }
 

@@ -15,6 +15,7 @@ import type {
 import { LiveView } from "./live-view.ts";
 import { stepLine } from "./step-line.ts";
 
+/** Target and clock of a `ConsoleLogger`. */
 export interface ConsoleLoggerOptions {
   /** Default stdout. */
   readonly stream?: WriteStream;
@@ -22,7 +23,9 @@ export interface ConsoleLoggerOptions {
   readonly now?: () => number;
 }
 
+/** Prints a line for each step, and on a terminal a view of the current one. */
 export class ConsoleLogger implements TrackingLogger {
+  /** The name of the logger in `trainer.logger`. */
   readonly name = "console";
   readonly #stream: WriteStream;
   readonly #now: () => number;
@@ -33,23 +36,28 @@ export class ConsoleLogger implements TrackingLogger {
     this.#now = now ?? (() => performance.now());
   }
 
+  /** Opens the view, if the output is a terminal. */
   open({ totalSteps }: TrackedRun): void {
     if (this.#stream.isTTY) this.#view = new LiveView(this.#stream, totalSteps, this.#now);
   }
 
+  /** Prints the line of a step. */
   log(metrics: StepMetrics, step: number): void {
     if (this.#view === undefined) this.#stream.write(`${terminalLine(stepLine(metrics, step))}\n`);
     else this.#view.finished(metrics, step);
   }
 
+  /** Shows the time of a phase. */
   phase(phase: PhaseRecord): void {
     this.#view?.phase(phase);
   }
 
+  /** Shows the current phase. */
   progress(progress: TrainingProgress): void {
     this.#view?.progress(progress);
   }
 
+  /** Closes the view. */
   close(): void {
     this.#view?.close();
   }

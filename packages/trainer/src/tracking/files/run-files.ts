@@ -19,11 +19,15 @@ import type {
 } from "./run-lines.ts";
 import { CurrentMetrics, currentLines } from "./current-lines.ts";
 
+/** Reports of a run, read from its files. */
 export interface RunRecord {
   /** Metrics in the order of their steps, each once. */
   readonly metrics: readonly MetricsLine[];
+  /** Phases of all steps. */
   readonly phases: readonly PhaseLine[];
+  /** Samples that were chosen for drawing. */
   readonly samples: readonly SampleLine[];
+  /** Rewards, one entry for each step. */
   readonly rewards: readonly RewardsLine[];
   /** Generations of the last validation that reported some. */
   readonly generations: readonly GenerationLine[];

@@ -28,7 +28,9 @@ export interface WrittenMetricsLine {
  * also one that is not finite.
  */
 export interface MetricsLine {
+  /** Number of the step, from 1; 0 for a validation before it. */
   readonly step: number;
+  /** Metrics by verl's names. */
   readonly data: Readonly<Record<string, number | null>>;
 }
 
@@ -46,38 +48,57 @@ export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine
 
 /** One of a step's samples that were chosen for drawing. */
 export interface SampleLine {
+  /** Tells the line from others. */
   readonly type: "sample";
+  /** The step that trained on it or dropped it, from 1. */
   readonly step: number;
+  /** Id of the sample, unique within a run. */
   readonly id: string;
+  /** When its last token was there, in ms since 1970. */
   readonly generatedMs: number;
   /** When its score function was started. */
   readonly startedMs: number;
+  /** When its outcome was there, in ms since 1970. */
   readonly scoredMs: number;
+  /** When it was learned from, in ms since 1970; null if it was not. */
   readonly usedMs: number | null;
+  /** Whether it has a valid score. */
   readonly valid: boolean;
+  /** Attempts of its score function. */
   readonly attempts: number;
 }
 
+/** Failures of one class and code in a step. */
 export interface FailureCount {
+  /** The class of the failure. */
   readonly class: FailureClass;
+  /** The code of the failure. */
   readonly code: ScoreFailureCode;
+  /** Number of such samples. */
   readonly count: number;
+  /** The message of the first one. */
   readonly example: string;
 }
 
 /** All rewards of a step. */
 export interface RewardsLine {
+  /** Tells the line from others. */
   readonly type: "rewards";
+  /** Number of the step, from 1. */
   readonly step: number;
+  /** Number of samples. */
   readonly samples: number;
   /** How many of them have a line of their own. */
   readonly drawn: number;
+  /** Sum of the costs that the score functions reported. */
   readonly cost: number;
   /** Latencies of the samples that were scored here: counts by `bucketOf`. */
   readonly latency: readonly (readonly [bucket: number, count: number])[];
+  /** Failures by class and code. */
   readonly failures: readonly FailureCount[];
 }
 
+/** One phase of the timeline. */
 export type PhaseLine = { readonly type: "phase" } & PhaseRecord;
 
 /**
@@ -91,9 +112,14 @@ export interface StartLine {
 
 export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine;
 
+/** One answer of a validation. */
 export interface GenerationLine {
+  /** The step after which it was validated. */
   readonly step: number;
+  /** The prompt. */
   readonly input: string;
+  /** The answer. */
   readonly output: string;
+  /** The score; null without a valid one. */
   readonly score: number | null;
 }

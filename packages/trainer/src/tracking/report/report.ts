@@ -13,6 +13,7 @@ import { learningCurves, rewardCurves, timeCurves } from "./metric-plots.ts";
 import { failuresTable, latencyPlot, latencyTable } from "./reward-parts.ts";
 import { runFigures } from "./run-figures.ts";
 
+/** Files and title of a report. */
 export interface ReportOptions {
   /** Folder of the run, with the files of the logger `file`. */
   readonly directory: string;

@@ -14,6 +14,7 @@ import { isAddition } from "../tracking-logger.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
 
+/** Folder of a `TensorboardLogger`. */
 export interface TensorboardLoggerOptions {
   /**
    * Default: {projectName}/{experimentName} in the environment's TENSORBOARD_DIR, else
@@ -23,7 +24,9 @@ export interface TensorboardLoggerOptions {
   readonly directory?: string;
 }
 
+/** Writes metrics and validation generations as a file of TensorBoard events. */
 export class TensorboardLogger implements TrackingLogger {
+  /** The name of the logger in `trainer.logger`. */
   readonly name = "tensorboard";
   readonly #directory: string | undefined;
   #file: FileHandle | undefined;
@@ -34,6 +37,7 @@ export class TensorboardLogger implements TrackingLogger {
     this.#directory = directory;
   }
 
+  /** Creates the file of events, with its folder. */
   async open(run: TrackedRun): Promise<void> {
     const directory = this.#directory ?? directoryOf(run);
     await mkdir(directory, { recursive: true });
@@ -47,6 +51,7 @@ export class TensorboardLogger implements TrackingLogger {
     await this.#write(versionEvent(Date.now()));
   }
 
+  /** Writes the metrics of a step. */
   async log(metrics: StepMetrics, step: number): Promise<void> {
     // A validation of the step that was resumed from takes nothing from that step.
     if (this.#isResumed && !isAddition(metrics)) {
@@ -56,11 +61,13 @@ export class TensorboardLogger implements TrackingLogger {
     await this.#write(scalarsEvent(Date.now(), step, metrics));
   }
 
+  /** Writes a table of the generations; nothing without any. */
   async generations(step: number, generations: readonly Generation[]): Promise<void> {
     if (generations.length === 0) return;
     await this.#write(textEvent(Date.now(), step, "val/generations", markdownOf(generations)));
   }
 
+  /** Closes the file. */
   async close(): Promise<void> {
     await this.#file?.close();
   }

@@ -18,6 +18,7 @@ import { present } from "../../values/present.ts";
 /** An event of core's traces, or the middle of an arrow. */
 export type TrainingTraceEvent = Omit<TraceEvent, "ph"> & { readonly ph: TraceEvent["ph"] | "t" };
 
+/** Files of a trace. */
 export interface TraceOptions {
   /** Folder of the run, with the files of the logger `file`. */
   readonly directory: string;
