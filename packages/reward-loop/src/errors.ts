@@ -10,8 +10,11 @@ import type { ScoreFailure } from "./outcome.ts";
 /** An option is missing, of the wrong type or out of range. */
 export class RewardLoopOptionError extends TypeError {
   override readonly name = "RewardLoopOptionError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOOP_OPTION";
+  /** The name of the option. */
   readonly option: string;
+  /** The values that it may have. */
   readonly expected: string;
   /** The value as a text. */
   readonly value: string;
@@ -27,7 +30,9 @@ export class RewardLoopOptionError extends TypeError {
 /** A batch lacks a column that scoring needs, or holds something else there. */
 export class InvalidBatchError extends Error {
   override readonly name = "InvalidBatchError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "INVALID_BATCH";
+  /** The name of the column. */
   readonly column: string;
 
   constructor(column: string, problem: string) {
@@ -39,8 +44,11 @@ export class InvalidBatchError extends Error {
 /** No executor comes up: the user's module ends or blocks every thread that loads it. */
 export class ExecutorStartError extends Error {
   override readonly name = "ExecutorStartError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "EXECUTOR_START";
+  /** How many starts in a row failed. */
   readonly attempts: number;
+  /** How the last one failed. */
   readonly deathKind: DeathCause["kind"] | "start-timeout";
 
   constructor(
@@ -59,8 +67,11 @@ export class ExecutorStartError extends Error {
 /** A reward loop worker died again and again, and nothing was scored in between. */
 export class RewardLoopWorkerLostError extends Error {
   override readonly name = "RewardLoopWorkerLostError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOOP_WORKER_LOST";
+  /** The name of the worker. */
   readonly workerName: string;
+  /** How often it died in a row. */
   readonly deaths: number;
 
   constructor(workerName: string, deaths: number, reason: string) {
@@ -73,7 +84,9 @@ export class RewardLoopWorkerLostError extends Error {
 /** Another reward loop uses this endpoint with other limits. */
 export class RewardLimiterConflictError extends Error {
   override readonly name = "RewardLimiterConflictError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LIMITER_CONFLICT";
+  /** The name of the endpoint. */
   readonly endpoint: string;
 
   constructor(endpoint: string) {
@@ -87,6 +100,7 @@ export class RewardLimiterConflictError extends Error {
 /** An AsyncRewardAgent was asked for rows that it cannot give. */
 export class RewardChunkError extends RangeError {
   override readonly name = "RewardChunkError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_CHUNK";
 
   constructor(problem: string) {
@@ -97,7 +111,9 @@ export class RewardChunkError extends RangeError {
 /** A folder has no tokenizer of Hugging Face's format that can be read. */
 export class TokenizerFolderError extends Error {
   override readonly name = "TokenizerFolderError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "TOKENIZER_FOLDER";
+  /** The path of the folder. */
   readonly path: string;
 
   constructor(path: string, problem: string, options?: ErrorOptions) {
@@ -112,8 +128,11 @@ export class TokenizerFolderError extends Error {
 /** A reward-model server that was to be started is not there. */
 export class RewardModelStartError extends Error {
   override readonly name = "RewardModelStartError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_MODEL_START";
+  /** host:port of the server. */
   readonly address: string;
+  /** Why it is not there. */
   readonly reason: string;
   /** The last lines of its standard error. */
   readonly stderr: string;
@@ -134,8 +153,11 @@ export class RewardModelStartError extends Error {
 /** More samples of a batch are invalid than `onFailure.failAbove` allows. */
 export class RewardFailuresError extends Error {
   override readonly name = "RewardFailuresError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_FAILURES";
+  /** The number of invalid samples. */
   readonly invalid: number;
+  /** The number of all samples of the batch. */
   readonly total: number;
   /** How many, by the code of their failure. */
   readonly counts: Readonly<Record<string, number>>;
@@ -152,7 +174,9 @@ export class RewardFailuresError extends Error {
 /** The file of a score cache cannot be used. */
 export class RewardCacheError extends Error {
   override readonly name = "RewardCacheError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_CACHE";
+  /** The path of the file. */
   readonly path: string;
 
   constructor(path: string, cause: unknown) {
@@ -165,8 +189,11 @@ export class RewardCacheError extends Error {
 /** A line of a reward log is no record of one. */
 export class RewardLogError extends Error {
   override readonly name = "RewardLogError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOG";
+  /** The path of the log. */
   readonly path: string;
+  /** The line, 1-based. */
   readonly line: number;
 
   constructor(path: string, line: number, options?: ErrorOptions) {
@@ -179,7 +206,9 @@ export class RewardLogError extends Error {
 /** Another writer has the reward log. */
 export class RewardLogBusyError extends Error {
   override readonly name = "RewardLogBusyError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOG_BUSY";
+  /** The path of the log. */
   readonly path: string;
   /** The process that writes the log. */
   readonly pid: number;
@@ -198,7 +227,9 @@ export class RewardLogBusyError extends Error {
  */
 export class RewardLogStaleError extends Error {
   override readonly name = "RewardLogStaleError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOG_STALE";
+  /** The path of the log. */
   readonly path: string;
   /** How many of its scores. */
   readonly stale: number;
@@ -215,7 +246,9 @@ export class RewardLogStaleError extends Error {
 /** The user's manager did not say where the scores of a batch stand. */
 export class RewardAssemblyError extends Error {
   override readonly name = "RewardAssemblyError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_ASSEMBLY";
+  /** The error of the manager. */
   readonly failure: ScoreFailure;
 
   constructor(failure: ScoreFailure) {
@@ -230,9 +263,11 @@ export class RewardAssemblyError extends Error {
  */
 export class RewardGroupError extends Error {
   override readonly name = "RewardGroupError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_GROUP";
   /** Groups that are not whole. */
   readonly open: number;
+  /** The most samples that may be held for such groups. */
   readonly mostHeld: number;
 
   constructor(open: number, mostHeld: number) {
@@ -247,6 +282,7 @@ export class RewardGroupError extends Error {
 /** The manager was closed before or while this ran. */
 export class RewardLoopClosedError extends Error {
   override readonly name = "RewardLoopClosedError";
+  /** Tells this error from others: compare this, not the message. */
   readonly code = "REWARD_LOOP_CLOSED";
 
   constructor() {

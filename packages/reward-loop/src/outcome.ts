@@ -13,6 +13,7 @@ import type { RewardResult, RewardSample } from "@rayling/reward-manager-registr
  */
 export type TransportFailure = "broken" | "late" | "final";
 
+/** Classes of failures: whose fault it is. */
 export type FailureClass =
   /** The endpoint or the connection to it: 5xx, a broken connection, a malformed answer. */
   | "infrastructure"
@@ -30,8 +31,11 @@ export type FailureClass =
 
 /** Tokens of a model's answers. */
 export interface TokenUsage {
+  /** Tokens of the prompts. */
   readonly inputTokens: number;
+  /** Tokens of the answers. */
   readonly outputTokens: number;
+  /** Tokens of both. */
   readonly totalTokens: number;
   /** Part of `inputTokens` that the endpoint read from its cache, where it says so. */
   readonly cachedInputTokens?: number;
@@ -39,6 +43,7 @@ export interface TokenUsage {
   readonly reasoningTokens?: number;
 }
 
+/** Kinds of failure of a sample. */
 export type ScoreFailureCode =
   /** The score function (or a manager or tokenizer of the user's) threw or rejected. */
   | "SCORE_THREW"
@@ -74,10 +79,13 @@ export type ScoreFailureCode =
   | "UNKNOWN_DATA_SOURCE"
   | "SANDBOX_UNAVAILABLE";
 
+/** Why a sample has no score, as plain data. */
 export interface ScoreFailure {
+  /** The kind of the failure: compare this, not the message. */
   readonly code: ScoreFailureCode;
   /** Class name of the error. */
   readonly name: string;
+  /** The message of the error. */
   readonly message: string;
   /**
    * `code` of the user's own error, if it had one; MALFORMED_ANSWER for a client's SyntaxError
@@ -101,6 +109,7 @@ export interface ScoreFailure {
   readonly blocked?: boolean;
   /** How the executor ended, with EXECUTOR_DIED. */
   readonly deathKind?: DeathCause["kind"];
+  /** The exit code of its process, with EXECUTOR_DIED. */
   readonly exitCode?: number;
   /** The signal that ended its process. */
   readonly signal?: string;
@@ -166,8 +175,11 @@ interface Measured extends Attempted {
   readonly components?: Readonly<Record<string, SampleOutcome>>;
 }
 
+/** A score, with its measurements. */
 export type ValidOutcome = { readonly valid: true } & RewardResult & Measured;
+/** A failure, with its measurements. */
 export type InvalidOutcome = { readonly valid: false; readonly error: ScoreFailure } & Measured;
+/** The result of scoring one sample. A failed sample never has a score. */
 export type SampleOutcome = ValidOutcome | InvalidOutcome;
 
 /** The result of one attempt. */
@@ -182,8 +194,11 @@ interface Attempt extends Attempted {
 
 /** An outcome of a stream, with its sample and the sample's place in the input, from 0. */
 export interface ScoredSample<Sample extends RewardSample = RewardSample> {
+  /** The sample's place in the input, from 0. */
   readonly index: number;
+  /** The sample as it was read. */
   readonly sample: Sample;
+  /** The score, or why there is none. */
   readonly outcome: SampleOutcome;
   /**
    * The outcome that its function gave, where its group made something else of it:

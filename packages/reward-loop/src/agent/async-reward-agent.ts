@@ -34,6 +34,10 @@ interface BatchRequest {
   readonly shape: ResponseShape;
 }
 
+/**
+ * Scores batches in the background, and returns them in chunks of whole groups (verl: recipe
+ * async_reward_agent).
+ */
 export class AsyncRewardAgent implements AsyncDisposable {
   readonly #loop: RewardLoopManager;
   /** Batches with rows that `get` has not been asked for. */

@@ -40,6 +40,7 @@ interface Waiter {
 
 type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
 
+/** Rows and groups of a batch that is scored row by row. */
 export interface RewardRequestOptions {
   /** One uid for each row; rows with the same uid come back together. */
   readonly uids: readonly string[];
@@ -51,13 +52,17 @@ export interface RewardRequestOptions {
 
 /** How many rows, in whole groups. */
 export interface TakeRange {
+  /** The fewest rows that are waited for. */
   readonly least: number;
   /** The limit for rows that are done beyond `least` and come along. Default: `least`. */
   readonly most?: number | undefined;
 }
 
+/** Rewards of one batch in progress: rows are submitted one by one, and taken in whole groups. */
 export class RewardRequest {
+  /** The number of rows of the batch. */
   readonly rows: number;
+  /** The number of rows of each group. */
   readonly groupSize: number;
   readonly #loop: RewardLoopManager;
   readonly #round: ScoreRound;

@@ -57,6 +57,7 @@ export function assembleRewards(
 
 /** The reward columns of a batch. */
 export interface ExtractedReward {
+  /** verl `rm_scores`: the score of each token, [rows, tokens]. */
   readonly rmScores: Tensor;
   /** A column per key of extra info. */
   readonly rewardExtraInfo: Readonly<Record<string, readonly unknown[]>>;

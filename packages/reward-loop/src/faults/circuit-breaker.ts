@@ -11,8 +11,13 @@ import { breakerOptions, type BreakerTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 
+/** When a circuit breaker opens, and for how long. */
 export type BreakerSettings = OptionsOf<BreakerTable>;
 
+/**
+ * The state of a circuit breaker: "closed" lets calls through, "open" none, and "half-open" a few
+ * probes.
+ */
 export type BreakerState = "closed" | "open" | "half-open";
 
 const longest = 16;

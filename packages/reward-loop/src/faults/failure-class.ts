@@ -10,6 +10,7 @@
 
 import type { FailureClass, ScoreFailure } from "../outcome.ts";
 
+/** Returns the class of a failure: whose fault it is. */
 export function classOf(failure: ScoreFailure): FailureClass {
   switch (failure.code) {
     case "SCORE_TIMEOUT":

@@ -14,6 +14,7 @@ import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import type { FailureClass } from "../outcome.ts";
 
+/** Which failures are retried, how often and when. */
 export type RetrySettings = OptionsOf<RetryTable>;
 
 /** The default longest retry-after. */

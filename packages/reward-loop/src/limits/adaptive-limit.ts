@@ -22,6 +22,7 @@ import { adaptiveOptions, type AdaptiveTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 
+/** Bounds of a limit that adapts to the endpoint. */
 export type AdaptiveLimitSettings = OptionsOf<AdaptiveTable>;
 
 export interface Answered {

@@ -19,8 +19,10 @@ import { type Clock, realClock } from "../time/clock.ts";
 import { Lanes } from "./lanes.ts";
 import { RateLimit, type RateState } from "./rate-limit.ts";
 
+/** Limits of one endpoint: calls at once, requests and tokens per minute. */
 export type LimiterSettings = OptionsOf<LimiterTable>;
 
+/** A call that waits to be let through. */
 export interface LimitRequest {
   /** Default "training". */
   readonly lane?: string;
@@ -54,17 +56,23 @@ export interface Lease {
   release(report: LimitReport): void;
 }
 
+/** How much of the limits of an endpoint is used. */
 export interface LimiterState {
+  /** Calls that wait. */
   readonly waiting: number;
+  /** Calls that are pending at the endpoint. */
   readonly inFlight: number;
   /** The most calls that may be pending now. */
   readonly limit: number;
+  /** Calls that were let through so far. */
   readonly granted: number;
+  /** Calls that the endpoint refused (429, 503) so far. */
   readonly refused: number;
   /** Undefined where they are not limited. */
   readonly requests: RateState | undefined;
   /** Tokens by their estimates, until the usage is known. */
   readonly tokens: RateState | undefined;
+  /** The state of the circuit breaker; undefined where there is none. */
   readonly breaker: BreakerState | undefined;
 }
 

@@ -8,7 +8,9 @@ import { TokenBucket } from "./token-bucket.ts";
 
 /** The limit of a minute, and the use in the last one. */
 export interface RateState {
+  /** The most per minute. */
   readonly limit: number;
+  /** The use in the last minute. */
   readonly used: number;
 }
 

@@ -27,6 +27,7 @@ import type {
   PastUse,
 } from "./limiter.ts";
 
+/** Limits of one endpoint. */
 export type RewardLimiterSettings = LimiterSettings;
 /** Loops that say the same in other words do not contradict each other. */
 const whole = (settings: LimiterSettings): SettingsOf<LimiterTable> =>
@@ -59,6 +60,7 @@ interface Holder {
   seenMs: number;
 }
 
+/** Limits of one endpoint, for all workers of all reward loops together. */
 export class RewardLimiter {
   readonly #endpoint: string;
   #settings: SettingsOf<LimiterTable>;
@@ -168,6 +170,7 @@ export class RewardLimiter {
     return true;
   }
 
+  /** Returns how much of the limits is used, and by how many workers. */
   state(): LimiterState & { readonly holders: number } {
     return { ...this.#limiter.state, holders: this.#holders.size };
   }
@@ -224,6 +227,7 @@ export class RewardLimiter {
   }
 }
 
+/** `RewardLimiter` as an actor. */
 export const RewardLimiterActor: ray.ActorClass<typeof RewardLimiter> = ray.remote(RewardLimiter, {
   isolation: "shared",
 });

@@ -43,6 +43,7 @@ import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState, SharedLimiter } from "../pipeline/shared-limiter.ts";
 
+/** How a batch or a sample is scored. */
 export interface ScoreOptions {
   /**
    * The lane in which it shares workers and endpoint: "training" (default), "validation", or any
@@ -58,6 +59,7 @@ interface LoopParts {
   readonly recorder: OutcomeRecorder | undefined;
 }
 
+/** verl's `RewardLoopManager`: scores batches, samples and streams with parallel workers. */
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
   readonly #budgets: readonly Budget[];

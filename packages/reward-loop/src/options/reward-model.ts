@@ -95,6 +95,7 @@ export const routerOptions = {
 };
 export interface RouterTable extends Readonly<typeof routerOptions> {}
 
+/** Options of the router in front of a reward model's servers. */
 export type RouterOptions = OptionsOf<RouterTable>;
 export type RouterSettings = SettingsOf<RouterTable>;
 
@@ -102,11 +103,13 @@ export type EngineName = "vllm" | "sglang";
 
 /** Servers that are started here. */
 export interface LaunchOptions {
+  /** The program of a server. */
   readonly command: string;
   /** `{port}` in them stands for the port, `{index}` for the replica's number. */
   readonly args: readonly string[];
   /** Default 1. */
   readonly replicas?: number;
+  /** Environment variables of the server, beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   /**
    * The number of this process's GPUs that each replica sees, exclusively (CUDA_VISIBLE_DEVICES).
@@ -122,7 +125,9 @@ export interface LaunchOptions {
   readonly startTimeoutMs?: number;
 }
 
+/** A reward model: servers that run already, or servers to be started. */
 export interface RewardModelOptions {
+  /** The engine of the servers. */
   readonly engine: EngineName;
   /** host:port of servers that run already. */
   readonly servers?: readonly string[];

@@ -15,6 +15,7 @@ import type { WorkerPlace } from "../worker/reward-loop-worker.ts";
 
 /** How much of an endpoint's limits is used, by all who call it. */
 export interface EndpointState extends LimiterState {
+  /** The name of the endpoint. */
   readonly endpoint: string;
 }
 

@@ -6,7 +6,9 @@
 
 import { inspect } from "node:util";
 
+/** A value that JSON can carry. */
 export interface Carriable {
+  /** The value, with texts in place of what JSON cannot carry. */
   readonly value: unknown;
   /** Places of what is a text now, as `$.extra.logprob`. */
   readonly asText: readonly string[];
@@ -15,6 +17,10 @@ export interface Carriable {
 /** The greatest depth that is kept. */
 const deepest = 64;
 
+/**
+ * Replaces what JSON cannot carry by texts: numbers that are not finite, bigints, maps, errors,
+ * cycles.
+ */
 export function carriable(value: unknown): Carriable {
   const asText: string[] = [];
   const above = new Set<object>();

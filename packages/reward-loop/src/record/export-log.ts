@@ -40,8 +40,10 @@ const columns = {
   more: "json",
 } as const satisfies Record<string, ParquetColumn>;
 
+/** Formats of an exported reward log. */
 export type ExportFormat = "parquet" | "csv" | "jsonl";
 
+/** Format and lines of an exported reward log. */
 export interface ExportLogOptions {
   /**
    * Default: what the file's name ends with, .csv and .jsonl with or without .gz behind it, else
@@ -50,6 +52,7 @@ export interface ExportLogOptions {
   readonly format?: ExportFormat;
   /** Default: whether the file's name ends with .gz. Not of Parquet, whose pages are compressed. */
   readonly gzip?: boolean;
+  /** The rows in one row group of a Parquet file. Default 10,000. */
   readonly rowsPerGroup?: number;
   /**
    * "counted": the line that counts for each sample, with its parts (default); "all": every line,

@@ -8,6 +8,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RewardRecord } from "./reward-record.ts";
 import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
+/** Places of a resumed run's samples in its reward log. */
 export class RecordedPlaces {
   readonly #records: ReadonlyMap<number, RewardRecord>;
   /**

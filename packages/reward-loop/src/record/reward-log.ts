@@ -23,6 +23,7 @@ import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 import { textsOf } from "../sample/sample-texts.ts";
 import { WriterMark } from "./writer-mark.ts";
 
+/** How a reward log is opened, and what it stores. */
 export interface RewardLogOptions {
   /** Keep what the file has, and go on behind it. Default: an empty file. */
   readonly append?: boolean;
@@ -38,6 +39,7 @@ export interface RewardLogOptions {
   readonly texts?: boolean;
 }
 
+/** A reward log that is being written: a line of JSON for each outcome. */
 export class RewardLog implements AsyncDisposable {
   readonly #writer: JsonlWriter;
   readonly #mark: WriterMark | undefined;
@@ -70,6 +72,7 @@ export class RewardLog implements AsyncDisposable {
     }
   }
 
+  /** The path of the file. */
   get path(): string {
     return this.#writer.path;
   }

@@ -12,6 +12,7 @@ import type { TokenUsage } from "../outcome.ts";
 import { sampleKey } from "../sample/sample-key.ts";
 import type { SampleTexts } from "../sample/sample-texts.ts";
 
+/** One line of a reward log. */
 export interface RewardRecord extends Partial<SampleTexts> {
   /** The sample's place in its input, from 0. */
   readonly index: number;
@@ -28,13 +29,21 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly version: string;
   /** ISO 8601, when the outcome was there. */
   readonly at: string;
+  /** The lane in which it was scored: "training", "validation" or another. */
   readonly lane: string;
+  /** Whether it has a score. */
   readonly valid: boolean;
+  /** The score; null if it has none. */
   readonly score: number | null;
+  /** Why it has no score; null if it has one. */
   readonly error: ScoreFailure | null;
+  /** The class of that failure; null if it has a score. */
   readonly errorClass: FailureClass | null;
+  /** How often the score function was started on it. */
   readonly attempts: number;
+  /** How long it waited for a slot, for limits and between attempts. */
   readonly waitedMs: number;
+  /** How long the score function took. */
   readonly latencyMs: number;
   /** Set where prices are known. */
   readonly cost: number | null;
@@ -44,6 +53,7 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly answeredBy: string | null;
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
+  /** Further values of the score function. */
   readonly extra: Readonly<Record<string, unknown>>;
   /**
    * The line says what the sample's group made of it, and stands behind one with what its functions
@@ -65,11 +75,15 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly asText?: readonly string[];
 }
 
+/** Where and when an outcome was recorded. */
 export interface RecordPlace {
+  /** The sample's place in its input, from 0. */
   readonly index: number;
+  /** The lane in which it was scored. */
   readonly lane: string;
   /** The version of the reward function for outcomes without one. */
   readonly version: string;
+  /** When the outcome was there. */
   readonly at: Date;
 }
 

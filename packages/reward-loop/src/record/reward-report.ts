@@ -7,19 +7,26 @@ import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
 import { isOfCalls, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 
+/** A summary of a reward log. */
 export interface RewardReport {
+  /** Number of samples. */
   readonly samples: number;
+  /** Samples with a score. */
   readonly valid: number;
+  /** Samples without a score. */
   readonly invalid: number;
   /** Lines that others took the place of: what was scored again. */
   readonly superseded: number;
+  /** The mean of all scores; null without one. */
   readonly meanScore: number | null;
+  /** Failures by class and code, each with the message of one. */
   readonly failures: readonly {
     readonly class: string;
     readonly code: string;
     readonly count: number;
     readonly example: string;
   }[];
+  /** Samples by version of the reward function, with the mean of their scores. */
   readonly versions: readonly {
     readonly version: string;
     readonly samples: number;
@@ -38,14 +45,21 @@ export interface RewardReport {
   }[];
   /** The attempts of all calls, including failed ones. */
   readonly attempts: number;
+  /** Samples whose score was cached. */
   readonly cached: number;
+  /** How long score functions took, for samples that called one. */
   readonly latencyMs: Quantiles;
+  /** How long samples waited, if they called a score function. */
   readonly waitedMs: Quantiles;
+  /** Tokens of all calls, where they are known. */
   readonly tokens: { readonly input: number; readonly output: number };
+  /** The cost of all calls, where prices are known. */
   readonly cost: number;
   /** The times of the first and the last line. */
   readonly from: string | null;
+  /** The time of the last line, as ISO 8601; null without lines. */
   readonly to: string | null;
+  /** Outcomes per second between these times; null if they are equal. */
   readonly perSecond: number | null;
   /** Outcomes in equal parts of that time. */
   readonly timeline: readonly {
@@ -58,10 +72,15 @@ export interface RewardReport {
   }[];
 }
 
+/** Quantiles of a measurement; null without values. */
 export interface Quantiles {
+  /** The median. */
   readonly p50: number | null;
+  /** 95 % of the values are at most this. */
   readonly p95: number | null;
+  /** 99 % of the values are at most this. */
   readonly p99: number | null;
+  /** The largest value. */
   readonly max: number | null;
 }
 

@@ -13,6 +13,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { RewardLogBusyError } from "../errors.ts";
 
+/** Marks the writer of a log by a file beside it, so that there is one at a time. */
 export class WriterMark {
   /**
    * Undefined: there is no mark, as no other process could write there, or no file can be created
@@ -52,6 +53,7 @@ export class WriterMark {
     }
   }
 
+  /** Removes the file. The log may have another writer then. */
   async remove(): Promise<void> {
     if (this.#path !== undefined) await rm(this.#path, { force: true });
   }

@@ -12,7 +12,9 @@ import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
 
 /** The name of a model, and the option where it stands. */
 export interface ModelPlace {
+  /** The name of the model. */
   readonly name: string;
+  /** The option that describes it, as `rewardModels.judge`. */
   readonly option: string;
 }
 

@@ -22,11 +22,13 @@ import type { UpstreamState } from "./upstreams.ts";
 
 /** How a reward model is. */
 export interface RewardModelState {
+  /** The engine of its servers, as `vllm` or `sglang`. */
   readonly engine: string;
   /** "failed": it did not wake up when it was last needed. */
   readonly state: "awake" | "asleep" | "failed";
   /** host:port */
   readonly routerAddress: string;
+  /** The state of each of its servers. */
   readonly servers: readonly UpstreamState[];
 }
 
@@ -41,6 +43,7 @@ interface Running {
   readonly apiKey: string | undefined;
 }
 
+/** verl's `RewardModelManager`: the servers of one reward model with their router. */
 export class RewardModelManager implements AsyncDisposable {
   readonly #options: RewardModelOptions;
   readonly #processes: readonly ServerProcess[];

@@ -13,6 +13,7 @@ import type { RewardModelState } from "./reward-model-manager.ts";
 /** Lets them sleep again. */
 type Release = (hasFailed: boolean) => Promise<void>;
 
+/** The reward models of a loop, by name. */
 export class RewardModels implements AsyncDisposable {
   readonly #models: ReadonlyMap<string, RewardModelManager>;
   /** Names of models whose failure to wake up was reported. */

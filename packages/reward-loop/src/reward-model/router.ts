@@ -24,6 +24,7 @@ import type { RouterOptions, RouterSettings } from "../options/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
+/** Forwards requests to the servers of a reward model, and leaves out those that fail. */
 export class RewardModelRouter implements AsyncDisposable {
   /**
    * Its name in the Via header (RFC 9110, 7.6.3) of forwarded requests, by which it recognises its
@@ -108,6 +109,7 @@ export class RewardModelRouter implements AsyncDisposable {
     return this.#token;
   }
 
+  /** The state of each server. */
   get servers(): UpstreamState[] {
     return this.#upstreams.states;
   }

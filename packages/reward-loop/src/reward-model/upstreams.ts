@@ -19,11 +19,17 @@ export interface UpstreamSettings {
   readonly failures?: number;
 }
 
+/** The state of one server behind a router. */
 export interface UpstreamState {
+  /** The URL of the server. */
   readonly url: string;
+  /** Pending requests. */
   readonly inFlight: number;
+  /** Whether it is left out, until it answers its health check again. */
   readonly isOut: boolean;
+  /** Requests that succeeded. */
   readonly served: number;
+  /** Requests that failed. */
   readonly failed: number;
 }
 

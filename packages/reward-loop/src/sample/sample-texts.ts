@@ -5,6 +5,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 
+/** Texts of a sample that a reward log stores for people. */
 export interface SampleTexts {
   /**
    * The conversation that was answered, else the `question` or `prompt` of extraInfo; null: the
@@ -17,8 +18,11 @@ export interface SampleTexts {
   readonly groundTruth: unknown;
 }
 
+/** One message of a conversation, as a text. */
 export interface PromptMessage {
+  /** The speaker. */
   readonly role: string;
+  /** The text; pictures and sounds are only named. */
   readonly content: string;
 }
 

@@ -10,6 +10,7 @@ import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 
+/** verl `reward.sandbox_fusion`, with the URL of the service. */
 export type SandboxFusionUse = OptionsOf<SandboxFusionTable> & { readonly url: string };
 
 /** The options that the service concerns. */

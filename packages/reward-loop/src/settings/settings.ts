@@ -47,12 +47,17 @@ export interface ModelSettings extends Pick<RewardModelUse, "engine" | "model" |
 
 /** The settings that score one sample, equal in every executor. */
 export interface PipelineSettings {
+  /** The score function; undefined: the default one. */
   readonly reward: RewardSpec | undefined;
   /** Options of the default score function, used without `reward`. */
   readonly defaultScore: DefaultScoreOptions;
+  /** The name of a reward manager, or the place of a class. */
   readonly manager: string | RewardSpec;
+  /** Settings of the manager. */
   readonly managerOptions: Readonly<Record<string, unknown>>;
+  /** The module that decodes responses of token ids. */
   readonly tokenizer: RewardSpec | undefined;
+  /** host:port of the router of the reward model. */
   readonly rewardRouterAddress: string | undefined;
   /** The router at that address demands it. */
   readonly rewardRouterToken: string | undefined;
@@ -65,20 +70,31 @@ export interface PipelineSettings {
   readonly askedModels: readonly string[] | undefined;
   /** The models that it asks, by their names. */
   readonly rewardModels: Readonly<Record<string, ModelSettings>> | undefined;
+  /** The model that gives the scores, where no function does. */
   readonly discriminative: DiscriminativeUse | undefined;
+  /** The base of relative paths. */
   readonly baseDirectory: string;
 }
 
+/** Settings of a worker and its executors. */
 export interface ExecutorSettings {
+  /** Threads or processes of each worker in which score functions run. */
   readonly executors: number;
+  /** Whether executors are threads or processes. */
   readonly isolation: "thread" | "process";
+  /** Samples at work per worker. */
   readonly concurrency: number;
+  /** The time limit of a score function for one attempt; undefined: none. */
   readonly timeoutMs: number | undefined;
+  /** How long the modules may take to load. */
   readonly startTimeoutMs: number;
+  /** Heap limits of an executor. */
   readonly resourceLimits: ResourceLimits | undefined;
+  /** Settings that score one sample. */
   readonly pipeline: PipelineSettings;
   /** The version of the reward function when the loop was opened; undefined before. */
   readonly version: string | undefined;
+  /** Retries, limits and caching of calls. */
   readonly policy: PolicySettings;
 }
 

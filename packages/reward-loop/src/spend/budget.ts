@@ -21,6 +21,7 @@ import type { TokenUsage } from "../outcome.ts";
 
 /** Prices in any currency. */
 export type Prices = OptionsOf<PricesTable>;
+/** Prices of calls, and the most that may be spent. */
 export type SpendSettings = OptionsOf<BudgetTable>;
 
 /** The usage of attempts that are over. */
@@ -37,10 +38,13 @@ type Room = "yes" | "later" | "no";
 /** Sums of prices are not exact. */
 const tolerance = 1 + 1e-9;
 
+/** How much of a cap is spent. */
 export interface SpendState {
   /** The name of the rewards that it pays for: "" for all of them. */
   readonly name: string;
+  /** The cost so far, in the currency of the prices. */
   readonly spent: number;
+  /** The most that may be spent; undefined: no limit. */
   readonly cap: number | undefined;
   /** "near": the share of the cap at which to warn is spent. "reached": all that may be. */
   readonly state: "free" | "near" | "reached";

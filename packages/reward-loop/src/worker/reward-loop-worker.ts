@@ -53,6 +53,10 @@ export interface WorkChunk {
  */
 export type TakenOutcome = SampleOutcome | { readonly valid: undefined };
 
+/**
+ * verl's `RewardLoopWorker`: an actor that scores samples in its executors, within the limits of
+ * their endpoint.
+ */
 export class RewardLoopWorker {
   readonly #pool: ExecutorPool;
   readonly #attempts: ScoreAttempts;

@@ -17,6 +17,7 @@ import type {
 } from "../../options/functions.ts";
 import type { OptionsOf } from "../../options/table.ts";
 
+/** Options of a reward loop. */
 export interface RewardLoopOptions extends OptionsOf<typeof loopOptions> {
   /**
    * Several rewards of each sample, by name, in place of `reward`: their scores are put together by
@@ -40,7 +41,9 @@ export interface RewardLoopOptions extends OptionsOf<typeof loopOptions> {
   readonly replay?: string | ReplayOptions | undefined;
 }
 
+/** A reward log whose scores are used again. */
 export interface ReplayOptions extends OptionsOf<typeof replayOptions> {
+  /** The path of the log. */
   readonly log: string;
 }
 
@@ -53,6 +56,7 @@ export interface RewardPart extends OptionsOf<typeof partOptions> {
   readonly spend?: SpendOptions | undefined;
 }
 
+/** One of several rewards, with its function and weight. */
 export interface RewardComponent extends OptionsOf<typeof componentOptions> {
   /**
    * The stage's own prices and cap; a cap of the loop holds besides. Default: the loop's prices.
@@ -62,6 +66,7 @@ export interface RewardComponent extends OptionsOf<typeof componentOptions> {
   readonly cascade?: Readonly<Record<string, CascadeStage>> | undefined;
 }
 
+/** One stage of a cascade, with its function. */
 export interface CascadeStage extends OptionsOf<typeof stageOptions> {
   /**
    * The judge's own prices and cap; a cap of the loop holds besides. Default: the loop's prices.
@@ -69,6 +74,7 @@ export interface CascadeStage extends OptionsOf<typeof stageOptions> {
   readonly spend?: SpendOptions | undefined;
 }
 
+/** Prices of calls, and the most that may be spent. */
 export interface SpendOptions extends OptionsOf<SpendTable> {
   /**
    * "stop": no further sample is scored (default). Or the judge that takes over; it costs nothing

@@ -12,6 +12,7 @@ import { withRewardModels } from "./reward-plan.ts";
 import type { RewardPlan } from "./reward-plan.ts";
 import { aboutCascade, aboutRewards, versionOfSeveral } from "../several-sources.ts";
 
+/** Versions of the reward functions, with the parts that they depend on. */
 export interface RewardVersions {
   /** The version of the loop as it begins, followed by those of the substitute judges at a cap. */
   readonly versions: readonly string[];

@@ -11,10 +11,13 @@ import type { RewardModelState } from "../../reward-model/reward-model-manager.t
 import { AnswerCounts } from "../answer-counts.ts";
 import type { EndpointState } from "../../pipeline/shared-limiter.ts";
 
+/** Progress of a stream of samples. */
 export interface RewardProgress {
+  /** Samples that have an outcome. */
   readonly done: number;
   /** Undefined until the input has ended. */
   readonly total: number | undefined;
+  /** Samples that were read and have no outcome yet. */
   readonly inFlight: number;
   /** Over the whole run so far. */
   readonly ratePerSecond: number;
@@ -25,6 +28,7 @@ export interface RewardProgress {
    * is done.
    */
   readonly leftMs: number | undefined;
+  /** Samples without a score. */
   readonly invalid: number;
   /** How many of these, by the kind of failure. */
   readonly failures: Readonly<Partial<Record<FailureClass, number>>>;

@@ -12,6 +12,7 @@ import type { RewardProgress, WatchedLoop } from "./progress.ts";
 import { GroupGathering } from "./stream-groups.ts";
 import type { Member, StreamGroups, Unit } from "./stream-groups.ts";
 
+/** How a stream of samples is scored. */
 export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> {
   /**
    * Takes each outcome as soon as it is there, before it is yielded: outcomes that are kept here

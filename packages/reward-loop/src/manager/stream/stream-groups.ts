@@ -11,6 +11,7 @@ import Queue from "yocto-queue";
 import { RewardGroupError } from "../../errors.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 
+/** How samples of a stream belong together. */
 export interface StreamGroups<Sample extends RewardSample = RewardSample> {
   /**
    * When a group, the samples of one `context.group`, is whole: with that number of samples,
