@@ -31,5 +31,5 @@ export const aims: Readonly<Record<Measure, Aim>> = {
     aim: 0,
     most: Object.values(bannedWords).reduce((sum, { most }) => sum + most, 0),
   },
-  "hover docs": { what: "exported names and members without a hover doc", aim: 0, most: 798 },
+  "hover docs": { what: "exported names and members without a hover doc", aim: 0, most: 0 },
 };

@@ -55,7 +55,11 @@ export function undocumented(entry: string, wanted?: ReadonlySet<string>): Undoc
     // The text of one overload is the text of all.
     if (!overloads.has(name)) check(statement, name);
     if (declaration.type.includes("Function")) overloads.add(name);
-    for (const [member, key] of membersOf(declaration)) check(member, `${name}.${key}`);
+    for (const [member, key] of membersOf(declaration)) {
+      const overload = `${name}.${member["static"] === true ? "static " : ""}${key}`;
+      if (!overloads.has(overload)) check(member, `${name}.${key}`);
+      overloads.add(overload);
+    }
   }
   return found;
 }
