@@ -460,7 +460,9 @@ test("actor-ts#591: a setting is documented and read by nobody", () => {
     ),
   );
   expect(settings.every(({ length }) => length > 1)).toBe(true);
-  const rest = ["agent/agent.ts", "agent/worker-ports.ts"].map((file) => read(file).replaceAll(declared, ""));
+  const rest = ["agent/agent.ts", "agent/worker-ports.ts"].map((file) =>
+    read(file).replaceAll(declared, ""),
+  );
   const unread = settings.flat().filter((name) => {
     const taken = new RegExp(
       `options\\.${name}\\b|\\{[^}]*\\b${name}\\b[^}]*\\}(: \\w+Options| = options)`,
