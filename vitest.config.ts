@@ -22,7 +22,7 @@ const pure = [
   "packages/rayling/test/python/{actor-values,columns,frames}.test.ts",
   "test/bench/python.test.ts",
   "test/examples/rewards.test.ts",
-  "test/workspace/{golden,house,layers,links,manifests,parity,public-names,suites,terminals}.test.ts",
+  "test/workspace/{golden,house,layers,links,manifests,mutants,parity,public-names,suites,terminals}.test.ts",
 ];
 
 /** The core battery runs on threads, and on these. */

@@ -1,5 +1,5 @@
 /**
- * Sixty-five faults that a careless change could make, as data: each is one replacement in one file that a user would notice.
+ * Sixty-six faults that a careless change could make, as data: each is one replacement in one file that a user would notice.
  *
  * `find` stands exactly once in its file. `tests` are the files that are expected to notice; main.ts runs them.
  */
@@ -346,16 +346,16 @@ const rewardLoop: readonly Row[] = [
   [
     "failure-class",
     "reward-loop/src/faults/failure-class",
-    'if (status !== undefined && status >= 500) return "infrastructure";',
-    'if (status !== undefined && status > 500) return "infrastructure";',
+    "if (status === 409 || status >= 500) return",
+    "if (status === 409 || status > 500) return",
     "HTTP 500 is not tried again",
     "packages/reward-loop/test/faults/faults.test.ts",
   ],
   [
     "rm-scores-place",
-    "reward-loop/src/batch/rewards",
-    "return length === 0 ? width - 1 : length - 1;",
-    "return length === 0 ? 0 : length - 1;",
+    "reward-manager-registry/src/scoring/placed-score",
+    "const last = (length === 0 ? width : length) - 1;",
+    "const last = (length === 0 ? 1 : length) - 1;",
     "the score of an empty response is at its first token",
     "packages/reward-loop/test/batch.test.ts",
   ],
@@ -368,18 +368,18 @@ const rewardLoop: readonly Row[] = [
     "packages/reward-loop/test/batch.test.ts",
   ],
   [
-    "purse-cap",
+    "budget-cap",
     "reward-loop/src/spend/budget",
-    "cap !== undefined && this.#spent >= cap",
-    "cap !== undefined && this.#spent > 2 * cap",
+    'if (this.#spent >= cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= cap * tolerance)',
+    'if (this.#spent > 2 * cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= 2 * cap * tolerance)',
     "twice the cap is spent",
     "packages/reward-loop/test/spend.test.ts",
   ],
   [
     "replay-invalid",
-    "reward-loop/src/record/recorded-outcomes",
-    "if (before?.valid !== true || record.valid) {",
-    "if (before === undefined || record.valid || true) {",
+    "reward-loop/src/record/reward-record",
+    "return before?.valid !== true || isLast ||",
+    "return true || isLast ||",
     "a later failure replaces a paid score",
     "packages/reward-loop/test/replay.test.ts",
   ],
