@@ -110,7 +110,7 @@ describe("bad input is one line and exit code 2", () => {
     [["--resources", "CPU=3"], /resources must not hold "CPU", which has the option numCpus/],
     [["--resources", "GPU=1.5"], /resources has GPU: 1.5, which must be a whole number/],
     [["--labels", "zone=in(a"], /labels has a label that no selector could name/],
-    [["--drain", "here"], /may hold a token\): is no address/],
+    [["--drain", "here"], /may hold a token\): is not of the form rayling:/],
     [["--drain", "rayling://secret@127.0.0.1:1"], /rayling:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
     [["--drain", "--drain-timeout", "soon"], /--drain-timeout.*whole number/],
     [["--max-hosts", "0"], /--max-hosts.*at least 1/],
