@@ -69,7 +69,8 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
   say("beside a function that blocks");
   const beside = await besideMs(plan);
   say("a function that costs nothing");
-  const free = await freeRate(plan);
+  const free = await freeRate("nothing", plan);
+  const freeSync = await freeRate("nothingSync", plan);
   say(`${grouped(plan.held)} samples at once`);
   const held = await heldBytes(plan);
   say("an endpoint whose room nobody has told");
@@ -103,6 +104,7 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
     rows: [
       ["", "samples/s", "us CPU each"],
       ["reward loop", grouped(free.perSecond), free.cpuUs.toFixed(0)],
+      ["the same, synchronous", grouped(freeSync.perSecond), freeSync.cpuUs.toFixed(0)],
     ],
   };
   const blocked: Table = {
@@ -140,6 +142,7 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
       "rewards: hedged heavy tail x light": hedged / loop,
       "rewards: samples/s": free.perSecond,
       "rewards: us CPU each": free.cpuUs,
+      "rewards: us CPU each, synchronous": freeSync.cpuUs,
       "rewards: bytes each": held.process,
       "rewards: capacity used": found.used,
       "rewards: refused": found.refused,
@@ -243,15 +246,15 @@ async function besideMs({
 }
 
 /** The best of a few rounds, after the first ones have warmed up what runs. */
-async function freeRate({
-  free,
-  rounds,
-}: RewardsPlan): Promise<{ perSecond: number; cpuUs: number }> {
+async function freeRate(
+  name: "nothing" | "nothingSync",
+  { free, rounds }: RewardsPlan,
+): Promise<{ perSecond: number; cpuUs: number }> {
   await using loop = await RewardLoopManager.create({
     workers,
     executors: 1,
     concurrency: 256,
-    reward: `${module}:nothing`,
+    reward: `${module}:${name}`,
   });
   let best = { perSecond: 0, cpuUs: Infinity };
   for (let round = 0; round < rounds + 2; round++) {

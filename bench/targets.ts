@@ -63,6 +63,12 @@ const targets: readonly Target[] = [
     100_000,
   ),
   target("rewards: us CPU each", "the same, us CPU a sample", "at most", 30),
+  target(
+    "rewards: us CPU each, synchronous",
+    "a synchronous function that costs nothing, us CPU a sample",
+    "at most",
+    30,
+  ),
   target("rewards: bytes each", "100,000 samples at once, bytes each", "at most", 2048),
   target("rewards: capacity used", "a capacity that is found out, share used", "at least", 0.95),
   target("rewards: refused", "the same, share of calls refused", "at most", 0.01),

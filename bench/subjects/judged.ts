@@ -31,6 +31,10 @@ export async function nothing(): Promise<number> {
   return 1;
 }
 
+export function nothingSync(): number {
+  return 1;
+}
+
 /** Waits until all are told to go on; counts who waits. */
 export async function held({ counter }: ScoreInput): Promise<number> {
   const count = new Int32Array(counter as SharedArrayBuffer);

@@ -27,6 +27,12 @@ test.each([
   );
 });
 
+test("a thread that has just loaded, and has not said so yet, is not taken for one that is blocked by unknown code", async () => {
+  const reward = { path, name: "thenOther", rewardKwargs: { loadMs: 900 } };
+  const outcomes = await scoreTexts({ reward, timeoutMs: 500, concurrency: 4 }, numbers(1));
+  expect(outcomes).toMatchObject([{ valid: true, rewardScore: 0 }]);
+});
+
 test("one that blocks for good is tried once more, and costs nobody else a score", async () => {
   const texts = numbers(12, { 0: "block" });
   const reward = { path, name: "forEver" };

@@ -32,6 +32,33 @@ describe.each(["sync", "atOnce", "later"])("process.exit in a score function (%s
   });
 });
 
+describe("a synchronous function whose thread ends", () => {
+  const texts = numbers(600, { 100: "exit", 300: "exit", 500: "exit" });
+  const runsOf = async (count: number, ms: number): Promise<readonly number[]> => {
+    const runs = new SharedArrayBuffer(count * Int32Array.BYTES_PER_ELEMENT);
+    const reward = { path: troublemaker, name: "counted", rewardKwargs: { ms, runs } };
+    await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+    const given = texts.slice(0, count).map((text, index) => {
+      return { ...sampleOf(text), extraInfo: { index } };
+    });
+    const outcomes = await Promise.all(given.map((sample) => loop.computeScore(sample)));
+    const exits = [100, 300, 500].filter((index) => index < count);
+    expectOnlyInvalid(outcomes, Object.fromEntries(exits.map((index) => [index, "EXECUTOR_DIED"])));
+    return [...new Int32Array(runs)];
+  };
+
+  test("nothing that has ended runs again", async () => {
+    expect(await runsOf(120, 1)).toEqual(Array.from({ length: 120 }, () => 1));
+  });
+
+  test("of runs that take next to no time, a message's worth runs again", async () => {
+    const counts = await runsOf(600, 0);
+    expect(Math.min(...counts)).toBe(1);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(2);
+    expect(counts.filter((count) => count > 1).length).toBeLessThanOrEqual(3 * 64);
+  });
+});
+
 const slowEnds = { slowly: "EXECUTOR_DIED", never: "SCORE_TIMEOUT" } as const;
 
 const endsTooLate = async (how: keyof typeof slowEnds): Promise<void> => {

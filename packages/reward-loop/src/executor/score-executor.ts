@@ -25,6 +25,7 @@ import { sendable } from "../travel/sendable.ts";
 import type { Said } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
+import { BRIEF_TURN_MS, BriefRuns } from "./brief-runs.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { RunTablePlace } from "./run-table.ts";
@@ -109,7 +110,11 @@ export class ScoreExecutor {
   readonly #samples: Set<number> = new Set();
   /** Samples that wait for a synchronous run, or for one of the concurrent runs, to end. */
   #waiting: Given[] = [];
+  /** A synchronous run has held the thread, and the next one is not to begin yet. */
   #isHeld = false;
+  /** When the first synchronous run of this turn began. Undefined: all results have been sent. */
+  #turnBeganAt: number | undefined;
+  readonly #brief: BriefRuns = new BriefRuns();
   #isDue = false;
   /**
    * The context of the last call, without any sample's: for runs that begin because another sample
@@ -215,16 +220,32 @@ export class ScoreExecutor {
       if (given === undefined) return;
       this.#samples.add(given.id);
       this.#start(pipeline, given);
-      if (pipeline.overlaps) continue;
-      // Its result is sent before the next run holds the thread.
-      this.#isHeld = true;
-      setImmediate(() =>
-        setImmediate(() => {
-          this.#isHeld = false;
-          this.#begin();
-        }),
-      );
+      if (!pipeline.overlaps) this.#hold();
     }
+  }
+
+  /** The results of this turn are sent before the next run holds the thread. */
+  #hold(): void {
+    this.#isHeld = true;
+    if (this.#turnBeganAt !== undefined) return;
+    this.#turnBeganAt = performance.now();
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#turnBeganAt = undefined;
+        this.#isHeld = false;
+        this.#begin();
+      }),
+    );
+  }
+
+  /** Begins the next sample in this turn where a turn for each would cost more than the runs. */
+  #beginNext(): void {
+    const ranMs = performance.now() - (this.#turnBeganAt ?? -Infinity);
+    if (!this.#isHeld || !this.#brief.areExpected || ranMs >= BRIEF_TURN_MS) {
+      return this.#beginSoon();
+    }
+    this.#isHeld = false;
+    this.#asCalled(() => this.#begin());
   }
 
   /**
@@ -300,7 +321,8 @@ export class ScoreExecutor {
     const sent = sentOf(reply);
     if (sent.ok === undefined) this.#kept.set(id, reply);
     this.#outbox.push(id, sent);
-    if (this.#samples.delete(id)) this.#beginSoon();
+    this.#brief.ended(reply.latencyMs);
+    if (this.#samples.delete(id)) this.#beginNext();
   }
 
   #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {

@@ -11,6 +11,7 @@
 import * as ray from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
+import { BriefRuns } from "../executor/brief-runs.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
@@ -21,7 +22,7 @@ import type { Scored, SupervisedWorker } from "./supervised-worker.ts";
 
 /**
  * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2
- * cores: 16 give a fifth more).
+ * cores: 16 give a fifth more). More while its runs are brief.
  */
 const SYNC_PER_EXECUTOR = 4;
 
@@ -70,6 +71,7 @@ class Waiting implements Scored {
 
   answered({ version }: SupervisedWorker, outcome: SampleOutcome): void {
     const waitedMs = this.#inLineMs + outcome.waitedMs;
+    this.#ends.ran(outcome.latencyMs);
     const cost = this.#account?.settle(outcome);
     const measured = { version, ...outcome, waitedMs };
     this.resolve(cost === undefined ? measured : { ...measured, cost });
@@ -98,6 +100,7 @@ class Waiting implements Scored {
 /** Callbacks of a sample to its dispatcher. */
 interface Ends {
   readonly lost: (waiting: Waiting) => void;
+  readonly ran: (latencyMs: number) => void;
 }
 
 export class Dispatcher {
@@ -109,7 +112,9 @@ export class Dispatcher {
   #again: Waiting[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
+  readonly #brief: BriefRuns = new BriefRuns();
   readonly #ends: Ends = {
+    ran: (latencyMs) => this.#brief.ended(latencyMs),
     lost: (waiting) => {
       if (this.#closed) waiting.reject(new RewardLoopClosedError());
       else this.#again.push(waiting);
@@ -229,10 +234,14 @@ export class Dispatcher {
     return { valid: false, error, ...nothing, cost: 0, version };
   }
 
-  /** Behind a synchronous function samples would only queue up, out of reach of idle workers. */
+  /**
+   * Behind a synchronous function samples would only queue up, out of reach of idle workers: what
+   * is sent ahead takes next to no time.
+   */
   #slotsOf({ traits: { overlaps } }: SupervisedWorker): number {
     const { concurrency, executors } = this.#settings;
-    return overlaps ? concurrency : Math.min(concurrency, SYNC_PER_EXECUTOR * executors);
+    if (overlaps) return concurrency;
+    return Math.min(concurrency, this.#brief.inFlight(SYNC_PER_EXECUTOR) * executors);
   }
 
   /**
