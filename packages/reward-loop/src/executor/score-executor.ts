@@ -4,7 +4,6 @@
  * from the run table. Knows no deadlines and no other executor.
  */
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
@@ -25,13 +24,13 @@ import { sendable } from "../travel/sendable.ts";
 import type { Said } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
-import { BRIEF_TURN_MS, BriefRuns } from "./brief-runs.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { RunTablePlace } from "./run-table.ts";
 import { runTableAt } from "./run-tables.ts";
 import { RunTracker } from "./run-tracker.ts";
 import type { Run } from "./run-tracker.ts";
+import { SampleQueue } from "./sample-queue.ts";
 import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 
@@ -101,26 +100,11 @@ export class ScoreExecutor {
   readonly #version: Promise<string>;
   /** The pipeline, once it is loaded. */
   #loaded: Pipeline | undefined;
-  readonly #atOnce: number;
   /** How busy the thread was when its first samples came. */
   #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
   /** Runs in progress. */
   readonly #runs: Map<number, Run> = new Map();
-  /** Samples among the runs that were not given up. */
-  readonly #samples: Set<number> = new Set();
-  /** Samples that wait for a synchronous run, or for one of the concurrent runs, to end. */
-  #waiting: Given[] = [];
-  /** A synchronous run has held the thread, and the next one is not to begin yet. */
-  #isHeld = false;
-  /** When the first synchronous run of this turn began. Undefined: all results have been sent. */
-  #turnBeganAt: number | undefined;
-  readonly #brief: BriefRuns = new BriefRuns();
-  #isDue = false;
-  /**
-   * The context of the last call, without any sample's: for runs that begin because another sample
-   * is over.
-   */
-  #asCalled = AsyncLocalStorage.snapshot();
+  readonly #queue: SampleQueue<Given>;
   /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
     this.#tracker.outside(() => setImmediate(answer)),
@@ -128,9 +112,9 @@ export class ScoreExecutor {
   /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
-  /** @param atOnce samples at work; the others stand ready */
+  /** @param atOnce the most samples at work; the others stand ready */
   constructor(settings: PipelineSettings, place: RunTablePlace, atOnce: number) {
-    this.#atOnce = atOnce;
+    this.#queue = new SampleQueue(atOnce, (given) => this.#begin(given));
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
     announcements.subscribe((announced) => {
@@ -174,16 +158,14 @@ export class ScoreExecutor {
    */
   async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
     this.#atFirst ??= performance.eventLoopUtilization();
-    this.#asCalled = AsyncLocalStorage.snapshot();
+    this.#queue.called();
     for (const [at, sample] of fromTables(samples).entries()) {
       const id = ids[at] as number;
       const work = { kind: "sample", sample: sample as RewardSample } as const;
       const answer = (reply: ScoreReply): void => this.#answer(id, reply);
-      const given = { id, slot: slots[at] as number, work, answer };
-      if (first.includes(id)) this.#waiting.unshift(given);
-      else this.#waiting.push(given);
+      this.#queue.push({ id, slot: slots[at] as number, work, answer }, first.includes(id));
     }
-    this.#begin();
+    this.#queue.pump();
     return this.#outbox.exchange(ids.length);
   }
 
@@ -202,65 +184,17 @@ export class ScoreExecutor {
     const pipeline = await this.#pipeline;
     return new Promise((answer) => {
       if (work.kind !== "sample") return this.#start(pipeline, { id, slot, work, answer });
-      this.#waiting.push({
-        id,
-        slot,
-        work,
-        answer: (reply) => this.#answerAlone(id, reply, answer),
-      });
-      this.#begin();
+      const answerAlone = (reply: ScoreReply): void => this.#answerAlone(id, reply, answer);
+      this.#queue.push({ id, slot, work, answer: answerAlone }, false);
+      this.#queue.pump();
     });
   }
 
-  #begin(): void {
+  #begin(given: Given): boolean {
     const pipeline = this.#loaded;
     if (pipeline === undefined) throw new Error("samples came before the user's modules");
-    while (!this.#isHeld && this.#samples.size < this.#atOnce) {
-      const given = this.#waiting.shift();
-      if (given === undefined) return;
-      this.#samples.add(given.id);
-      this.#start(pipeline, given);
-      if (!pipeline.overlaps) this.#hold();
-    }
-  }
-
-  /** The results of this turn are sent before the next run holds the thread. */
-  #hold(): void {
-    this.#isHeld = true;
-    if (this.#turnBeganAt !== undefined) return;
-    this.#turnBeganAt = performance.now();
-    setImmediate(() =>
-      setImmediate(() => {
-        this.#turnBeganAt = undefined;
-        this.#isHeld = false;
-        this.#begin();
-      }),
-    );
-  }
-
-  /** Begins the next sample in this turn where a turn for each would cost more than the runs. */
-  #beginNext(): void {
-    const ranMs = performance.now() - (this.#turnBeganAt ?? -Infinity);
-    if (!this.#isHeld || !this.#brief.areExpected || ranMs >= BRIEF_TURN_MS) {
-      return this.#beginSoon();
-    }
-    this.#isHeld = false;
-    this.#asCalled(() => this.#begin());
-  }
-
-  /**
-   * Begins a ready sample in a free slot, on no sample's account, after the answers of this turn
-   * have been sent.
-   */
-  #beginSoon(): void {
-    if (this.#isDue || this.#waiting.length === 0) return;
-    this.#isDue = true;
-    this.#asCalled(() =>
-      setImmediate(() => {
-        this.#isDue = false;
-        this.#begin();
-      }),
-    );
+    this.#start(pipeline, given);
+    return pipeline.overlaps;
   }
 
   /** No async function of its own: with so many samples at work at once each of them counts. */
@@ -321,13 +255,12 @@ export class ScoreExecutor {
     const sent = sentOf(reply);
     if (sent.ok === undefined) this.#kept.set(id, reply);
     this.#outbox.push(id, sent);
-    this.#brief.ended(reply.latencyMs);
-    if (this.#samples.delete(id)) this.#beginNext();
+    this.#queue.ended(id, reply.latencyMs);
   }
 
   #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
     answer(reply);
-    if (this.#samples.delete(id)) this.#beginSoon();
+    this.#queue.left(id);
   }
 
   /** Aborts the run's signal; a sample that stands ready is not begun. */
@@ -336,14 +269,12 @@ export class ScoreExecutor {
     if (run === undefined) return this.#dropReady(id);
     run.isAborted = true;
     run.abort?.abort();
-    if (this.#samples.delete(id)) this.#beginSoon();
+    this.#queue.left(id);
   }
 
   #dropReady(id: number): void {
-    const at = this.#waiting.findIndex((given) => given.id === id);
-    if (at === -1) return;
-    const [given] = this.#waiting.splice(at, 1);
     const overlaps = this.#loaded?.overlaps ?? false;
+    const given = this.#queue.drop(id);
     given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 

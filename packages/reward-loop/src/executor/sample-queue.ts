@@ -1,0 +1,111 @@
+/**
+ * The samples that one executor has: those at work, and behind them those that stand ready in its
+ * thread, begun in order as others end. Knows no function and no reply: `begin` starts a sample,
+ * and `ended` or `left` says that it is over.
+ *
+ * Invariants: at most `atOnce` samples are at work. A synchronous run holds the thread, so the next
+ * one begins after the results of this turn have been sent, or in the same turn where the last runs
+ * were so brief that a turn for each would cost more. A sample that begins because another one is
+ * over begins in the context of the last call, on no sample's account.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { BRIEF_TURN_MS, BriefRuns } from "./brief-runs.ts";
+
+/** Begins a sample. Returns whether samples overlap: otherwise it has held the thread. */
+export type Begin<Sample> = (sample: Sample) => boolean;
+
+export class SampleQueue<Sample extends { readonly id: number }> {
+  readonly #atOnce: number;
+  readonly #begin: Begin<Sample>;
+  /** Samples at work that were not given up. */
+  readonly #atWork: Set<number> = new Set();
+  /** Samples that stand ready until a synchronous run, or one of the concurrent runs, ends. */
+  #ready: Sample[] = [];
+  /** A synchronous run has held the thread, and the next one is not to begin yet. */
+  #isHeld = false;
+  /** When the first synchronous run of this turn began. Undefined: all results have been sent. */
+  #turnBeganAt: number | undefined;
+  readonly #brief: BriefRuns = new BriefRuns();
+  #isDue = false;
+  /** The context of the last call. */
+  #asCalled = AsyncLocalStorage.snapshot();
+
+  /** @param atOnce the most samples at work; the others stand ready */
+  constructor(atOnce: number, begin: Begin<Sample>) {
+    this.#atOnce = atOnce;
+    this.#begin = begin;
+  }
+
+  /** Keeps the context of this call for samples that begin later. */
+  called(): void {
+    this.#asCalled = AsyncLocalStorage.snapshot();
+  }
+
+  /** @param isFirst it does not stand behind others */
+  push(sample: Sample, isFirst: boolean): void {
+    if (isFirst) this.#ready.unshift(sample);
+    else this.#ready.push(sample);
+  }
+
+  /** Begins ready samples while there is room. */
+  pump(): void {
+    while (!this.#isHeld && this.#atWork.size < this.#atOnce) {
+      const sample = this.#ready.shift();
+      if (sample === undefined) return;
+      this.#atWork.add(sample.id);
+      if (!this.#begin(sample)) this.#hold();
+    }
+  }
+
+  /** The run of a sample has ended, and its result is about to be sent with others. */
+  ended(id: number, latencyMs: number): void {
+    this.#brief.ended(latencyMs);
+    if (this.#atWork.delete(id)) this.#next();
+  }
+
+  /** The sample was given up, or its result has been sent. */
+  left(id: number): void {
+    if (this.#atWork.delete(id)) this.#soon();
+  }
+
+  /** Takes a sample out that stands ready. Undefined: it does not. */
+  drop(id: number): Sample | undefined {
+    const at = this.#ready.findIndex((sample) => sample.id === id);
+    return at === -1 ? undefined : this.#ready.splice(at, 1)[0];
+  }
+
+  /** The results of this turn are sent before the next run holds the thread. */
+  #hold(): void {
+    this.#isHeld = true;
+    if (this.#turnBeganAt !== undefined) return;
+    this.#turnBeganAt = performance.now();
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#turnBeganAt = undefined;
+        this.#isHeld = false;
+        this.pump();
+      }),
+    );
+  }
+
+  /** Begins the next sample in this turn where a turn for each would cost more than the runs. */
+  #next(): void {
+    const ranMs = performance.now() - (this.#turnBeganAt ?? -Infinity);
+    if (!this.#isHeld || !this.#brief.areExpected || ranMs >= BRIEF_TURN_MS) return this.#soon();
+    this.#isHeld = false;
+    this.#asCalled(() => this.pump());
+  }
+
+  /** Begins a ready sample in a free slot, after the answers of this turn have been sent. */
+  #soon(): void {
+    if (this.#isDue || this.#ready.length === 0) return;
+    this.#isDue = true;
+    this.#asCalled(() =>
+      setImmediate(() => {
+        this.#isDue = false;
+        this.pump();
+      }),
+    );
+  }
+}
