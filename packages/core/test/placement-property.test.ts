@@ -1,8 +1,8 @@
 /** Random requests, releases, withdrawals, nodes and groups against two rules: nothing is ever given out twice, and everything comes back. */
 import { beforeAll, expect, test, vi } from "vitest";
 import { seededRandom } from "../../../test/servers/seeded.ts";
-import type { Allocation } from "../src/placement/pool.ts";
-import { type ResourceRequest, Scheduler } from "../src/placement/scheduler.ts";
+import type { Allocation, ResourceRequest } from "../src/placement/placement.ts";
+import { Scheduler } from "../src/placement/scheduler.ts";
 import type { GroupStrategy } from "../src/rpc/cluster.ts";
 import { type Amounts, makeDemand, type Strategy } from "../src/rpc/demand.ts";
 

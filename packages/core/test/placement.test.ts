@@ -3,8 +3,8 @@ import { meets } from "../src/placement/labels.ts";
 import { Lines } from "../src/placement/lines.ts";
 import { type ClusterView, decide, type PoolView, toRequest } from "../src/placement/policy.ts";
 import { toAmounts, toUnits } from "../src/placement/resources.ts";
-import type { Allocation } from "../src/placement/pool.ts";
-import { type ResourceRequest, Scheduler } from "../src/placement/scheduler.ts";
+import type { Allocation, ResourceRequest } from "../src/placement/placement.ts";
+import { Scheduler } from "../src/placement/scheduler.ts";
 import {
   type Amounts,
   type Demand,

@@ -6,6 +6,7 @@ import { Scheduler } from "../../../core/src/placement/scheduler.ts";
 import { makeDemand } from "../../../core/src/rpc/demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
 import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
+import { AddressList } from "../../../core/src/runtime/nodes/address-list.ts";
 import { JoinedNodes } from "../../../core/src/runtime/nodes/joined-nodes.ts";
 import { Launcher } from "../../../core/src/runtime/launch/launcher.ts";
 import { Seats } from "../../../core/src/runtime/seats.ts";
@@ -42,7 +43,7 @@ export class SimulatedDriver {
       {
         caller: () => this.caller,
         launcher: () => this.#launcher,
-        scheduler: this.#scheduler,
+        placement: this.#scheduler,
         seats: new Seats(
           () => this.#launcher,
           () => 1,
@@ -103,9 +104,11 @@ export class SimulatedDriver {
       },
     });
     this.#joined = new JoinedNodes({
-      addresses,
-      minNodes: undefined,
-      request: { driverId, network },
+      source: new AddressList({
+        addresses,
+        minNodes: undefined,
+        request: { driverId, network },
+      }),
       cluster: this.directory.cluster,
       launcher: this.#launcher,
     });

@@ -2,6 +2,7 @@
  * A pool of resources: a node, or a bundle that a placement group reserved on one.
  */
 import type { Labels } from "./labels.ts";
+import type { Allocation } from "./placement.ts";
 import type { PoolView } from "./policy.ts";
 import { change, type Units } from "./resources.ts";
 
@@ -56,21 +57,6 @@ export class Pool implements PoolView {
     if (this.#heir !== undefined) return this.#heir.giveBack(units);
     change(this.#available, units, 1);
   }
-}
-
-/** Held resources. A holder releases them once, and lends their CPUs while it is blocked. */
-export interface Allocation {
-  readonly nodeId: string;
-  /** Whether the node or bundle is gone, so that its users have to end. */
-  readonly isLost: boolean;
-  /** Whether the loss comes from a drained node. */
-  readonly isDrained: boolean;
-  release(): void;
-  /**
-   * Gives the CPUs back for a while (true) or takes them again (false), beyond the total if
-   * necessary.
-   */
-  lend(lent: boolean): void;
 }
 
 /** @param onFree called when resources came back */

@@ -11,31 +11,12 @@ import type { Amounts, Demand } from "../rpc/demand.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
 import { type Entry, Lines, type PendingLine, type PendingRequest, type Why } from "./lines.ts";
-import {
-  decide,
-  type PlacementRequest,
-  type PoolView,
-  type RefusalKind,
-  toRequest,
-} from "./policy.ts";
-import { allocate, type Allocation, Pool } from "./pool.ts";
+import { decide, type PlacementRequest, type PoolView, toRequest } from "./policy.ts";
+import type { Outcome, Placement, ResourceRequest } from "./placement.ts";
+import { allocate, Pool } from "./pool.ts";
 import { change, toAmounts, toUnits } from "./resources.ts";
 
-export type Outcome =
-  | { readonly kind: "placed"; readonly allocation: Allocation }
-  | { readonly kind: "refused"; readonly refusal: RefusalKind; readonly reason: string }
-  | { readonly kind: "withdrawn" };
-
-export interface ResourceRequest {
-  /** Rejects only when the scheduler closes. */
-  readonly outcome: Promise<Outcome>;
-  /** Withdraws the request, if it still waits. */
-  withdraw(): void;
-  /** The reason for the wait; undefined when it is over. */
-  readonly reason: string | undefined;
-}
-
-export class Scheduler {
+export class Scheduler implements Placement {
   readonly #nodes: Map<string, Pool> = new Map();
   /** Nodes that are being drained: nothing is allocated there. */
   readonly #draining: Map<string, Pool> = new Map();

@@ -18,7 +18,7 @@ import type {
 } from "../rpc/cluster.ts";
 import type { Labels } from "../placement/labels.ts";
 import { toAmounts } from "../placement/resources.ts";
-import type { Scheduler } from "../placement/scheduler.ts";
+import type { Placement } from "../placement/placement.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 
@@ -29,7 +29,7 @@ const maxDeadNodes = 1000;
 const lookAgainMs = 100;
 
 export interface ClusterParts {
-  readonly scheduler: Scheduler;
+  readonly placement: Placement;
   /**
    * Takes one step of draining a node: actors and workers that can leave it do. Returns whether it
    * is empty.
@@ -80,7 +80,7 @@ export class LocalCluster {
       deathReason: undefined,
     };
     this.#nodes.set(nodeId, node);
-    this.#parts.scheduler.addNode(nodeId, node.resources, node.labels);
+    this.#parts.placement.addNode(nodeId, node.resources, node.labels);
     return node;
   }
 
@@ -107,7 +107,7 @@ export class LocalCluster {
     });
     this.#dead.push(nodeId);
     if (this.#dead.length > maxDeadNodes) this.#nodes.delete(this.#dead.shift() as string);
-    this.#parts.scheduler.removeNode(nodeId);
+    this.#parts.placement.removeNode(nodeId);
     await this.#parts.endNode(nodeId, { kind: "node-died", message });
     return true;
   }
@@ -117,7 +117,7 @@ export class LocalCluster {
     const node = this.#nodes.get(nodeId);
     if (node?.alive !== true || nodeId === this.#headId) return false;
     this.#nodes.set(nodeId, { ...node, draining: true });
-    this.#parts.scheduler.drainNode(nodeId);
+    this.#parts.placement.drainNode(nodeId);
     return true;
   }
 
@@ -150,7 +150,7 @@ export class LocalCluster {
   }
 
   nodes(): readonly NodeInfo[] {
-    const pools = new Map(this.#parts.scheduler.nodes.map((pool) => [pool.nodeId, pool]));
+    const pools = new Map(this.#parts.placement.nodes.map((pool) => [pool.nodeId, pool]));
     return [...this.#nodes.values()].map((node) => {
       const pool = pools.get(node.nodeId);
       return pool === undefined
@@ -160,11 +160,11 @@ export class LocalCluster {
   }
 
   resources(): ClusterResources {
-    return this.#parts.scheduler.resources;
+    return this.#parts.placement.resources;
   }
 
   createGroup(spec: GroupSpec): { readonly created: boolean } {
-    const created = this.#parts.scheduler.createGroup(spec);
+    const created = this.#parts.placement.createGroup(spec);
     if (created && spec.owner !== undefined) this.#own(spec.owner, spec.groupId);
     return { created };
   }
@@ -184,11 +184,11 @@ export class LocalCluster {
   }
 
   groupReady(groupId: string): Promise<GroupState> {
-    return this.#parts.scheduler.groupReady(groupId);
+    return this.#parts.placement.groupReady(groupId);
   }
 
   async removeGroup(groupId: string): Promise<void> {
-    this.#parts.scheduler.removeGroup(groupId);
+    this.#parts.placement.removeGroup(groupId);
     for (const owned of this.#ownedGroups.values()) owned.delete(groupId);
     await this.#parts.endGroup(groupId, {
       kind: "placement-group-removed",
@@ -197,7 +197,7 @@ export class LocalCluster {
   }
 
   groups(): readonly GroupInfo[] {
-    return this.#parts.scheduler.groups();
+    return this.#parts.placement.groups();
   }
 }
 

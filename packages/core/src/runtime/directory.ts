@@ -73,14 +73,14 @@ export class LocalDirectory implements Directory {
     this.#workers = new Workers({
       driverId: settings.driverId,
       launcher: parts.launcher,
-      scheduler: parts.scheduler,
+      placement: parts.placement,
       isolation: parts.isolation,
       maxIdle: settings.maxIdleWorkers,
       isLiving: (hostId) => this.#hosts.has(hostId),
       ownsActors: (hostId) => this.#actors.livesOwnedBy(hostId),
     });
     this.cluster = new LocalCluster({
-      scheduler: parts.scheduler,
+      placement: parts.placement,
       leaveNode: (nodeId, cause) => this.#leaveNode(nodeId, cause),
       endNode: (nodeId, cause) => parts.launcher().endNode(nodeId, cause),
       actorEnded: async (actorId) => this.#actors.find(actorId)?.ended(),
@@ -175,12 +175,12 @@ export class LocalDirectory implements Directory {
   }
 
   waitingRequests(): number {
-    return this.#parts.scheduler.pending().length;
+    return this.#parts.placement.pending().length;
   }
 
   /** Returns the lines of requests for resources. */
-  waitingLines(): ReturnType<SupervisorParts["scheduler"]["pendingLines"]> {
-    return this.#parts.scheduler.pendingLines();
+  waitingLines(): ReturnType<SupervisorParts["placement"]["pendingLines"]> {
+    return this.#parts.placement.pendingLines();
   }
 
   state(query: StateQuery): Promise<StateAnswer> {
@@ -201,7 +201,7 @@ export class LocalDirectory implements Directory {
   }
 
   async whyWaiting(demand: Demand): Promise<string | undefined> {
-    return this.#parts.scheduler.whyWaiting(demand);
+    return this.#parts.placement.whyWaiting(demand);
   }
 
   leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease> {

@@ -9,6 +9,7 @@ import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { Waiting } from "../caller/waits/waiting.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
 import { TaskEvents } from "../inside/task-events.ts";
+import type { Placement } from "../placement/placement.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { RuntimeView } from "../rpc/state.ts";
@@ -24,6 +25,7 @@ import type { Host } from "./launch/host.ts";
 import { HostLogs } from "./observe/host-logs.ts";
 import type { DriverSettings } from "./init-options.ts";
 import { Inspector } from "./observe/inspector.ts";
+import { AddressList } from "./nodes/address-list.ts";
 import { localNode } from "./nodes/joined-node.ts";
 import { JoinedNodes } from "./nodes/joined-nodes.ts";
 import { KeepAlive } from "./keep-alive.ts";
@@ -42,7 +44,7 @@ export class Driver {
   readonly #events: TaskEvents | undefined;
   readonly #objectStore: SessionStore;
   readonly #keepAlive: KeepAlive = new KeepAlive();
-  readonly #scheduler: Scheduler = new Scheduler();
+  readonly #placement: Placement = new Scheduler();
   readonly #inspector: Inspector;
   readonly #directory: LocalDirectory;
   readonly #deadlocks: Deadlocks;
@@ -89,13 +91,9 @@ export class Driver {
       });
     const local = localNode({ driverId, network });
     if (local !== undefined) this.#launcher.addNode(this.#nodeId, local);
-    this.#joined = new JoinedNodes({
-      addresses: settings.nodes,
-      minNodes: settings.minNodes,
-      request: { driverId, network },
-      cluster,
-      launcher: this.#launcher,
-    });
+    const { nodes: addresses, minNodes } = settings;
+    const source = new AddressList({ addresses, minNodes, request: { driverId, network } });
+    this.#joined = new JoinedNodes({ source, cluster, launcher: this.#launcher });
     this.#control = this.#newControlSocket();
   }
 
@@ -131,7 +129,7 @@ export class Driver {
     // Waits end with the session's error before their calls fail one by one.
     this.caller.end(cause);
     this.#directory.end(cause);
-    this.#scheduler.close(
+    this.#placement.close(
       new SessionEndedError(`no resources are allocated any more: ${cause.message}`),
     );
     await this.#metricsServer?.close();
@@ -171,7 +169,7 @@ export class Driver {
       {
         caller: () => this.caller,
         launcher: () => this.#launcher,
-        scheduler: this.#scheduler,
+        placement: this.#placement,
         seats: new Seats(
           () => this.#launcher,
           (nodeId) => Math.max(1, this.#directory.cluster.cpus(nodeId)),

@@ -16,7 +16,7 @@ import {
   findCredentials,
   type FoundCredentials,
 } from "../transport/tls/credential-files.ts";
-import { checkMinNodes } from "./nodes/joined-nodes.ts";
+import { checkMinNodes } from "./nodes/address-list.ts";
 
 /**
  * Options of `init`, which rejects with InvalidOptionError for an unknown name, a wrong type or a

@@ -16,8 +16,8 @@ import type {
   StartArguments,
 } from "../rpc/directory.ts";
 import { assignmentOf } from "../rpc/demand.ts";
-import type { Allocation } from "../placement/pool.ts";
-import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
+
+import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
 import { detach, detachArguments } from "../host/control.ts";
 import { assertNever, type DeathCause } from "../shared/errors.ts";
 import { hasSettings, type Host, HostLostError } from "./launch/host.ts";
@@ -29,7 +29,7 @@ export type ActorState = "registered" | "pending" | "alive" | "restarting" | "de
 export interface SupervisorParts {
   readonly caller: () => Caller;
   readonly launcher: () => Launcher;
-  readonly scheduler: Scheduler;
+  readonly placement: Placement;
   readonly seats: Seats;
   /** The isolation of actors and tasks that do not set their own. */
   readonly isolation: Isolation;
@@ -211,7 +211,7 @@ export class Supervisor {
 
   #ask(): ResourceRequest {
     const { demand, info } = this.spec;
-    return this.#parts.scheduler.request(demand, `actor ${info.className}`);
+    return this.#parts.placement.request(demand, `actor ${info.className}`);
   }
 
   /** Resolves with the cause when this incarnation ends. */

@@ -3,8 +3,8 @@
  * kind, and ended when too many are idle.
  */
 import type { HostStats } from "../host/control.ts";
-import type { Allocation } from "../placement/pool.ts";
-import type { ResourceRequest, Scheduler } from "../placement/scheduler.ts";
+
+import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
 import { scopeOf } from "../rpc/demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
@@ -26,7 +26,7 @@ const askerGone: DeathCause = { kind: "unreachable", message: "its requester is 
 export interface WorkersParts {
   readonly driverId: string;
   readonly launcher: () => Launcher;
-  readonly scheduler: Scheduler;
+  readonly placement: Placement;
   /** The isolation of actors and tasks that do not set their own. */
   readonly isolation: Isolation;
   /** The most idle workers; tasks that wait for other tasks may have needed more. */
@@ -58,7 +58,7 @@ export class Workers {
    */
   async lease(worker: WorkerRequest, holder: string, ticket: number): Promise<WorkerLease> {
     const { demand, kind } = worker;
-    const request = this.#parts.scheduler.request(demand, "a task");
+    const request = this.#parts.placement.request(demand, "a task");
     const asked = this.#asked.get(holder) ?? new Map<number, ResourceRequest>();
     this.#asked.set(holder, asked.set(ticket, request));
     const outcome = await request.outcome;

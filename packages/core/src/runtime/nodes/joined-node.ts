@@ -61,26 +61,44 @@ export type NodeLauncher = Pick<JoinedNode, "launch" | "lost" | "close"> &
   Partial<Pick<JoinedNode, "parallelism" | "outOfReach">>;
 
 interface ConnectorSlot {
-  load: (() => Promise<NodeConnector>) | undefined;
+  /** By the scheme of the addresses; "" for those without one. */
+  readonly byScheme: Map<string, () => Promise<NodeConnector>>;
   local: ((request: JoinRequest) => NodeLauncher) | undefined;
 }
 
-const slot: ConnectorSlot = threadSlot("nodes", () => ({ load: undefined, local: undefined }));
+const slot: ConnectorSlot = threadSlot("nodes", () => ({ byScheme: new Map(), local: undefined }));
 
-/** Injects the connector of the nodes that `init` names; it loads when there are some. */
-export function provideNodes(load: () => Promise<NodeConnector>): void {
-  slot.load ??= load;
+/**
+ * Injects the connector of nodes that `init` names; it loads when there are some. The first one of
+ * a scheme counts.
+ *
+ * @param scheme of their addresses, as `ray+http` of `ray+http://head:8265`
+ */
+export function provideNodes(load: () => Promise<NodeConnector>, scheme: string = ""): void {
+  if (!slot.byScheme.has(scheme)) slot.byScheme.set(scheme, load);
 }
 
-/** @throws InvalidOptionError when none was injected */
-export function nodeConnector(): Promise<NodeConnector> {
-  if (slot.load === undefined) {
-    throw new InvalidOptionError(
-      "nodes",
-      "option nodes needs @rayling/cluster: import init from rayling, or import @rayling/cluster first",
-    );
-  }
-  return slot.load();
+/**
+ * Returns the connectors of one session: the nodes of a scheme share theirs.
+ *
+ * @throws InvalidOptionError (what is returned) when none was injected
+ */
+export function nodeConnectors(): (address: string) => Promise<NodeConnector> {
+  const loaded = new Map<() => Promise<NodeConnector>, Promise<NodeConnector>>();
+  return (address) => {
+    const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase() ?? "";
+    const load = slot.byScheme.get(scheme) ?? slot.byScheme.get("") ?? unprovided;
+    const connector = loaded.get(load) ?? load();
+    loaded.set(load, connector);
+    return connector;
+  };
+}
+
+function unprovided(): never {
+  throw new InvalidOptionError(
+    "nodes",
+    "option nodes needs @rayling/cluster: import init from rayling, or import @rayling/cluster first",
+  );
 }
 
 /** Injects the launcher of processes on the driver's own machine, in place of the driver itself. */
