@@ -15,7 +15,7 @@ import type { AttemptOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { CallSpending } from "./call-spending.ts";
-import type { SubmitOptions } from "./executor-pool.ts";
+import type { SubmitOptions } from "./executors/executor-pool.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 

@@ -21,7 +21,7 @@ import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
-import { ExecutorPool } from "./executor-pool.ts";
+import { ExecutorPool } from "./executors/executor-pool.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";

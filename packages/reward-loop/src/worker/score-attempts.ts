@@ -20,7 +20,7 @@ import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { Call, CallParts, Given, Tally } from "./endpoint-call.ts";
-import type { SubmitOptions } from "./executor-pool.ts";
+import type { SubmitOptions } from "./executors/executor-pool.ts";
 
 export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
   /** Resolves to what `work` does when there is a slot for it. */

@@ -4,8 +4,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { AttemptOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
-import type { SubmitOptions } from "../../src/worker/executor-pool.ts";
-import type { Job } from "../../src/worker/job.ts";
+import type { SubmitOptions } from "../../src/worker/executors/executor-pool.ts";
+import type { Job } from "../../src/worker/executors/job.ts";
 import { ScoreAttempts } from "../../src/worker/score-attempts.ts";
 import { sampleOf } from "../loop.ts";
 

@@ -12,7 +12,7 @@ import type { ScoreReply } from "../../src/executor/score-executor.ts";
 import type { AttemptOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { fromTables, toTables } from "../../src/travel/table.ts";
-import { ExecutorPool } from "../../src/worker/executor-pool.ts";
+import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
 

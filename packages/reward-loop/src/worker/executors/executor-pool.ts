@@ -8,13 +8,13 @@
  * others have loaded (they are being written, the machine is busy) is started again after a pause.
  */
 
-import { ExecutorStartError, RewardLoopClosedError } from "../errors.ts";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import type { AttemptOutcome } from "../outcome.ts";
-import { noTraits } from "../executor/score-executor.ts";
-import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { ScoreWork } from "../executor/score-work.ts";
-import type { ExecutorSettings } from "../settings/settings.ts";
+import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
+import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
+import type { AttemptOutcome } from "../../outcome.ts";
+import { noTraits } from "../../executor/score-executor.ts";
+import type { ExecutorTraits } from "../../executor/score-executor.ts";
+import type { ScoreWork } from "../../executor/score-work.ts";
+import type { ExecutorSettings } from "../../settings/settings.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
 import { giveUp, isBeside } from "./job.ts";

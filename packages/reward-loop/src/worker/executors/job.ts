@@ -3,13 +3,13 @@
  * once, even if its executors die.
  */
 
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import type { ScoreReply } from "../executor/score-executor.ts";
-import type { ScoreWork } from "../executor/score-work.ts";
-import { givenUpFailure } from "../outcome.ts";
-import { failureOf } from "../faults/thrown.ts";
-import type { AttemptOutcome, ScoreFailure } from "../outcome.ts";
-import type { TokenUsage } from "../outcome.ts";
+import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
+import type { ScoreReply } from "../../executor/score-executor.ts";
+import type { ScoreWork } from "../../executor/score-work.ts";
+import { givenUpFailure } from "../../outcome.ts";
+import { failureOf } from "../../faults/thrown.ts";
+import type { AttemptOutcome, ScoreFailure } from "../../outcome.ts";
+import type { TokenUsage } from "../../outcome.ts";
 
 export interface Job {
   readonly work: ScoreWork;

@@ -1,0 +1,155 @@
+/**
+ * The calls to one executor: its start, the samples that go together, the runs that go alone, and
+ * the asking for signs of life. Knows no deadlines: its owner hears of every answer, and once of
+ * the executor's death.
+ */
+
+import * as ray from "@rayling/core";
+import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { RunTablePlace } from "../../executor/run-table.ts";
+import { ScoreExecutorActor } from "../../executor/score-executor.ts";
+import type {
+  LoadedExecutor,
+  ScoreExecutor,
+  ScoreReply,
+  SignOfLife,
+} from "../../executor/score-executor.ts";
+import type { ExecutorSettings } from "../../settings/settings.ts";
+import { PATIENT } from "../../time/stuck-warning.ts";
+import { Exchange } from "../../travel/exchange.ts";
+import type { NumberedRows } from "../../travel/outbox.ts";
+import { fromTables, toTables } from "../../travel/table.ts";
+import type { SentRun } from "./sent-runs.ts";
+
+export interface CallsOwner {
+  /** Finds a run that has not been answered. */
+  find(id: number): SentRun | undefined;
+  /** @param reply a final ScoreReply, or the error of the runtime */
+  answered(run: SentRun, reply: unknown): void;
+  /** The calls that are pending get no answer. */
+  died(cause: DeathCause): void;
+  /** The executor has not died, and will answer no run that was sent with others. */
+  silent(error: unknown): void;
+}
+
+export interface ExecutorPlace {
+  readonly name: string;
+  readonly table: RunTablePlace;
+  /** Runs that may be in there at once. */
+  readonly slots: number;
+}
+
+export class ExecutorCalls {
+  readonly #actor: ActorHandle<ScoreExecutor>;
+  readonly #exchange: Exchange<SentRun>;
+  readonly #owner: CallsOwner;
+
+  /** Starts the executor. */
+  constructor(
+    settings: ExecutorSettings,
+    { name, table, slots }: ExecutorPlace,
+    owner: CallsOwner,
+  ) {
+    const { isolation, resourceLimits, concurrency } = settings;
+    this.#owner = owner;
+    this.#actor = ScoreExecutorActor.options({
+      name,
+      isolation,
+      // The worker reads the executor's table: both must be on this machine.
+      schedulingStrategy: {
+        kind: "NODE_AFFINITY",
+        nodeId: ray.getRuntimeContext().getNodeId(),
+      },
+      maxConcurrency: slots + 8,
+      ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
+    }).remote(settings.pipeline, table, concurrency);
+    this.#exchange = new Exchange({
+      call: (runs) => this.#take(runs),
+      alone: (run) => this.#alone(run),
+      arrived: (replies) => this.#arrived(replies),
+      lost: (error) => {
+        const cause = deathCauseOf(error);
+        if (cause === undefined) owner.silent(error);
+        else owner.died(cause);
+      },
+    });
+  }
+
+  /** Rejects with why the user's modules cannot be loaded, or with GetTimeoutError. */
+  ready(timeoutMs: number): Promise<LoadedExecutor> {
+    return ray.get(this.#actor.ready.remote(), { timeoutMs });
+  }
+
+  /** A sample goes with others; other work goes alone. */
+  send(run: SentRun): void {
+    if (run.job.work.kind === "sample") this.#exchange.push(run);
+    else this.#alone(run);
+  }
+
+  /** Aborts the run's signal. */
+  abort({ id }: SentRun): void {
+    void this.#actor.abort.remote(id);
+  }
+
+  /** Rejects when the executor has died. */
+  breathe(): Promise<SignOfLife> {
+    return ray.get(this.#actor.breathe.remote());
+  }
+
+  async kill(): Promise<void> {
+    try {
+      await ray.kill(this.#actor);
+    } catch {
+      // Gone already, or its session is.
+    }
+  }
+
+  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows> {
+    const ids: number[] = [];
+    const slots: number[] = [];
+    const first: number[] = [];
+    const samples: RewardSample[] = [];
+    for (const { id, slot, job } of runs) {
+      if (job.work.kind !== "sample") continue;
+      ids.push(id);
+      slots.push(slot);
+      samples.push(job.work.sample);
+      if (job.isSecond) first.push(id);
+    }
+    return this.#actor.take.remote({ ids, slots, first, samples: toTables(samples) });
+  }
+
+  #arrived({ ids, rows }: NumberedRows): void {
+    const replies = fromTables(rows) as ScoreReply[];
+    for (const [at, reply] of replies.entries()) {
+      const id = ids[at] as number;
+      const run = this.#owner.find(id);
+      if (run === undefined) continue;
+      run.used = reply.used;
+      if (reply.ok === undefined) void this.#answer(run, () => this.#actor.reply.remote(id));
+      else this.#owner.answered(run, reply);
+    }
+  }
+
+  #alone(run: SentRun): void {
+    const { id, slot, job } = run;
+    void this.#answer(run, () => this.#actor.run.remote(id, slot, job.work));
+  }
+
+  /** Makes a call for a single run. */
+  async #answer(run: SentRun, call: () => ObjectRef<ScoreReply | undefined>): Promise<void> {
+    try {
+      this.#owner.answered(run, await ray.get(call(), PATIENT));
+    } catch (error) {
+      const cause = deathCauseOf(error);
+      if (cause !== undefined) this.#owner.died(cause);
+      else this.#owner.answered(run, error);
+    }
+  }
+}
+
+/** Undefined for an error that is not the executor's death. */
+export function deathCauseOf(error: unknown): DeathCause | undefined {
+  return error instanceof ray.ActorDiedError ? error.deathCause : undefined;
+}

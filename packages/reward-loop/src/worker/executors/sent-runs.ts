@@ -1,0 +1,193 @@
+/**
+ * The runs that one executor has, as its worker sees them: those that are pending, each with its
+ * slot in the run table, and those that have their outcome and still keep their slot there.
+ *
+ * Invariant: a run keeps its slot until the executor has answered it. Knows no deadline, and does
+ * not ask the executor: it reads the table.
+ */
+
+import type { RunTable, RunTablePlace } from "../../executor/run-table.ts";
+import { newRunTable } from "../../executor/run-tables.ts";
+import type { TokenUsage } from "../../outcome.ts";
+import type { ExecutorSettings } from "../../settings/settings.ts";
+import { readyOf } from "../slots.ts";
+import type { Job } from "./job.ts";
+
+/** A job in one executor. */
+export interface SentRun {
+  readonly id: number;
+  readonly slot: number;
+  readonly job: Job;
+  readonly sentAt: number;
+  /** The listener on the job's signal, if it has one. */
+  readonly giveUp: (() => void) | undefined;
+  /** The result is no longer needed. */
+  isGivenUp: boolean;
+  /** The run did not end at a sign of life after its deadline. */
+  isEndless: boolean;
+  /** The thread was new when it was sent: it may load modules. */
+  readonly isFirst: boolean;
+  /**
+   * How long a first run's thread was busy with loading, which does not count. Undefined: not known
+   * yet.
+   */
+  loadingMs: number | undefined;
+  /** The usage of its answers, as far as it is known before the reply. */
+  used: TokenUsage | undefined;
+}
+
+export class SentRuns {
+  /** How many samples stand ready in there, behind those at work. */
+  readonly ready: number;
+  readonly #table: RunTable;
+  readonly #freeSlots: number[];
+  readonly #pending: Map<number, SentRun> = new Map();
+  readonly #overdue: Map<number, SentRun> = new Map();
+  readonly #mostEndless: number;
+  #count = 0;
+  /** The thread is new: its first calls may load modules. */
+  #isCold = true;
+
+  constructor(settings: ExecutorSettings) {
+    const { isolation, concurrency } = settings;
+    this.ready = readyOf(settings);
+    this.#mostEndless = concurrency;
+    // Twice the concurrency: a run that is overdue keeps its slot until it ends.
+    this.#table = newRunTable(isolation, 2 * concurrency + this.ready);
+    this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
+  }
+
+  get place(): RunTablePlace {
+    return this.#table.place;
+  }
+
+  get slots(): number {
+    return this.#table.slots;
+  }
+
+  get hasSlot(): boolean {
+    return this.#freeSlots.length > 0;
+  }
+
+  /** How many runs there have ever been. */
+  get count(): number {
+    return this.#count;
+  }
+
+  get pending(): ReadonlyMap<number, SentRun> {
+    return this.#pending;
+  }
+
+  /** Runs that have their outcome, and still wait for something in there. */
+  get overdue(): ReadonlyMap<number, SentRun> {
+    return this.#overdue;
+  }
+
+  /** Whether endless runs hold so many slots and so much memory that a new thread is better. */
+  get areWornOut(): boolean {
+    if (this.#pending.size === 0 && !this.hasSlot) return true;
+    let endless = 0;
+    for (const { isEndless } of this.#overdue.values()) if (isEndless) endless += 1;
+    return endless >= this.#mostEndless;
+  }
+
+  /** Id of the run whose code is on the stack; 0 for none. */
+  get runningId(): number {
+    return this.#table.runningId;
+  }
+
+  /** The executor is exiting: its death is not reported yet. */
+  get isExiting(): boolean {
+    return this.#table.isExiting;
+  }
+
+  /** @param giveUp called when its result is no longer needed */
+  add(job: Job, giveUp: (run: SentRun) => void): SentRun {
+    const slot = this.#freeSlots.pop();
+    if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
+    this.#table.clear(slot);
+    this.#count += 1;
+    const id = this.#count;
+    const { signal } = job;
+    const run: SentRun = {
+      id,
+      slot,
+      job,
+      sentAt: performance.now(),
+      giveUp: signal && (() => giveUp(run)),
+      isGivenUp: false,
+      isEndless: false,
+      isFirst: this.#isCold,
+      loadingMs: undefined,
+      used: undefined,
+    };
+    this.#pending.set(id, run);
+    job.ageMs = () => (this.#pending.has(id) ? this.#table.ageMs(slot) : undefined);
+    if (run.giveUp !== undefined) signal?.addEventListener("abort", run.giveUp, { once: true });
+    return run;
+  }
+
+  /** Finds a run that keeps its slot. */
+  find(id: number): SentRun | undefined {
+    return this.#pending.get(id) ?? this.#overdue.get(id);
+  }
+
+  /** The executor has answered the run. Returns whether it was pending. */
+  answered(run: SentRun): boolean {
+    this.#freeSlots.push(run.slot);
+    leave(run);
+    this.#isCold = false;
+    const wasPending = this.#pending.delete(run.id);
+    if (!wasPending) this.#overdue.delete(run.id);
+    return wasPending;
+  }
+
+  /** The run gets its outcome now, and keeps its slot. */
+  setAside(run: SentRun): void {
+    this.#pending.delete(run.id);
+    this.#overdue.set(run.id, run);
+  }
+
+  /** Takes all pending runs out, whose executor will never answer them. */
+  takePending(): SentRun[] {
+    const runs = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const run of runs) leave(run);
+    return runs;
+  }
+
+  hasStarted({ slot }: SentRun): boolean {
+    return this.#table.hasStarted(slot);
+  }
+
+  /** Returns the time since its function started; undefined before that. */
+  startedAgoMs({ slot }: SentRun): number | undefined {
+    return this.#table.ageMs(slot);
+  }
+
+  /** Returns the time since its function started, without the thread's loading time. */
+  ageMs(run: SentRun): number | undefined {
+    const ageMs = this.startedAgoMs(run);
+    return ageMs === undefined ? undefined : ageMs - (run.loadingMs ?? 0);
+  }
+
+  /** Loading time of the thread does not count for its first samples. */
+  loaded(busyMs: number): void {
+    for (const run of this.#pending.values()) {
+      if (run.isFirst) run.loadingMs ??= Math.min(busyMs, this.startedAgoMs(run) ?? 0);
+    }
+  }
+
+  /** Closes the table for good. */
+  close(): void {
+    this.#table.close();
+    this.#pending.clear();
+    this.#overdue.clear();
+  }
+}
+
+/** The job has left the executor: its signal says nothing to the run any more. */
+export function leave({ job, giveUp }: SentRun): void {
+  job.lane = undefined;
+  if (giveUp !== undefined) job.signal?.removeEventListener("abort", giveUp);
+}
