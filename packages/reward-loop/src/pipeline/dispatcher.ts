@@ -8,17 +8,16 @@
  * of a sample is allowed by its account.
  */
 
-import * as ray from "@rayling/core";
-import type { RewardSample } from "@rayling/reward-manager-registry";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-runs.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Budget, Use } from "../spend/budget.ts";
-import { SampleAccount } from "../spend/sample-account.ts";
+import type { Budget } from "../spend/budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
-import type { Scored, SupervisedWorker } from "./supervised-worker.ts";
+import { notBegun, SubmittedSample } from "./submitted-sample.ts";
+import type { SampleEnds, Submission } from "./submitted-sample.ts";
+import type { SupervisedWorker } from "./supervised-worker.ts";
 
 /**
  * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2
@@ -32,92 +31,21 @@ const SYNC_PER_EXECUTOR = 4;
  */
 const HELD_PER_SLOT = 8;
 
-/** A sample with the functions that settle it. */
-interface Submitted extends Pick<Scored, "sample" | "lane" | "kept"> {
-  readonly resolve: (outcome: SampleOutcome) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** A sample, until it settles. */
-class Waiting implements Scored {
-  readonly sample: RewardSample;
-  readonly lane: string;
-  readonly kept: Promise<void> | undefined;
-  readonly resolve: (outcome: SampleOutcome) => void;
-  readonly reject: (error: unknown) => void;
-  readonly #ends: Ends;
-  readonly #account: SampleAccount | undefined;
-  readonly #sinceMs: number = performance.now();
-  #inLineMs = 0;
-
-  constructor(
-    { sample, lane, kept, resolve, reject }: Submitted,
-    ends: Ends,
-    budget: Budget | undefined,
-  ) {
-    this.sample = sample;
-    this.lane = lane;
-    this.kept = kept;
-    this.resolve = resolve;
-    this.reject = reject;
-    this.#ends = ends;
-    this.#account = budget && new SampleAccount(budget);
-  }
-
-  sent(): void {
-    // Time with a worker that died counts as waiting.
-    this.#inLineMs = performance.now() - this.#sinceMs;
-  }
-
-  answered({ version }: SupervisedWorker, outcome: SampleOutcome): void {
-    const waitedMs = this.#inLineMs + outcome.waitedMs;
-    this.#ends.ran(outcome.latencyMs);
-    const cost = this.#account?.settle(outcome);
-    const measured = { version, ...outcome, waitedMs };
-    this.resolve(cost === undefined ? measured : { ...measured, cost });
-  }
-
-  async maySpend(): Promise<boolean> {
-    return this.#account === undefined || (await this.#account.mayBegin());
-  }
-
-  spent(use: Use): void {
-    this.#account?.ended(use);
-  }
-
-  lost(): void {
-    this.#account?.lost();
-    this.#ends.lost(this);
-  }
-
-  rejected({ version }: SupervisedWorker, error: unknown): void {
-    this.#account?.lost();
-    if (error instanceof ray.NotEncodableError) this.resolve({ ...unsendable(error), version });
-    else this.reject(error);
-  }
-}
-
-/** Callbacks of a sample to its dispatcher. */
-interface Ends {
-  readonly lost: (waiting: Waiting) => void;
-  readonly ran: (latencyMs: number) => void;
-}
-
 export class Dispatcher {
   #workers: readonly SupervisedWorker[];
   readonly #settings: RewardLoopSettings;
   readonly #budget: Budget | undefined;
-  readonly #waiting: Lanes<Waiting>;
+  readonly #waiting: Lanes<SubmittedSample>;
   /** Samples whose worker died: they go first. */
-  #again: Waiting[] = [];
+  #again: SubmittedSample[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
   readonly #brief: BriefRuns = new BriefRuns();
-  readonly #ends: Ends = {
+  readonly #ends: SampleEnds = {
     ran: (latencyMs) => this.#brief.ended(latencyMs),
-    lost: (waiting) => {
-      if (this.#closed) waiting.reject(new RewardLoopClosedError());
-      else this.#again.push(waiting);
+    lost: (submitted) => {
+      if (this.#closed) submitted.reject(new RewardLoopClosedError());
+      else this.#again.push(submitted);
     },
   };
 
@@ -163,18 +91,15 @@ export class Dispatcher {
   }
 
   /**
-   * @param lane whose share of workers and endpoint it takes
-   *
-   * @param kept resolves when its outcome is kept: its slot is free then, and none stands ready
-   * behind it
+   * Resolves to its outcome. Where it is kept, its slot is free when it has been, and none stands
+   * ready behind it.
    */
-  submit(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(new RewardLoopClosedError());
-      const given = { sample, lane, kept, resolve, reject };
-      this.#waiting.push(lane, new Waiting(given, this.#ends, this.#budget));
-      this.#pump();
-    });
+  submit(submission: Submission): Promise<SampleOutcome> {
+    if (this.#closed) return Promise.reject(new RewardLoopClosedError());
+    const submitted = new SubmittedSample(submission, this.#ends, this.#budget);
+    this.#waiting.push(submitted.lane, submitted);
+    this.#pump();
+    return submitted.outcome;
   }
 
   close(): void {
@@ -194,15 +119,15 @@ export class Dispatcher {
 
   #pump(): void {
     for (;;) {
-      const waiting = this.#next();
-      if (waiting === undefined) return;
+      const submitted = this.#next();
+      if (submitted === undefined) return;
       const isUnpaid = this.#budget?.isEmpty === true;
       const worker = this.#leastLoaded() ?? this.#leastLoaded(this.#ready);
       if (worker === undefined && !isUnpaid) break;
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
-      if (isUnpaid) waiting.resolve(this.#unpaid());
-      else if (worker !== undefined) this.#send(worker, waiting);
+      if (isUnpaid) submitted.resolve(this.#unpaid());
+      else if (worker !== undefined) this.#send(worker, submitted);
     }
     if (this.#isLost) {
       void this.#workers[0]?.failure.then((error) => this.#rejectAll(error));
@@ -217,13 +142,13 @@ export class Dispatcher {
     for (const listener of this.#listeners) listener();
   }
 
-  #next(): Waiting | undefined {
+  #next(): SubmittedSample | undefined {
     return this.#again[0] ?? this.#waiting.peek()?.item;
   }
 
-  #send(worker: SupervisedWorker, waiting: Waiting): void {
-    waiting.sent();
-    worker.score(waiting);
+  #send(worker: SupervisedWorker, submitted: SubmittedSample): void {
+    submitted.sent();
+    worker.score(submitted);
   }
 
   #unpaid(): SampleOutcome {
@@ -231,7 +156,7 @@ export class Dispatcher {
     const message = `it was not scored: ${spent.toPrecision(6)} is spent, which is all that may be`;
     const error = { code: "SPEND_CAP", name: "SpendCapError", message } as const;
     const { version } = this.#workers[0] as SupervisedWorker;
-    return { valid: false, error, ...nothing, cost: 0, version };
+    return { valid: false, error, ...notBegun, cost: 0, version };
   }
 
   /**
@@ -267,9 +192,9 @@ export class Dispatcher {
       const slots = this.#slotsOf(worker);
       const isFree =
         worker.state === "alive" &&
-        worker.load < slots + ready &&
-        worker.held < HELD_PER_SLOT * slots;
-      if (isFree && (least === undefined || worker.load < least.load)) least = worker;
+        worker.load.atWork < slots + ready &&
+        worker.load.held < HELD_PER_SLOT * slots;
+      if (isFree && (least === undefined || worker.load.atWork < least.load.atWork)) least = worker;
     }
     return least;
   }
@@ -277,19 +202,6 @@ export class Dispatcher {
   #rejectAll(error: unknown): void {
     const waiting = [...this.#again, ...this.#waiting.drain()];
     this.#again = [];
-    for (const { reject } of waiting) reject(error);
+    for (const submitted of waiting) submitted.reject(error);
   }
 }
-
-/** A sample that cannot travel is invalid by itself; the others go on. */
-function unsendable(error: ray.NotEncodableError): SampleOutcome {
-  const { name, message } = error;
-  return {
-    valid: false,
-    error: { code: "INVALID_SAMPLE", name, message },
-    ...nothing,
-  };
-}
-
-/** Measurements of a sample that was not begun. */
-const nothing = { latencyMs: 0, attempts: 0, waitedMs: 0 } as const;

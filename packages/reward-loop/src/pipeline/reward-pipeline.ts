@@ -117,7 +117,7 @@ export class RewardPipeline implements RewardSource {
   }
 
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane, kept);
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit({ sample, lane, kept });
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
   }
 
@@ -202,8 +202,10 @@ export class RewardPipeline implements RewardSource {
     for (;;) {
       const living = this.#workers.filter(({ state }) => state !== "lost");
       const workers = living.length === 0 ? this.#workers : living;
-      const worker = workers.reduce((least, one) => (one.load < least.load ? one : least));
-      worker.take(1);
+      const worker = workers.reduce((least, one) =>
+        one.load.atWork < least.load.atWork ? one : least,
+      );
+      worker.load.take(1);
       try {
         const answer = await worker.call(use);
         if (answer !== undefined) return answer.value;
@@ -212,7 +214,7 @@ export class RewardPipeline implements RewardSource {
         if (worker.state !== "lost" || this.#workers.every(({ state }) => state === "lost"))
           throw error;
       } finally {
-        worker.release(1);
+        worker.load.release(1);
       }
     }
   }

@@ -1,0 +1,116 @@
+/**
+ * A sample from its submission to its outcome: it waits for a worker, is with one, or comes back
+ * because its worker died. Knows no worker: it is told what happens to it.
+ *
+ * Invariant: it settles exactly once, and the cost of its outcome is counted before.
+ */
+
+import { NotEncodableError } from "@rayling/core";
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome } from "../outcome.ts";
+import type { Budget, Use } from "../spend/budget.ts";
+import { SampleAccount } from "../spend/sample-account.ts";
+
+/** A sample as it is submitted. */
+export interface Submission {
+  readonly sample: RewardSample;
+  /** The lane whose share of workers and endpoint it takes. */
+  readonly lane: string;
+  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
+  readonly kept: Promise<void> | undefined;
+}
+
+/** Callbacks of a sample to its dispatcher. */
+export interface SampleEnds {
+  /** It has no outcome, because its worker died. */
+  readonly lost: (submitted: SubmittedSample) => void;
+  /** It has its outcome from a worker. */
+  readonly ran: (latencyMs: number) => void;
+}
+
+export class SubmittedSample implements Submission {
+  readonly sample: RewardSample;
+  readonly lane: string;
+  readonly kept: Promise<void> | undefined;
+  readonly #settled: PromiseWithResolvers<SampleOutcome> = Promise.withResolvers();
+  readonly #ends: SampleEnds;
+  readonly #account: SampleAccount | undefined;
+  readonly #sinceMs: number = performance.now();
+  #inLineMs = 0;
+
+  /** @param budget that pays for it */
+  constructor({ sample, lane, kept }: Submission, ends: SampleEnds, budget: Budget | undefined) {
+    this.sample = sample;
+    this.lane = lane;
+    this.kept = kept;
+    this.#ends = ends;
+    this.#account = budget && new SampleAccount(budget);
+  }
+
+  get outcome(): Promise<SampleOutcome> {
+    return this.#settled.promise;
+  }
+
+  sent(): void {
+    // Time with a worker that died counts as waiting.
+    this.#inLineMs = performance.now() - this.#sinceMs;
+  }
+
+  /** @param version of the worker's reward function */
+  answered(outcome: SampleOutcome, version: string): void {
+    const waitedMs = this.#inLineMs + outcome.waitedMs;
+    this.#ends.ran(outcome.latencyMs);
+    const cost = this.#account?.settle(outcome);
+    const measured = { version, ...outcome, waitedMs };
+    this.resolve(cost === undefined ? measured : { ...measured, cost });
+  }
+
+  /** Resolves to whether a call of it may begin. */
+  async maySpend(): Promise<boolean> {
+    return this.#account === undefined || (await this.#account.mayBegin());
+  }
+
+  /** A call of it is over. */
+  spent(use: Use): void {
+    this.#account?.ended(use);
+  }
+
+  /** Its worker died, or can score nothing any more: it has no outcome. */
+  lost(): void {
+    this.#account?.lost();
+    this.#ends.lost(this);
+  }
+
+  /**
+   * @param error NotEncodableError where it cannot travel, or why nothing can be scored any more
+   *
+   * @param version of the worker's reward function
+   */
+  refused(error: unknown, version: string): void {
+    this.#account?.lost();
+    if (error instanceof NotEncodableError) this.resolve({ ...unsendable(error), version });
+    else this.reject(error);
+  }
+
+  /** Settles a sample that is with no worker. */
+  resolve(outcome: SampleOutcome): void {
+    this.#settled.resolve(outcome);
+  }
+
+  /** Settles a sample that is with no worker. */
+  reject(error: unknown): void {
+    this.#settled.reject(error);
+  }
+}
+
+/** A sample that cannot travel is invalid by itself; the others go on. */
+function unsendable({ name, message }: NotEncodableError): SampleOutcome {
+  return {
+    valid: false,
+    error: { code: "INVALID_SAMPLE", name, message },
+    ...notBegun,
+  };
+}
+
+/** Measurements of a sample that was not begun. */
+export const notBegun = { latencyMs: 0, attempts: 0, waitedMs: 0 } as const;
