@@ -15,20 +15,14 @@ import { noTraits } from "../../executor/score-executor.ts";
 import type { ExecutorTraits } from "../../executor/score-executor.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
+import { DeathCount } from "../death-count.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
 import { giveUp, isBeside } from "./job.ts";
 import type { Job } from "./job.ts";
-
-/**
- * Ends in a row without one outcome. Five, as Erlang's supervisors allow a handful: the next start
- * would very likely end alike.
- */
-const MOST_ENDS_IN_A_ROW = 5;
-
-/** Failed starts after a first success: three quarters of a minute in all, to mend a module in. */
-const MOST_FAILED_STARTS = 8;
-const restartMs = { first: 500, longest: 16_000 };
+import { Permissions } from "./permissions.ts";
+import { Quarantine } from "./quarantine.ts";
+import { StartRetries } from "./start-retries.ts";
 
 export interface SubmitOptions {
   /** Aborted when the result is no longer needed. */
@@ -59,21 +53,17 @@ export class ExecutorPool {
   readonly #settings: ExecutorSettings;
   readonly #nameOf: (count: number) => string;
   readonly #lanes: Set<ExecutorLane> = new Set();
-  /** Runs suspects, one at a time. There only while there are some. */
-  #quarantine: ExecutorLane | undefined;
+  readonly #quarantine: Quarantine;
   #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
-  #suspects: Job[] = [];
   /** Jobs that wait for `beforeAgain`. */
-  readonly #asking: Set<Job> = new Set();
+  readonly #asking: Permissions;
   #laneCount = 0;
   /** Loading. */
   readonly #starting: Set<ExecutorLane> = new Set();
-  #hasLoaded = false;
-  #failedStarts = 0;
-  /** Set until executors are started again. */
-  #pause: NodeJS.Timeout | undefined;
-  #endsInARow = 0;
+  readonly #starts: StartRetries;
+  /** Ends without a culprit, since the last outcome. */
+  readonly #deaths: DeathCount = new DeathCount();
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
 
@@ -81,9 +71,12 @@ export class ExecutorPool {
   constructor(settings: ExecutorSettings, nameOf: (count: number) => string) {
     this.#settings = settings;
     this.#nameOf = nameOf;
+    this.#quarantine = new Quarantine(() => this.#newLane());
+    this.#asking = new Permissions((job) => this.#allowed(job));
+    this.#starts = new StartRetries(() => this.#fill());
     // Callers of ready() get the rejection.
     this.#ready.promise.catch(() => undefined);
-    for (let index = 0; index < settings.executors; index++) this.#lanes.add(this.#newLane());
+    this.#fill();
   }
 
   /** Resolves when every executor has loaded the user's modules; rejects with why one cannot. */
@@ -117,7 +110,7 @@ export class ExecutorPool {
         return over();
       }
       const settle = (outcome: AttemptOutcome, announced?: AnnouncedLimits): void => {
-        this.#endsInARow = 0;
+        this.#deaths.reset();
         settled(outcome, announced);
         resolve(outcome);
       };
@@ -147,13 +140,18 @@ export class ExecutorPool {
 
   async close(): Promise<void> {
     this.#fail(new RewardLoopClosedError());
-    const lanes = [...this.#lanes, ...(this.#quarantine === undefined ? [] : [this.#quarantine])];
-    await Promise.all(lanes.map((lane) => lane.stop()));
+    await Promise.all([...this.#lanes, this.#quarantine].map((one) => one.stop()));
   }
 
   /** Whether nothing can be scored any more. */
   get hasFailed(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** Starts executors until there are as many as there should be. */
+  #fill(): void {
+    while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
+    this.#pumpSuspects();
   }
 
   #newLane(): ExecutorLane {
@@ -169,17 +167,13 @@ export class ExecutorPool {
     for (const lane of this.#starting) {
       if (!lane.isReady) continue;
       this.#starting.delete(lane);
-      this.#hasLoaded = true;
-      this.#failedStarts = 0;
+      this.#starts.loaded();
     }
     if ([...this.#lanes].every((lane) => lane.isReady)) this.#ready.resolve();
-    this.#replaceWornOut();
+    // One that is worn out is replaced when it has ended.
+    for (const lane of this.#lanes) if (lane.isSpent) void lane.stop();
     this.#pump();
     this.#pumpSuspects();
-  }
-
-  #replaceWornOut(): void {
-    for (const lane of this.#lanes) if (lane.isSpent) void lane.stop();
   }
 
   #pump(): void {
@@ -204,43 +198,24 @@ export class ExecutorPool {
   }
 
   #pumpSuspects(): void {
-    if (this.#pause !== undefined) return;
-    if (this.#quarantine !== undefined && this.#quarantine.load > 0) return;
-    const [suspect] = this.#suspects;
-    if (suspect === undefined) {
-      void this.#dropQuarantine();
-      return;
-    }
-    const { isFresh = true, isClean = true } = this.#quarantine ?? {};
-    if (!isClean || (suspect.place === "fresh" && !isFresh)) void this.#dropQuarantine();
-    this.#quarantine ??= this.#newLane();
-    if (!this.#quarantine.hasRoom) return;
-    this.#suspects.shift();
-    this.#quarantine.run(suspect);
-  }
-
-  async #dropQuarantine(): Promise<void> {
-    const lane = this.#quarantine;
-    this.#quarantine = undefined;
-    await lane?.stop();
+    if (!this.#starts.isPaused) this.#quarantine.pump();
   }
 
   #ended(lane: ExecutorLane, end: LaneEnd): void {
-    const wasQuarantine = this.#quarantine === lane;
     const wasPooled = this.#lanes.delete(lane);
     this.#starting.delete(lane);
-    if (wasQuarantine) this.#quarantine = undefined;
+    this.#quarantine.ended(lane);
     for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
-    const again = this.#askFor(end.again);
-    this.#suspects.push(...this.#askFor(end.suspects));
+    const again = this.#asking.ask(end.again);
+    this.#quarantine.push(...this.#asking.ask(end.suspects));
     this.#waiting.unshift(...again.filter((job) => job.place === "shared"));
-    this.#suspects.unshift(...again.filter((job) => job.place !== "shared"));
+    this.#quarantine.unshift(...again.filter((job) => job.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
     if (end.kind === "start-failed" || end.kind === "start-timeout") return this.#notStarted(end);
     if (end.kind === "died" && !end.blamed && end.suspects.length === 0) {
-      this.#endsInARow += 1;
-      if (this.#endsInARow > MOST_ENDS_IN_A_ROW && end.cause !== undefined) {
-        return this.#fail(new ExecutorStartError(this.#endsInARow, end.cause));
+      this.#deaths.add();
+      if (this.#deaths.areTooMany && end.cause !== undefined) {
+        return this.#fail(new ExecutorStartError(this.#deaths.inARow, end.cause));
       }
     }
     if (wasPooled) this.#lanes.add(this.#newLane());
@@ -249,63 +224,29 @@ export class ExecutorPool {
   }
 
   #notStarted({ kind, error }: LaneEnd): void {
-    this.#failedStarts += 1;
-    if (!this.#hasLoaded || this.#failedStarts > MOST_FAILED_STARTS) {
-      if (kind === "start-failed") return this.#fail(error);
-      const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
-      return this.#fail(
-        new ExecutorStartError(this.#failedStarts, { kind: "start-timeout", message }),
-      );
-    }
-    if (this.#pause !== undefined) return;
-    const pauseMs = Math.min(restartMs.first * 2 ** (this.#failedStarts - 1), restartMs.longest);
-    this.#pause = setTimeout(() => {
-      this.#pause = undefined;
-      while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
-      this.#pumpSuspects();
-    }, pauseMs);
+    if (this.#starts.failed()) return this.#starts.later();
+    if (kind === "start-failed") return this.#fail(error);
+    const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
+    this.#fail(new ExecutorStartError(this.#starts.failures, { kind: "start-timeout", message }));
   }
 
-  /** Returns the jobs that need not ask; the others follow when they are allowed. */
-  #askFor(jobs: readonly Job[]): Job[] {
-    return jobs.filter((job) => {
-      if (!job.isToAsk || job.beforeAgain === undefined) return true;
-      void this.#ask(job, job.beforeAgain);
-      return false;
-    });
-  }
-
-  async #ask(job: Job, beforeAgain: () => Promise<void>): Promise<void> {
-    job.isToAsk = false;
-    this.#asking.add(job);
-    try {
-      await beforeAgain();
-      // All waiting jobs may have been rejected meanwhile.
-      if (!this.#asking.delete(job)) return;
-      if (job.place === "shared") this.#waiting.unshift(job);
-      else this.#suspects.push(job);
-      this.#pump();
-      this.#pumpSuspects();
-    } catch (error) {
-      if (!this.#asking.delete(job)) return;
-      if (job.signal?.aborted === true) return giveUp(job);
-      job.reject(error);
-      job.over();
-    }
+  #allowed(job: Job): void {
+    if (job.place === "shared") this.#waiting.unshift(job);
+    else this.#quarantine.push(job);
+    this.#pump();
+    this.#pumpSuspects();
   }
 
   #fail(error: unknown): void {
     this.#failure ??= { error };
-    clearTimeout(this.#pause);
+    this.#starts.cancel();
     this.#ready.reject(error);
     this.#rejectAll();
   }
 
   #rejectAll(): void {
-    const jobs = [...this.#waiting, ...this.#suspects, ...this.#asking];
+    const jobs = [...this.#waiting, ...this.#quarantine.drain(), ...this.#asking.drain()];
     this.#waiting = [];
-    this.#suspects = [];
-    this.#asking.clear();
     for (const job of jobs) {
       job.reject(this.#failure?.error);
       job.over();

@@ -1,0 +1,56 @@
+/**
+ * Starts of executors that failed. The first ones are final: the user's modules do not load. After
+ * one has loaded them, others are started again, each time after a longer pause.
+ */
+
+/** Failed starts after a first success: three quarters of a minute in all, to mend a module in. */
+const MOST_FAILED_STARTS = 8;
+const restartMs = { first: 500, longest: 16_000 };
+
+export class StartRetries {
+  readonly #again: () => void;
+  #hasLoaded = false;
+  #failures = 0;
+  /** Set until executors are started again. */
+  #pause: NodeJS.Timeout | undefined;
+
+  /** @param again starts executors */
+  constructor(again: () => void) {
+    this.#again = again;
+  }
+
+  get isPaused(): boolean {
+    return this.#pause !== undefined;
+  }
+
+  /** Failed starts since the last success. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** An executor has loaded the user's modules. */
+  loaded(): void {
+    this.#hasLoaded = true;
+    this.#failures = 0;
+  }
+
+  /** Counts a failed start. Returns whether another one is worth it. */
+  failed(): boolean {
+    this.#failures += 1;
+    return this.#hasLoaded && this.#failures <= MOST_FAILED_STARTS;
+  }
+
+  /** Starts executors after a pause. */
+  later(): void {
+    if (this.#pause !== undefined) return;
+    const pauseMs = Math.min(restartMs.first * 2 ** (this.#failures - 1), restartMs.longest);
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      this.#again();
+    }, pauseMs);
+  }
+
+  cancel(): void {
+    clearTimeout(this.#pause);
+  }
+}
