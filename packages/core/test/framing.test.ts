@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Batch } from "../src/protocol/message.ts";
-import { type FrameLimits, FrameReader, frameOf, peerLimits } from "../src/transport/framing.ts";
+import {
+  type FrameLimits,
+  FrameReader,
+  frameOf,
+  peerLimits,
+} from "../src/transport/socket/framing.ts";
 
 const bytesOf = (length: number, seed = 1): Uint8Array =>
   Uint8Array.from({ length }, (_, index) => (index * 31 + seed) % 251);

@@ -6,11 +6,11 @@ import type { Batch } from "../src/protocol/message.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import { listen, type ListenOptions } from "../src/transport/link/listen.ts";
 import { dial } from "../src/transport/link/dial.ts";
-import { frameOf, FrameReader } from "../src/transport/framing.ts";
+import { frameOf, FrameReader } from "../src/transport/socket/framing.ts";
 import { protocolVersion } from "../src/transport/link/handshake.ts";
 import { Link } from "../src/transport/link/link.ts";
-import type { PeerLimits } from "../src/transport/slow-peers.ts";
-import { SocketChannel, type SocketOptions } from "../src/transport/socket.ts";
+import type { PeerLimits } from "../src/transport/socket/slow-peers.ts";
+import { SocketChannel, type SocketOptions } from "../src/transport/socket/socket.ts";
 
 const lost: DeathCause = { kind: "exited", exitCode: 1, message: "the other side went away" };
 const token = "secret";

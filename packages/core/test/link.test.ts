@@ -11,7 +11,7 @@ import { drainAll } from "../src/transport/drain.ts";
 import { introduce } from "../src/transport/link/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbeat.ts";
 import type { Link } from "../src/transport/link/link.ts";
-import { SocketChannel } from "../src/transport/socket.ts";
+import { SocketChannel } from "../src/transport/socket/socket.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 
 const token = "secret";

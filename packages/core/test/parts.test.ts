@@ -12,7 +12,7 @@ import type { DeathCause } from "../src/shared/errors.ts";
 import type { Channel } from "../src/transport/channel.ts";
 import { listen } from "../src/transport/link/listen.ts";
 import { dial } from "../src/transport/link/dial.ts";
-import { maxPartBytes } from "../src/transport/framing.ts";
+import { maxPartBytes } from "../src/transport/socket/framing.ts";
 import type { Link } from "../src/transport/link/link.ts";
 import { Cuttable } from "./fixtures/cuttable.ts";
 import {

@@ -16,7 +16,7 @@ import type { Channel } from "../transport/channel.ts";
 import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { renew } from "../transport/tls/credentials.ts";
-import { inheritedSocket, SocketChannel } from "../transport/socket.ts";
+import { inheritedSocket, SocketChannel } from "../transport/socket/socket.ts";
 import { dialled, inherited, type LauncherControl } from "./control.ts";
 import { HostListener, type HostListenerParts } from "./ways/host-listener.ts";
 import { startHost } from "./host-runtime.ts";

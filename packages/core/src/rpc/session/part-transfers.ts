@@ -8,7 +8,7 @@ import type { Batch, Message, Part } from "../../protocol/message.ts";
 import { warnOfCopies } from "../../protocol/values/live-memory.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
-import { peerLimits } from "../../transport/framing.ts";
+import { peerLimits } from "../../transport/socket/framing.ts";
 import type { Requests } from "./requests.ts";
 import { IncomingParts, OutgoingParts, wholeBytes } from "./value-parts.ts";
 

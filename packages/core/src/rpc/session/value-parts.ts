@@ -8,7 +8,7 @@
  */
 import type { Batch, Part } from "../../protocol/message.ts";
 import { RaySystemError } from "../../shared/errors.ts";
-import { maxPartBytes } from "../../transport/framing.ts";
+import { maxPartBytes } from "../../transport/socket/framing.ts";
 
 /**
  * Parts that are on their way at most: 16 MiB, which keeps a connection of 1 GB/s busy over a round

@@ -17,7 +17,7 @@ import type { DriverAbout } from "../../rpc/commands.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { Listener } from "../../transport/link/listen.ts";
-import type { FrameLimits } from "../../transport/framing.ts";
+import type { FrameLimits } from "../../transport/socket/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
 
 /** Queries are short. */

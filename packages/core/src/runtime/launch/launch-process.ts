@@ -10,7 +10,7 @@ import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import { newToken } from "../../transport/link/handshake.ts";
-import { SocketChannel } from "../../transport/socket.ts";
+import { SocketChannel } from "../../transport/socket/socket.ts";
 import type { Guard } from "./guard.ts";
 import {
   controlUntil,

@@ -19,12 +19,12 @@ import type { Channel } from "../channel.ts";
 import type { Credentials } from "../tls/credentials.ts";
 import { type Deadline, deadline, Patience } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-message.ts";
-import { peerLimits } from "../framing.ts";
+import { peerLimits } from "../socket/framing.ts";
 import { handshakeMs, introduce, TurnedAwayError } from "./handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { isFinal, Link, LinkRefused, type Redial, standardTimes } from "./link.ts";
 import { PeerLostError, provesLoss, watchMachine } from "./peer-probe.ts";
-import { SocketChannel } from "../socket.ts";
+import { SocketChannel } from "../socket/socket.ts";
 import { explainTls, secureSocket } from "../tls/tls.ts";
 
 export interface DialOptions {

@@ -16,9 +16,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../../shared/errors.ts";
 import type { Batch } from "../../protocol/message.ts";
-import type { FrameLimits } from "../framing.ts";
-import { SlowFrameError } from "../slow-peers.ts";
-import { type SocketChannel, unreadByPeer } from "../socket.ts";
+import type { FrameLimits } from "../socket/framing.ts";
+import { SlowFrameError } from "../socket/slow-peers.ts";
+import { type SocketChannel, unreadByPeer } from "../socket/socket.ts";
 
 /** Increases with every change that two versions would not understand of each other. */
 export const protocolVersion = 8;

@@ -20,7 +20,7 @@
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Link, longestSilenceMs } from "./link.ts";
 import type { Watch } from "./peer-probe.ts";
-import type { SocketChannel } from "../socket.ts";
+import type { SocketChannel } from "../socket/socket.ts";
 
 /**
  * Pauses before the first heartbeat, so that short links have none, and before a broken one is made

@@ -20,7 +20,7 @@ import { Fifo } from "../../shared/fifo.ts";
 import { warn } from "../../shared/text/warning.ts";
 import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
 import { deadline, Patience } from "../deadline.ts";
-import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "../socket.ts";
+import { maxUnreadBytes, type SocketChannel, unreadBytesOf } from "../socket/socket.ts";
 
 /**
  * A connection over which a link goes on, and the number of this side's batches that the peer has.
@@ -57,7 +57,7 @@ export interface LinkOptions extends LinkTimes {
   readonly onCut?: () => void;
   /**
    * The most bytes that may await acknowledgement, without big buffers. Default `maxUnreadBytes` of
-   * transport/socket.ts.
+   * transport/socket/socket.ts.
    */
   readonly maxUnreadBytes?: number;
 }

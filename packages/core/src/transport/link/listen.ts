@@ -11,12 +11,12 @@ import { AuthenticationError, type DeathCause, RaySystemError } from "../../shar
 import { type Address, cutOff, type Hello, keepAlive, type NetworkSettings } from "../address.ts";
 import { brokenChannel, type Channel } from "../channel.ts";
 import { deadline } from "../deadline.ts";
-import { type FrameLimits, peerLimits } from "../framing.ts";
+import { type FrameLimits, peerLimits } from "../socket/framing.ts";
 import { handshakeMs, helloLimits, receive } from "./handshake.ts";
 import { watchHeartbeat, watchSilence } from "./heartbeat.ts";
 import { Link } from "./link.ts";
-import type { PeerLimits } from "../slow-peers.ts";
-import { SocketChannel } from "../socket.ts";
+import type { PeerLimits } from "../socket/slow-peers.ts";
+import { SocketChannel } from "../socket/socket.ts";
 import { secureServer } from "../tls/tls.ts";
 
 export interface Listener {

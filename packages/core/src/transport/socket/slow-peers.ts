@@ -7,7 +7,7 @@
  * Thus a frame with many long gaps is slow, and a frame with one is not. A peer that is silent for
  * very long is gone. Between frames a peer may be silent.
  */
-import { RaySystemError } from "../shared/errors.ts";
+import { RaySystemError } from "../../shared/errors.ts";
 
 export interface PeerLimits {
   /** The most that a frame may lag behind the least rate, in ms. */

@@ -11,15 +11,15 @@
  * send all of it (`drainNow`). Credit bounds the waiting data (rpc/session/session.ts). Past
  * `warnBytes`, and at every doubling, a warning names the peer that does not read; past
  * `maxUnreadBytes` the connection ends. It also ends for a peer that is too slow in the middle of a
- * frame (transport/slow-peers.ts).
+ * frame (transport/socket/slow-peers.ts).
  */
 import { readSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
-import type { Batch } from "../protocol/message.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { warn } from "../shared/text/warning.ts";
-import { brokenChannel, type Channel, type PlaceOfPart } from "./channel.ts";
-import { type Deadline, deadline } from "./deadline.ts";
+import type { Batch } from "../../protocol/message.ts";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import { warn } from "../../shared/text/warning.ts";
+import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
+import { type Deadline, deadline } from "../deadline.ts";
 import {
   type Frame,
   type FrameLimits,
@@ -29,7 +29,7 @@ import {
   wordFrame,
 } from "./framing.ts";
 import { FrameRate, type PeerLimits, peerPace, SlowFrameError } from "./slow-peers.ts";
-import { SpinWait } from "./spin-wait.ts";
+import { SpinWait } from "../spin-wait.ts";
 
 export interface SocketOptions {
   /** Returns the reason why the peer is gone; it is called when the socket closes. */
