@@ -287,7 +287,7 @@ export class Codec {
     }
   }
 
-  reviveFailure(failure: FailureData): Error {
+  reviveFailure(failure: unknown): Error {
     return fromFailure(failure, this.#references.findClass);
   }
 }

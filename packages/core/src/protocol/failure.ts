@@ -229,7 +229,7 @@ export function isOfClass({ name, classes, thrown }: FailureData, wanted: string
 
 /** Never throws: an error that cannot be rebuilt here keeps its texts. */
 export function fromFailure(
-  failure: FailureData,
+  failure: unknown,
   findClass?: FindClass,
   above: readonly Error[] = [],
 ): Error {

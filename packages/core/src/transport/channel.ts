@@ -6,6 +6,7 @@
  */
 import type { Batch } from "../protocol/message.ts";
 import type { DeathCause } from "../shared/errors.ts";
+import { asError } from "../shared/errors/thrown.ts";
 
 /** Returns the memory for the data of a part, of exactly that size. */
 export type PlaceOfPart = (id: number, size: number) => Uint8Array;
@@ -51,9 +52,15 @@ export interface Channel {
   close(reason: DeathCause): void;
 }
 
+/** The cause of a channel that ends because the peer could not read its data. */
+export const unreadByPeer: DeathCause = {
+  kind: "channel-broken",
+  message: "the other side could not read what was sent",
+};
+
 /** Returns the cause of a channel that ends itself because it received a malformed batch. */
 export function brokenChannel(error: unknown): DeathCause {
-  const cause = error instanceof Error ? error : new Error(String(error));
+  const cause = asError(error);
   return {
     kind: "channel-broken",
     message: `its messages cannot be read: ${cause.message}`,

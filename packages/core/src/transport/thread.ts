@@ -10,7 +10,7 @@ import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Endpoint } from "comlink";
 import type { Listener } from "./endpoint.ts";
-import { brokenChannel, type Channel } from "./channel.ts";
+import { brokenChannel, type Channel, unreadByPeer } from "./channel.ts";
 import { SpinWait } from "./spin-wait.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
@@ -29,66 +29,90 @@ export function threadChannel(
   explain: () => Promise<DeathCause>,
   peerGone?: Promise<unknown>,
 ): Channel {
-  const { promise: closed, resolve } = Promise.withResolvers<DeathCause>();
-  const spinWait = new SpinWait();
-  let open = true;
-  let hasPeer = true;
-  void peerGone?.then(() => (hasPeer = false));
-  const end = (reason: DeathCause): void => {
-    if (!open) return;
-    open = false;
-    // The null message stops the peer from looking for the death of a live thread.
-    if (reason.kind === "channel-broken") port.postMessage(null);
-    port.close();
-    resolve(reason);
-  };
-  port.on("close", () => {
-    if (open)
-      void explain().then(end, (error: unknown) =>
-        end({ kind: "unreachable", message: String(error) }),
+  return new ThreadChannel(port, explain, peerGone);
+}
+
+class ThreadChannel implements Channel {
+  readonly closed: Promise<DeathCause>;
+  readonly #port: MessagePort;
+  readonly #resolveClosed: (reason: DeathCause) => void;
+  readonly #spinWait: SpinWait = new SpinWait();
+  #open = true;
+  #hasPeer = true;
+
+  constructor(
+    port: MessagePort,
+    explain: () => Promise<DeathCause>,
+    peerGone: Promise<unknown> | undefined,
+  ) {
+    const { promise, resolve } = Promise.withResolvers<DeathCause>();
+    this.closed = promise;
+    this.#port = port;
+    this.#resolveClosed = resolve;
+    void peerGone?.then(() => (this.#hasPeer = false));
+    port.on("close", () => {
+      if (!this.#open) return;
+      explain().then(
+        (reason) => this.close(reason),
+        (error: unknown) => this.close({ kind: "unreachable", message: String(error) }),
       );
-  });
-  // A message that cannot be read is lost, and so is the order of later ones.
-  port.on("messageerror", (error) => end(brokenChannel(error)));
-  const read = (data: Uint8Array | Batch): Batch =>
-    data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data;
-  const unreadable = (): void =>
-    end({ kind: "channel-broken", message: "the other side could not read what was sent" });
-  return {
-    get isOpen() {
-      return open && hasPeer;
-    },
-    closed,
-    close: end,
-    // A port delivers posted messages even if its thread ends.
-    drained: () => Promise.resolve(),
-    drainNow: () => undefined,
-    send(batch) {
-      if (!open || !hasPeer) throw new RaySystemError("the channel is closed");
-      port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
-      spinWait.begin();
-    },
-    poll() {
-      const batches: Batch[] = [];
-      for (let next = receive(port); next !== undefined; next = receive(port)) {
-        if (next.message === null) {
-          unreadable();
-          break;
-        }
-        batches.push(read(next.message));
+    });
+    // A message that cannot be read is lost, and so is the order of later ones.
+    port.on("messageerror", (error) => this.close(brokenChannel(error)));
+  }
+
+  get isOpen(): boolean {
+    return this.#open && this.#hasPeer;
+  }
+
+  send(batch: Batch): void {
+    if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
+    this.#port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    this.#spinWait.begin();
+  }
+
+  onMessage(receiver: (batch: Batch) => void): void {
+    this.#port.on("message", (data: Uint8Array | Batch | null) => {
+      if (!this.#open) return;
+      this.#spinWait.end();
+      if (data === null) return this.close(unreadByPeer);
+      receiver(batchOf(data));
+    });
+    this.#port.unref();
+  }
+
+  poll(): readonly Batch[] {
+    const batches: Batch[] = [];
+    for (let next = receive(this.#port); next !== undefined; next = receive(this.#port)) {
+      if (next.message === null) {
+        this.close(unreadByPeer);
+        break;
       }
-      return batches;
-    },
-    onMessage(receiver) {
-      port.on("message", (data: Uint8Array | Batch | null) => {
-        if (!open) return;
-        spinWait.end();
-        if (data === null) return unreadable();
-        receiver(read(data));
-      });
-      port.unref();
-    },
-  };
+      batches.push(batchOf(next.message));
+    }
+    return batches;
+  }
+
+  /** A port delivers posted messages even if its thread ends. */
+  drained(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  drainNow(): void {}
+
+  close(reason: DeathCause): void {
+    if (!this.#open) return;
+    this.#open = false;
+    // The null message stops the peer from looking for the death of a live thread.
+    if (reason.kind === "channel-broken") this.#port.postMessage(null);
+    this.#port.close();
+    this.#resolveClosed(reason);
+  }
+}
+
+/** A batch without buffers is posted as its bytes. */
+function batchOf(data: Uint8Array | Batch): Batch {
+  return data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data;
 }
 
 export interface PortEndpoint extends Endpoint {

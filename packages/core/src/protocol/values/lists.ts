@@ -80,17 +80,20 @@ export function takeApart(list: readonly unknown[]): ListParts {
   return { length: list.length, runs, items, names, values };
 }
 
+/** The parts of an array as a peer sent them. */
+type ReceivedParts = Omit<ListParts, "names"> & { readonly names: readonly unknown[] };
+
 /** @throws RaySystemError for parts that fit no array */
-export function putTogether({ length, runs, items, names, values }: ListParts): unknown[] {
+export function putTogether({ length, runs, items, names, values }: ReceivedParts): unknown[] {
   const list = emptyList(length, items.length);
   let taken = 0;
   let next = 0;
   for (let at = 0; at < runs.length; at += 2) {
-    const start = runs[at];
-    const end = (start ?? -1) + (runs[at + 1] ?? 0);
-    if (!Number.isInteger(start) || (start as number) < next || !(end <= length)) throw noList();
-    if (!Number.isInteger(end) || end - (start as number) > items.length - taken) throw noList();
-    for (let index = start as number; index < end; index++) list[index] = items[taken++];
+    const start = runs[at] ?? -1;
+    const end = start + (runs[at + 1] ?? 0);
+    if (!Number.isInteger(start) || start < next || !(end <= length)) throw noList();
+    if (!Number.isInteger(end) || end - start > items.length - taken) throw noList();
+    for (let index = start; index < end; index++) list[index] = items[taken++];
     next = end;
   }
   if (taken !== items.length || names.length !== values.length) throw noList();

@@ -7,7 +7,6 @@
 import { types } from "node:util";
 import { addExtension } from "msgpackr/pack";
 import { RaySystemError } from "../../shared/errors.ts";
-import type { FailureData } from "../failure.ts";
 import { Links } from "./links.ts";
 import { defineOwn, putTogether } from "./lists.ts";
 import { serializers } from "./serializers.ts";
@@ -43,7 +42,7 @@ export interface Reviver {
   readonly buffers: readonly SharedArrayBuffer[];
   readonly slots: readonly unknown[];
   readonly reference: (data: unknown) => object;
-  readonly failure: (failure: FailureData) => Error;
+  readonly failure: (failure: unknown) => Error;
   /** Whether parts that cannot be revived become texts that say so. */
   readonly isLenient?: boolean;
   /**
@@ -100,7 +99,7 @@ type ViewConstructor = new (
 ) => ArrayBufferView;
 
 /** Float16Array exists from Node 24 on. */
-const { Float16Array } = globalThis as unknown as { readonly Float16Array?: ViewConstructor };
+const { Float16Array }: { readonly Float16Array?: ViewConstructor } = globalThis;
 
 const viewConstructors: Readonly<
   Record<string, ViewConstructor & { readonly BYTES_PER_ELEMENT?: number }>
@@ -142,49 +141,46 @@ function reviveLeniently(content: SpecialContent): unknown {
   }
 }
 
+/** Specials that hold no refs: they are skipped when only refs are wanted. */
+const withoutReferences: ReadonlySet<unknown> = new Set<SpecialContent[0]>([
+  "error",
+  "list",
+  "object",
+  "later",
+  "over",
+  "class",
+  "slot",
+]);
+
 function revive(content: SpecialContent): unknown {
   const state = current;
   if (state === undefined)
     throw new RaySystemError("a special value was decoded outside a runtime");
+  if (state.referencesOnly && withoutReferences.has(content[0])) return undefined;
   switch (content[0]) {
     case "reference":
       return state.reference(content[1]);
-    case "error": {
-      if (state.referencesOnly) return undefined;
-      const [, failure, id] = content;
-      return noted(id, state.failure(failure as FailureData));
-    }
-    case "list": {
-      if (state.referencesOnly) return undefined;
-      const [, length, runs, items, names, values, id] = content;
-      checkLists([runs, items, names, values]);
-      return noted(id, putTogether({ length, runs, items, names: names as string[], values }));
-    }
-    case "object": {
-      if (state.referencesOnly) return undefined;
-      const [, names, values, id] = content;
-      checkLists([names, values]);
-      return noted(id, objectOf(names, values));
-    }
+    case "error":
+      return noted(content[2], state.failure(content[1]));
+    case "list":
+      return reviveList(content);
+    case "object":
+      return reviveObject(content);
     case "later":
-      if (state.referencesOnly) return undefined;
       links ??= new Links();
       return links.standIn(content[1]);
     case "boxed":
       return boxed(content[1]);
     case "pattern":
-      return new RegExp(content[1] as string, content[2]);
+      return new RegExp(textOf(content[1]), content[2]);
     case "memory":
       return memoryOf(content[1]);
-    case "over": {
-      if (state.referencesOnly) return undefined;
-      const [, memory, kind, offset, byteLength] = content;
-      return viewOver(kind, memoryOf(memory), offset, byteLength);
-    }
+    case "over":
+      return viewOver(content[2], memoryOf(content[1]), content[3], content[4]);
     case "class":
-      return state.referencesOnly ? undefined : reviveClass(content[1], content[2]);
+      return reviveClass(content[1], content[2]);
     case "slot":
-      return state.referencesOnly ? undefined : at(state.slots, content[1], "slot");
+      return at(state.slots, content[1], "slot");
     case "negative-zero":
       return -0;
     case "text":
@@ -193,16 +189,36 @@ function revive(content: SpecialContent): unknown {
       const bytes = bytesOf(content[2]);
       return viewOver(content[1], Uint8Array.from(bytes).buffer, 0, bytes.byteLength);
     }
-    case "buffer": {
-      const [, kind, index, offset, byteLength] = content;
-      const memory = at(state.buffers, index, "buffer");
-      if (kind === "SharedArrayBuffer") return memory;
-      if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
-      return viewOver(kind, memory, offset, byteLength);
-    }
+    case "buffer":
+      return reviveBuffer(content, state.buffers);
     default:
       throw new RaySystemError(`unknown special value ${String(content[0])}`);
   }
+}
+
+type ContentOf<Kind extends SpecialContent[0]> = Extract<
+  SpecialContent,
+  readonly [Kind, ...unknown[]]
+>;
+
+function reviveList([, length, runs, items, names, values, id]: ContentOf<"list">): unknown {
+  checkLists([runs, items, names, values]);
+  return noted(id, putTogether({ length, runs, items, names, values }));
+}
+
+function reviveObject([, names, values, id]: ContentOf<"object">): unknown {
+  checkLists([names, values]);
+  return noted(id, objectOf(names, values));
+}
+
+function reviveBuffer(
+  [, kind, index, offset, byteLength]: ContentOf<"buffer">,
+  buffers: readonly SharedArrayBuffer[],
+): unknown {
+  const memory = at(buffers, index, "buffer");
+  if (kind === "SharedArrayBuffer") return memory;
+  if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
+  return viewOver(kind, memory, offset, byteLength);
 }
 
 /** Returns an item by an index that a peer named; other properties of the list are out of reach. */
@@ -211,6 +227,11 @@ function at<T>(list: readonly T[], index: unknown, what: string): T {
     throw new RaySystemError(`${what} ${String(index)} did not arrive`);
   }
   return list[index] as T;
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== "string") throw new RaySystemError("malformed text from peer");
+  return value;
 }
 
 /** Refuses data that only claims a length, because a view of it would be that long. */
@@ -235,11 +256,11 @@ function objectOf(names: readonly unknown[], values: readonly unknown[]): object
   return object;
 }
 
-function boxed(primitive: unknown): object {
+function boxed(primitive: unknown): unknown {
   if (primitive === null || primitive === undefined || typeof primitive === "object") {
     throw new RaySystemError("malformed primitive from peer");
   }
-  return Object(primitive) as object;
+  return Object(primitive);
 }
 
 function memoryOf(value: unknown): ArrayBufferLike {
@@ -248,7 +269,7 @@ function memoryOf(value: unknown): ArrayBufferLike {
 }
 
 function reviveClass(id: string, data: unknown): unknown {
-  if (id === "URL") return new URL(data as string);
+  if (id === "URL") return new URL(textOf(data));
   const serializer = serializers.byId.get(id);
   if (serializer === undefined) {
     throw new RaySystemError(

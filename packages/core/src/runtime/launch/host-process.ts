@@ -8,13 +8,14 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { inherited, type ProcessSettings } from "../../host/control.ts";
 import { type OutputStream, readMark } from "../../host/output.ts";
 import { writeCredentials, writeSettings } from "../../host/settings.ts";
 import type { ResourceLimits, RuntimeEnv } from "../../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 import { hostEntry } from "../../shared/own-files.ts";
 import type { Credentials } from "../../transport/tls/credentials.ts";
 import type { Guard } from "./guard.ts";
@@ -61,49 +62,17 @@ export class HostProcess {
   #lastWords: Promise<unknown> = Promise.resolve();
 
   /** @throws RaySystemError when the system has no file descriptors left */
-  constructor(
-    { settings, runtimeEnv, moduleUrl, codeFolders = [], cwd }: HostProcessRequest,
-    { guard, onLine }: HostProcessParts,
-  ) {
-    const child = spawn(
-      process.execPath,
-      [
-        ...processFlags(process.execArgv),
-        ...limitFlags(runtimeEnv?.resourceLimits),
-        ...hostFlags({
-          runtimeEnv,
-          moduleUrl: moduleUrl ?? "",
-          directories: [guard.folder, settings.spillDirectory],
-          codeFolders,
-        }),
-        fileURLToPath(hostEntry("process")),
-      ],
-      {
-        detached: true,
-        stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-        ...(cwd === undefined ? {} : { cwd }),
-        env: hostEnv(runtimeEnv?.env),
-      },
-    );
-    child.unref();
-    if ((child.stdio as unknown) === undefined) {
-      // The process fails before it has an id.
-      child.on("error", () => undefined);
-      throw new RaySystemError("a process cannot be started: too many files are open");
-    }
-    const { pid } = child;
-    this.pid = pid;
+  constructor(request: HostProcessRequest, { guard, onLine }: HostProcessParts) {
+    const child = start(request, guard.folder);
     this.#child = child;
-    this.#isReady = !changesProcess(runtimeEnv);
-    if (pid !== undefined) guard.watch(pid);
-    const sockets = [child.stdio[inherited.data], child.stdio[inherited.control]] as [
-      Socket,
-      Socket,
-    ];
-    [this.data, this.control] = sockets;
-    writeSettings(this.control, settings);
+    this.#isReady = !changesProcess(request.runtimeEnv);
+    this.pid = child.pid;
+    this.data = socketOf(child, inherited.data);
+    this.control = socketOf(child, inherited.control);
+    if (child.pid !== undefined) guard.watch(child.pid);
+    writeSettings(this.control, request.settings);
     // A host without its sockets is ended, whatever broke them.
-    for (const socket of sockets) {
+    for (const socket of [this.data, this.control]) {
       socket.once("close", () => {
         setTimeout(() => void this.terminate(unreachable), lingerMs).unref();
       });
@@ -112,23 +81,30 @@ export class HostProcess {
     const outputEnded = readOutput(child, lastLines, onLine);
     const ended = endOf(child).then((end) => {
       this.#hasEnded = true;
-      if (pid !== undefined) {
-        guard.forget(pid);
-        killGroup(pid);
+      if (child.pid !== undefined) {
+        guard.forget(child.pid);
+        killGroup(child.pid);
       }
       return end;
     });
     this.ended = ended.then(() => undefined);
     this.exited = ended.then(async (end) => {
-      // Its last messages are in transit: the control channel may name the cause, and stderr
-      // belongs to it.
-      const late = pause(lingerMs);
-      await Promise.race([Promise.all([this.#lastWords, outputEnded]), late.over]);
-      late.end();
-      for (const socket of sockets) socket.destroy();
+      await this.#lastMessages(outputEnded);
       const cause = this.#known ?? causeOfEnd(end, lastLines);
       return this.#isReady || cause.kind !== "exited" ? cause : notReady(cause);
     });
+  }
+
+  /**
+   * Waits for messages of the ended process that are in transit: the control channel may name the
+   * cause, and stderr belongs to it. Then its sockets are destroyed.
+   */
+  async #lastMessages(outputEnded: Promise<unknown>): Promise<void> {
+    const late = pause(lingerMs);
+    await Promise.race([Promise.all([this.#lastWords, outputEnded]), late.over]);
+    late.end();
+    this.data.destroy();
+    this.control.destroy();
   }
 
   /** Marks it as started: from now on, an end is not caused by its settings. */
@@ -168,6 +144,48 @@ export class HostProcess {
 }
 
 const unreachable: DeathCause = { kind: "unreachable", message: "its sockets closed" };
+
+/** @throws RaySystemError when the system has no file descriptors left */
+function start(
+  { settings, runtimeEnv, moduleUrl, codeFolders = [], cwd }: HostProcessRequest,
+  guardFolder: string,
+): ChildProcess {
+  const child: ChildProcess = spawn(
+    process.execPath,
+    [
+      ...processFlags(process.execArgv),
+      ...limitFlags(runtimeEnv?.resourceLimits),
+      ...hostFlags({
+        runtimeEnv,
+        moduleUrl: moduleUrl ?? "",
+        directories: [guardFolder, settings.spillDirectory],
+        codeFolders,
+      }),
+      fileURLToPath(hostEntry("process")),
+    ],
+    {
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+      ...(cwd === undefined ? {} : { cwd }),
+      env: hostEnv(runtimeEnv?.env),
+    },
+  );
+  child.unref();
+  // Node's types do not say that a process without descriptors fails before it has any streams.
+  const streams: readonly unknown[] | undefined = child.stdio;
+  if (streams === undefined) {
+    child.on("error", () => undefined);
+    throw new RaySystemError("a process cannot be started: too many files are open");
+  }
+  return child;
+}
+
+/** Returns this side's end of a pipe of the process, which is a socket of Node. */
+function socketOf(child: ChildProcess, fd: 1 | 2 | 3 | 4): Socket {
+  const stream = child.stdio[fd];
+  if (stream instanceof Socket) return stream;
+  throw new RaySystemError(`internal: the pipe ${fd} of a host process is no socket`);
+}
 
 function notReady(cause: DeathCause): DeathCause {
   return { ...cause, kind: "runtime-env-failed", message: `before it was ready, ${cause.message}` };
@@ -222,7 +240,7 @@ function killGroup(pid: number): boolean {
   try {
     return process.kill(-pid, "SIGKILL");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     // The group is empty, as wanted.
     if (code === "ESRCH") return true;
     // They belong to another user now; or, on macOS, they are zombies.
@@ -236,8 +254,8 @@ function readOutput(
   lastLines: LastLines,
   onLine: HostProcessParts["onLine"],
 ): Promise<unknown> {
-  const ends = (["stdout", "stderr"] as const).map((stream) => {
-    const output = child[stream] as Socket;
+  const ends = ([["stdout", 1], ["stderr", 2]] as const).map(([stream, fd]) => {
+    const output = socketOf(child, fd);
     readLines(output, (line) => {
       const { owner, text } = readMark(line);
       if (stream === "stderr") lastLines.add(text);

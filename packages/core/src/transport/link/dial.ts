@@ -5,42 +5,21 @@
  * Both sides prove that they have the listener's token (transport/link/handshake.ts) before they
  * say anything else. A peer that has the token may send every message of a session.
  */
-import { connect, type Socket } from "node:net";
-import {
-  CertificateError,
-  type DeathCause,
-  type RayError,
-  RaySystemError,
-} from "../../shared/errors.ts";
+import { RaySystemError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { type Address, cutOff, type Hello, keepAlive, type NetworkSettings } from "../address.ts";
+import { type Address, cutOff, type Hello } from "../address.ts";
 import { answerTimes } from "./answer-times.ts";
 import type { Channel } from "../channel.ts";
-import type { Credentials } from "../tls/credentials.ts";
-import { type Deadline, deadline, Patience } from "../deadline.ts";
+import { deadline, Patience } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-message.ts";
-import { peerLimits } from "../socket/framing.ts";
-import { handshakeMs, introduce, TurnedAwayError } from "./handshake.ts";
+import { connectTo, type PeerOptions } from "./connect.ts";
+import { type Busy, firstOf } from "./first-connection.ts";
+import { TurnedAwayError } from "./handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { isFinal, Link, LinkRefused, type Redial, standardTimes } from "./link.ts";
-import { PeerLostError, provesLoss, watchMachine } from "./peer-probe.ts";
-import { SocketChannel } from "../socket/socket.ts";
-import { explainTls, secureSocket } from "../tls/tls.ts";
+import { PeerLostError, watchMachine } from "./peer-probe.ts";
 
-export interface DialOptions {
-  /** The name of the listener, for messages to people. */
-  readonly peerId: string;
-  /**
-   * Returns the reason why the peer is gone. It is called when a connection closes, and at once for
-   * a link.
-   */
-  readonly explain: () => Promise<DeathCause>;
-  readonly network?: NetworkSettings;
-  /**
-   * Whether the peer runs user code. Such a peer may answer late, so it is awaited as long as its
-   * machine can be reached. Default: 5 s suffice.
-   */
-  readonly mayBeBusy?: boolean;
+export interface DialOptions extends PeerOptions {
   /**
    * Delays the time to explain the loss of a link's peer until it settles. Default: that time
    * begins at once.
@@ -235,185 +214,7 @@ function wires(
       throw new LinkRefused(`${options.peerId} has ended the connection`);
     }
     isNew = false;
-    return { wire: channel, received: (welcome["received"] as number | undefined) ?? 0 };
+    const has = welcome["received"];
+    return { wire: channel, received: typeof has === "number" ? has : 0 };
   };
-}
-
-/** The delay between the starts of two attempts, in ms. */
-const hedgeMs = 800;
-
-/** The state of attempts to reach a peer that may be busy. */
-interface Busy {
-  readonly onReached: () => void;
-  /** Times that a reached peer has to answer before another connection is tried, in ms. */
-  readonly times: Iterator<number, never>;
-}
-
-/**
- * Returns the first of several connections that is made: an attempt that begins while the network
- * is away may hang, even when the network is back. Rejects with the last attempt's error when none
- * is under way, and when an attempt has used all of the time. For a peer that may be busy, an
- * attempt that reaches it replaces the earlier ones and has no time limit.
- */
-function firstOf(
-  attempt: (signal: AbortSignal, isReached: () => void) => Promise<Connected>,
-  busy: Busy | undefined,
-  over: AbortSignal,
-): Promise<Connected> {
-  return new Promise((resolve, reject) => {
-    const underWay = new Set<AbortController>();
-    let reached: AbortController | undefined;
-    let next: Deadline | undefined;
-    const beginIn = (ms: number): void => {
-      next?.end();
-      next = deadline(ms, begin);
-    };
-    const giveUpOthers = (but?: AbortController): void => {
-      for (const other of underWay) {
-        if (other === but) continue;
-        underWay.delete(other);
-        other.abort();
-      }
-    };
-    const end = (): void => {
-      next?.end();
-      over.removeEventListener("abort", onOver);
-    };
-    const onOver = (): void => {
-      end();
-      giveUpOthers();
-      reject(new RaySystemError("the connection is not wanted any more"));
-    };
-    const begin = (): void => {
-      const own = new AbortController();
-      underWay.add(own);
-      const sinceMs = performance.now();
-      beginIn(hedgeMs);
-      const isReached = (): void => {
-        if (busy === undefined || !underWay.has(own)) return;
-        reached = own;
-        giveUpOthers(own);
-        beginIn(busy.times.next().value);
-        busy.onReached();
-      };
-      attempt(own.signal, isReached).then(
-        (connected) => {
-          if (!underWay.has(own)) return connected.channel.close(cutOff);
-          end();
-          giveUpOthers(own);
-          resolve(connected);
-        },
-        (error: Error) => {
-          if (!underWay.delete(own)) return;
-          if (reached === own) reached = undefined;
-          const isLate = performance.now() - sinceMs >= handshakeMs;
-          if (reached !== undefined || (underWay.size > 0 && !isLate)) return;
-          end();
-          giveUpOthers();
-          reject(error);
-        },
-      );
-    };
-    if (over.aborted) return onOver();
-    over.addEventListener("abort", onOver);
-    begin();
-  });
-}
-
-interface Connected {
-  readonly channel: SocketChannel;
-  readonly welcome: Readonly<Record<string, unknown>>;
-}
-
-async function connectTo(
-  address: Address,
-  hello: Readonly<Record<string, unknown>>,
-  { peerId, explain, network, mayBeBusy = false, signal }: ConnectOptions,
-  onReached: () => void = () => undefined,
-): Promise<Connected> {
-  const socket = socketTo(address, peerId, network?.credentials);
-  let failure: Error | undefined;
-  socket.once("error", (error) => (failure = error));
-  const giveUp = (error: Error): void => void socket.destroy(error);
-  const onAbort = (): void => giveUp(new Error("it is not wanted any more"));
-  if (signal?.aborted === true) onAbort();
-  signal?.addEventListener("abort", onAbort, { once: true });
-  let isMade = false;
-  let limit = deadline(handshakeMs, () =>
-    giveUp(new Error(`nothing is heard from there within ${seconds}`)),
-  );
-  socket.once("connect", () => {
-    isMade = true;
-    limit.end();
-    // The peer's system accepts data and answers probes whether or not its thread listens; when it
-    // stops, the connection ends.
-    if (!mayBeBusy) {
-      limit = deadline(handshakeMs, () => giveUp(new Error(`it did not answer within ${seconds}`)));
-    }
-    onReached();
-  });
-  try {
-    // Nothing is sent before the peer has proved its identity.
-    if (address.isSecure === true) await secured(socket);
-    // A connection that fails needs no explanation.
-    const channel = new SocketChannel(socket, { peer: peerId, explain: async () => cutOff });
-    const welcome = await introduce(channel, address.token, hello, peerId);
-    channel.setLimits(peerLimits);
-    channel.explainBy(explain);
-    return { channel, welcome };
-  } catch (cause) {
-    socket.destroy();
-    throw failure === undefined ? cause : unreached(address, peerId, failure, isMade);
-  } finally {
-    limit.end();
-    signal?.removeEventListener("abort", onAbort);
-  }
-}
-
-interface ConnectOptions extends DialOptions {
-  /** Aborted when the connection is no longer wanted. */
-  readonly signal?: AbortSignal;
-}
-
-const seconds = `${handshakeMs / 1000} s`;
-
-function socketTo(
-  { place, isSecure }: Address,
-  peerId: string,
-  credentials: Credentials | undefined,
-): Socket {
-  if (isSecure !== true || "path" in place)
-    return connect({ ...place, noDelay: true, ...keepAlive });
-  if (credentials !== undefined) {
-    // Other sockets are unref'ed by their channel, so this one is unref'ed, too.
-    return secureSocket({ ...place, ...keepAlive }, credentials).unref();
-  }
-  throw new CertificateError(
-    "this machine",
-    `has no certificate to show to ${peerId}, which is reached over TLS: rayling cert makes one, and init takes it as option tls`,
-  );
-}
-
-/** Resolves when TLS has verified the identity of the peer. */
-function secured(socket: Socket): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.once("secureConnect", resolve);
-    socket.once("close", () => reject(new RaySystemError("the connection was cut")));
-  });
-}
-
-/** @param isMade whether the connection was established before it failed */
-function unreached(
-  { place }: Address,
-  peerId: string,
-  failure: NodeJS.ErrnoException,
-  isMade: boolean,
-): RayError {
-  const why = "host" in place ? explainTls(failure, place.host) : undefined;
-  if (why !== undefined) return new CertificateError(peerId, `cannot be reached: ${why}`, failure);
-  const message = `${peerId} cannot be reached: ${failure.message}`;
-  if (provesLoss(failure, isMade)) return new PeerLostError(message, { cause: failure });
-  const isReset = failure.code === "ECONNRESET" || failure.code === "EPIPE";
-  const Kind = isMade && isReset ? TurnedAwayError : RaySystemError;
-  return new Kind(message, { cause: failure });
 }

@@ -18,7 +18,8 @@ import { AuthenticationError, ProtocolVersionError, RaySystemError } from "../..
 import type { Batch } from "../../protocol/message.ts";
 import type { FrameLimits } from "../socket/framing.ts";
 import { SlowFrameError } from "../socket/slow-peers.ts";
-import { type SocketChannel, unreadByPeer } from "../socket/socket.ts";
+import { unreadByPeer } from "../channel.ts";
+import type { SocketChannel } from "../socket/socket.ts";
 
 /** Increases with every change that two versions would not understand of each other. */
 export const protocolVersion = 8;

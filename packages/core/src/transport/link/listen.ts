@@ -62,7 +62,7 @@ const standardUnknown: UnknownLimits = { most: 256, ms: handshakeMs };
 export function listen(options: ListenOptions): Promise<Listener> {
   const { most, ms: unknownMs } = options.unknown ?? standardUnknown;
   const unknown = new Set<Socket>();
-  const links = new Map<string, Link>();
+  const reception = new Reception(options);
   const enter = (socket: Socket): void => {
     // When all places are taken, a newcomer replaces a peer that only holds one.
     const last = unknown.size < most ? undefined : lastWelcome(unknown);
@@ -71,7 +71,7 @@ export function listen(options: ListenOptions): Promise<Listener> {
   };
   const onSocket = (socket: Socket): void => {
     enter(socket);
-    void answer(socket, options, links).finally(() => unknown.delete(socket));
+    void reception.answer(socket).finally(() => unknown.delete(socket));
   };
   const { credentials } = options.network ?? {};
   const leave = (socket: Socket): void => void unknown.delete(socket);
@@ -98,81 +98,115 @@ function lastWelcome(sockets: ReadonlySet<Socket>): Socket | undefined {
   return [...sockets].find(({ remoteAddress }) => counts.get(remoteAddress) === most);
 }
 
-async function answer(
-  socket: Socket,
-  options: ListenOptions,
-  links: Map<string, Link>,
-): Promise<void> {
-  let peer: string | undefined;
-  const channel = new SocketChannel(socket, {
-    peer: "a host that dialled",
-    limits: helloLimits,
-    ...(options.pace === undefined ? {} : { pace: options.pace }),
-    explain: async () =>
-      peer === undefined
-        ? { kind: "unreachable", message: "it ended before it identified itself" }
-        : options.explain(peer),
-  });
-  const { ms } = options.unknown ?? standardUnknown;
-  const limit = deadline(ms, () => socket.destroy());
-  try {
-    const { hello, welcome } = await receive(channel, options.address.token);
-    const { peerId, wayId, linkId, received, heartbeatOf } = hello;
+/** A connection whose peer has proved that it has the token. */
+interface Arrival {
+  readonly channel: SocketChannel;
+  readonly peerId: string;
+  readonly welcome: (answer: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Admits the peers of one listener, and knows the links that they have made. */
+class Reception {
+  readonly #options: ListenOptions;
+  /** Links by their peer and the id that it has given them. */
+  readonly #links: Map<string, Link> = new Map();
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the peer is admitted or dismissed. */
+  async answer(socket: Socket): Promise<void> {
+    const { address, pace, unknown = standardUnknown } = this.#options;
+    const channel = new SocketChannel(socket, {
+      peer: "a host that dialled",
+      limits: helloLimits,
+      ...(pace === undefined ? {} : { pace }),
+      explain: async () => unidentified,
+    });
+    const limit = deadline(unknown.ms, () => socket.destroy());
+    try {
+      const { hello, welcome } = await receive(channel, address.token);
+      this.#admit(channel, hello, welcome);
+    } catch (error) {
+      // A peer without the token learns that it failed, and nothing else.
+      if (error instanceof AuthenticationError) await dismissed(channel, socket, error);
+      else socket.destroy();
+    } finally {
+      limit.end();
+    }
+  }
+
+  /** @throws RaySystemError for a malformed hello */
+  #admit(
+    channel: SocketChannel,
+    { peerId, wayId, linkId, received, heartbeatOf }: Readonly<Record<string, unknown>>,
+    welcome: Arrival["welcome"],
+  ): void {
     if (typeof peerId !== "string" || (wayId !== undefined && typeof wayId !== "string")) {
       throw new RaySystemError("not a hello");
     }
-    if (typeof heartbeatOf === "string") {
-      const link = links.get(JSON.stringify([peerId, heartbeatOf]));
-      channel.explainBy(async () => cutOff);
-      if (link?.isOpen !== true) {
-        welcome({ isUnknown: true });
-        return channel.close(cutOff);
-      }
-      welcome({});
-      return watchHeartbeat(link, channel);
-    }
-    channel.setLimits(options.limits ?? peerLimits);
+    const arrival = { channel, peerId, welcome };
+    if (typeof heartbeatOf === "string") return this.#hold(arrival, heartbeatOf);
+    channel.setLimits(this.#options.limits ?? peerLimits);
     if (typeof linkId !== "string") {
-      peer = peerId;
+      channel.explainBy(() => this.#options.explain(peerId));
       welcome({});
-      return options.onChannel(channel, { peerId, wayId });
+      return this.#options.onChannel(channel, { peerId, wayId });
     }
     channel.explainBy(async () => cutOff);
-    const key = JSON.stringify([peerId, linkId]);
-    const known = links.get(key);
-    if (typeof received === "number") {
-      if (known?.isOpen !== true) {
-        welcome({ isUnknown: true });
-        return channel.close(cutOff);
-      }
-      // Both happen in one turn: nothing arrives over the last connection after the count is sent.
-      welcome({ received: known.received });
-      return known.attach({ wire: channel, received });
-    }
-    if (known !== undefined) {
-      // The dialler did not receive its welcome.
-      welcome({ received: known.received });
-      return known.attach({ wire: channel, received: 0 });
-    }
-    const link = new Link({
-      peer: peerId,
-      explain: () => options.explain(peerId),
-      ...options.network,
-    });
-    links.set(key, link);
-    void link.closed.then(() => links.delete(key));
+    const key = keyOf(peerId, linkId);
+    const known = this.#links.get(key);
+    if (typeof received === "number" && known?.isOpen !== true) return refuse(arrival);
+    // Without a count, the dialler of a known link did not receive its welcome.
+    if (known !== undefined) return resume(arrival, known, typeof received === "number" ? received : 0);
+    this.#begin(arrival, key, wayId);
+  }
+
+  /** Takes the connection as the heartbeat of a link. */
+  #hold(arrival: Arrival, linkId: string): void {
+    const { channel, peerId, welcome } = arrival;
+    const link = this.#links.get(keyOf(peerId, linkId));
+    channel.explainBy(async () => cutOff);
+    if (link?.isOpen !== true) return refuse(arrival);
+    welcome({});
+    watchHeartbeat(link, channel);
+  }
+
+  /** Takes the connection as the first one of a new link. */
+  #begin({ channel, peerId, welcome }: Arrival, key: string, wayId: string | undefined): void {
+    const { explain, network, onChannel } = this.#options;
+    const link = new Link({ peer: peerId, explain: () => explain(peerId), ...network });
+    this.#links.set(key, link);
+    void link.closed.then(() => this.#links.delete(key));
     void watchSilence(link);
     welcome({});
     link.attach({ wire: channel, received: 0 });
-    options.onChannel(link, { peerId, wayId });
-  } catch (error) {
-    // A peer without the token learns that it failed, and nothing else.
-    if (error instanceof AuthenticationError) await dismissed(channel, socket, error);
-    else socket.destroy();
-  } finally {
-    limit.end();
+    onChannel(link, { peerId, wayId });
   }
 }
+
+function keyOf(peerId: string, linkId: string): string {
+  return JSON.stringify([peerId, linkId]);
+}
+
+/** Says that there is no such link, or no longer. */
+function refuse({ channel, welcome }: Arrival): void {
+  welcome({ isUnknown: true });
+  channel.close(cutOff);
+}
+
+/** Goes on with a link over the connection. */
+function resume({ channel, welcome }: Arrival, link: Link, received: number): void {
+  // Both happen in one turn: nothing arrives over the last connection after the count is sent.
+  welcome({ received: link.received });
+  link.attach({ wire: channel, received });
+}
+
+const unidentified: DeathCause = {
+  kind: "unreachable",
+  message: "it ended before it identified itself",
+};
 
 /** Resolves when the socket has closed: until then it keeps its place. */
 function dismissed(channel: SocketChannel, socket: Socket, error: Error): Promise<void> {

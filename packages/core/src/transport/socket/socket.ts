@@ -2,7 +2,7 @@
  * The channel over a socket: unix sockets and inherited pipes between processes of one machine, and
  * TCP under links.
  *
- * Owner, with dial.ts, listen.ts and peer-probe.ts of transport/link/, of node:net. It does not
+ * Owner, with connect.ts, listen.ts and peer-probe.ts of transport/link/, of node:net. It does not
  * keep the process alive unless `keepsAlive` is set. A socket that closes does not say why:
  * `explain` does, within `explainMs`. When a write finds the peer gone, the data that the peer sent
  * before is still read.
@@ -18,7 +18,7 @@ import { Socket } from "node:net";
 import type { Batch } from "../../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";
-import { brokenChannel, type Channel, type PlaceOfPart } from "../channel.ts";
+import { brokenChannel, type Channel, type PlaceOfPart, unreadByPeer } from "../channel.ts";
 import { type Deadline, deadline } from "../deadline.ts";
 import {
   type Frame,
@@ -71,12 +71,6 @@ const maxDirectBytes = 4 * 1024 * 1024;
 const maxPolledBytes = 64 * 1024 * 1024;
 /** Says "I could not read what you sent"; no batch is empty. */
 const unreadable: Batch = { bytes: new Uint8Array(0), buffers: [] };
-
-/** The cause of a channel that ends because the peer could not read its data. */
-export const unreadByPeer: DeathCause = {
-  kind: "channel-broken",
-  message: "the other side could not read what was sent",
-};
 
 /** Returns a socket that this process inherited. */
 export function inheritedSocket(fd: number): Socket {

@@ -1,0 +1,129 @@
+/**
+ * The first of several connections that is made: an attempt that begins while the network is away
+ * may hang, even when the network is back.
+ */
+import { RaySystemError } from "../../shared/errors.ts";
+import { cutOff } from "../address.ts";
+import { type Deadline, deadline } from "../deadline.ts";
+import type { Connected } from "./connect.ts";
+import { handshakeMs } from "./handshake.ts";
+
+/** The delay between the starts of two attempts, in ms. */
+const hedgeMs = 800;
+
+/** The state of attempts to reach a peer that may be busy. */
+export interface Busy {
+  readonly onReached: () => void;
+  /** Times that a reached peer has to answer before another connection is tried, in ms. */
+  readonly times: Iterator<number, never>;
+}
+
+/** Makes one connection; `isReached` is called when the peer's machine has accepted it. */
+type Attempt = (signal: AbortSignal, isReached: () => void) => Promise<Connected>;
+
+/**
+ * Returns the first connection that is made. Rejects with the last attempt's error when none is
+ * under way, and when an attempt has used all of the time. For a peer that may be busy, an attempt
+ * that reaches it replaces the earlier ones and has no time limit.
+ */
+export function firstOf(
+  attempt: Attempt,
+  busy: Busy | undefined,
+  over: AbortSignal,
+): Promise<Connected> {
+  return new FirstConnection(attempt, busy, over).made;
+}
+
+class FirstConnection {
+  readonly made: Promise<Connected>;
+  readonly #resolve: (connected: Connected) => void;
+  readonly #reject: (error: Error) => void;
+  readonly #attempt: Attempt;
+  readonly #busy: Busy | undefined;
+  readonly #over: AbortSignal;
+  readonly #underWay: Set<AbortController> = new Set();
+  /** The attempt that has reached a busy peer. */
+  #reached: AbortController | undefined;
+  /** The start of the next attempt. */
+  #next: Deadline | undefined;
+
+  constructor(attempt: Attempt, busy: Busy | undefined, over: AbortSignal) {
+    const { promise, resolve, reject } = Promise.withResolvers<Connected>();
+    this.made = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#attempt = attempt;
+    this.#busy = busy;
+    this.#over = over;
+    over.addEventListener("abort", this.#onOver);
+    if (over.aborted) this.#fail(unwanted());
+    else this.#begin();
+  }
+
+  readonly #onOver = (): void => this.#fail(unwanted());
+
+  readonly #begin = (): void => {
+    const own = new AbortController();
+    this.#underWay.add(own);
+    const sinceMs = performance.now();
+    this.#beginIn(hedgeMs);
+    this.#attempt(own.signal, () => this.#isReached(own)).then(
+      (connected) => {
+        if (this.#underWay.has(own)) this.#succeed(own, connected);
+        else connected.channel.close(cutOff);
+      },
+      (error: Error) => this.#failed(own, error, performance.now() - sinceMs),
+    );
+  };
+
+  #beginIn(ms: number): void {
+    this.#next?.end();
+    this.#next = deadline(ms, this.#begin);
+  }
+
+  #isReached(own: AbortController): void {
+    const busy = this.#busy;
+    if (busy === undefined || !this.#underWay.has(own)) return;
+    this.#reached = own;
+    this.#giveUpOthers(own);
+    this.#beginIn(busy.times.next().value);
+    busy.onReached();
+  }
+
+  #failed(own: AbortController, error: Error, tookMs: number): void {
+    if (!this.#underWay.delete(own)) return;
+    if (this.#reached === own) this.#reached = undefined;
+    const isLate = tookMs >= handshakeMs;
+    if (this.#reached !== undefined || (this.#underWay.size > 0 && !isLate)) return;
+    this.#fail(error);
+  }
+
+  #succeed(own: AbortController, connected: Connected): void {
+    this.#end();
+    this.#giveUpOthers(own);
+    this.#resolve(connected);
+  }
+
+  #fail(error: Error): void {
+    this.#end();
+    this.#giveUpOthers();
+    this.#reject(error);
+  }
+
+  #end(): void {
+    this.#next?.end();
+    this.#over.removeEventListener("abort", this.#onOver);
+  }
+
+  #giveUpOthers(but?: AbortController): void {
+    for (const other of this.#underWay) {
+      if (other === but) continue;
+      this.#underWay.delete(other);
+      other.abort();
+    }
+  }
+}
+
+function unwanted(): RaySystemError {
+  return new RaySystemError("the connection is not wanted any more");
+}
