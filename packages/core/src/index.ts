@@ -27,16 +27,12 @@ export { exitActor, getRuntimeContext } from "./api/context.ts";
 export type { RuntimeContext } from "./api/context.ts";
 export { cancel } from "./api/tasks.ts";
 export type { CancelOptions } from "./api/tasks.ts";
-export { remote } from "./api/remote.ts";
+export { remote } from "./api/remote/remote.ts";
+export type { RemoteName } from "./api/remote/remote.ts";
+export type { ActorClass } from "./api/remote/actor-class.ts";
+export type { ActorOptions, CallOptionsOfMethod, TaskOptions } from "./api/remote/options.ts";
+export type { RemoteFunction } from "./api/remote/remote-function.ts";
 export { registerError } from "./host/code/error-classes.ts";
-export type {
-  ActorClass,
-  ActorOptions,
-  CallOptionsOfMethod,
-  RemoteFunction,
-  RemoteName,
-  TaskOptions,
-} from "./api/remote.ts";
 export type {
   FallbackStrategy,
   SchedulingOptions,

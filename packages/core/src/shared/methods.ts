@@ -62,3 +62,12 @@ export const builtInMethods: readonly string[] = [
   "__ray_call__",
 ];
 export const shutdownHook = "__ray_shutdown__";
+
+/** Returns the kind of a function: "Function", "AsyncFunction", "GeneratorFunction" and so on. */
+export function tagOf(method: unknown): string {
+  return Object.prototype.toString.call(method).slice("[object ".length, -1);
+}
+
+export function isGenerator(method: unknown): boolean {
+  return tagOf(method).endsWith("GeneratorFunction");
+}

@@ -17,6 +17,19 @@ export type Checks<T> = { readonly [K in keyof Required<T>]: Check };
 
 /** @throws InvalidOptionError */
 export function checkOptions<T extends object>(where: string, options: T, checks: Checks<T>): void {
+  checkValues(where, options, checks);
+}
+
+/**
+ * Checks options of which nothing is known yet.
+ *
+ * @throws InvalidOptionError
+ */
+export function checkValues(
+  where: string,
+  options: unknown,
+  checks: Readonly<Record<string, Check>>,
+): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new InvalidOptionError(
       "options",
@@ -24,8 +37,8 @@ export function checkOptions<T extends object>(where: string, options: T, checks
     );
   }
   for (const [name, value] of Object.entries(options)) {
-    const check = (checks as Readonly<Record<string, Check | undefined>>)[name];
-    if (check === undefined || !Object.hasOwn(checks, name)) {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    if (check === undefined) {
       throw new InvalidOptionError(
         name,
         `${where} has no option "${name}"; it has ${Object.keys(checks).join(", ")}`,

@@ -13,7 +13,9 @@ import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { kill, registerSerializer } from "../actors.ts";
 import { get, wait } from "../objects.ts";
-import { type ActorClass, type ActorOptions, remote } from "../remote.ts";
+import type { ActorClass } from "../remote/actor-class.ts";
+import type { ActorOptions } from "../remote/options.ts";
+import { remote } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
 import type { ActorHandle } from "../types.ts";
 

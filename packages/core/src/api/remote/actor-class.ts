@@ -1,0 +1,220 @@
+/** Actor classes: what `remote` makes of a class, and how they create actors. */
+import { noteTarget, type Registration } from "../../host/code/registry.ts";
+import { currentTask } from "../../caller/waits/task-scope.ts";
+import type { Demand } from "../../rpc/demand.ts";
+import type { ActorInfo, ActorSpec, MethodOptions } from "../../rpc/directory.ts";
+import { ActorAlreadyExistsError, InvalidOptionError } from "../../shared/errors.ts";
+import { newId } from "../../shared/ids.ts";
+import {
+  builtInMethods,
+  gettersOf,
+  isGenerator,
+  type Method,
+  methodsOf,
+  shutdownHook,
+  tagOf,
+} from "../../shared/methods.ts";
+import { errorNames } from "../../shared/options.ts";
+import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
+import { useCaller } from "../session.ts";
+import type { ActorHandle, Constructor, RemoteArguments } from "../types.ts";
+import { checkedActor } from "./option-checks.ts";
+import type { ActorOptions } from "./options.ts";
+
+/** A class whose instances are actors. */
+export interface ActorClass<Class extends Constructor, Methods = unknown> {
+  /**
+   * Creates an actor and returns at once; an error in its constructor rejects its calls with
+   * ActorDiedError.
+   *
+   * @throws NotEncodableError, ActorAlreadyExistsError
+   */
+  remote(
+    ...args: RemoteArguments<ConstructorParameters<Class>>
+  ): ActorHandle<InstanceType<Class>, Methods>;
+  /**
+   * Returns the class with other options; `concurrencyGroups` and `methods` belong to the class and
+   * stay unchanged.
+   *
+   * @throws InvalidOptionError
+   */
+  options(options: Omit<ActorOptions, "concurrencyGroups" | "methods">): ActorClass<Class, Methods>;
+}
+
+/** An actor class as `remote` returns it, without the types of its actors. */
+interface MadeClass {
+  readonly options: (more: ActorOptions) => MadeClass;
+  readonly remote: (...args: readonly unknown[]) => object;
+}
+
+export function actorClass(
+  target: Constructor,
+  registration: Registration,
+  options: ActorOptions,
+): MadeClass {
+  const methods = methodsOf(target.prototype);
+  const getters = gettersOf(target.prototype);
+  checkMethods(registration.name, methods, options);
+  const demand = actorDemand(`actor class ${registration.name}`, options);
+  const made: MadeClass = {
+    options: (more) => {
+      const checked = checkedActor(registration.name, more, true);
+      for (const name of ["concurrencyGroups", "methods"]) {
+        if (!(name in more)) continue;
+        throw new InvalidOptionError(
+          name,
+          `actor class ${registration.name}: ${name} can only be given to remote(), not to options()`,
+        );
+      }
+      const all = checkedActor(registration.name, { ...options, ...checked });
+      return actorClass(target, registration, all);
+    },
+    remote: (...args) => create({ registration, methods, getters, options, demand }, args),
+  };
+  noteTarget(made, target);
+  return made;
+}
+
+/** The members on the prototypes of a class. */
+interface Members {
+  readonly methods: ReadonlyMap<string, Method>;
+  readonly getters: readonly string[];
+}
+
+/** An actor class with its options, as `remote` or `options` gave it. */
+interface ActorStub extends Members {
+  readonly registration: Registration;
+  readonly options: ActorOptions;
+  readonly demand: Demand;
+}
+
+function create(stub: ActorStub, args: readonly unknown[]): object {
+  const { registration, options, demand } = stub;
+  const caller = useCaller();
+  const info = infoOf(registration.name, stub, options, caller.id);
+  const spec: ActorSpec = {
+    info,
+    key: registration.key(),
+    name: options.name,
+    namespace: options.namespace,
+    getIfExists: options.getIfExists ?? false,
+    creator: currentTask()?.actor?.info.actorId,
+    maxRestarts: options.maxRestarts ?? 0,
+    restartIntensity: options.restartIntensity,
+    demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),
+    isolation: options.isolation,
+    runtimeEnv: options.runtimeEnv,
+  };
+  const { directory } = caller;
+  // The arguments are encoded now, whatever the directory answers later.
+  const pending = Promise.withResolvers<boolean>();
+  const whenNew = (then: () => void): void => void pending.promise.then((isNew) => isNew && then());
+  caller.starts.prepare(info.actorId, args, {
+    start: (start, begun) =>
+      whenNew(() => {
+        directory.start(info.actorId, start);
+        begun();
+      }),
+    fail: (cause) => whenNew(() => directory.abandon(info.actorId, cause)),
+  });
+  const answer = directory.register(spec);
+  if (answer instanceof Promise) {
+    const registered = answer.then((told) => {
+      pending.resolve(told.state === "new");
+      if (told.state === "taken") {
+        throw new ActorAlreadyExistsError(told.name, told.namespace);
+      }
+    });
+    // It may turn out to be another name of an existing actor, which ends with its handles.
+    return caller.createHandle(info, registered, !info.isDetached || spec.getIfExists);
+  }
+  pending.resolve(answer.state === "new");
+  if (answer.state === "taken") throw new ActorAlreadyExistsError(answer.name, answer.namespace);
+  if (answer.state === "existing") return caller.handles.weak(answer.info);
+  return caller.createHandle(info);
+}
+
+function infoOf(
+  className: string,
+  { methods, getters }: Members,
+  options: ActorOptions,
+  owner: string,
+): ActorInfo {
+  const maxConcurrency = concurrencyOf(methods, options);
+  const names = [...methods.keys()].filter((name) => name !== shutdownHook);
+  const methodOptions: Record<string, MethodOptions> = {};
+  for (const name of names) {
+    const { retryExceptions, ...rest } = options.methods?.[name] ?? {};
+    const known: MethodOptions = {
+      ...(isGenerator(methods.get(name)) ? { numReturns: "streaming" } : {}),
+      ...rest,
+      ...(retryExceptions === undefined ? {} : { retryExceptions: errorNames(retryExceptions) }),
+    };
+    if (Object.keys(known).length > 0) methodOptions[name] = known;
+  }
+  return {
+    actorId: newId("actor"),
+    className,
+    methods: names,
+    ...(getters.length === 0 ? {} : { getters }),
+    methodOptions,
+    maxConcurrency,
+    concurrencyGroups: options.concurrencyGroups ?? {},
+    isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
+    maxPendingCalls: options.maxPendingCalls ?? -1,
+    owner,
+    isDetached: options.lifetime === "detached",
+    maxTaskRetries: options.maxTaskRetries ?? 0,
+    retryExceptions: errorNames(options.retryExceptions ?? false),
+  };
+}
+
+/** Returns the concurrency; a class with an async method is an async actor. */
+function concurrencyOf(
+  methods: ReadonlyMap<string, Method>,
+  { maxConcurrency }: ActorOptions,
+): number {
+  const isAsync = [...methods.values()].some((method) => tagOf(method).startsWith("Async"));
+  return maxConcurrency ?? (isAsync ? 1000 : 1);
+}
+
+/**
+ * Refuses method names that mean something else on a handle: it must not look like a promise, and
+ * the runtime's own methods have theirs.
+ */
+function checkMethods(
+  className: string,
+  methods: ReadonlyMap<string, Method>,
+  { methods: options = {}, concurrencyGroups = {}, ...actor }: ActorOptions,
+): void {
+  const concurrency = concurrencyOf(methods, actor);
+  if (actor.allowOutOfOrderExecution === false && concurrency > 1) {
+    throw new InvalidOptionError(
+      "allowOutOfOrderExecution",
+      `actor class ${className}: up to ${concurrency} calls run at the same time, in no order; allowOutOfOrderExecution cannot be false`,
+    );
+  }
+  for (const name of methods.keys()) {
+    const isTaken = name === "then" || builtInMethods.includes(name);
+    if (!isTaken && (!name.startsWith("__ray_") || name === shutdownHook)) continue;
+    throw new InvalidOptionError(
+      name,
+      `actor class ${className}: a method cannot be called ${name}, that name is reserved`,
+    );
+  }
+  for (const [name, option] of Object.entries(options)) {
+    if (!methods.has(name)) {
+      throw new InvalidOptionError(
+        `methods.${name}`,
+        `actor class ${className} has no method "${name}"; it has: ${[...methods.keys()].join(", ")}`,
+      );
+    }
+    const group = option.concurrencyGroup;
+    if (group !== undefined && !Object.hasOwn(concurrencyGroups, group)) {
+      throw new InvalidOptionError(
+        `methods.${name}.concurrencyGroup`,
+        `actor class ${className}: method ${name} is in the concurrency group "${group}"; concurrencyGroups has: ${Object.keys(concurrencyGroups).join(", ") || "none"}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/** The options of actor classes, of their methods, and of tasks. */
+import type { CallOptions } from "../../caller/handle.ts";
+import type {
+  Isolation,
+  RestartIntensity,
+  RuntimeEnv,
+  TaskIsolation,
+} from "../../rpc/directory.ts";
+import type { SchedulingOptions } from "../scheduling/scheduling.ts";
+
+/** Options of a method for all of its calls; the options of a call override them. */
+export type CallOptionsOfMethod = Omit<CallOptions, "name">;
+
+/** Options of an actor class. */
+export interface ActorOptions extends SchedulingOptions {
+  /** The name by which `getActor` finds it; unique in its namespace. Default: none. */
+  readonly name?: string;
+  /** The namespace of its name. Default: the namespace of the session. */
+  readonly namespace?: string;
+  /** Whether to return the existing actor of that name, if there is one. Default false. */
+  readonly getIfExists?: boolean;
+  /** How often it restarts after it lost its host; -1 without limit. Default 0. */
+  readonly maxRestarts?: number;
+  /**
+   * The most restarts within a time, whatever `maxRestarts` says; one more ends the actor for good.
+   * Default: no such limit.
+   */
+  readonly restartIntensity?: RestartIntensity;
+  /**
+   * "detached" lives until it is killed or the session ends. Default "non_detached": it ends when
+   * no handle of it is left, or its creator dies. Handles of `getActor` do not count.
+   */
+  readonly lifetime?: "detached" | "non_detached";
+  /** How often a call is retried after such a loss; -1 without limit. Default 0: at most once. */
+  readonly maxTaskRetries?: number;
+  /**
+   * Whether a call is retried when its method throws: always, or for these error classes (or names
+   * of them). Default false.
+   */
+  readonly retryExceptions?: CallOptions["retryExceptions"];
+  /**
+   * The most calls outside of groups that run at a time. Default: 1000 if the class has an async
+   * method, else 1.
+   */
+  readonly maxConcurrency?: number;
+  /** Groups of calls with a limit and an order of their own, by name: `{ io: 2, compute: 4 }`. */
+  readonly concurrencyGroups?: Readonly<Record<string, number>>;
+  /** Options of methods, by name. */
+  readonly methods?: Readonly<Record<string, CallOptionsOfMethod>>;
+  /**
+   * Whether later calls may pass a call whose argument is not ready. Default: true for async actors
+   * and those with a maxConcurrency above 1, else false.
+   */
+  readonly allowOutOfOrderExecution?: boolean;
+  /**
+   * The most unanswered calls of one caller; one more throws PendingCallsLimitExceeded. Default -1:
+   * no limit.
+   */
+  readonly maxPendingCalls?: number;
+  /**
+   * The isolation of the actor: a "thread" of its own; a "process" of its own, for native code,
+   * hard limits and code that may crash; or "shared": a thread with other actors, for many that
+   * mostly wait. Default: the `isolation` of `init`.
+   */
+  readonly isolation?: Isolation;
+  /** Settings of its thread or process. Default: those of `init`. */
+  readonly runtimeEnv?: RuntimeEnv;
+}
+
+/** Options of a task. */
+export interface TaskOptions extends SchedulingOptions {
+  /** A name for messages to people. Default: the function's name. */
+  readonly name?: string;
+  /** The isolation of the task: a "thread" or a "process". Default: the `isolation` of `init`. */
+  readonly isolation?: TaskIsolation;
+  /** Settings of its worker; tasks with equal settings share workers. */
+  readonly runtimeEnv?: RuntimeEnv;
+  /** How often it is retried when its worker dies. Default 3. */
+  readonly maxRetries?: number;
+  /**
+   * Whether it is retried when its function throws: always, or for these error classes (or names of
+   * them). Default false.
+   */
+  readonly retryExceptions?: CallOptions["retryExceptions"];
+  /** The number of values that the function returns, or "streaming", as for a method. */
+  readonly numReturns?: CallOptions["numReturns"];
+  /** A generator pauses while this many of its items are not taken. Default: no limit. */
+  readonly generatorBackpressureNumObjects?: number;
+  /** Whether a generator runs to its end when nobody takes its items any more. Default false. */
+  readonly detached?: CallOptions["detached"];
+}
