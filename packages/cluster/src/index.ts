@@ -12,7 +12,8 @@ export { type Agent, agentAddress, startAgent } from "./agent/agent.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
 export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
 export { drainAgent, type DrainAgentOptions } from "./agent/drain.ts";
-export { joinNode, nodeJoiner, RemoteNode } from "./join.ts";
+export { joinNode, nodeJoiner } from "./join.ts";
+export { RemoteNode } from "./remote-node.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 
 /**

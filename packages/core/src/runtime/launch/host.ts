@@ -47,7 +47,7 @@ export interface Host {
    * Resolves when its requirements are on its machine, or with the cause of its end if they cannot
    * be. Absent when it has none.
    */
-  readonly prepared?: Promise<DeathCause | undefined>;
+  readonly prepared?: Promise<DeathCause | undefined> | undefined;
   /** Lets it send ready messages, then ends it. */
   stop(cause: DeathCause): Promise<void>;
   /** Ends it now; the first cause counts. */
