@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 from processes import kill, wait_gone  # noqa: E402
 
 import rayling  # noqa: E402
-from rayling.actors.frames import FrameReader, encode_frame  # noqa: E402
+from rayling.wire.frames import FrameReader, encode_frame  # noqa: E402
 
 COUNTER = ROOT / "python/tests/actors/counter.ts"
 

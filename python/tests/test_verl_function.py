@@ -25,10 +25,11 @@ sys.path.insert(0, str(ROOT / "python/src"))
 os.environ.setdefault("RAYLING_NODE", str(ROOT / "node_modules/.bin/node"))
 
 import rayling.verl  # noqa: E402
-from rayling import frames, score_host  # noqa: E402
+from rayling import score_host  # noqa: E402
+from rayling.plain import NotPlainError, Plain  # noqa: E402
 from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
-from rayling.values import NotPlainError, Plain  # noqa: E402
 from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
+from rayling.wire import frames  # noqa: E402
 
 GRADE = str(ROOT / "python/tests/graders/grade.ts")
 
@@ -104,7 +105,7 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(record, {"score": (1 * 0.1 + 2 * 0.1) / 1.3, "words": 2})
 
     async def test_samples_of_one_turn_go_in_one_message(self) -> None:
-        with mock.patch.object(score_host, "frame", wraps=frames.frame) as frame:
+        with mock.patch.object(score_host, "_frame", wraps=score_host._frame) as frame:
             samples = [compute_score("s", "w1", 1, {}, options=options("half")) for _ in range(50)]
             await asyncio.gather(*samples)
         sizes = [
@@ -168,6 +169,23 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         self.assertIsNone(echoed["none"])
         # Within extra info, what JSON has no number for comes back as a text.
         self.assertEqual([echoed["nan"], echoed["big"]], ["NaN", str(2**60)])
+
+    async def test_what_looks_like_a_tagged_value_comes_as_it_is(self) -> None:
+        lookalikes: dict[str, Any] = {"$": ["i", "5"], "deep": {"$": 1}}
+        for extra in (lookalikes, {**lookalikes, "big": 2**60}):
+            row: Any = await compute_score("s", "w1", 1, extra, options=options("echo"))
+            echoed = row["extraInfo"]
+            self.assertEqual([echoed["$"], echoed["deep"]], [["i", "5"], {"$": 1}])
+
+    async def test_a_sample_that_is_too_long_fails_alone(self) -> None:
+        async def score(response: str) -> Any:
+            mine = options("half")
+            return await compute_score("s", response, 1, {}, options=mine, invalid="none")
+
+        with mock.patch.object(frames, "_MAX_HEAD_BYTES", 1000):
+            rows = await asyncio.gather(*[score("w" * size) for size in (400, 2000, 400, 400)])
+        errors = [row["reward_error"] for row in rows]
+        self.assertEqual(errors, [None, "INVALID_SAMPLE", None, None])
 
     async def test_what_graders_print_is_logged(self) -> None:
         said: asyncio.Queue[str] = asyncio.Queue()

@@ -16,9 +16,10 @@ from typing import Any
 
 from rayling import runtime
 from rayling.errors import HostLostError, RaylingError
-from rayling.frames import FrameReader, frame
 from rayling.node_socket import open_own, open_shared
-from rayling.values import Plain
+from rayling.plain import Plain
+from rayling.wire import values
+from rayling.wire.frames import FrameReader, encode_frame
 
 __all__ = ["Outcome", "RewardLoopError", "ScoreHost"]
 
@@ -78,7 +79,7 @@ class ScoreHost:
             hello["config"] = os.path.abspath(config)
         if columns is not None:
             hello["columns"] = list(columns)
-        self._hello = frame(hello, marked=plain.marked)
+        self._hello = b"".join(_frame(hello, plain.is_tagged))
         self._key = json.dumps(
             [_scope(), str(runtime.find_runtime().folder), os.getcwd(), hello], sort_keys=True
         )
@@ -112,7 +113,7 @@ class ScoreHost:
             if connection is None or not connection.is_open:
                 connection = await self._connect()
             try:
-                return await connection.score(row, plain.marked)
+                return await connection.score(row, plain.is_tagged)
             except HostLostError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -159,7 +160,7 @@ class ScoreHost:
         return connection
 
 
-class _Connection(asyncio.Protocol):
+class _Connection(asyncio.BufferedProtocol):
     """Samples out, outcomes in, by their numbers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, opened: socket.socket) -> None:
@@ -169,7 +170,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._out: list[list[Any]] = []
-        self._is_marked = False
+        self._is_tagged = False
         self._last = 0
         self._is_ready = False
         self._failure: str | None = None
@@ -184,7 +185,7 @@ class _Connection(asyncio.Protocol):
         """Whether samples can be sent from the running event loop."""
         return not self._is_closed and asyncio.get_running_loop() is self._loop
 
-    async def score(self, row: list[Any], marked: bool) -> Outcome:
+    async def score(self, row: list[Any], is_tagged: bool) -> Outcome:
         if self._is_closed:
             raise self._lost()
         self._last += 1
@@ -193,7 +194,7 @@ class _Connection(asyncio.Protocol):
         if not self._out:
             self._loop.call_soon(self._send)
         self._out.append([self._last, *row])
-        self._is_marked = self._is_marked or marked
+        self._is_tagged = self._is_tagged or is_tagged
         return await waiting
 
     def close(self) -> None:
@@ -210,14 +211,18 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        for message in self._reader.read(data):
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.target()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        for (is_tagged, said), buffers in self._reader.received(nbytes):
+            message = values.decode(said, buffers) if is_tagged else said
             if isinstance(message, list):
-                for number, *said in message:
+                for number, *outcome in message:
                     waiting = self._waiting.pop(number, None)
                     # Nobody waits for it any more where its task was cancelled.
                     if waiting is not None and not waiting.done():
-                        waiting.set_result(Outcome(*said))
+                        waiting.set_result(Outcome(*outcome))
             elif "log" in message:
                 self._lines[message["log"]].add(message["text"])
             elif "failed" in message:
@@ -240,9 +245,26 @@ class _Connection(asyncio.Protocol):
 
     def _send(self) -> None:
         out, self._out = self._out, []
-        marked, self._is_marked = self._is_marked, False
+        is_tagged, self._is_tagged = self._is_tagged, False
         if self._transport is not None and not self._is_closed:
-            self._transport.write(frame(out, marked=marked))
+            self._write(out, is_tagged)
+
+    def _write(self, rows: list[list[Any]], is_tagged: bool) -> None:
+        assert self._transport is not None
+        try:
+            parts = _frame(rows, is_tagged)
+        except (ValueError, TypeError, RecursionError) as error:
+            # Too long or too deep: a sample that can travel is not held back by one that cannot.
+            if len(rows) > 1:
+                half = len(rows) // 2
+                self._write(rows[:half], is_tagged)
+                self._write(rows[half:], is_tagged)
+                return
+            waiting = self._waiting.pop(rows[0][0], None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(Outcome(None, {}, "INVALID_SAMPLE", str(error), "data"))
+            return
+        self._transport.writelines(parts)
 
 
 class _Lines:
@@ -256,6 +278,19 @@ class _Lines:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._log("%s", line)
+
+
+def _frame(message: object, is_tagged: bool) -> list[bytes | memoryview]:
+    """Returns the frame of a message of plain values, in parts: `[is_tagged, message]`.
+
+    Raises:
+        ValueError: it is longer than a text in JavaScript may be.
+        TypeError: it is nested too deep.
+    """
+    if not is_tagged:
+        return [encode_frame(f"[false,{values.text(message)}]", ())]
+    text, buffers = values.encode_tagged(message)
+    return [encode_frame(f"[true,{text}]", buffers), *buffers]
 
 
 def _scope() -> str:

@@ -1,10 +1,11 @@
 /**
  * One Python process, over a socket: messages that come together leave together. Nothing is sent
- * to a process that has gone.
+ * to a process that has gone. A message is a frame `[isTagged, message]`.
  */
 
 import type { Socket } from "node:net";
-import { FrameReader, frameOf } from "./frames.ts";
+import { encodeFrame, type Frame, FrameError, FrameReader } from "./wire/frames.ts";
+import { decode, encode } from "./wire/values.ts";
 
 export interface SocketListener {
   /** Throws for a message that is none of the protocol's: the socket is closed then. */
@@ -19,10 +20,10 @@ export class MessageSocket {
 
   constructor(socket: Socket, listener: SocketListener) {
     this.#socket = socket;
-    const reader = new FrameReader();
+    const reader = new FrameReader((frame) => listener.onMessage(messageOf(frame)));
     socket.on("data", (chunk: Buffer) => {
       try {
-        for (const message of reader.read(chunk)) listener.onMessage(message);
+        reader.push(chunk);
       } catch (error) {
         socket.destroy(error instanceof Error ? error : new Error(String(error)));
       }
@@ -36,7 +37,7 @@ export class MessageSocket {
 
   /** Sends a message of its own. */
   send(message: object): void {
-    if (this.#socket.writable) this.#socket.write(frameOf(message));
+    this.#write(message);
   }
 
   /** Sends it in one list with all others of this turn of the event loop. */
@@ -54,6 +55,18 @@ export class MessageSocket {
   #sendRows(): void {
     const rows = this.#rows;
     this.#rows = [];
-    if (rows.length > 0 && this.#socket.writable) this.#socket.write(frameOf(rows));
+    if (rows.length > 0) this.#write(rows);
   }
+
+  #write(message: unknown): void {
+    if (!this.#socket.writable) return;
+    const { value, isTagged, buffers } = encode(message);
+    for (const part of encodeFrame([isTagged, value], buffers)) this.#socket.write(part);
+  }
+}
+
+function messageOf({ head, buffers }: Frame): unknown {
+  if (!Array.isArray(head) || head.length !== 2) throw new FrameError("a message was expected");
+  const [isTagged, value]: unknown[] = head;
+  return isTagged === true ? decode(value, buffers) : value;
 }

@@ -1,7 +1,7 @@
 /** Samples as a Python process sends them, by their place in a list. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { FrameError } from "./frames.ts";
+import { FrameError } from "./wire/frames.ts";
 
 export type ScoreRow = readonly [
   number: number,

@@ -6,7 +6,7 @@ from rayling.actors.handles import Actor, AsyncActor
 from rayling.actors.handles import open_actor as open
 from rayling.actors.handles import open_actor_async as open_async
 from rayling.actors.remote import TypeScriptActor, remote_ts
-from rayling.actors.values import ABORT_SIGNAL
+from rayling.wire.values import ABORT_SIGNAL
 
 __all__ = [
     "ABORT_SIGNAL",

@@ -14,11 +14,11 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import IO, Any
 
-from rayling.actors import values
 from rayling.actors.child import Child
-from rayling.actors.frames import Frame, FrameReader, FrameWriter
 from rayling.actors.protocol import Answer, Request, call_frame, control_frame, thrown
 from rayling.errors import ActorDiedError, RaylingError, TypeScriptError
+from rayling.wire import values
+from rayling.wire.frames import Frame, FrameReader, FrameWriter
 
 __all__ = ["Connection", "Stream"]
 

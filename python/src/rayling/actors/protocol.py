@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rayling.actors import values
-from rayling.actors.frames import encode_frame
 from rayling.errors import TypeScriptError
+from rayling.wire import values
+from rayling.wire.frames import encode_frame
 
 __all__ = ["Answer", "Request", "call_frame", "control_frame", "resolve_module", "thrown"]
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from rayling.errors import RaylingError
+from rayling.plain import NotPlainError, Plain
 from rayling.score_host import Outcome, RewardLoopError, ScoreHost
-from rayling.values import NotPlainError, Plain
 from rayling.verl.sight import kwargs_in_sight
 
 __all__ = ["RewardInvalidError", "RewardLoopError", "compute_score", "start"]

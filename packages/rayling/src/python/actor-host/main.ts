@@ -8,8 +8,8 @@
  */
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
-import { type Encoded, decode, encode } from "./values.ts";
-import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
+import { encodeFrame, type Frame, FrameReader } from "../wire/frames.ts";
+import { decode, encode } from "../wire/values.ts";
 import { openExport, type ServedExport } from "./served-export.ts";
 import { generatedBy, Stream } from "./streams.ts";
 import { describeThrown } from "./thrown.ts";
@@ -136,15 +136,13 @@ class ActorHost {
   }
 
   #answer(id: number, value: unknown, plain: number, tagged: number): void {
-    let encoded: Encoded;
     try {
-      encoded = encode(value);
+      const encoded = encode(value);
+      this.#send([encoded.isTagged ? tagged : plain, id, encoded.value], encoded.buffers);
     } catch (error) {
       this.#cancel(id);
       this.#failed(id, error);
-      return;
     }
-    this.#send([encoded.isTagged ? tagged : plain, id, encoded.value], encoded.buffers);
   }
 
   #failed(id: number, error: unknown): void {
@@ -176,7 +174,9 @@ class ActorHost {
     process.exit(0);
   }
 
+  /** @throws RangeError for a head that is longer than a text may be */
   #send(head: readonly unknown[], buffers: readonly Uint8Array[]): void {
+    const parts = encodeFrame(head, buffers);
     if (this.#out.length === 0 && !this.#isDue) {
       this.#isDue = true;
       setImmediate(() => {
@@ -184,7 +184,7 @@ class ActorHost {
         this.#write();
       });
     }
-    this.#out.push(...encodeFrame(head, buffers));
+    this.#out.push(...parts);
   }
 
   #write(): void {

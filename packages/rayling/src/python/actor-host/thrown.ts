@@ -11,7 +11,7 @@ export interface Thrown {
 }
 
 /** Frames of this package say nothing about the code that threw. */
-const ownFolder = new URL("./", import.meta.url).href;
+const ownFolder = new URL("../", import.meta.url).href;
 
 /** Causes of causes beyond this many are left out. */
 const deepest = 8;

@@ -1,6 +1,6 @@
 """Values between Python and TypeScript: JSON, and a form of its own for what JSON lacks.
 
-The other side is `packages/rayling/src/python/actor-host/values.ts`, which has the description.
+The other side is `packages/rayling/src/python/wire/values.ts`, which has the description.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
 from typing import Any
 
-__all__ = ["ABORT_SIGNAL", "AbortSignal", "decode", "encode", "text"]
+__all__ = [
+    "ABORT_SIGNAL",
+    "MAX_SAFE_INTEGER",
+    "AbortSignal",
+    "decode",
+    "encode",
+    "encode_tagged",
+    "text",
+]
 
 
 class AbortSignal:
@@ -34,8 +42,8 @@ class AbortSignal:
 
 ABORT_SIGNAL = AbortSignal()
 
-#: Whole numbers beyond these are `bigint` in TypeScript.
-_MAX_SAFE = 2**53 - 1
+#: Whole numbers beyond this one, and its negative, are `bigint` in TypeScript.
+MAX_SAFE_INTEGER = 2**53 - 1
 #: Levels of a value that holds more than JSON.
 _DEEPEST = 200
 _LONG_INTEGER = re.compile(r"(?<![.\d])\d{16}(?!\d*[.eE])")
@@ -85,8 +93,18 @@ def encode(value: Any) -> tuple[str, bool, list[memoryview]]:
     except (_NotPlain, ValueError, TypeError, RecursionError):
         # Tagged below, or refused with its path.
         pass
+    tagged, buffers = encode_tagged(value)
+    return tagged, True, buffers
+
+
+def encode_tagged(value: Any) -> tuple[str, list[memoryview]]:
+    """Returns a value as JSON text with tagged places, and its buffers, not copied.
+
+    Raises:
+        TypeError: something in it cannot travel; the message has its path.
+    """
     buffers: list[memoryview] = []
-    return json.dumps(_tagged(value, buffers, ()), separators=(",", ":")), True, buffers
+    return json.dumps(_tagged(value, buffers, ()), separators=(",", ":")), buffers
 
 
 def _tagged(value: Any, buffers: list[memoryview], path: tuple[object, ...]) -> Any:
@@ -94,7 +112,9 @@ def _tagged(value: Any, buffers: list[memoryview], path: tuple[object, ...]) -> 
         return value
     if isinstance(value, int):
         number = int(value)
-        return number if -_MAX_SAFE <= number <= _MAX_SAFE else {"$": ["i", str(number)]}
+        return (
+            number if -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER else {"$": ["i", str(number)]}
+        )
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$": ["f", _not_finite(value)]}
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-/** Values and frames between Python and the process of an actor, without either. */
+/** Values between Python and Node, in their frames, without either. */
 import { expect, test } from "vitest";
-import { encodeFrame, type Frame, FrameReader } from "../../src/python/actor-host/frames.ts";
-import { decode, encode } from "../../src/python/actor-host/values.ts";
+import { encodeFrame, type Frame, FrameReader } from "../../src/python/wire/frames.ts";
+import { decode, encode } from "../../src/python/wire/values.ts";
 
 const noSignal = (): AbortSignal => {
   throw new Error("no argument asks for a signal");

@@ -3,8 +3,14 @@
  * `u32 headBytes, u32 buffers, u64 bytes of each buffer, head, buffers`. The head is JSON text, and
  * buffers are the memory of arrays and bytes.
  *
- * `python/src/rayling/actors/frames.py` is the other side.
+ * `python/src/rayling/wire/frames.py` is the other side.
  */
+import { constants } from "node:buffer";
+
+/** Bytes are no frame: they are not from the Python side, or are read from the wrong place. */
+export class FrameError extends Error {
+  override readonly name: string = "FrameError";
+}
 
 export interface Frame {
   readonly head: unknown;
@@ -54,6 +60,7 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
+  /** @throws FrameError for what is no frame */
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.byteLength || this.#wanted === 0) {
@@ -83,17 +90,18 @@ export class FrameReader {
       case "prefix": {
         const headBytes = bytes.readUInt32LE(0);
         const buffers = bytes.readUInt32LE(4);
+        checkPrefix(headBytes, buffers);
         if (buffers === 0) return this.#next({ name: "head", lengths: [] }, headBytes);
         return this.#next({ name: "lengths", headBytes }, buffers * lengthBytes);
       }
       case "lengths": {
         const lengths = Array.from({ length: bytes.byteLength / lengthBytes }, (_, index) =>
-          Number(bytes.readBigUInt64LE(index * lengthBytes)),
+          bufferBytes(bytes.readBigUInt64LE(index * lengthBytes)),
         );
         return this.#next({ name: "head", lengths }, part.headBytes);
       }
       case "head":
-        return this.#nextBuffer(JSON.parse(bytes.toString()), part.lengths);
+        return this.#nextBuffer(parsed(bytes), part.lengths);
       case "buffer":
         this.#buffers.push(ownMemory(bytes));
         return this.#nextBuffer(part.head, part.lengths);
@@ -115,6 +123,30 @@ export class FrameReader {
   #next(part: Part, wanted: number): void {
     this.#part = part;
     this.#wanted = wanted;
+  }
+}
+
+/** A head names each of its buffers, and so has at least as many bytes. */
+function checkPrefix(headBytes: number, buffers: number): void {
+  if (headBytes === 0 || headBytes > constants.MAX_STRING_LENGTH) {
+    throw new FrameError(`a frame with a head of ${headBytes} bytes`);
+  }
+  if (buffers > headBytes) {
+    throw new FrameError(`a frame with ${buffers} buffers and a head of ${headBytes} bytes`);
+  }
+}
+
+function bufferBytes(length: bigint): number {
+  if (length > constants.MAX_LENGTH)
+    throw new FrameError(`a frame with a buffer of ${length} bytes`);
+  return Number(length);
+}
+
+function parsed(head: Buffer): unknown {
+  try {
+    return JSON.parse(head.toString());
+  } catch (error) {
+    throw new FrameError("a frame whose head is no JSON", { cause: error });
   }
 }
 

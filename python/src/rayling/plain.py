@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from rayling.frames import MAX_SAFE_INTEGER, mark
+from rayling.wire.values import MAX_SAFE_INTEGER
 
 __all__ = ["NotPlainError", "Plain"]
 
@@ -24,15 +24,18 @@ class NotPlainError(TypeError):
 
 
 class Plain:
-    """Makes plain values of what a program has, and knows whether numbers had to be marked.
+    """Makes plain values of what a program has, and knows whether JSON has all their numbers.
 
     numpy and torch scalars become numbers, their arrays lists, mappings dictionaries with texts as
     keys, other sequences and sets lists, and bytes that are UTF-8 text texts.
+
+    Attributes:
+        is_tagged: whether a value had a number that JSON or JavaScript lacks.
     """
 
     def __init__(self) -> None:
-        """Starts with no marked numbers."""
-        self.marked = False
+        """Starts without a value."""
+        self.is_tagged = False
 
     def of(self, value: Any, place: str) -> Any:
         """Returns the plain value.
@@ -48,9 +51,9 @@ class Plain:
         if kind is str or value is None or kind is bool:
             return value
         if kind is int:
-            return value if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else self._mark(value)
+            return value if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else self._tag(value)
         if kind is float:
-            return value if math.isfinite(value) else self._mark(value)
+            return value if math.isfinite(value) else self._tag(value)
         if kind is dict or isinstance(value, Mapping):
             return {
                 key if type(key) is str else str(key): self.of(one, f"{place}.{key}")
@@ -60,9 +63,9 @@ class Plain:
             return [self.of(one, place) for one in value]
         return self._other(value, place)
 
-    def _mark(self, value: int | float) -> object:
-        self.marked = True
-        return mark(value)
+    def _tag(self, value: int | float) -> int | float:
+        self.is_tagged = True
+        return value
 
     def _other(self, value: Any, place: str) -> Any:
         if isinstance(value, (str, int, float)):

@@ -3,7 +3,7 @@
  *
  * A value that JSON carries unchanged travels unchanged. Where anything in it needs more, each such
  * place is `{"$": [tag, ...]}`, and an object with a key `$` is wrapped to be told from one.
- * `python/src/rayling/actors/values.py` is the other side.
+ * `python/src/rayling/wire/values.py` is the other side.
  */
 import { inspect } from "node:util";
 
@@ -137,16 +137,20 @@ function entriesOf(value: object): Iterable<[string, unknown]> {
   return Object.entries(value);
 }
 
-/** @param signal of the call, made when the first argument asks for it */
+/** @param signal of the call, made when the first argument asks for it; default: there is no call */
 export function decode(
   value: unknown,
   buffers: readonly ArrayBuffer[],
-  signal: () => AbortSignal,
+  signal: () => AbortSignal = noSignal,
 ): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((one: unknown) => decode(one, buffers, signal));
   if ("$" in value && Array.isArray(value.$)) return decodeTagged(value.$, buffers, signal);
   return decodeEntries(value, buffers, signal);
+}
+
+function noSignal(): never {
+  throw new TypeError("the Python side sent a signal where there is no call");
 }
 
 function decodeEntries(

@@ -1,8 +1,8 @@
-"""The frames between this program and the Node process of an actor.
+"""The frames between this program and a Node process of its own or of this machine.
 
 A frame is `u32 head bytes, u32 buffers, u64 bytes of each buffer, head, buffers`, in little-endian.
 The head is JSON text, and buffers are the memory of arrays and bytes. The other side is
-`packages/rayling/src/python/actor-host/frames.ts`.
+`packages/rayling/src/python/wire/frames.ts`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def encode_frame(head: str, buffers: Sequence[memoryview]) -> bytes:
     if len(text) > _MAX_HEAD_BYTES:
         raise ValueError(
             f"the values take {len(text)} bytes as text, and at most {_MAX_HEAD_BYTES} can travel "
-            "in one call: send bytes or NumPy arrays, or several calls"
+            "at once: send bytes or NumPy arrays, or several calls"
         )
     if not buffers:
         return _PREFIX.pack(len(text), 0) + text
