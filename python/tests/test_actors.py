@@ -288,6 +288,19 @@ def test_a_handle_that_is_dropped_ends_its_process() -> None:
     wait_gone(pid)
 
 
+async def method_of_a_dropped_handle() -> list[Any]:
+    add = (await rayling.open_async(COUNTER, "Counter")).add
+    gc.collect()
+    return [await add(1), await add(1)]
+
+
+def test_a_method_keeps_the_process_of_its_dropped_handle() -> None:
+    add = rayling.open(COUNTER, "Counter").add
+    gc.collect()
+    assert [add(1), add(1)] == [1, 2]
+    assert asyncio.run(method_of_a_dropped_handle()) == [1, 2]
+
+
 def program(body: str) -> subprocess.Popen[str]:
     front = f"import os, rayling, time\nCOUNTER = {str(COUNTER)!r}\n"
     return subprocess.Popen(

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from rayling.actors.background import background_loop
-from rayling.actors.child import Child
-from rayling.actors.connection import Connection, Stream
-from rayling.actors.protocol import resolve_module
-from rayling.errors import RaylingError
+from rayling.actors.core import ActorCore, Handle, HandleMethod, Items, result
 
 __all__ = [
     "Actor",
@@ -28,85 +21,9 @@ __all__ = [
     "open_actor_async",
 ]
 
-T = TypeVar("T")
 
-#: Where classes print to, by default: stdout as INFO, stderr as WARNING.
-_standard_logger = logging.getLogger("rayling.actors")
-
-
-@dataclass(frozen=True)
-class CallOptions:
-    """Options of the calls of one method."""
-
-    timeout: float | None = None
-    """Seconds until `TimeoutError`; of a stream, for each item."""
-    generator_backpressure_num_objects: int = 16
-    """Items that a generator may be ahead of its reader."""
-
-    def __post_init__(self) -> None:
-        """Checks the options.
-
-        Raises:
-            ValueError: one is not positive.
-        """
-        if self.timeout is not None and self.timeout <= 0:
-            raise ValueError(f"timeout must be positive seconds, and is {self.timeout!r}")
-        if self.generator_backpressure_num_objects < 1:
-            raise ValueError(
-                "generator_backpressure_num_objects must be at least 1, and is "
-                f"{self.generator_backpressure_num_objects!r}"
-            )
-
-
-def arguments(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Any]:
-    """Returns the arguments of a call: keywords are one object, the last."""
-    return [*args, keywords] if keywords else list(args)
-
-
-async def _in_time(work: Coroutine[Any, Any, T], seconds: float | None, what: str) -> T:
-    if seconds is None:
-        return await work
-    try:
-        return await asyncio.wait_for(work, seconds)
-    except asyncio.TimeoutError:
-        raise TimeoutError(f"{what} gave no answer in {seconds} s") from None
-
-
-async def _call(connection: Connection, method: str, options: CallOptions, args: list[Any]) -> Any:
-    what = f"{method or 'a call'} of {connection.name}"
-    value = await _in_time(connection.call(method, args), options.timeout, what)
-    if isinstance(value, Stream):
-        value.begin(options.generator_backpressure_num_objects)
-    return value
-
-
-async def _opened(connection: Connection, args: list[Any], timeout: float | None) -> None:
-    connection.attach()
-    await _in_time(connection.open(args), timeout, f"the constructor of {connection.name}")
-
-
-class AsyncMethod:
+class AsyncMethod(HandleMethod):
     """A method of a TypeScript class; a call is a coroutine."""
-
-    def __init__(self, connection: Connection, name: str, options: CallOptions) -> None:
-        """Made by `AsyncActor`."""
-        self._connection = connection
-        self._name = name
-        self._options = options
-
-    def options(self, **options: Any) -> AsyncMethod:
-        """Returns the method with other options.
-
-        Args:
-            options: `timeout`, seconds until `TimeoutError`, for each item where the method is a
-                generator; `generator_backpressure_num_objects` (16), the items that a generator may
-                be ahead of its reader.
-
-        Raises:
-            TypeError: there is no such option.
-            ValueError: a value is not positive.
-        """
-        return AsyncMethod(self._connection, self._name, replace(self._options, **options))
 
     async def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Calls the method. Keywords arrive as one object, the last argument.
@@ -119,57 +36,36 @@ class AsyncMethod:
             ActorDiedError: the process is gone.
             TimeoutError: by the option.
         """
-        value = await _call(self._connection, self._name, self._options, arguments(args, keywords))
-        if isinstance(value, Stream):
-            return AsyncActorStream(value, self._options)
-        return value
+        answer = await self._answer(args, keywords)
+        return AsyncActorStream(answer) if isinstance(answer, Items) else answer
 
 
 class AsyncActorStream(AsyncIterator[Any]):
     """What a generator in TypeScript yields, for `async for`."""
 
-    def __init__(self, stream: Stream, options: CallOptions) -> None:
+    def __init__(self, items: Items) -> None:
         """Made by `AsyncMethod`."""
-        self._stream = stream
-        self._timeout = options.timeout
-        loop = asyncio.get_running_loop()
-        weakref.finalize(self, _soon, loop, stream.close).atexit = False
+        self._items = items
 
     async def __anext__(self) -> Any:
         """Returns the next item."""
-        return await _in_time(self._stream.next(), self._timeout, "a stream")
+        return await self._items.next()
 
     async def aclose(self) -> None:
         """Ends the generator. Idempotent."""
-        self._stream.close()
+        self._items.close()
 
 
-class AsyncActor:
+class AsyncActor(Handle[AsyncMethod]):
     """A TypeScript class in a Node process of its own, for asyncio.
 
     An attribute is a method of the class; where a name is taken by this handle, `method(name)` is.
     An exported function is called as `await handle(...)`.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, core: ActorCore) -> None:
         """Made by `rayling.open_async`."""
-        self._connection = connection
-        weakref.finalize(self, connection.kill)
-
-    @property
-    def pid(self) -> int:
-        """The process id of the Node process."""
-        return self._connection.pid
-
-    def method(self, name: str) -> AsyncMethod:
-        """Returns a method by its name."""
-        return AsyncMethod(self._connection, name, CallOptions())
-
-    def __getattr__(self, name: str) -> AsyncMethod:
-        """Returns the method of that name."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.method(name)
+        super().__init__(core, AsyncMethod)
 
     async def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Calls an exported function."""
@@ -183,11 +79,7 @@ class AsyncActor:
         Args:
             timeout: seconds after which the process is killed.
         """
-        await self._connection.close(timeout)
-
-    def kill(self) -> None:
-        """Kills the process and all that it started. Idempotent."""
-        self._connection.kill()
+        await self._core.connection.close(timeout)
 
     async def __aenter__(self) -> AsyncActor:
         """Returns the handle."""
@@ -221,28 +113,8 @@ class Opening:
             await self._actor.close()
 
 
-class Method:
+class Method(HandleMethod):
     """A method of a TypeScript class; a call blocks until it is answered."""
-
-    def __init__(self, actor: Actor, name: str, options: CallOptions) -> None:
-        """Made by `Actor`."""
-        self._actor = actor
-        self._name = name
-        self._options = options
-
-    def options(self, **options: Any) -> Method:
-        """Returns the method with other options.
-
-        Args:
-            options: `timeout`, seconds until `TimeoutError`, for each item where the method is a
-                generator; `generator_backpressure_num_objects` (16), the items that a generator may
-                be ahead of its reader.
-
-        Raises:
-            TypeError: there is no such option.
-            ValueError: a value is not positive.
-        """
-        return Method(self._actor, self._name, replace(self._options, **options))
 
     def submit(self, *args: Any, **keywords: Any) -> Future[Any]:
         """Calls the method, and returns at once.
@@ -250,7 +122,7 @@ class Method:
         Returns:
             A future of what a call returns. `cancel()` aborts the call's signal.
         """
-        return self._actor._run(self._answer(arguments(args, keywords)))
+        return self._core.run(self._blocking_answer(args, keywords))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Calls the method. Keywords arrive as one object, the last argument.
@@ -263,79 +135,42 @@ class Method:
             ActorDiedError: the process is gone.
             TimeoutError: by the option.
         """
-        return _result(self.submit(*args, **keywords))
+        return result(self.submit(*args, **keywords))
 
-    async def _answer(self, args: list[Any]) -> Any:
-        value = await _call(self._actor._connection, self._name, self._options, args)
-        return (
-            ActorStream(self._actor, value, self._options) if isinstance(value, Stream) else value
-        )
+    async def _blocking_answer(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        answer = await self._answer(args, keywords)
+        return ActorStream(answer) if isinstance(answer, Items) else answer
 
 
 class ActorStream(Iterator[Any]):
     """What a generator in TypeScript yields, for `for`."""
 
-    def __init__(self, actor: Actor, stream: Stream, options: CallOptions) -> None:
+    def __init__(self, items: Items) -> None:
         """Made by `Method`."""
-        self._actor = actor
-        self._stream = stream
-        self._timeout = options.timeout
-        weakref.finalize(self, _soon, background_loop(), stream.close).atexit = False
+        self._items = items
 
     def __next__(self) -> Any:
         """Returns the next item."""
-        work = _in_time(self._stream.next(), self._timeout, "a stream")
         try:
-            return _result(self._actor._run(work))
+            return self._items.core.wait(self._items.next())
         except StopAsyncIteration:
             raise StopIteration from None
 
     def close(self) -> None:
         """Ends the generator. Idempotent."""
-        _soon(background_loop(), self._stream.close)
+        self._items.close_soon()
 
 
-class Actor:
+class Actor(Handle[Method]):
     """A TypeScript class in a Node process of its own. Safe for threads.
 
     An attribute is a method of the class; where a name is taken by this handle, `method(name)` is.
     An exported function is called as `handle(...)`.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, core: ActorCore) -> None:
         """Made by `rayling.open`."""
-        self._connection = connection
-        self._owner = os.getpid()
-        weakref.finalize(self, connection.kill)
-
-    @property
-    def pid(self) -> int:
-        """The process id of the Node process."""
-        return self._connection.pid
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Runs work on the connection's event loop.
-
-        Raises:
-            RaylingError: another process opened the actor.
-        """
-        if os.getpid() != self._owner:
-            work.close()
-            raise RaylingError(
-                f"{self._connection.name} was opened by process {self._owner}, and a fork of it has "
-                "no part in it: open it in this process"
-            )
-        return asyncio.run_coroutine_threadsafe(work, background_loop())
-
-    def method(self, name: str) -> Method:
-        """Returns a method by its name."""
-        return Method(self, name, CallOptions())
-
-    def __getattr__(self, name: str) -> Method:
-        """Returns the method of that name."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.method(name)
+        super().__init__(core, Method)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Calls an exported function."""
@@ -349,11 +184,7 @@ class Actor:
         Args:
             timeout: seconds after which the process is killed.
         """
-        _result(self._run(self._connection.close(timeout)))
-
-    def kill(self) -> None:
-        """Kills the process and all that it started. Idempotent."""
-        self._connection.kill()
+        self._core.wait(self._core.connection.close(timeout))
 
     def __enter__(self) -> Actor:
         """Returns the handle."""
@@ -392,10 +223,9 @@ def open_actor(
         TimeoutError: by `timeout`.
         RuntimeNotFoundError: Node or the JavaScript runtime is missing.
     """
-    connection = _connection(module, export, env, logger)
-    actor = Actor(connection)
-    _result(actor._run(_opened(connection, list(args), timeout)))
-    return actor
+    core = ActorCore(module, export, env, logger)
+    core.wait(core.open(args, timeout))
+    return Actor(core)
 
 
 def open_actor_async(
@@ -412,34 +242,8 @@ def open_actor_async(
     """
 
     async def make() -> AsyncActor:
-        connection = _connection(module, export, env, logger)
-        actor = AsyncActor(connection)
-        await _opened(connection, list(args), timeout)
-        return actor
+        core = ActorCore(module, export, env, logger)
+        await core.open(args, timeout)
+        return AsyncActor(core)
 
     return Opening(make)
-
-
-def _connection(
-    module: str | os.PathLike[str],
-    export: str,
-    env: Mapping[str, str] | None,
-    logger: logging.Logger | None,
-) -> Connection:
-    path = resolve_module(module)
-    child = Child("python/actor-host/main", env=env)
-    return Connection(child, path, export, logger=logger or _standard_logger)
-
-
-def _result(future: Future[T]) -> T:
-    """Waits; what interrupts the wait cancels the call."""
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
-
-
-def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(work)

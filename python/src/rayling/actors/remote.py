@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from rayling.actors.child import Child
 from rayling.actors.connection import Connection, Stream
-from rayling.actors.handles import arguments
+from rayling.actors.core import arguments
 from rayling.actors.protocol import resolve_module
 from rayling.errors import ActorDiedError, RaylingError
 
