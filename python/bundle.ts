@@ -21,8 +21,8 @@ export const runtimeFolder: string = join(import.meta.dirname, "src/rayling/_js"
 /** Modules of the package `rayling` that processes start with or load by their names. */
 const ownModules = [
   "cli/main",
-  "cli/baseline",
-  "cli/simulated-judge",
+  "cli/score/baseline",
+  "cli/score/simulated-judge",
   "python/actor-host/main",
   "python/imports",
   "python/score-host",
@@ -82,7 +82,7 @@ async function writePackage(
   const { outputFiles, metafile } = await build({
     ...codeOptions,
     absWorkingDir: folder,
-    entryPoints: [...exported, ...modules.map((one) => `src/${one}.ts`)],
+    entryPoints: [...exported, ...modules.map((one) => ({ in: `src/${one}.ts`, out: outOf(one) }))],
     outdir: join(target, "dist"),
     // As deep as the modules that look for the manifest of their package.
     ...(name === "rayling" ? { chunkNames: "cli/[name]-[hash]" } : {}),
@@ -98,6 +98,11 @@ async function writePackage(
   const written = { name, version, type, engines, exports: Object.fromEntries(entries) };
   await writeFile(join(target, "package.json"), `${JSON.stringify(written, undefined, 2)}\n`);
   return metafile;
+}
+
+/** Modules of the command lie beside its chunks, which look for them in their own folder. */
+function outOf(module: string): string {
+  return module.replace(/^cli\/.*\//, "cli/");
 }
 
 /** Packages of the workspace stay packages; those that are left out say so when they are loaded. */
