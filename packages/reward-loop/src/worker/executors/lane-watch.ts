@@ -195,6 +195,7 @@ export class LaneWatch {
     if (runningId !== 0) return blamesEarlierRun;
     const only = onlyRunOf(this.#runs);
     if (only === undefined) return blamesEveryone;
+    if (this.#startsAgain(only)) return blamesNobody;
     return blames(only, blockedFailure(this.#timeoutMs), this.#runs.startedAgoMs(only) ?? 0);
   }
 
@@ -202,17 +203,25 @@ export class LaneWatch {
   #blameForRun(running: SentRun, ageMs: number): Blame | undefined {
     this.#blockedAt = performance.now();
     const blockedMs = performance.now() - (this.#askedAt ?? 0);
-    const mayLoad = running.isFirst && this.#owner.overlaps() && !running.isGivenUp;
-    if (mayLoad && blockedMs < LOADING_MS) return undefined;
+    if (this.#mayLoad(running) && blockedMs < LOADING_MS) return undefined;
     const isLate = ageMs >= this.#timeoutMs;
-    if (isLate && mayLoad && !running.job.isSecondStart) {
-      // The machine may have been suspended before the run did anything. Other runs of the thread
-      // run again, too.
-      running.job.isSecondStart = true;
-      return blamesNobody;
-    }
+    if (isLate && this.#startsAgain(running)) return blamesNobody;
     if (isLate) return blames(running, blockedFailure(this.#timeoutMs), ageMs);
     if (!running.isGivenUp || blockedMs < GIVEN_UP_MS) return undefined;
     return blames(running, { ...givenUpFailure, blocked: true }, ageMs);
+  }
+
+  #mayLoad(run: SentRun): boolean {
+    return run.isFirst && this.#owner.overlaps() && !run.isGivenUp;
+  }
+
+  /**
+   * Returns whether the run is tried once more, as are the others of its thread: the machine may
+   * have been suspended before the run did anything.
+   */
+  #startsAgain(run: SentRun): boolean {
+    if (!this.#mayLoad(run) || run.job.isSecondStart) return false;
+    run.job.isSecondStart = true;
+    return true;
   }
 }
