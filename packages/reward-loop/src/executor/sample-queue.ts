@@ -18,12 +18,15 @@ export type Begin<Sample> = (sample: Sample) => boolean;
 export class SampleQueue<Sample extends { readonly id: number }> {
   readonly #atOnce: number;
   readonly #begin: Begin<Sample>;
+  readonly #areSent: () => boolean;
   /** Samples at work that were not given up. */
   readonly #atWork: Set<number> = new Set();
   /** Samples that stand ready until a synchronous run, or one of the concurrent runs, ends. */
   #ready: Sample[] = [];
   /** A synchronous run has held the thread, and the next one is not to begin yet. */
   #isHeld = false;
+  /** The next one begins when the results have been sent, which wait for a call to answer. */
+  #isUnsent = false;
   /** When the first synchronous run of this turn began. Undefined: all results have been sent. */
   #turnBeganAt: number | undefined;
   readonly #brief: BriefRuns = new BriefRuns();
@@ -31,10 +34,15 @@ export class SampleQueue<Sample extends { readonly id: number }> {
   /** The context of the last call. */
   #asCalled = AsyncLocalStorage.snapshot();
 
-  /** @param atOnce the most samples at work; the others stand ready */
-  constructor(atOnce: number, begin: Begin<Sample>) {
+  /**
+   * @param atOnce the most samples at work; the others stand ready
+   *
+   * @param areSent whether no result waits; `sent` is called when that is so again
+   */
+  constructor(atOnce: number, begin: Begin<Sample>, areSent: () => boolean) {
     this.#atOnce = atOnce;
     this.#begin = begin;
+    this.#areSent = areSent;
   }
 
   /** Keeps the context of this call for samples that begin later. */
@@ -69,6 +77,13 @@ export class SampleQueue<Sample extends { readonly id: number }> {
     if (this.#atWork.delete(id)) this.#soon();
   }
 
+  /** All results are in answers that leave this turn. */
+  sent(): void {
+    if (!this.#isUnsent) return;
+    this.#isUnsent = false;
+    this.#asCalled(() => this.#releaseLater());
+  }
+
   /** Takes a sample out that stands ready. Undefined: it does not. */
   drop(id: number): Sample | undefined {
     const at = this.#ready.findIndex((sample) => sample.id === id);
@@ -80,13 +95,19 @@ export class SampleQueue<Sample extends { readonly id: number }> {
     this.#isHeld = true;
     if (this.#turnBeganAt !== undefined) return;
     this.#turnBeganAt = performance.now();
-    setImmediate(() =>
-      setImmediate(() => {
-        this.#turnBeganAt = undefined;
-        this.#isHeld = false;
-        this.pump();
-      }),
-    );
+    this.#releaseLater();
+  }
+
+  #releaseLater(): void {
+    setImmediate(() => setImmediate(() => this.#release()));
+  }
+
+  #release(): void {
+    this.#isUnsent = !this.#areSent();
+    if (this.#isUnsent) return;
+    this.#turnBeganAt = undefined;
+    this.#isHeld = false;
+    this.pump();
   }
 
   /** Begins the next sample in this turn where a turn for each would cost more than the runs. */

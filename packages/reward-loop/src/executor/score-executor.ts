@@ -106,15 +106,20 @@ export class ScoreExecutor {
   readonly #runs: Map<number, Run> = new Map();
   readonly #queue: SampleQueue<Given>;
   /** Its calls are on no sample's account. */
-  readonly #outbox: Outbox<ScoreReply> = new Outbox((answer) =>
-    this.#tracker.outside(() => setImmediate(answer)),
+  readonly #outbox: Outbox<ScoreReply> = new Outbox(
+    (answer) => this.#tracker.outside(() => setImmediate(answer)),
+    () => this.#queue.sent(),
   );
   /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
   /** @param atOnce the most samples at work; the others stand ready */
   constructor(settings: PipelineSettings, place: RunTablePlace, atOnce: number) {
-    this.#queue = new SampleQueue(atOnce, (given) => this.#begin(given));
+    this.#queue = new SampleQueue(
+      atOnce,
+      (given) => this.#begin(given),
+      () => this.#outbox.isEmpty,
+    );
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
     announcements.subscribe((announced) => {

@@ -37,7 +37,7 @@ export interface LifeOwner {
   readonly paused: (samples: number, life: WorkerLife) => void;
 }
 
-/** What the worker says without being asked. */
+/** Streams of the worker that nobody asks for. */
 export interface LifeReports {
   /** It has pauses: failed samples are tried again. */
   readonly pauses: boolean;

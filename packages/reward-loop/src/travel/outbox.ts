@@ -31,9 +31,15 @@ export class Outbox<Row extends object> {
   #open: ((results: NumberedRows) => void)[] = [];
   #isDue = false;
   readonly #nextTurn: (turn: () => void) => void;
+  readonly #onSent: () => void;
 
-  constructor(nextTurn: (turn: () => void) => void = (turn) => void setImmediate(turn)) {
+  /** @param onSent called when all results are in answers */
+  constructor(
+    nextTurn: (turn: () => void) => void = (turn) => void setImmediate(turn),
+    onSent: () => void = () => undefined,
+  ) {
     this.#nextTurn = nextTurn;
+    this.#onSent = onSent;
   }
 
   /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
@@ -48,6 +54,11 @@ export class Outbox<Row extends object> {
   /** Numbers of rows whose results wait for a call. */
   get waiting(): readonly number[] {
     return [...this.#ids];
+  }
+
+  /** Whether no result waits for a call. */
+  get isEmpty(): boolean {
+    return this.#rows.length === 0;
   }
 
   /** The result of a row that has come. */
@@ -71,6 +82,7 @@ export class Outbox<Row extends object> {
       answer({ ids: this.#ids, rows: toTables(this.#rows) });
       this.#ids = [];
       this.#rows = [];
+      this.#onSent();
     }
     const stayOpen = this.#underWay > 0 ? mostOpen : 0;
     for (const one of this.#open.splice(0, Math.max(0, this.#open.length - stayOpen))) one(none);
