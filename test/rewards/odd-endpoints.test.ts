@@ -141,8 +141,8 @@ test("there are at least 40 of them", () => {
 
 test.each(clients)("%s", async (client) => {
   const names = [...Object.keys(behaviours), ...Object.keys(origins).filter(Boolean)];
-  const record = join(folder, `${client}.jsonl`);
   // A test that is repeated counts anew.
+  const record = join(await mkdtemp(join(folder, client)), "rewards.jsonl");
   endpoint.seen.clear();
   {
     await using loop = await RewardLoopManager.create({
