@@ -2,8 +2,9 @@
 
 export { AsyncRewardAgent } from "./agent/async-reward-agent.ts";
 export type { RewardChunk } from "./agent/async-reward-agent.ts";
+export type { TakeRange } from "./agent/group-takes.ts";
 export { RewardRequest } from "./agent/reward-request.ts";
-export type { RewardRequestOptions, TakeRange } from "./agent/reward-request.ts";
+export type { RewardRequestOptions } from "./agent/reward-request.ts";
 export { RewardLoopManager } from "./manager/reward-loop-manager.ts";
 export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
 export type { ScoreStreamOptions } from "./manager/stream/score-stream.ts";

@@ -139,8 +139,11 @@ export class DataProto {
   slice(start?: number | null, stop?: number | null, step?: number | null): DataProto {
     const bounds = resolveSlice({ start, stop, step }, this.checkConsistency());
     const { start: first, stop: end, step: every } = bounds;
-    if (every === 1) return this.#view(first, end);
-    return this.#gather(rowsBy(Math.ceil((end - first) / every), (i) => first + i * every));
+    if (every === 1) return view(this, first, end);
+    return gather(
+      this,
+      rowsBy(Math.ceil((end - first) / every), (i) => first + i * every),
+    );
   }
 
   /**
@@ -148,7 +151,7 @@ export class DataProto {
    * mask is true.
    */
   selectIdxs(idxs: RowIdxs): DataProto {
-    return this.#gather(resolveRows(idxs, this.checkConsistency()));
+    return gather(this, resolveRows(idxs, this.checkConsistency()));
   }
 
   /**
@@ -205,12 +208,12 @@ export class DataProto {
     requireInteger("repeatTimes", repeatTimes, 0);
     const rows = this.checkConsistency();
     const rowOf = (i: number): number => (interleave ? Math.floor(i / repeatTimes) : i % rows);
-    return this.#gather(rowsBy(rows * repeatTimes, rowOf));
+    return gather(this, rowsBy(rows * repeatTimes, rowOf));
   }
 
   /** Repeats row i `repeatTimes[i]` times. */
   sampleLevelRepeat(repeatTimes: Exclude<RowIdxs, readonly boolean[]>): DataProto {
-    return this.#gather(repeatCounts(repeatTimes, this.checkConsistency()));
+    return gather(this, repeatCounts(repeatTimes, this.checkConsistency()));
   }
 
   /**
@@ -245,7 +248,7 @@ export class DataProto {
       asTensors: this.batch !== null,
     });
     let start = 0;
-    return sizes.map((size) => this.#view(start, (start += size)));
+    return sizes.map((size) => view(this, start, (start += size)));
   }
 
   /** Returns parts of `splitSize` rows in order, as views; the last one may be smaller. */
@@ -253,13 +256,16 @@ export class DataProto {
     requireInteger("splitSize", splitSize, 1);
     const rows = this.checkConsistency();
     return Array.from({ length: Math.ceil(rows / splitSize) }, (_, i) =>
-      this.#view(i * splitSize, Math.min(rows, (i + 1) * splitSize)),
+      view(this, i * splitSize, Math.min(rows, (i + 1) * splitSize)),
     );
   }
 
   /** Reorders in place: the batch has the named rows, in that order. */
   reorder(indices: RowIdxs): void {
-    this.#become(this.selectIdxs(indices));
+    const next = this.selectIdxs(indices);
+    this.batch = next.batch;
+    this.nonTensorBatch = next.nonTensorBatch;
+    this.#emptyBatchSize = next.#emptyBatchSize;
   }
 
   /** Appends in place `paddingSize` copies of the last or of the first row. */
@@ -268,7 +274,7 @@ export class DataProto {
     const rows = this.checkConsistency();
     if (paddingSize === 0) return;
     const candidate = resolveRow(paddingCandidate === "first" ? 0 : -1, rows);
-    this.#become(this.#gather(rowsBy(rows + paddingSize, (i) => (i < rows ? i : candidate))));
+    this.reorder(rowsBy(rows + paddingSize, (i) => (i < rows ? i : candidate)));
   }
 
   /**
@@ -284,31 +290,26 @@ export class DataProto {
     requireInteger("epochs", epochs, 0);
     const rows = this.checkConsistency();
     if (rows % miniBatchSize === 0)
-      return this.select().#miniBatches(miniBatchSize, epochOrders(rows, epochs, options));
+      return miniBatches(this.select(), miniBatchSize, epochOrders(rows, epochs, options));
     const message = `${rows} rows do not divide into mini batches of ${miniBatchSize}`;
     throw new DataProtoError("UNEQUAL_CHUNK", message, { expected: miniBatchSize, actual: rows });
   }
+}
 
-  *#miniBatches(
-    size: number,
-    orders: Iterable<Int32Array | null>,
-  ): Generator<DataProto, void, undefined> {
-    for (const order of orders) yield* (order === null ? this : this.#gather(order)).split(size);
-  }
+function* miniBatches(
+  data: DataProto,
+  size: number,
+  orders: Iterable<Int32Array | null>,
+): Generator<DataProto, void, undefined> {
+  for (const order of orders) yield* (order === null ? data : gather(data, order)).split(size);
+}
 
-  #view(start: number, stop: number): DataProto {
-    const { metaInfo } = this;
-    return new DataProto({ ...viewColumns(this, start, stop), metaInfo, batchSize: stop - start });
-  }
+function view(data: DataProto, start: number, stop: number): DataProto {
+  const { metaInfo } = data;
+  return new DataProto({ ...viewColumns(data, start, stop), metaInfo, batchSize: stop - start });
+}
 
-  #gather(rows: Int32Array): DataProto {
-    const { metaInfo } = this;
-    return new DataProto({ ...gatherColumns(this, rows), metaInfo, batchSize: rows.length });
-  }
-
-  #become(next: DataProto): void {
-    this.batch = next.batch;
-    this.nonTensorBatch = next.nonTensorBatch;
-    this.#emptyBatchSize = next.#emptyBatchSize;
-  }
+function gather(data: DataProto, rows: Int32Array): DataProto {
+  const { metaInfo } = data;
+  return new DataProto({ ...gatherColumns(data, rows), metaInfo, batchSize: rows.length });
 }

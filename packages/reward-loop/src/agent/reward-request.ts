@@ -8,12 +8,15 @@
  * (`onFailure.again`) are done after all other rows.
  */
 
-import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
-import { warn } from "@rayling/core/terminal";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
 import type { SampleOutcome } from "../outcome.ts";
+import { GroupTakes } from "./group-takes.ts";
+import type { TakeRange } from "./group-takes.ts";
+import { RequestLog } from "./request-log.ts";
+import { RowOutcomes } from "./row-outcomes.ts";
 
 interface Group {
   readonly uid: string;
@@ -30,16 +33,6 @@ interface Gathered {
   readonly sample: RewardSample;
 }
 
-interface Waiter {
-  readonly least: number;
-  readonly most: number;
-  readonly rows: number[];
-  readonly resolve: (rows: number[]) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
-
 /** Rows and groups of a batch that is scored row by row. */
 export interface RewardRequestOptions {
   /** One uid for each row; rows with the same uid come back together. */
@@ -48,14 +41,6 @@ export interface RewardRequestOptions {
   readonly groupSize?: number | undefined;
   /** The lane in which it shares workers and endpoint. Default "training". */
   readonly lane?: string | undefined;
-}
-
-/** How many rows, in whole groups. */
-export interface TakeRange {
-  /** The fewest rows that are waited for. */
-  readonly least: number;
-  /** The limit for rows that are done beyond `least` and come along. Default: `least`. */
-  readonly most?: number | undefined;
 }
 
 /** Rewards of one batch in progress: rows are submitted one by one, and taken in whole groups. */
@@ -71,30 +56,11 @@ export class RewardRequest {
   /** Whether more is done to a group when it is whole. */
   readonly #isPutRight: boolean;
   readonly #groupOf: readonly Group[];
-  /** Outcomes by row, before post-processing. */
-  readonly #outcomes: (SampleOutcome | undefined)[];
-  /** Outcomes that the user's postProcessScores changed, by row. */
-  readonly #putRightOutcomes = new Map<number, SampleOutcome>();
-  readonly #submitted: Uint8Array;
-  readonly #known: Uint8Array;
-  readonly #settledMs: Float64Array;
+  readonly #outcomes: RowOutcomes;
+  readonly #submitted: Set<number> = new Set();
   readonly #allSettled = Promise.withResolvers<void>();
-  /** Whole and put right, in their order; taken by waiters as they are there. */
-  #done: Promise<readonly number[]>[] = [];
-  #waiters: Waiter[] = [];
-  #failure: { readonly error: unknown } | undefined;
-  readonly #log: LogLists = {
-    timestamps: [],
-    queries: [],
-    responses: [],
-    results: [],
-    latenciesMs: [],
-    groupUids: [],
-  };
-  /** Rows without an outcome. */
-  #left: number;
-  /** Rows that `take` has not been asked for. */
-  #unasked: number;
+  readonly #takes: GroupTakes;
+  readonly #log: RequestLog = new RequestLog();
 
   /** Throws InvalidBatchError where a group has not `groupSize` rows. */
   constructor(
@@ -108,24 +74,20 @@ export class RewardRequest {
     this.#isGrouped = loop.traits.scoresGroups;
     this.#isPutRight = loop.putsGroupsRight;
     this.#round = loop.round(uids.length, { lane });
-    this.#outcomes = Array<SampleOutcome | undefined>(uids.length);
-    this.#submitted = new Uint8Array(uids.length);
-    this.#known = new Uint8Array(uids.length);
-    this.#settledMs = new Float64Array(uids.length);
+    this.#outcomes = new RowOutcomes(uids.length);
+    this.#takes = new GroupTakes(uids.length, groupSize);
     this.#allSettled.promise.catch(() => undefined);
     if (uids.length === 0) this.#allSettled.resolve();
-    this.#left = uids.length;
-    this.#unasked = uids.length;
   }
 
   /** Rows that `take` has not been asked for. */
   get unasked(): number {
-    return this.#unasked;
+    return this.#takes.unasked;
   }
 
   /** Rows without an outcome yet. */
   get left(): number {
-    return this.#left;
+    return this.#outcomes.left;
   }
 
   /**
@@ -133,7 +95,7 @@ export class RewardRequest {
    * the result of the user's postProcessScores.
    */
   outcomeOf(row: number): SampleOutcome | undefined {
-    return this.#putRightOutcomes.get(row) ?? this.#outcomes[row];
+    return this.#outcomes.of(row);
   }
 
   /**
@@ -141,17 +103,17 @@ export class RewardRequest {
    * again.
    */
   scoredOutcomeOf(row: number): SampleOutcome | undefined {
-    return this.#outcomes[row];
+    return this.#outcomes.scoredOf(row);
   }
 
   /** Whether `know` set the outcome: its times are of another request. */
   isKnown(row: number): boolean {
-    return this.#known[row] === 1;
+    return this.#outcomes.isKnown(row);
   }
 
   /** Returns when the row's outcome was set, in ms since 1970; 0 before that. */
   settledMsOf(row: number): number {
-    return this.#settledMs[row] ?? 0;
+    return this.#outcomes.settledMsOf(row);
   }
 
   /** Resolves when every row has an outcome, taken or not. Rejects as `take`. */
@@ -194,8 +156,8 @@ export class RewardRequest {
         : [await this.#round.score(samples[0] as RewardSample)];
       for (const [at, { row }] of inOrder.entries()) {
         const outcome = outcomes[at] as SampleOutcome;
-        this.#note(outcome, uid, sentMs);
-        this.#settle(row, outcome);
+        this.#log.add(outcome, uid, performance.now() - sentMs);
+        this.#settle(row, outcome, false);
       }
     } catch (error) {
       this.#fail(error);
@@ -205,9 +167,8 @@ export class RewardRequest {
   /** Sets the known outcome of a row without scoring it. Throws RewardChunkError. */
   know(row: number, outcome: SampleOutcome): void {
     const group = this.#claim(row);
-    this.#known[row] = 1;
     this.#round.know();
-    this.#settle(row, outcome);
+    this.#settle(row, outcome, true);
     this.#beginIfWhole(group);
   }
 
@@ -219,49 +180,32 @@ export class RewardRequest {
    * Calls are served in order.
    */
   take(size: number | TakeRange): Promise<number[]> {
-    const { least, most = least } = typeof size === "number" ? { least: size } : size;
-    for (const rows of [least, most]) this.#checkSize(rows);
-    this.#unasked -= most;
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ least, most, rows: [], resolve, reject });
-      void this.#serve();
-    });
-  }
-
-  #checkSize(rows: number): void {
-    if (!Number.isSafeInteger(rows) || rows < 1 || rows % this.groupSize !== 0) {
-      throw new RewardChunkError(`${rows} rows are no whole groups of ${this.groupSize}`);
-    }
-    if (rows > this.#unasked) {
-      throw new RewardChunkError(`the batch has ${this.#unasked} rows left, not ${rows}`);
-    }
+    return this.#takes.take(size);
   }
 
   #claim(row: number): Group {
     const group = this.#groupOf[row];
     if (group === undefined) throw new RewardChunkError(`there is no row ${row} of ${this.rows}`);
-    if (this.#submitted[row] === 1) throw new RewardChunkError(`row ${row} is scored already`);
-    this.#submitted[row] = 1;
+    if (this.#submitted.has(row)) throw new RewardChunkError(`row ${row} is scored already`);
+    this.#submitted.add(row);
     group.toCome -= 1;
     return group;
   }
 
-  #settle(row: number, outcome: SampleOutcome): void {
-    this.#outcomes[row] = outcome;
-    this.#settledMs[row] = performance.timeOrigin + performance.now();
-    this.#left -= 1;
-    if (this.#left === 0 && this.#loop.traits.logs) void this.#tellLog();
+  #settle(row: number, outcome: SampleOutcome, isKnown: boolean): void {
+    this.#outcomes.set(row, outcome, isKnown);
+    const isLast = this.left === 0;
+    if (isLast && this.#loop.traits.logs) void this.#log.send((entry) => this.#loop.log(entry));
     // The rows of such a group count after it has been post-processed.
     if (!this.#isPutRight && this.#isTooMany(outcome)) return;
-    if (this.#left === 0) this.#allSettled.resolve();
+    if (isLast) this.#allSettled.resolve();
     const group = this.#groupOf[row] as Group;
     group.left -= 1;
     if (group.left > 0) return;
     const putRight = this.#putRight(group);
-    // `serve` passes the error to waiting calls; without any the request fails later.
+    // Waiting calls get the error, too; without any the request fails later.
     putRight.catch((error: unknown) => this.#fail(error));
-    this.#done.push(putRight);
-    void this.#serve();
+    this.#takes.add(putRight);
   }
 
   /** Whether the request fails with that one. */
@@ -278,74 +222,19 @@ export class RewardRequest {
   /** Applies the user's postProcessScores and the fallback to a whole group. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
     if (!this.#isPutRight) return rows;
-    const outcomes = rows.map((row) => this.#outcomes[row] as SampleOutcome);
+    const outcomes = rows.map((row) => this.#outcomes.scoredOf(row) as SampleOutcome);
     const after = await this.#loop.putRight(outcomes);
     for (const [at, row] of rows.entries()) {
       const outcome = after[at] as SampleOutcome;
-      if (outcome !== outcomes[at]) this.#putRightOutcomes.set(row, outcome);
+      this.#outcomes.putRight(row, outcome);
       this.#round.count(outcome);
     }
     return rows;
   }
 
-  #isServing = false;
-
-  async #serve(): Promise<void> {
-    if (this.#isServing) return;
-    this.#isServing = true;
-    try {
-      while (this.#isGiving) {
-        const [group] = this.#done.splice(0, 1);
-        const rows = (await group) ?? [];
-        const [waiter] = this.#waiters;
-        waiter?.rows.push(...rows);
-        if (waiter !== undefined) this.#giveIfEnough(waiter);
-      }
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.#isServing = false;
-    }
-    if (this.#failure !== undefined) this.#fail(this.#failure.error);
-  }
-
-  get #isGiving(): boolean {
-    return this.#failure === undefined && this.#waiters.length > 0 && this.#done.length > 0;
-  }
-
-  #giveIfEnough(waiter: Waiter): void {
-    const { least, most, rows } = waiter;
-    const waitsForMore = rows.length < most && this.#done.length > 0;
-    if (rows.length < least || waitsForMore) return;
-    this.#waiters.shift();
-    this.#unasked += most - rows.length;
-    waiter.resolve(rows.toSorted((a, b) => a - b));
-  }
-
   #fail(error: unknown): void {
-    this.#failure ??= { error };
     this.#allSettled.reject(error);
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const { reject } of waiters) reject(this.#failure.error);
-  }
-
-  #note(outcome: SampleOutcome, uid: string, sentMs: number): void {
-    const { timestamps, queries, responses, results, latenciesMs, groupUids } = this.#log;
-    const extra = outcome.valid ? outcome.rewardExtraInfo : {};
-    timestamps.push(new Date().toISOString());
-    queries.push(extra["query"] ?? null);
-    responses.push(extra["response"] ?? null);
-    results.push(outcome.valid ? outcome.rewardScore : null);
-    latenciesMs.push(performance.now() - sentMs);
-    groupUids.push(uid);
-  }
-
-  async #tellLog(): Promise<void> {
-    const logged = await this.#loop.log(this.#log).catch((error: unknown) => ({ error }));
-    if ("valid" in logged && logged.valid) return;
-    const { message } = logged.error as { readonly message: string };
-    warn(`the reward function's log failed: ${message}`);
+    this.#takes.fail(error);
   }
 }
 

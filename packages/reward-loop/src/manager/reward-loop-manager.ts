@@ -25,23 +25,23 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
 import { onFailureOptions } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
-import type { FailureSettings } from "../settings/policy-settings.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
-import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
 import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
 import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
-import type { Budget, SpendState } from "../spend/budget.ts";
-import { AnswerCounts } from "./answer-counts.ts";
-import { checkFailures, putRight, withFallback, withGroupMean } from "./failures.ts";
+import type { SpendState } from "../spend/budget.ts";
+import { checkFailures, putRight, withGroupMean, withGroupMeans } from "./failures.ts";
+import { LoopScores } from "./loop-scores.ts";
+import type { ScoringParts } from "./loop-scores.ts";
+import { LoopUses } from "./loop-uses.ts";
 import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
-import { inLane, ScoreRound } from "./score-round.ts";
+import type { ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
-import type { EndpointState, SharedLimiter } from "../pipeline/shared-limiter.ts";
+import type { EndpointState } from "../pipeline/shared-limiter.ts";
 
 /** How a batch or a sample is scored. */
 export interface ScoreOptions {
@@ -52,42 +52,24 @@ export interface ScoreOptions {
   readonly lane?: string | undefined;
 }
 
-/** A loop's parts besides its source. */
-interface LoopParts {
-  readonly onFailure: FailureSettings;
-  readonly models: RewardModels;
-  readonly recorder: OutcomeRecorder | undefined;
-}
-
 /** verl's `RewardLoopManager`: scores batches, samples and streams with parallel workers. */
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
-  readonly #budgets: readonly Budget[];
-  /** One limiter for each endpoint. */
-  readonly #limiters: readonly SharedLimiter[];
-  readonly #onFailure: FailureSettings;
-  /** The recorder of the option `record`. */
+  readonly #scores: LoopScores;
+  readonly #uses: LoopUses;
   readonly #recorder: OutcomeRecorder | undefined;
-  readonly #answers = new AnswerCounts();
-  /** Rounds with rows that were not scored yet. */
-  readonly #rounds = new Set<ScoreRound>();
   /** Reward models by name, with that of `rewardModel` as "default"; closed with the loop. */
   readonly rewardModels: RewardModels;
   /** The last reload; reloads run one at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
-  private constructor(
-    source: RewardSource,
-    { budgets, limiters }: Pick<SourceContext, "budgets" | "limiters">,
-    { onFailure, models, recorder }: LoopParts,
-  ) {
-    this.#recorder = recorder;
-    this.#source = source;
-    this.#budgets = budgets;
-    this.#limiters = [...new Map(limiters.map((one) => [one.endpoint, one])).values()];
-    this.#onFailure = onFailure;
-    this.rewardModels = models;
+  private constructor(parts: ScoringParts, uses: LoopUses) {
+    this.#source = parts.source;
+    this.#recorder = parts.recorder;
+    this.#scores = new LoopScores(parts);
+    this.#uses = uses;
+    this.rewardModels = parts.models;
   }
 
   /**
@@ -107,44 +89,10 @@ export class RewardLoopManager implements AsyncDisposable {
     const running = await RewardModels.start(isAsked ? models : []);
     try {
       const known = isAsked ? withRewardModels(plan, models, running.routers) : plan;
-      return await RewardLoopManager.#open(known, logs, options, running);
+      const { parts, uses } = await openParts(known, logs, options, running);
+      return new RewardLoopManager(parts, uses);
     } catch (error) {
       await running.close();
-      throw error;
-    }
-  }
-
-  static async #open(
-    plan: RewardPlan,
-    { record, recordTexts, resume, replay, spentBefore: spentLog }: LogPlan,
-    options: RewardLoopOptions,
-    models: RewardModels,
-  ): Promise<RewardLoopManager> {
-    const onFailure = withDefaults(onFailureOptions, options.onFailure ?? {});
-    const recorded = replay && (await RecordedOutcomes.read(replay.log));
-    const spentBefore = await RecordedCosts.read(spentLog);
-    const context: SourceContext = { budgets: [], limiters: [], warn: warnOfSpending, spentBefore };
-    const resumed = resume && { ...resume, versions: (await versionsOf(plan)).versions };
-    const recorder =
-      record === undefined
-        ? undefined
-        : await OutcomeRecorder.open(record, { resumed, texts: recordTexts });
-    try {
-      const hasFunction = [options.reward, options.rewards, options.cascade].some(
-        (one) => one !== undefined,
-      );
-      const asks = replay?.missing === "ask";
-      const functions =
-        recorded === undefined || asks || hasFunction ? await openSource(plan, context) : undefined;
-      const source =
-        recorded === undefined ? functions : new ReplayedReward(recorded, functions, asks);
-      return new RewardLoopManager(source as RewardSource, context, {
-        onFailure,
-        models,
-        recorder,
-      });
-    } catch (error) {
-      await recorder?.close();
       throw error;
     }
   }
@@ -181,7 +129,16 @@ export class RewardLoopManager implements AsyncDisposable {
    * reason if a module cannot be loaded, as `create`; the old ones stay then.
    */
   reload(): Promise<string> {
-    const reloading = this.#reloading.then(() => this.#reload());
+    const reloading = this.#reloading.then(async () => {
+      if (this.#closing !== undefined) throw new RewardLoopClosedError();
+      const prepared = await this.#source.prepareReload();
+      if (this.#closing !== undefined) {
+        await prepared.discard();
+        throw new RewardLoopClosedError();
+      }
+      prepared.commit();
+      return this.version;
+    });
     this.#reloading = reloading.catch(() => undefined);
     return reloading;
   }
@@ -203,15 +160,16 @@ export class RewardLoopManager implements AsyncDisposable {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
     const samples = samplesOf(data);
-    const scored = await this.#awake(() => {
+    const scored = await this.#scores.awake(() => {
       const round = this.round(samples.length, options);
       return this.traits.scoresGroups
         ? scoreGroups(samples, (group) => round.scoreGroup(group))
         : Promise.all(samples.map((sample) => round.score(sample)));
     });
+    const { onFailure } = this.#scores;
     const outcomes =
-      this.#onFailure.fallback === "groupMean" ? this.#withGroupMeans(samples, scored) : scored;
-    checkFailures(outcomes, this.#onFailure);
+      onFailure.fallback === "groupMean" ? withGroupMeans(samples, scored, onFailure) : scored;
+    checkFailures(outcomes, onFailure);
     return this.assembleRewards(shape, outcomes);
   }
 
@@ -223,7 +181,7 @@ export class RewardLoopManager implements AsyncDisposable {
     sample: RewardSample,
     { lane = "training" }: ScoreOptions = {},
   ): Promise<SampleOutcome> {
-    return this.#score(sample, lane);
+    return this.#scores.score(sample, lane);
   }
 
   /**
@@ -231,16 +189,7 @@ export class RewardLoopManager implements AsyncDisposable {
    * `onFailure` apply.
    */
   round(rows: number, { lane = "training" }: ScoreOptions = {}): ScoreRound {
-    const scorer = {
-      onFailure: this.#onFailure,
-      takePlace: (sample: RewardSample) => this.#recorder?.take(sample),
-      submit: this.#submit.bind(this),
-      submitGroup: this.#submitGroup.bind(this),
-      awake: <Result>(work: () => Promise<Result>) => this.#awake(work),
-    };
-    const round = new ScoreRound(scorer, { rows, lane }, (ended) => this.#rounds.delete(ended));
-    if (rows > 0) this.#rounds.add(round);
-    return round;
+    return this.#scores.round(rows, lane);
   }
 
   /**
@@ -259,12 +208,12 @@ export class RewardLoopManager implements AsyncDisposable {
    * `spentBefore`.
    */
   get spent(): number {
-    return this.#budgets.reduce((sum, budget) => sum + (budget.isRoot ? budget.spent : 0), 0);
+    return this.#uses.spent;
   }
 
   /** How far each cap is: of the loop ("") and of its parts, by their names. */
   get spending(): SpendState[] {
-    return this.#budgets.map(({ state }) => state).filter(({ cap }) => cap !== undefined);
+    return this.#uses.spending;
   }
 
   /**
@@ -273,7 +222,7 @@ export class RewardLoopManager implements AsyncDisposable {
    * (ActorUnavailableError), or gone.
    */
   endpoints(): Promise<EndpointState[]> {
-    return Promise.all(this.#limiters.map((limiter) => limiter.state()));
+    return this.#uses.endpoints();
   }
 
   /**
@@ -281,7 +230,7 @@ export class RewardLoopManager implements AsyncDisposable {
    * given a score, by its name (in a part: "correct/judge").
    */
   get answeredBy(): Record<string, number> {
-    return this.#answers.counts;
+    return this.#scores.answeredBy;
   }
 
   /** Which further functions the user has: postProcessScores, log. */
@@ -301,7 +250,7 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /** Whether `putRight` may change a group. */
   get putsGroupsRight(): boolean {
-    return this.traits.postProcesses || this.#onFailure.fallback === "groupMean";
+    return this.traits.postProcesses || this.#scores.onFailure.fallback === "groupMean";
   }
 
   /**
@@ -309,10 +258,11 @@ export class RewardLoopManager implements AsyncDisposable {
    * `onFailure.fallback` where that is the mean of their group. Rejects as computeScore.
    */
   async putRight(outcomes: readonly SampleOutcome[]): Promise<readonly SampleOutcome[]> {
-    if (!this.traits.postProcesses) return withGroupMean(outcomes, this.#onFailure);
+    const { onFailure } = this.#scores;
+    if (!this.traits.postProcesses) return withGroupMean(outcomes, onFailure);
     const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
     const after = putRight(outcomes, await this.postProcessScores(scores));
-    return withGroupMean(after, this.#onFailure);
+    return withGroupMean(after, onFailure);
   }
 
   /** Tells the user's log, if there is one. Rejects as computeScore. */
@@ -333,14 +283,14 @@ export class RewardLoopManager implements AsyncDisposable {
   ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
     const scorer: StreamScorer = {
       room: this.#source,
-      score: (sample, lane, kept) => this.#score(sample, lane, kept),
+      score: (sample, lane, kept) => this.#scores.score(sample, lane, kept),
       scoresGroups: this.traits.scoresGroups,
-      scoreGroup: (group, lane, kept) => this.#scoreGroup(group, lane, kept),
+      scoreGroup: (group, lane, kept) => this.#scores.scoreGroup(group, lane, kept),
       putRight: this.putsGroupsRight ? (outcomes) => this.putRight(outcomes) : undefined,
       watched: {
         spent: () => this.spent,
         spending: () => this.spending,
-        ...(this.#limiters.length === 0 ? {} : { endpoints: () => this.endpoints() }),
+        ...(!this.#uses.areLimited ? {} : { endpoints: () => this.endpoints() }),
         ...(this.rewardModels.names.length === 0
           ? {}
           : { models: () => this.rewardModels.states() }),
@@ -358,7 +308,7 @@ export class RewardLoopManager implements AsyncDisposable {
   close(): Promise<void> {
     this.#closing ??= (async () => {
       await this.#source.close();
-      for (const round of this.#rounds) round.fail(new RewardLoopClosedError());
+      this.#scores.failRounds(new RewardLoopClosedError());
       await this.#reloading;
       try {
         await this.#recorder?.close();
@@ -372,110 +322,38 @@ export class RewardLoopManager implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
 
-  async #reload(): Promise<string> {
-    if (this.#closing !== undefined) throw new RewardLoopClosedError();
-    const prepared = await this.#source.prepareReload();
-    if (this.#closing !== undefined) {
-      await prepared.discard();
-      throw new RewardLoopClosedError();
-    }
-    prepared.commit();
-    return this.version;
-  }
-
-  async #score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const placed = inLane(sample, lane);
-    const place = this.#recorder?.take(placed);
-    const outcome = await this.#awake(() => this.#submit(placed, lane, place, kept));
-    return withFallback(outcome, this.#onFailure);
-  }
-
-  async #scoreGroup(
-    given: readonly RewardSample[],
-    lane: string,
-    kept?: Promise<void>,
-  ): Promise<readonly SampleOutcome[]> {
-    const samples = given.map((sample) => inLane(sample, lane));
-    const places = samples.map((sample) => this.#recorder?.take(sample));
-    const outcomes = await this.#awake(() => this.#submitGroup(samples, lane, places, kept));
-    return outcomes.map((one) => withFallback(one, this.#onFailure));
-  }
-
-  #withGroupMeans(
-    samples: readonly RewardSample[],
-    scored: readonly SampleOutcome[],
-  ): readonly SampleOutcome[] {
-    const outcomes = [...scored];
-    const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
-    for (const [group, rows] of groups) {
-      if (group === undefined) continue;
-      const own = rows.map((row) => scored[row] as SampleOutcome);
-      const filled = withGroupMean(own, this.#onFailure);
-      for (const [at, row] of rows.entries()) outcomes[row] = filled[at] as SampleOutcome;
-    }
-    return outcomes;
-  }
-
-  /** @param place in the reward log; one that is scored once more has that of the first time */
-  async #submit(
-    sample: RewardSample,
-    lane: string,
-    place: SamplePlace | undefined,
-    kept?: Promise<void>,
-  ): Promise<SampleOutcome> {
-    if (place === undefined) {
-      const outcome = await this.#source.score(sample, lane, kept);
-      this.#answers.add(outcome);
-      return outcome;
-    }
-    const written = Promise.withResolvers<void>();
-    const both = kept === undefined ? written.promise : written.promise.then(() => kept);
-    try {
-      const outcome = place.known ?? (await this.#source.score(sample, lane, both));
-      this.#answers.add(outcome);
-      if (place.known === undefined) {
-        await this.#recorder?.write(place.index, sample, outcome, lane);
-      }
-      return outcome;
-    } finally {
-      written.resolve();
-    }
-  }
-
-  /**
-   * Asks for all of a group of which one has no score of before: scores of one call belong
-   * together.
-   * Where the call gives none, a score of before stays. Its lines are written at once, so that a
-   * process that is killed leaves all of them or none.
-   */
-  async #submitGroup(
-    samples: readonly RewardSample[],
-    lane: string,
-    places: readonly (SamplePlace | undefined)[],
-    kept?: Promise<void>,
-  ): Promise<readonly SampleOutcome[]> {
-    const known = places.map((place) => place?.known);
-    const scored = known.every((outcome) => outcome !== undefined)
-      ? known
-      : await this.#source.scoreGroup(samples, lane, kept);
-    const outcomes = scored.map((outcome, at) =>
-      outcome.valid ? outcome : (known[at] ?? outcome),
-    );
-    await Promise.all(
-      samples.map(async (sample, at) => {
-        const [outcome, place] = [outcomes[at], places[at]];
-        if (outcome === undefined) return;
-        this.#answers.add(outcome);
-        if (place === undefined || outcome === place.known) return;
-        await this.#recorder?.write(place.index, sample, outcome, lane);
-      }),
-    );
-    return outcomes;
-  }
-
-  #awake<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.rewardModels.awake(work);
+/** Opens the source of a loop's outcomes, and its logs: all of them or none. */
+async function openParts(
+  plan: RewardPlan,
+  { record, recordTexts, resume, replay, spentBefore: spentLog }: LogPlan,
+  options: RewardLoopOptions,
+  models: RewardModels,
+): Promise<{ readonly parts: ScoringParts; readonly uses: LoopUses }> {
+  const onFailure = withDefaults(onFailureOptions, options.onFailure ?? {});
+  const recorded = replay && (await RecordedOutcomes.read(replay.log));
+  const spentBefore = await RecordedCosts.read(spentLog);
+  const context: SourceContext = { budgets: [], limiters: [], warn: warnOfSpending, spentBefore };
+  const resumed = resume && { ...resume, versions: (await versionsOf(plan)).versions };
+  const recorder =
+    record === undefined
+      ? undefined
+      : await OutcomeRecorder.open(record, { resumed, texts: recordTexts });
+  const replayed = async (log: RecordedOutcomes): Promise<ReplayedReward> => {
+    const { reward, rewards, cascade } = options;
+    const asks = replay?.missing === "ask";
+    const isOpen = asks || [reward, rewards, cascade].some((one) => one !== undefined);
+    return new ReplayedReward(log, isOpen ? await openSource(plan, context) : undefined, asks);
+  };
+  try {
+    const source =
+      recorded === undefined ? await openSource(plan, context) : await replayed(recorded);
+    const parts = { source, onFailure, models, recorder };
+    return { parts, uses: new LoopUses(context.budgets, context.limiters) };
+  } catch (error) {
+    await recorder?.close();
+    throw error;
   }
 }
 

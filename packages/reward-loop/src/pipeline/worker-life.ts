@@ -37,7 +37,7 @@ export interface LifeOwner {
   readonly paused: (samples: number, life: WorkerLife) => void;
 }
 
-/** Streams of the worker that nobody asks for. */
+/** Streams of the worker, which it sends without being asked. */
 export interface LifeReports {
   /** It has pauses: failed samples are tried again. */
   readonly pauses: boolean;

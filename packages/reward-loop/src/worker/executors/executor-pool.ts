@@ -51,14 +51,13 @@ export interface SubmitOptions {
 
 export class ExecutorPool {
   readonly #settings: ExecutorSettings;
-  readonly #nameOf: (count: number) => string;
+  readonly #nextName: () => string;
   readonly #lanes: Set<ExecutorLane> = new Set();
   readonly #quarantine: Quarantine;
   #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
   /** Jobs that wait for `beforeAgain`. */
   readonly #asking: Permissions;
-  #laneCount = 0;
   /** Loading. */
   readonly #starting: Set<ExecutorLane> = new Set();
   readonly #starts: StartRetries;
@@ -70,7 +69,8 @@ export class ExecutorPool {
   /** @param nameOf the name of the n-th executor, from 0 */
   constructor(settings: ExecutorSettings, nameOf: (count: number) => string) {
     this.#settings = settings;
-    this.#nameOf = nameOf;
+    let count = 0;
+    this.#nextName = () => nameOf(count++);
     this.#quarantine = new Quarantine(() => this.#newLane());
     this.#asking = new Permissions((job) => this.#allowed(job));
     this.#starts = new StartRetries(() => this.#fill());
@@ -155,7 +155,7 @@ export class ExecutorPool {
   }
 
   #newLane(): ExecutorLane {
-    const lane = new ExecutorLane(this.#settings, this.#nameOf(this.#laneCount++), {
+    const lane = new ExecutorLane(this.#settings, this.#nextName(), {
       changed: () => this.#changed(),
       ended: (ended, end) => this.#ended(ended, end),
     });
@@ -179,16 +179,14 @@ export class ExecutorPool {
   #pump(): void {
     while (this.#waiting.length > 0 && leastLoaded(this.#lanes) !== undefined) {
       // The first, unless it waits for another executor than that of its other call.
-      const at = this.#waiting.findIndex((one) => this.#isFor(one));
+      const at = this.#waiting.findIndex(
+        (one) => one.signal?.aborted === true || this.#laneFor(one) !== undefined,
+      );
       const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
       if (job === undefined) return;
       if (job.signal?.aborted === true) giveUp(job);
       else this.#laneFor(job)?.run(job);
     }
-  }
-
-  #isFor(job: Job): boolean {
-    return job.signal?.aborted === true || this.#laneFor(job) !== undefined;
   }
 
   #laneFor(job: Job): ExecutorLane | undefined {

@@ -1,0 +1,145 @@
+/**
+ * A loop's source of outcomes with all that is done around it: the reward model is kept awake, each
+ * outcome has its place in the reward log and is counted, and failed samples get their fallback.
+ * Splits no batches.
+ *
+ * Invariant: an outcome that is kept is written before it is returned, and its slot is free then.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome } from "../outcome.ts";
+import type { RewardSource } from "../pipeline/reward-source.ts";
+import type { OutcomeRecorder, SamplePlace } from "../record/outcome-recorder.ts";
+import type { RewardModels } from "../reward-model/reward-models.ts";
+import type { FailureSettings } from "../settings/policy-settings.ts";
+import { AnswerCounts } from "./answer-counts.ts";
+import { withFallback } from "./failures.ts";
+import { inLane, ScoreRound } from "./score-round.ts";
+
+/** The parts of a loop that scores one sample or one group. */
+export interface ScoringParts {
+  readonly source: RewardSource;
+  readonly onFailure: FailureSettings;
+  readonly models: RewardModels;
+  /** The recorder of the option `record`. */
+  readonly recorder: OutcomeRecorder | undefined;
+}
+
+export class LoopScores {
+  readonly #parts: ScoringParts;
+  readonly #answers = new AnswerCounts();
+  /** Rounds with rows that were not scored yet. */
+  readonly #rounds = new Set<ScoreRound>();
+
+  constructor(parts: ScoringParts) {
+    this.#parts = parts;
+  }
+
+  get onFailure(): FailureSettings {
+    return this.#parts.onFailure;
+  }
+
+  /** How many samples each function has answered, where several could. */
+  get answeredBy(): Record<string, number> {
+    return this.#answers.counts;
+  }
+
+  /** Runs `work` with the reward model awake, if there is one. */
+  awake<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#parts.models.awake(work);
+  }
+
+  /** Opens a round of so many samples. */
+  round(rows: number, lane: string): ScoreRound {
+    const scorer = {
+      onFailure: this.onFailure,
+      takePlace: (sample: RewardSample) => this.#parts.recorder?.take(sample),
+      submit: this.#submit.bind(this),
+      submitGroup: this.#submitGroup.bind(this),
+      awake: <Result>(work: () => Promise<Result>) => this.awake(work),
+    };
+    const round = new ScoreRound(scorer, { rows, lane }, (ended) => this.#rounds.delete(ended));
+    if (rows > 0) this.#rounds.add(round);
+    return round;
+  }
+
+  /** Rejects what the rounds still wait for. */
+  failRounds(error: unknown): void {
+    for (const round of this.#rounds) round.fail(error);
+  }
+
+  async score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+    const placed = inLane(sample, lane);
+    const place = this.#parts.recorder?.take(placed);
+    const outcome = await this.awake(() => this.#submit(placed, lane, place, kept));
+    return withFallback(outcome, this.onFailure);
+  }
+
+  async scoreGroup(
+    given: readonly RewardSample[],
+    lane: string,
+    kept?: Promise<void>,
+  ): Promise<readonly SampleOutcome[]> {
+    const samples = given.map((sample) => inLane(sample, lane));
+    const places = samples.map((sample) => this.#parts.recorder?.take(sample));
+    const outcomes = await this.awake(() => this.#submitGroup(samples, lane, places, kept));
+    return outcomes.map((one) => withFallback(one, this.onFailure));
+  }
+
+  /** @param place in the reward log; one that is scored once more has that of the first time */
+  async #submit(
+    sample: RewardSample,
+    lane: string,
+    place: SamplePlace | undefined,
+    kept?: Promise<void>,
+  ): Promise<SampleOutcome> {
+    if (place === undefined) {
+      const outcome = await this.#parts.source.score(sample, lane, kept);
+      this.#answers.add(outcome);
+      return outcome;
+    }
+    const written = Promise.withResolvers<void>();
+    const both = kept === undefined ? written.promise : written.promise.then(() => kept);
+    try {
+      const outcome = place.known ?? (await this.#parts.source.score(sample, lane, both));
+      this.#answers.add(outcome);
+      if (place.known === undefined) {
+        await this.#parts.recorder?.write(place.index, sample, outcome, lane);
+      }
+      return outcome;
+    } finally {
+      written.resolve();
+    }
+  }
+
+  /**
+   * Asks for all of a group of which one has no score of before: scores of one call belong
+   * together.
+   * Where the call gives none, a score of before stays. Its lines are written at once, so that a
+   * process that is killed leaves all of them or none.
+   */
+  async #submitGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    places: readonly (SamplePlace | undefined)[],
+    kept?: Promise<void>,
+  ): Promise<readonly SampleOutcome[]> {
+    const known = places.map((place) => place?.known);
+    const scored = known.every((outcome) => outcome !== undefined)
+      ? known
+      : await this.#parts.source.scoreGroup(samples, lane, kept);
+    const outcomes = scored.map((outcome, at) =>
+      outcome.valid ? outcome : (known[at] ?? outcome),
+    );
+    await Promise.all(
+      samples.map(async (sample, at) => {
+        const [outcome, place] = [outcomes[at], places[at]];
+        if (outcome === undefined) return;
+        this.#answers.add(outcome);
+        if (place === undefined || outcome === place.known) return;
+        await this.#parts.recorder?.write(place.index, sample, outcome, lane);
+      }),
+    );
+    return outcomes;
+  }
+}
