@@ -11,27 +11,8 @@
  */
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
-import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import type { TokenUsage } from "../outcome.ts";
 import type { RunTable } from "./run-table.ts";
-
-/** One sample in this thread. */
-export interface Run {
-  readonly id: number;
-  readonly slot: number;
-  /** How many of the user's functions are at work on it: a manager calls a score function. */
-  depth: number;
-  startedAt: number | undefined;
-  /** Created when its signal is first read. */
-  abort: AbortController | undefined;
-  isAborted: boolean;
-  /** The limits that its endpoint announced last. */
-  announced: AnnouncedLimits | undefined;
-  /** Whether its function has read where and when it is called. */
-  readsContext: boolean;
-  /** The usage of the answers so far, as far as their client reports it. */
-  used: TokenUsage | undefined;
-}
+import type { Run } from "./run.ts";
 
 export class RunTracker {
   readonly #table: RunTable;

@@ -12,7 +12,6 @@ import { announcements, uses } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { givenUpFailure } from "../outcome.ts";
 import { failureOf } from "../faults/thrown.ts";
-import type { ScoreFailure } from "../outcome.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import { digestOf } from "../sample/sample-key.ts";
 import type { PipelineSettings } from "../settings/settings.ts";
@@ -29,26 +28,11 @@ import type { Pipeline } from "./pipeline.ts";
 import type { RunTablePlace } from "./run-table.ts";
 import { runTableAt } from "./run-tables.ts";
 import { RunTracker } from "./run-tracker.ts";
-import type { Run } from "./run-tracker.ts";
+import { newRun } from "./run.ts";
+import type { Run, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
 import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
-
-/** The result of one run. */
-export type ScoreReply = {
-  readonly latencyMs: number;
-  readonly overlaps: boolean;
-  /** The limits that its endpoint announced, where a client reported them. */
-  readonly announced?: AnnouncedLimits;
-  readonly readsContext?: true;
-  /** The usage of its answers, where a client reported it. */
-  readonly used?: TokenUsage;
-} & (
-  | ({ readonly ok: true } & RewardResult)
-  | { readonly ok: false; readonly error: ScoreFailure }
-  /** The reply is big, or cannot travel at all: the worker has to ask for it (`reply`). */
-  | { readonly ok: undefined }
-);
 
 /** Samples with their ids and their slots of the run table. */
 export interface SampleChunk {
@@ -104,7 +88,7 @@ export class ScoreExecutor {
   #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
   /** Runs in progress. */
   readonly #runs: Map<number, Run> = new Map();
-  readonly #queue: SampleQueue<Given>;
+  readonly #queue: SampleQueue<Run>;
   /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply> = new Outbox(
     (answer) => this.#tracker.outside(() => setImmediate(answer)),
@@ -117,7 +101,7 @@ export class ScoreExecutor {
   constructor(settings: PipelineSettings, place: RunTablePlace, atOnce: number) {
     this.#queue = new SampleQueue(
       atOnce,
-      (given) => this.#begin(given),
+      (run) => this.#begin(run),
       () => this.#outbox.isEmpty,
     );
     const table = runTableAt(place);
@@ -168,7 +152,8 @@ export class ScoreExecutor {
       const id = ids[at] as number;
       const work = { kind: "sample", sample: sample as RewardSample } as const;
       const answer = (reply: ScoreReply): void => this.#answer(id, reply);
-      this.#queue.push({ id, slot: slots[at] as number, work, answer }, first.includes(id));
+      const run = newRun({ id, slot: slots[at] as number, work, answer });
+      this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();
     return this.#outbox.exchange(ids.length);
@@ -188,38 +173,29 @@ export class ScoreExecutor {
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const pipeline = await this.#pipeline;
     return new Promise((answer) => {
-      if (work.kind !== "sample") return this.#start(pipeline, { id, slot, work, answer });
+      if (work.kind !== "sample") {
+        return this.#start(pipeline, newRun({ id, slot, work, answer }));
+      }
       const answerAlone = (reply: ScoreReply): void => this.#answerAlone(id, reply, answer);
-      this.#queue.push({ id, slot, work, answer: answerAlone }, false);
+      this.#queue.push(newRun({ id, slot, work, answer: answerAlone }), false);
       this.#queue.pump();
     });
   }
 
-  #begin(given: Given): boolean {
+  #begin(run: Run): boolean {
     const pipeline = this.#loaded;
     if (pipeline === undefined) throw new Error("samples came before the user's modules");
-    this.#start(pipeline, given);
+    this.#start(pipeline, run);
     return pipeline.overlaps;
   }
 
   /** No async function of its own: with so many samples at work at once each of them counts. */
-  #start(pipeline: Pipeline, { id, slot, work, answer }: Given): void {
-    const run: Run = {
-      id,
-      slot,
-      depth: 0,
-      startedAt: undefined,
-      abort: undefined,
-      isAborted: false,
-      announced: undefined,
-      readsContext: false,
-      used: undefined,
-    };
-    this.#runs.set(id, run);
+  #start(pipeline: Pipeline, run: Run): void {
+    this.#runs.set(run.id, run);
     void this.#tracker.follow(run, () =>
-      runWork(pipeline, work).then(
-        (result) => answer(this.#over(run, pipeline, result)),
-        (error: unknown) => answer(this.#failed(run, pipeline, error)),
+      runWork(pipeline, run.work).then(
+        (result) => run.answer(this.#over(run, pipeline, result)),
+        (error: unknown) => run.answer(this.#failed(run, pipeline, error)),
       ),
     );
   }
@@ -279,8 +255,8 @@ export class ScoreExecutor {
 
   #dropReady(id: number): void {
     const overlaps = this.#loaded?.overlaps ?? false;
-    const given = this.#queue.drop(id);
-    given?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
+    const run = this.#queue.drop(id);
+    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
   /**
@@ -296,14 +272,6 @@ export class ScoreExecutor {
     const { active: busyMs } = performance.eventLoopUtilization(this.#atFirst);
     return { done: this.#outbox.waiting, used, busyMs };
   }
-}
-
-interface Given {
-  readonly id: number;
-  readonly slot: number;
-  readonly work: ScoreWork;
-  /** Called on its account, once. */
-  readonly answer: (reply: ScoreReply) => void;
 }
 
 /** A reply as it travels with others, if it may. */

@@ -31,7 +31,7 @@ export interface RoundScorer {
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
-interface Waiting {
+interface SecondScoring {
   readonly begin: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -43,7 +43,7 @@ export class ScoreRound {
   /** Rows that were not scored for the first time yet. */
   #left: number;
   /** Samples that wait for their second scoring. */
-  #waiting: Waiting[] = [];
+  #second: SecondScoring[] = [];
   #failure: { readonly error: unknown } | undefined;
   readonly #onEnd: (round: ScoreRound) => void;
 
@@ -127,14 +127,14 @@ export class ScoreRound {
   /** Rejects the rows that wait for the others. */
   fail(error: unknown): void {
     this.#failure ??= { error };
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    for (const { reject } of this.#second.splice(0)) reject(error);
     this.#onEnd(this);
   }
 
   #arrived(count: number): void {
     this.#left -= count;
     if (this.#left > 0) return;
-    for (const { begin } of this.#waiting.splice(0)) begin();
+    for (const { begin } of this.#second.splice(0)) begin();
     this.#onEnd(this);
   }
 
@@ -142,7 +142,7 @@ export class ScoreRound {
     const { awake } = this.#scorer;
     const { promise, resolve, reject } = Promise.withResolvers<readonly SampleOutcome[]>();
     const begin = (): void => resolve(awake(() => submit("recovery")));
-    if (this.#failure === undefined) this.#waiting.push({ begin, reject });
+    if (this.#failure === undefined) this.#second.push({ begin, reject });
     else reject(this.#failure.error);
     // The promise is awaited only after the first scoring.
     promise.catch(() => undefined);

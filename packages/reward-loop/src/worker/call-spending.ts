@@ -17,12 +17,11 @@ export interface CallSpending {
   readonly ended: (outcome: AttemptOutcome) => void;
 }
 
-/** A call's part in spending. */
+/** A sample that pays for its calls. */
 interface Payer {
   /** Undefined: nobody is asked. */
   readonly id: number | undefined;
-  readonly tally: { unknownUse?: number };
-  readonly signal: AbortSignal | undefined;
+  readonly measured: { unknownUse?: number };
 }
 
 /**
@@ -30,7 +29,8 @@ interface Payer {
  */
 export function spendingOf(
   spending: Pick<SpendRequests, "mayBegin" | "ended"> | undefined,
-  { id, tally, signal }: Payer,
+  { id, measured }: Payer,
+  signal: AbortSignal | undefined,
 ): CallSpending {
   if (spending === undefined || id === undefined) return freeOfCharge;
   let underWay = 0;
@@ -43,7 +43,7 @@ export function spendingOf(
     });
     if (!isAllowed) return false;
     underWay += 1;
-    tally.unknownUse = (tally.unknownUse ?? 0) + 1;
+    measured.unknownUse = (measured.unknownUse ?? 0) + 1;
     return true;
   };
   return {
@@ -59,7 +59,7 @@ export function spendingOf(
       const attempts = Math.min(1, outcome.attempts);
       const usage = lastUsageOf(outcome);
       const isUnknown = attempts > 0 && usage === undefined && mayHaveUsed(outcome);
-      if (!isUnknown) tally.unknownUse = (tally.unknownUse ?? 0) - 1;
+      if (!isUnknown) measured.unknownUse = (measured.unknownUse ?? 0) - 1;
       spending.ended(id, { attempts, usage, unknown: isUnknown ? 1 : 0 });
     },
   };

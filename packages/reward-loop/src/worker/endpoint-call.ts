@@ -29,27 +29,33 @@ export interface CallParts {
   readonly hedge: HedgePolicy | undefined;
 }
 
-/** The measurements of one sample over all of its attempts. */
-export interface Tally {
-  /** Attempts, including pending ones. */
-  attempts: number;
-  waitedMs: number;
-  /** The usage of tries before the last one. */
-  usageBefore?: TokenUsage;
-  /** The last failure, while its next try waits for the budget. */
-  heldBack?: ScoreFailure | undefined;
-  /** Attempts with unknown usage, including pending ones. Kept with a cap only. */
-  unknownUse?: number;
-}
-
-export interface Given {
+/** A sample at its worker, over all of its attempts. */
+export interface AttemptedSample {
   readonly sample: RewardSample;
+  /** The lane of its first attempt. */
   readonly lane: string;
+  /** The id under which its calls are asked for. Undefined: it does not ask. */
   readonly id: number | undefined;
+  /** Aborted when its total time is over. */
+  readonly signal: AbortSignal | undefined;
+  /** Its measurements so far, as they go into its outcome. */
+  readonly measured: {
+    /** Attempts, including pending ones. */
+    attempts: number;
+    waitedMs: number;
+    /** The usage of attempts before the last one. */
+    usageBefore?: TokenUsage;
+    /** Attempts with unknown usage, including pending ones. Kept with a cap only. */
+    unknownUse?: number;
+  };
+  /** The last failure, while its next attempt waits for the budget. */
+  heldBack: ScoreFailure | undefined;
 }
 
-export interface Call extends Given {
-  readonly tally: Tally;
+/** How one call of a sample is made. */
+export interface CallOptions {
+  readonly lane: string;
+  /** Aborted when its result is no longer needed. */
   readonly signal: AbortSignal | undefined;
   /** When it began to wait. */
   readonly askedMs: number;
@@ -63,7 +69,8 @@ export interface Call extends Given {
 export const isNeedless = new DOMException("another call of it was quicker", "AbortError");
 
 export class EndpointCall {
-  readonly #call: Call;
+  readonly #attempted: AttemptedSample;
+  readonly #options: CallOptions;
   readonly #parts: CallParts;
   readonly #spending: CallSpending;
   /** The limiter's estimate of the call. */
@@ -77,28 +84,33 @@ export class EndpointCall {
   #isOver = false;
   #report: LimitReport = isCutOff;
 
-  constructor(call: Call, parts: CallParts) {
-    this.#call = call;
+  constructor(attempted: AttemptedSample, options: CallOptions, parts: CallParts) {
+    this.#attempted = attempted;
+    this.#options = options;
     this.#parts = parts;
     this.#tokens = parts.settings.limits?.tokensPerRequest ?? 0;
-    this.#spending = spendingOf(parts.spending, call);
+    this.#spending = spendingOf(parts.spending, attempted, options.signal);
   }
 
   /** Rejects with the signal's reason, and as `run` and the limiter do. */
   async run(): Promise<AttemptOutcome> {
-    const { sample, lane, tally, signal, askedMs, pair } = this.#call;
+    const { sample, measured } = this.#attempted;
+    const { lane, signal, askedMs, pair } = this.#options;
     this.#lease = await this.#parts.limiter?.acquire({ lane, tokens: this.#tokens }, signal);
     if (!(await this.#mayBegin())) return unpaid;
     this.#sentMs = performance.now();
     this.#place = pair?.length ?? 0;
     this.#send();
-    tally.waitedMs += this.#sentMs - askedMs;
-    tally.attempts += 1;
+    measured.waitedMs += this.#sentMs - askedMs;
+    measured.attempts += 1;
     // A call that was given up may still be pending at its endpoint.
     const givenUp = (): void => this.#lease?.givenUp();
     signal?.addEventListener("abort", givenUp, { once: true });
     try {
-      const { readyMs: _counted, ...outcome } = await this.#parts.run(sample, this.#options());
+      const { readyMs: _counted, ...outcome } = await this.#parts.run(
+        sample,
+        this.#submitOptions(),
+      );
       return outcome;
     } catch (error) {
       if (error !== isUnpaid) throw error;
@@ -122,7 +134,7 @@ export class EndpointCall {
   }
 
   #send(): void {
-    const { late, pair } = this.#call;
+    const { late, pair } = this.#options;
     const ageMs = (): number | undefined => pair?.[this.#place]?.ageMs();
     const onLate = (): void => {
       this.#isLate = true;
@@ -132,8 +144,8 @@ export class EndpointCall {
     this.#sent = this.#parts.hedge?.sent(ageMs, isSecond ? undefined : onLate);
   }
 
-  #options(): SubmitOptions {
-    const { signal, pair } = this.#call;
+  #submitOptions(): SubmitOptions {
+    const { signal, pair } = this.#options;
     const isWatched = this.#parts.limiter !== undefined || this.#sent !== undefined;
     return {
       signal,
@@ -148,7 +160,8 @@ export class EndpointCall {
   }
 
   #settled(outcome: AttemptOutcome, announced: AnnouncedLimits | undefined): void {
-    const { signal, tally } = this.#call;
+    const { measured } = this.#attempted;
+    const { signal } = this.#options;
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
     const report = reportOf(outcome, this.#isGivenUp(), mostMs);
     this.#report = withAnnounced(report, announced, mostMs);
@@ -156,14 +169,15 @@ export class EndpointCall {
     if (outcome.valid) this.#sent?.answered(outcome.latencyMs);
     else if (signal?.aborted === true) this.#sent?.givenUp(outcome.latencyMs);
     else this.#sent?.failed();
-    tally.attempts += outcome.attempts - 1;
-    tally.waitedMs += outcome.readyMs ?? 0;
+    measured.attempts += outcome.attempts - 1;
+    measured.waitedMs += outcome.readyMs ?? 0;
     this.#spending.ended(outcome);
   }
 
   /** The executor ended, and the call with it: what is sent now is another one. */
   async #beforeAgain(): Promise<void> {
-    const { tally, signal } = this.#call;
+    const { measured } = this.#attempted;
+    const { signal } = this.#options;
     this.#lease?.release(isCutOff);
     this.#lease = undefined;
     this.#sent?.failed();
@@ -176,7 +190,7 @@ export class EndpointCall {
     await this.#spending.again();
     this.#send();
     this.#sentMs = performance.now();
-    tally.waitedMs += this.#sentMs - againMs;
+    measured.waitedMs += this.#sentMs - againMs;
   }
 
   /**
@@ -184,7 +198,7 @@ export class EndpointCall {
    * needed, or it had less than half of its sample's total time.
    */
   #isGivenUp(): boolean {
-    const { signal } = this.#call;
+    const { signal } = this.#options;
     if (signal?.aborted !== true) return false;
     const totalTimeoutMs = this.#parts.settings.totalTimeoutMs ?? 0;
     const tookMs = performance.now() - this.#sentMs;

@@ -19,7 +19,7 @@ import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts"
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
-import type { Call, CallParts, Given, Tally } from "./endpoint-call.ts";
+import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
 import type { SubmitOptions } from "./executors/executor-pool.ts";
 
 export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
@@ -63,24 +63,32 @@ export class ScoreAttempts {
     return this.#isPlain ? this.#once(sample) : this.#withPolicies({ sample, lane, id });
   }
 
-  async #withPolicies(given: Given): Promise<SampleOutcome> {
+  async #withPolicies(
+    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
+  ): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
-    const tally: Tally = { attempts: 0, waitedMs: 0 };
-    if (totalTimeoutMs === undefined) return this.#untilDone(given, tally, undefined);
     const over = new AbortController();
+    const attempted: AttemptedSample = {
+      ...given,
+      signal: totalTimeoutMs === undefined ? undefined : over.signal,
+      measured: { attempts: 0, waitedMs: 0 },
+      heldBack: undefined,
+    };
+    if (totalTimeoutMs === undefined) return this.#untilDone(attempted);
     const late = Promise.withResolvers<SampleOutcome>();
     const timer = setTimeout(() => {
-      const { heldBack, ...measured } = tally;
+      const { heldBack, measured } = attempted;
       const error =
         heldBack === undefined
           ? totalTimeoutFailure(totalTimeoutMs)
           : retryBudgetFailure(totalTimeoutMs, heldBack);
-      // The abort settles an attempt that has not begun, without counting it.
+      // Taken before the abort, which settles an attempt that has not begun without counting it.
+      const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
       over.abort(error);
-      late.resolve({ valid: false, error, latencyMs: 0, ...measured });
+      late.resolve(outcome);
     }, totalTimeoutMs);
     try {
-      return await Promise.race([late.promise, this.#untilDone(given, tally, over.signal)]);
+      return await Promise.race([late.promise, this.#untilDone(attempted)]);
     } finally {
       clearTimeout(timer);
     }
@@ -100,57 +108,54 @@ export class ScoreAttempts {
   }
 
   /** Rejects with the signal's reason, too. */
-  async #untilDone(
-    given: Given,
-    tally: Tally,
-    signal: AbortSignal | undefined,
-  ): Promise<SampleOutcome> {
+  async #untilDone(attempted: AttemptedSample): Promise<SampleOutcome> {
+    const { measured } = attempted;
     this.#retry?.began();
     let failed: ScoreFailure | undefined;
     for (let tries = 1; ; tries++) {
-      const lane = tries === 1 ? given.lane : "recovery";
-      const outcome = await this.#try({ ...given, lane }, tally, signal);
+      const outcome = await this.#try(attempted, tries === 1 ? attempted.lane : "recovery");
       if (outcome.valid) {
         if (tries > 1) this.#retry?.succeeded();
-        return { ...outcome, ...tally };
+        return { ...outcome, ...measured };
       }
       const { error } = outcome;
       const pauseMs = this.#retry?.delayMs(tries, classOf(error), error.retryAfterMs);
-      if (pauseMs === undefined) return { ...outcome, error: withReason(error, failed), ...tally };
+      if (pauseMs === undefined) {
+        return { ...outcome, error: withReason(error, failed), ...measured };
+      }
       failed = error;
-      const used = together(tally.usageBefore, lastUsageOf(outcome));
-      if (used !== undefined) tally.usageBefore = used;
-      await this.#pause(pauseMs, error, tally, signal);
+      const used = together(measured.usageBefore, lastUsageOf(outcome));
+      if (used !== undefined) measured.usageBefore = used;
+      await this.#pause(pauseMs, error, attempted);
     }
   }
 
-  /** Waits for the next try: its own pause, and then its turn in the shared budget. */
-  async #pause(
-    ms: number,
-    failure: ScoreFailure,
-    tally: Tally,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
+  /** Waits for the next attempt: its own pause, and then its turn in the shared budget. */
+  async #pause(ms: number, failure: ScoreFailure, attempted: AttemptedSample): Promise<void> {
+    const { signal, measured } = attempted;
     const fromMs = performance.now();
     this.#parts.onPause(1);
     try {
       await delay(ms, undefined, signal === undefined ? {} : { signal });
-      if (this.#retry?.isUsedUp === true) tally.heldBack = failure;
+      if (this.#retry?.isUsedUp === true) attempted.heldBack = failure;
       await this.#retry?.turn(signal);
-      delete tally.heldBack;
-      tally.waitedMs += performance.now() - fromMs;
+      attempted.heldBack = undefined;
+      measured.waitedMs += performance.now() - fromMs;
     } finally {
       this.#parts.onPause(-1);
     }
   }
 
-  /** Makes one try: a call, and a second one beside it if that is worth it. */
-  #try(given: Given, tally: Tally, signal: AbortSignal | undefined): Promise<AttemptOutcome> {
+  /** Makes one attempt: a call, and a second one beside it if that is worth it. */
+  #try(attempted: AttemptedSample, lane: string): Promise<AttemptOutcome> {
     const askedMs = performance.now();
+    const { signal } = attempted;
     return this.#parts.inSlot(async () => {
       signal?.throwIfAborted();
-      const call = { ...given, tally, signal, askedMs };
-      return this.#hedge === undefined ? this.#call(call) : this.#hedged(call);
+      const options = { lane, signal, askedMs };
+      return this.#hedge === undefined
+        ? this.#call(attempted, options)
+        : this.#hedged(attempted, options);
     });
   }
 
@@ -158,24 +163,29 @@ export class ScoreAttempts {
    * Resolves to the first valid outcome and gives the other call up; to the first call's outcome
    * where neither is valid.
    */
-  async #hedged(call: Call): Promise<AttemptOutcome> {
+  async #hedged(attempted: AttemptedSample, options: CallOptions): Promise<AttemptOutcome> {
     const one = new AbortController();
     let other: AbortController | undefined;
     const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
     // Both calls of the hedge.
     const pair: SubmitOptions["pair"] = [];
-    const first = this.#call({ ...withSignal(call, one), pair, late: () => late(undefined) });
+    const own = { ...options, signal: signalOf(options.signal, one), pair };
+    const first = this.#call(attempted, { ...own, late: () => late(undefined) });
     try {
       const early = await Promise.race([first, isLate]);
       if (early !== undefined) return early;
       other = new AbortController();
-      const askedMs = performance.now();
-      const second = this.#call({ ...withSignal(call, other), pair, lane: "recovery", askedMs });
+      const second = this.#call(attempted, {
+        lane: "recovery",
+        signal: signalOf(options.signal, other),
+        askedMs: performance.now(),
+        pair,
+      });
       const seconded = second.catch(() => undefined);
       const winner = await Promise.race([first, seconded]);
       if (winner?.valid === true) return winner;
-      const [own, its] = [await first, await seconded];
-      return its?.valid === true ? its : own;
+      const [its, others] = [await first, await seconded];
+      return others?.valid === true ? others : its;
     } finally {
       // Without a second call the first one is over.
       if (other !== undefined) {
@@ -185,8 +195,8 @@ export class ScoreAttempts {
     }
   }
 
-  #call(call: Call): Promise<AttemptOutcome> {
-    return new EndpointCall(call, this.#callParts).run();
+  #call(attempted: AttemptedSample, options: CallOptions): Promise<AttemptOutcome> {
+    return new EndpointCall(attempted, options, this.#callParts).run();
   }
 }
 
@@ -196,10 +206,7 @@ function withReason(error: ScoreFailure, before: ScoreFailure | undefined): Scor
   return { ...error, message: `${error.message}; before that it failed: ${before.message}` };
 }
 
-function withSignal(call: Call, own: AbortController): Call {
-  const { signal } = call;
-  return {
-    ...call,
-    signal: signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]),
-  };
+/** Returns a signal that ends one call, with its sample or before. */
+function signalOf(signal: AbortSignal | undefined, own: AbortController): AbortSignal {
+  return signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]);
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sized } from "../../../../test/fixtures/suite.ts";
 import { newRunTable } from "../../src/executor/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
-import type { ScoreReply } from "../../src/executor/score-executor.ts";
+import type { ScoreReply } from "../../src/executor/run.ts";
 import type { AttemptOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { fromTables, toTables } from "../../src/travel/table.ts";

@@ -9,12 +9,8 @@ import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RunTablePlace } from "../../executor/run-table.ts";
 import { ScoreExecutorActor } from "../../executor/score-executor.ts";
-import type {
-  LoadedExecutor,
-  ScoreExecutor,
-  ScoreReply,
-  SignOfLife,
-} from "../../executor/score-executor.ts";
+import type { ScoreReply } from "../../executor/run.ts";
+import type { LoadedExecutor, ScoreExecutor, SignOfLife } from "../../executor/score-executor.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { PATIENT } from "../../time/stuck-warning.ts";
 import { Exchange } from "../../travel/exchange.ts";

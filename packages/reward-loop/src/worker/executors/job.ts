@@ -4,7 +4,7 @@
  */
 
 import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
-import type { ScoreReply } from "../../executor/score-executor.ts";
+import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
