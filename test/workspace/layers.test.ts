@@ -31,6 +31,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "index",
   ],
   "reward-loop": [
+    "values",
     "outcome",
     "errors",
     "page",

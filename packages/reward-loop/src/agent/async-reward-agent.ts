@@ -12,10 +12,10 @@ import { responseShape, samplesOf, shapeOfRows } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
-import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { RewardRequest } from "./reward-request.ts";
 import type { RewardRequestOptions } from "./reward-request.ts";
+import { present } from "../values/present.ts";
 
 /** Rewards of some rows of the batch that was asked for. */
 export interface RewardChunk {
@@ -153,7 +153,9 @@ export class AsyncRewardAgent implements AsyncDisposable {
   }
 
   #rewardsOf({ request, shape }: BatchRequest, rows: readonly number[]): Promise<DataProto> {
-    const outcomes = rows.map((row) => request.outcomeOf(row) as SampleOutcome);
+    const outcomes = rows.map((row) =>
+      present(request.outcomeOf(row), `the outcome of row ${row}`),
+    );
     return this.#loop.assembleRewards(shapeOfRows(shape, rows), outcomes);
   }
 }

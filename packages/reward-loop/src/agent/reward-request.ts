@@ -17,6 +17,7 @@ import { GroupTakes } from "./group-takes.ts";
 import type { TakeRange } from "./group-takes.ts";
 import { RequestLog } from "./request-log.ts";
 import { RowOutcomes } from "./row-outcomes.ts";
+import { itemAt, present } from "../values/present.ts";
 
 interface Group {
   readonly uid: string;
@@ -153,9 +154,9 @@ export class RewardRequest {
     try {
       const outcomes = this.#isGrouped
         ? await this.#round.scoreGroup(samples)
-        : [await this.#round.score(samples[0] as RewardSample)];
+        : await Promise.all(samples.map((sample) => this.#round.score(sample)));
       for (const [at, { row }] of inOrder.entries()) {
-        const outcome = outcomes[at] as SampleOutcome;
+        const outcome = itemAt(outcomes, at);
         this.#log.add(outcome, uid, performance.now() - sentMs);
         this.#settle(row, outcome, false);
       }
@@ -199,7 +200,7 @@ export class RewardRequest {
     // The rows of such a group count after it has been post-processed.
     if (!this.#isPutRight && this.#isTooMany(outcome)) return;
     if (isLast) this.#allSettled.resolve();
-    const group = this.#groupOf[row] as Group;
+    const group = itemAt(this.#groupOf, row);
     group.left -= 1;
     if (group.left > 0) return;
     const putRight = this.#putRight(group);
@@ -222,10 +223,12 @@ export class RewardRequest {
   /** Applies the user's postProcessScores and the fallback to a whole group. */
   async #putRight({ rows }: Group): Promise<readonly number[]> {
     if (!this.#isPutRight) return rows;
-    const outcomes = rows.map((row) => this.#outcomes.scoredOf(row) as SampleOutcome);
+    const outcomes = rows.map((row) =>
+      present(this.#outcomes.scoredOf(row), `the outcome of row ${row}`),
+    );
     const after = await this.#loop.putRight(outcomes);
     for (const [at, row] of rows.entries()) {
-      const outcome = after[at] as SampleOutcome;
+      const outcome = itemAt(after, at);
       this.#outcomes.putRight(row, outcome);
       this.#round.count(outcome);
     }
@@ -254,5 +257,5 @@ function groupsOf(uids: readonly string[], groupSize: number): Group[] {
       return [uid, { uid, rows, left: rows.length, toCome: rows.length, gathered: [] }];
     }),
   );
-  return uids.map((uid) => groups.get(uid) as Group);
+  return uids.map((uid) => present(groups.get(uid), `the group ${uid}`));
 }

@@ -15,6 +15,8 @@ import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
 import { batchColumns } from "./rows.ts";
 import type { ResponseShape } from "./rows.ts";
+import { itemAt } from "../values/present.ts";
+import { isList } from "../values/records.ts";
 
 /**
  * metaInfo.rewardExtraKeys names the columns that came from extra info.
@@ -37,7 +39,8 @@ export function assembleRewards(
       rmScores.data.set(placed.subarray(start, start + width), start);
     } else {
       for (const [column, value] of placesOf(outcome, { length: lengths[row] ?? 0, width })) {
-        (rmScores.data[row * width + column] as number) += value;
+        const at = row * width + column;
+        rmScores.data[at] = itemAt(rmScores.data, at) + value;
       }
     }
   }
@@ -50,7 +53,7 @@ export function assembleRewards(
   const rewardError = outcomes.map((one): ScoreFailure | null => (one.valid ? null : one.error));
   return DataProto.fromDict({
     tensors: { rmScores, rewardValid: asTensor(rewardValid, [rows], "bool") },
-    nonTensors: { ...(Object.fromEntries(extras) as Record<string, unknown[]>), rewardError },
+    nonTensors: { ...Object.fromEntries(extras), rewardError },
     metaInfo: { rewardExtraKeys: [...columns.keys()] },
   });
 }
@@ -70,8 +73,9 @@ export interface ExtractedReward {
 export function extractReward({ batch, nonTensorBatch, metaInfo }: DataProto): ExtractedReward {
   const rmScores = batch?.["rmScores"];
   if (rmScores === undefined) throw new InvalidBatchError("rmScores", "is missing");
-  const keys = (metaInfo["rewardExtraKeys"] ?? []) as readonly string[];
-  const columns = keys.map((key) => {
+  const keys = metaInfo["rewardExtraKeys"] ?? [];
+  if (!isList(keys)) throw new InvalidBatchError("rewardExtraKeys", "is no list");
+  const columns = keys.map(String).map((key) => {
     const column = nonTensorBatch[key];
     if (column === undefined) throw new InvalidBatchError(key, "is missing");
     return [key, column] as const;

@@ -16,6 +16,8 @@
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
 import { InvalidBatchError } from "../errors.ts";
+import { itemAt } from "../values/present.ts";
+import { fieldOf } from "../values/records.ts";
 
 /** Columns that the loop itself reads or makes: extra info of these names stands elsewhere. */
 export const batchColumns: ReadonlySet<string> = new Set([
@@ -53,7 +55,7 @@ export function shapeOfRows(shape: ResponseShape, rows: readonly number[]): Resp
     rows: rows.length,
     width,
     lengths: Int32Array.from(rows, (row) => lengths[row] ?? 0),
-    idsOf: idsOf && ((at) => idsOf(rows[at] as number)),
+    idsOf: idsOf && ((at) => idsOf(itemAt(rows, at))),
   };
 }
 
@@ -107,7 +109,7 @@ export function samplesOf(data: DataProto): RewardSample[] {
       ({
         dataSource,
         response: response(row),
-        groundTruth: (rewardModels[row] as { ground_truth?: unknown } | null)?.ground_truth,
+        groundTruth: fieldOf(rewardModels[row], "ground_truth"),
         rawPrompt: valueAt(nonTensorBatch, "raw_prompt", row),
         extraInfo: valueAt(nonTensorBatch, "extra_info", row),
         toolExtraFields: valueAt(nonTensorBatch, "tool_extra_fields", row),

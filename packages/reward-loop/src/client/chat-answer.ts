@@ -4,6 +4,7 @@
  */
 
 import { EndpointError } from "./endpoint-error.ts";
+import { isRecord } from "../values/records.ts";
 
 export interface ChatUsage {
   readonly prompt_tokens: number;
@@ -106,9 +107,8 @@ function statusOf(failure: unknown): number | undefined {
   const { code, status, type } = objectOf(failure);
   for (const said of [code, status]) {
     const number = typeof said === "string" && said !== "" ? Number(said) : said;
-    if (Number.isInteger(number) && (number as number) >= 400 && (number as number) <= 599) {
-      return number as number;
-    }
+    const isStatus = typeof number === "number" && Number.isInteger(number);
+    if (isStatus && number >= 400 && number <= 599) return number;
   }
   const words = [code, type, status].filter((one) => typeof one === "string").join(" ");
   return statuses.find(([pattern]) => pattern.test(words))?.[1];
@@ -127,7 +127,7 @@ const statuses: readonly (readonly [RegExp, number])[] = [
 ];
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  return isRecord(value) ? value : {};
 }
 
 function listOf(value: unknown): readonly unknown[] {

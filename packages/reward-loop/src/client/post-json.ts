@@ -6,6 +6,7 @@
 import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
+import { fieldOf } from "../values/records.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -121,14 +122,14 @@ function parsedOrNot(text: string): unknown {
 
 /** Returns the usage that an endpoint reports. */
 function usageIn(answer: unknown): unknown {
-  if (typeof answer !== "object" || answer === null) return undefined;
-  return (answer as { readonly usage?: unknown }).usage;
+  return fieldOf(answer, "usage");
 }
 
 /** fetch says "fetch failed", and why in the cause. */
 function broken(url: string, error: unknown): EndpointError {
-  const { cause = error } = error as { readonly cause?: unknown };
-  const { code, message } = cause as { readonly code?: unknown; readonly message?: unknown };
+  const cause = fieldOf(error, "cause") ?? error;
+  const code = fieldOf(cause, "code");
+  const message = fieldOf(cause, "message");
   return new EndpointError(url, `could not be asked: ${String(message ?? error)}`, {
     code: typeof code === "string" ? code : "UND_ERR_SOCKET",
     cause: error,

@@ -11,6 +11,7 @@ import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
 import type { StagePlan } from "./plan/reward-plan.ts";
 import { aboutCascade, SeveralSources } from "./several-sources.ts";
+import { itemAt } from "../values/present.ts";
 
 export interface StageSource extends Pick<StagePlan, "name" | "passOn"> {
   readonly source: RewardSource;
@@ -57,11 +58,11 @@ export class Cascade extends SeveralSources {
     let left = samples.map((_, at) => at);
     for (const { name, source, passOn } of this.#stages) {
       if (left.length === 0) break;
-      const given = left.map((at) => samples[at] as RewardSample);
+      const given = left.map((at) => itemAt(samples, at));
       const outcomes = await source.scoreGroup(given, lane);
       left = left.filter((at, place) => {
-        const outcome = outcomes[place] as SampleOutcome;
-        (asked[at] as Record<string, SampleOutcome>)[name] = outcome;
+        const outcome = itemAt(outcomes, place);
+        itemAt(asked, at)[name] = outcome;
         return !outcome.valid && passesOn(outcome, passOn);
       });
     }

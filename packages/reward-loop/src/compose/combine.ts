@@ -5,6 +5,7 @@ import type { ComponentPlan } from "./plan/reward-plan.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
+import { itemAt, present } from "../values/present.ts";
 
 type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
 type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;
@@ -23,7 +24,7 @@ export function combined(
   combine: "sum" | "mean",
 ): SampleOutcome {
   const parts = Object.fromEntries(
-    components.map(({ name }, index) => [name, outcomes[index] as SampleOutcome]),
+    components.map(({ name }, index) => [name, itemAt(outcomes, index)]),
   );
   const measured = { ...atOnce(outcomes), components: parts };
   const scores = components.map(({ onInvalid }, index) => scoreOf(outcomes[index], onInvalid));
@@ -67,7 +68,7 @@ export function combined(
  */
 export function answered(asked: Readonly<Record<string, SampleOutcome>>): SampleOutcome {
   const entries = Object.entries(asked);
-  const [name, last] = entries.at(-1) as [string, SampleOutcome];
+  const [name, last] = present(entries.at(-1), "an answer");
   const measured = { ...oneByOne(entries.map(([, outcome]) => outcome)), components: asked };
   if (!last.valid) return { ...last, ...measured, error: failureOf(name, last.error) };
   return saidBy(name, { ...last, ...measured });

@@ -12,6 +12,7 @@ import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { combined } from "./combine.ts";
 import { aboutRewards, SeveralSources } from "./several-sources.ts";
+import { itemAt } from "../values/present.ts";
 
 export type RewardComponentSource = Omit<ComponentPlan, "plan"> & { readonly source: RewardSource };
 
@@ -48,7 +49,7 @@ export class ComposedRewards extends SeveralSources {
     const { version } = this;
     const byPart = await Promise.all(this.sources.map((one) => one.scoreGroup(samples, lane)));
     return samples.map((_, at) => {
-      const outcomes = byPart.map((part) => part[at] as SampleOutcome);
+      const outcomes = byPart.map((part) => itemAt(part, at));
       return { ...combined(this.#components, outcomes, this.#combine), version };
     });
   }

@@ -13,6 +13,7 @@ import type { Budget } from "../spend/budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import { saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
+import { itemAt } from "../values/present.ts";
 
 export class DegradingReward implements RewardSource {
   readonly #main: RewardSource;
@@ -72,14 +73,14 @@ export class DegradingReward implements RewardSource {
     lane: string,
   ): Promise<readonly SampleOutcome[]> {
     const outcomes = [...(await this.#main.scoreGroup(samples, lane))];
-    const unpaid = [...outcomes.keys()].filter((at) => isUnpaid(outcomes[at] as SampleOutcome));
+    const unpaid = [...outcomes.keys()].filter((at) => isUnpaid(itemAt(outcomes, at)));
     for (const [at, outcome] of outcomes.entries()) outcomes[at] = saidBy("main", outcome);
     if (unpaid.length === 0) return outcomes;
-    const given = unpaid.map((at) => samples[at] as RewardSample);
+    const given = unpaid.map((at) => itemAt(samples, at));
     const cheaper = await this.#cheaper.scoreGroup(given, lane);
     for (const [place, at] of unpaid.entries()) {
-      const first = outcomes[at] as SampleOutcome;
-      outcomes[at] = saidBy("cheaper", behind(first, cheaper[place] as SampleOutcome));
+      const first = itemAt(outcomes, at);
+      outcomes[at] = saidBy("cheaper", behind(first, itemAt(cheaper, place)));
     }
     return outcomes;
   }

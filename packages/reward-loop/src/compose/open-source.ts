@@ -11,6 +11,7 @@ import { Cascade } from "./cascade.ts";
 import { ComposedRewards } from "./composed-rewards.ts";
 import { DegradingReward } from "./degrading.ts";
 import { checkTraits, closeAll, openAll } from "./parts.ts";
+import { itemAt } from "../values/present.ts";
 
 export interface SourceContext {
   /** Budgets that have been opened, in order. */
@@ -51,8 +52,8 @@ export async function openSource(
     limitedBy,
     before: context.spentBefore.of(name).cheaper,
   });
-  const [first, second] = await openAll([main, other]);
-  return new DegradingReward(first as RewardSource, second as RewardSource, own);
+  const opened = await openAll([main, other]);
+  return new DegradingReward(itemAt(opened, 0), itemAt(opened, 1), own);
 }
 
 function atTop({ spentBefore }: SourceContext): Within {
@@ -97,7 +98,7 @@ async function openTree(
     await closeAll(sources);
     throw error;
   }
-  const sourceAt = (index: number): RewardSource => sources[index] as RewardSource;
+  const sourceAt = (index: number): RewardSource => itemAt(sources, index);
   if (plan.kind === "cascade") {
     return new Cascade(plan.stages.map((stage, index) => ({ ...stage, source: sourceAt(index) })));
   }

@@ -33,12 +33,13 @@ import type { Run, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
 import { runWork } from "./score-work.ts";
 import type { ScoreWork } from "./score-work.ts";
+import { itemAt } from "../values/present.ts";
 
 /** Samples with their ids and their slots of the run table. */
 export interface SampleChunk {
   readonly ids: readonly number[];
   readonly slots: readonly number[];
-  readonly samples: readonly Table[];
+  readonly samples: readonly Table<RewardSample>[];
   /** Ids of those that do not wait behind others that stand ready. */
   readonly first: readonly number[];
 }
@@ -145,14 +146,14 @@ export class ScoreExecutor {
    * Begins the samples of the chunk, if any, and resolves to all results that are ready by then.
    * Waits until the functions are loaded.
    */
-  async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows> {
+  async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows<ScoreReply>> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#queue.called();
     for (const [at, sample] of fromTables(samples).entries()) {
-      const id = ids[at] as number;
-      const work = { kind: "sample", sample: sample as RewardSample } as const;
+      const id = itemAt(ids, at);
+      const work = { kind: "sample", sample } as const;
       const answer = (reply: ScoreReply): void => this.#answer(id, reply);
-      const run = newRun({ id, slot: slots[at] as number, work, answer });
+      const run = newRun({ id, slot: itemAt(slots, at), work, answer });
       this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();

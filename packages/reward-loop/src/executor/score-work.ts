@@ -74,14 +74,14 @@ function resultOf(after: unknown, before: GroupScoreList): RewardResult {
 
 /** Undefined where it is neither a score nor none. */
 function scoreAt(after: unknown, before: number | null | undefined): number | null | undefined {
-  if (after === null || Number.isFinite(after)) return after as number | null;
+  if (after === null || (typeof after === "number" && Number.isFinite(after))) return after;
   // The mean of a group without scores is no number, and the group is as it was.
   return before === null && Number.isNaN(after) ? null : undefined;
 }
 
 function describe(value: unknown): string {
   if (!Array.isArray(value)) return typeof value;
-  const odd = value.find((one) => one !== null && !Number.isFinite(one)) as unknown;
+  const odd: unknown = value.find((one) => one !== null && !Number.isFinite(one));
   return odd === undefined
     ? `${value.length} of them`
     : `${typeof odd === "number" ? odd : typeof odd} among them`;

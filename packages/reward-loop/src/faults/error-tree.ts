@@ -4,6 +4,8 @@
  * is.
  */
 
+import { isList } from "../values/records.ts";
+
 /** The most errors that are looked at, the nearest first: chains may be circular. */
 const most = 32;
 
@@ -16,10 +18,7 @@ export function withinError(thrown: unknown): readonly object[] {
   if (isObject(thrown)) found.add(thrown);
   for (const one of found) {
     const errors = partOf(one, "errors");
-    const inner = [
-      ...links.map((name) => partOf(one, name)),
-      ...(Array.isArray(errors) ? (errors as unknown[]) : []),
-    ];
+    const inner = [...links.map((name) => partOf(one, name)), ...(isList(errors) ? errors : [])];
     for (const within of inner) {
       if (found.size >= most) break;
       if (isObject(within)) found.add(within);

@@ -77,7 +77,7 @@ function grpcStatusIn(place: object): number | undefined {
 }
 
 function isStatus(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 100 && (value as number) <= 599;
+  return typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599;
 }
 
 function headersIn(place: object): object | undefined {

@@ -8,6 +8,8 @@
  * Kaplan and Meier, with delayed entry).
  */
 
+import { itemAt } from "../values/present.ts";
+
 /** The number of remembered calls; a quantile needs a tenth of it answered. */
 const remembered = 512;
 /**
@@ -74,7 +76,7 @@ export class LatencyQuantile {
     if (this.#value !== undefined) return this.#value;
     const isGivenUp = this.#outlivedBy(share, took, nowMs, []) === undefined;
     const whole = Math.max(0, Math.ceil(this.#quantile * took.length) - 1);
-    this.#value = isGivenUp ? took[whole] : 2 * (took.at(-1) as number);
+    this.#value = isGivenUp ? took[whole] : 2 * itemAt(took, took.length - 1);
     return this.#value;
   }
 
@@ -96,7 +98,7 @@ export class LatencyQuantile {
   ): number | undefined {
     const isAll = this.#seen <= remembered;
     // Just before the end of the oldest remembered call, if others are forgotten.
-    const fromMs = isAll ? -Infinity : (this.#ended[this.#seen % remembered] as Ended).atMs - 1e-6;
+    const fromMs = isAll ? -Infinity : itemAt(this.#ended, this.#seen % remembered).atMs - 1e-6;
     const exits = sorted([...this.#ended.map(({ latencyMs }) => latencyMs), ...ages]);
     const entries = sorted([
       ...this.#ended.map(({ latencyMs, atMs }) => latencyMs - (atMs - fromMs)),
@@ -106,8 +108,8 @@ export class LatencyQuantile {
     let there = 0;
     let alive = 1;
     for (const ms of took) {
-      while ((exits[gone] as number) < ms) gone += 1;
-      while (there < entries.length && (entries[there] as number) < ms) there += 1;
+      while (itemAt(exits, gone) < ms) gone += 1;
+      while (there < entries.length && itemAt(entries, there) < ms) there += 1;
       alive *= 1 - 1 / Math.max(1, there - gone);
       gone += 1;
       if (alive <= share + 1e-9) return ms;

@@ -96,10 +96,10 @@ export class RetryPolicy {
    */
   turn(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (signal?.aborted === true) return reject(signal.reason as Error);
+      if (signal?.aborted === true) return reject(signal.reason);
       const leave = (): void => {
         this.#line.delete(go);
-        reject(signal?.reason as Error);
+        reject(signal?.reason);
       };
       const go = (): void => {
         signal?.removeEventListener("abort", leave);

@@ -170,12 +170,12 @@ export class Limiter {
     signal?: AbortSignal,
   ): Promise<Lease> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
-    if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         place.isGone = true;
         this.#waiting -= 1;
-        reject(signal?.reason as Error);
+        reject(signal?.reason);
         // Requests behind it may need less.
         this.#serve();
       };

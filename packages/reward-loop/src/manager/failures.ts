@@ -9,6 +9,7 @@ import { classOf } from "../faults/failure-class.ts";
 import type { FailureSettings, OnFailure } from "../settings/policy-settings.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import type { GroupScores } from "../pipeline/reward-source.ts";
+import { itemAt } from "../values/present.ts";
 
 /** Applies the fallback value, if there is one: extra info has `fallback` and the reason. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {
@@ -39,9 +40,9 @@ export function withGroupMeans(
   const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
   for (const [group, rows] of groups) {
     if (group === undefined) continue;
-    const own = rows.map((row) => scored[row] as SampleOutcome);
+    const own = rows.map((row) => itemAt(scored, row));
     const after = withGroupMean(own, onFailure);
-    for (const [at, row] of rows.entries()) outcomes[row] = after[at] as SampleOutcome;
+    for (const [at, row] of rows.entries()) outcomes[row] = itemAt(after, at);
   }
   return outcomes;
 }

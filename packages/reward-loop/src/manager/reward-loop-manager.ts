@@ -42,6 +42,7 @@ import type { ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState } from "../pipeline/shared-limiter.ts";
+import { itemAt } from "../values/present.ts";
 
 /** How a batch or a sample is scored. */
 export interface ScoreOptions {
@@ -366,8 +367,8 @@ async function scoreGroups(
   const outcomes = Array<SampleOutcome>(samples.length);
   await Promise.all(
     Array.from(groups.values(), async (rows) => {
-      const scored = await scoreGroup(rows.map((row) => samples[row] as RewardSample));
-      for (const [at, row] of rows.entries()) outcomes[row] = scored[at] as SampleOutcome;
+      const scored = await scoreGroup(rows.map((row) => itemAt(samples, row)));
+      for (const [at, row] of rows.entries()) outcomes[row] = itemAt(scored, at);
     }),
   );
   return outcomes;

@@ -10,6 +10,7 @@ import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
+import { itemAt } from "../values/present.ts";
 
 /** The loop's part in a round. */
 export interface RoundScorer {
@@ -71,8 +72,8 @@ export class ScoreRound {
     const { takePlace, submit } = this.#scorer;
     const sample = inLane(given, this.#lane);
     const place = takePlace(sample);
-    const [outcome] = await this.#rows(1, async (lane) => [await submit(sample, lane, place)]);
-    return outcome as SampleOutcome;
+    const outcomes = await this.#rows(1, async (lane) => [await submit(sample, lane, place)]);
+    return itemAt(outcomes, 0);
   }
 
   /**
@@ -97,7 +98,7 @@ export class ScoreRound {
         return { first: outcomes, again: second };
       });
       const second = await again;
-      const last = second?.map((one, at) => joined(first[at] as SampleOutcome, one)) ?? first;
+      const last = second?.map((one, at) => joined(itemAt(first, at), one)) ?? first;
       return last.map((one) => withFallback(one, onFailure));
     } catch (error) {
       this.fail(error);

@@ -131,7 +131,7 @@ export const partOptions = {
     // A try may take no longer than all tries together.
     otherwise(
       "as long as it takes, with the manager rate_limited its timeout",
-      ({ totalTimeoutMs }) => totalTimeoutMs as number | undefined,
+      ({ totalTimeoutMs }) => (typeof totalTimeoutMs === "number" ? totalTimeoutMs : undefined),
     ),
     { key: "attempt_timeout_ms" },
   ),

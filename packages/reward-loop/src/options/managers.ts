@@ -52,7 +52,7 @@ function checkWithin(at: string, options: object, known: readonly string[]): voi
     if (inner.length === 0 || typeof value !== "object" || value === null) continue;
     checkWithin(
       `${at}.${name}`,
-      value as object,
+      value,
       inner.map((one) => one.slice(name.length + 1)),
     );
   }

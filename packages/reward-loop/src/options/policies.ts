@@ -158,9 +158,8 @@ export const pricesOptions = {
    */
   perMillionCachedInputTokens: option(
     least0,
-    otherwise(
-      "that of other prompts",
-      ({ perMillionInputTokens = 0 }) => perMillionInputTokens as number,
+    otherwise("that of other prompts", ({ perMillionInputTokens }) =>
+      Number(perMillionInputTokens ?? 0),
     ),
   ),
   /**
@@ -169,9 +168,8 @@ export const pricesOptions = {
    */
   perMillionReasoningTokens: option(
     least0,
-    otherwise(
-      "that of other answers",
-      ({ perMillionOutputTokens = 0 }) => perMillionOutputTokens as number,
+    otherwise("that of other answers", ({ perMillionOutputTokens }) =>
+      Number(perMillionOutputTokens ?? 0),
     ),
   ),
   /** The price of a call, whatever it used. Default: nothing. */

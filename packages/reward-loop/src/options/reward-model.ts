@@ -71,8 +71,8 @@ export const routerOptions = {
    */
   maxBufferedBytes: option(
     whole(1),
-    otherwise("512 MiB, or `maxBodyBytes` if that is more", ({ maxBodyBytes = 0 }) =>
-      Math.max(512 * mebibyte, maxBodyBytes as number),
+    otherwise("512 MiB, or `maxBodyBytes` if that is more", ({ maxBodyBytes }) =>
+      Math.max(512 * mebibyte, Number(maxBodyBytes ?? 0)),
     ),
   ),
   /** The time limit for the head of a request, and of a silent connection. Default: 10000. */

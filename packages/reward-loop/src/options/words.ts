@@ -63,7 +63,7 @@ export function defaultWords(
 ): string | undefined {
   if (standard === undefined) return undefined;
   if (typeof standard === "string" || typeof standard === "number") return String(standard);
-  if (Array.isArray(standard)) return listed(standard as string[], "and");
+  if (Array.isArray(standard)) return listed(standard.map(String), "and");
   if (isOtherwise(standard)) return withNames(standard.words, nameOf);
   return typeof standard === "boolean" ? String(standard) : undefined;
 }

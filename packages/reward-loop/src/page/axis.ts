@@ -1,5 +1,7 @@
 /** An axis: positions of values, and round values as its ticks. */
 
+import { itemAt } from "../values/present.ts";
+
 export interface Axis {
   readonly ticks: readonly number[];
   /** Returns the position, from 0 at the low end to 1 at the high end. */
@@ -8,8 +10,8 @@ export interface Axis {
 
 /** Makes an axis from the first tick to the last one. `ticks` are rising, one at least. */
 export function axisOf(ticks: readonly number[], scale: (value: number) => number = same): Axis {
-  const low = scale(ticks[0] as number);
-  const span = scale(ticks.at(-1) as number) - low;
+  const low = scale(itemAt(ticks, 0));
+  const span = scale(itemAt(ticks, ticks.length - 1)) - low;
   return { ticks, at: (value) => (span === 0 ? 0.5 : (scale(value) - low) / span) };
 }
 

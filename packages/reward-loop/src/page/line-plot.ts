@@ -7,6 +7,7 @@ import { axisOf, linearTicks, numberText } from "./axis.ts";
 import type { Axis } from "./axis.ts";
 import { colourCount, escaped } from "./html.ts";
 import { frame, xOf, yOf } from "./plot-frame.ts";
+import { itemAt } from "../values/present.ts";
 
 type Point = readonly [x: number, y: number];
 
@@ -87,7 +88,7 @@ function thinned(points: readonly Point[]): readonly Point[] {
   const kept: Point[] = [];
   for (let from = 0; from < points.length; from += size) {
     const sorted = points.slice(from, from + size).toSorted(([, a], [, b]) => a - b);
-    const [lowest, highest] = [sorted[0] as Point, sorted.at(-1) as Point];
+    const [lowest, highest] = [itemAt(sorted, 0), itemAt(sorted, sorted.length - 1)];
     kept.push(...(lowest[0] < highest[0] ? [lowest, highest] : [highest, lowest]));
   }
   return kept;

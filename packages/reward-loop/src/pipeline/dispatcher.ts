@@ -18,6 +18,7 @@ import { readyPerSlot } from "../worker/slots.ts";
 import { notBegun, SubmittedSample } from "./submitted-sample.ts";
 import type { SampleEnds, Submission } from "./submitted-sample.ts";
 import type { SupervisedWorker } from "./supervised-worker.ts";
+import { itemAt } from "../values/present.ts";
 
 /**
  * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2
@@ -155,7 +156,7 @@ export class Dispatcher {
     const spent = this.#budget?.spent ?? 0;
     const message = `it was not scored: ${spent.toPrecision(6)} is spent, which is all that may be`;
     const error = { code: "SPEND_CAP", name: "SpendCapError", message } as const;
-    const { version } = this.#workers[0] as SupervisedWorker;
+    const { version } = itemAt(this.#workers, 0);
     return { valid: false, error, ...notBegun, cost: 0, version };
   }
 

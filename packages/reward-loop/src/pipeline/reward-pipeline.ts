@@ -23,6 +23,7 @@ import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.
 import type { SharedLimiter } from "./shared-limiter.ts";
 import { SupervisedWorker } from "./supervised-worker.ts";
 import type { WorkerOptions } from "./supervised-worker.ts";
+import { itemAt } from "../values/present.ts";
 
 interface PipelineParts {
   readonly settings: RewardLoopSettings;
@@ -97,7 +98,7 @@ export class RewardPipeline implements RewardSource {
   }
 
   get traits(): ExecutorTraits {
-    return (this.#workers[0] as SupervisedWorker).traits;
+    return itemAt(this.#workers, 0).traits;
   }
 
   get slots(): number {

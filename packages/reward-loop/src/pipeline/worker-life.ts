@@ -13,9 +13,15 @@ import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables, toTables } from "../travel/table.ts";
-import type { RewardLoopWorker, TakenOutcome, WorkChunk } from "../worker/reward-loop-worker.ts";
+import type {
+  RewardLoopWorker,
+  SampleLane,
+  TakenOutcome,
+  WorkChunk,
+} from "../worker/reward-loop-worker.ts";
 import type { SpendNote } from "../worker/spend-requests.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
+import { itemAt } from "../values/present.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 
@@ -48,7 +54,7 @@ export interface LifeReports {
 export class WorkerLife {
   readonly worker: WorkerHandle;
   readonly #owner: LifeOwner;
-  readonly #exchange: Exchange<number>;
+  readonly #exchange: Exchange<number, TakenOutcome>;
   readonly #underWay: Map<number, SubmittedSample> = new Map();
   /** Samples that are sent in calls of their own. */
   readonly #alone: Map<number, SubmittedSample> = new Map();
@@ -58,7 +64,7 @@ export class WorkerLife {
   constructor(worker: WorkerHandle, reports: LifeReports, owner: LifeOwner) {
     this.worker = worker;
     this.#owner = owner;
-    this.#exchange = new Exchange<number>({
+    this.#exchange = new Exchange<number, TakenOutcome>({
       call: (ids) => worker.take.remote(this.#chunkOf(ids)),
       alone: (id) => this.#sendAlone(id),
       arrived: (outcomes) => this.#arrived(outcomes),
@@ -86,7 +92,7 @@ export class WorkerLife {
 
   #chunkOf(sent: readonly number[]): WorkChunk {
     const ids: number[] = [];
-    const lanes: { readonly lane: string }[] = [];
+    const lanes: SampleLane[] = [];
     const samples: RewardSample[] = [];
     for (const id of sent) {
       const submitted = this.#underWay.get(id);
@@ -98,10 +104,10 @@ export class WorkerLife {
     return { ids, lanes: toTables(lanes), samples: toTables(samples) };
   }
 
-  #arrived({ ids, rows }: NumberedRows): void {
+  #arrived({ ids, rows }: NumberedRows<TakenOutcome>): void {
     let answered = 0;
-    for (const [at, outcome] of (fromTables(rows) as TakenOutcome[]).entries()) {
-      const id = ids[at] as number;
+    for (const [at, outcome] of fromTables(rows).entries()) {
+      const id = itemAt(ids, at);
       const submitted = this.#underWay.get(id);
       if (submitted === undefined) continue;
       this.#underWay.delete(id);

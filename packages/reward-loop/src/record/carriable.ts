@@ -38,7 +38,7 @@ export function carriable(value: unknown): Carriable {
     try {
       const list = listOf(one);
       if (list !== undefined) return list.map((inner, n) => at(`${place}.${n}`, String(n), inner));
-      const { toJSON } = one as { readonly toJSON?: unknown };
+      const toJSON = "toJSON" in one ? one.toJSON : undefined;
       if (typeof toJSON === "function") {
         const said: unknown = toJSON.call(one, key);
         return said === null || said === one ? text() : at(place, key, said);

@@ -63,8 +63,8 @@ export interface ExportLogOptions {
 
 /** The format that a file's name says; Parquet where it says none. */
 export function exportFormatOf(path: string): ExportFormat {
-  const [, ending] = /\.(csv|jsonl)(?:\.gz)?$/i.exec(path) ?? [];
-  return (ending?.toLowerCase() as ExportFormat | undefined) ?? "parquet";
+  const [, ending] = /\.(csv|jsonl)(?:\.gz)?$/i.exec(path.toLowerCase()) ?? [];
+  return ending === "csv" || ending === "jsonl" ? ending : "parquet";
 }
 
 /**

@@ -22,6 +22,7 @@ import { isRecord, recordsOf, takesPlaceOf, withoutTexts } from "./reward-record
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 import { textsOf } from "../sample/sample-texts.ts";
 import { WriterMark } from "./writer-mark.ts";
+import { present } from "../values/present.ts";
 
 /** How a reward log is opened, and what it stores. */
 export interface RewardLogOptions {
@@ -106,7 +107,7 @@ export class RewardLog implements AsyncDisposable {
     );
     await this.#writer.flush();
     this.#records += 1;
-    return written.at(-1) as RewardRecord;
+    return present(written.at(-1), "a written record");
   }
 
   /**

@@ -227,7 +227,7 @@ export function isRecord(value: unknown): value is RewardRecord {
   return (
     Number.isSafeInteger(index) &&
     [sample, version, at].every((one) => typeof one === "string") &&
-    !Number.isNaN(Date.parse(at as string)) &&
+    !Number.isNaN(Date.parse(String(at))) &&
     [attempts, waitedMs, latencyMs].every((one) => typeof one === "number") &&
     isObject(extra) &&
     (valid === true

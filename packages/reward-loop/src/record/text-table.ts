@@ -8,6 +8,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { JsonlError } from "@rayling/data-proto";
+import { fieldOf } from "../values/records.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -42,10 +44,9 @@ export async function writeTextTable(
     else await pipeline(Readable.from(lines()), file);
     return written;
   } catch (cause) {
-    const { code, syscall } = Object(cause) as NodeJS.ErrnoException;
-    if (syscall === undefined) throw cause;
-    const isMissing = code === "ENOENT";
-    const reason = (cause as Error).message;
+    if (fieldOf(cause, "syscall") === undefined) throw cause;
+    const isMissing = codeOf(cause) === "ENOENT";
+    const reason = messageOf(cause);
     throw new JsonlError(isMissing ? "JSONL_NOT_FOUND" : "JSONL_IO", { path, reason, cause });
   }
 }

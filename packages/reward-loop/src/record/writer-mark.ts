@@ -12,6 +12,7 @@ import { readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { RewardLogBusyError } from "../errors.ts";
+import { codeOf } from "../values/caught.ts";
 
 /** Marks the writer of a log by a file beside it, so that there is one at a time. */
 export class WriterMark {
@@ -86,7 +87,7 @@ async function isAlive(pid: number, started: string): Promise<boolean> {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+    return codeOf(error) !== "ESRCH";
   }
 }
 

@@ -19,6 +19,7 @@ import type { RewardModelRouterHost } from "./router-actor.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { LaunchOptions } from "../options/reward-model.ts";
 import type { UpstreamState } from "./upstreams.ts";
+import { messageOf } from "../values/caught.ts";
 
 /** How a reward model is. */
 export interface RewardModelState {
@@ -135,7 +136,7 @@ export class RewardModelManager implements AsyncDisposable {
       await this.#tellAll("wakeUp");
     } catch (error) {
       this.#state = "failed";
-      const reason = `the reward model did not wake up: ${(error as Error).message}`;
+      const reason = `the reward model did not wake up: ${messageOf(error)}`;
       await ray.get(this.#router.refuse.remote(reason));
       throw error;
     }

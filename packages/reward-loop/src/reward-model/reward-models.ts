@@ -9,6 +9,7 @@ import { defaultName, modelOptionsOf } from "./model-options.ts";
 import type { NamedModel, Router } from "./loop-models.ts";
 import { RewardModelManager } from "./reward-model-manager.ts";
 import type { RewardModelState } from "./reward-model-manager.ts";
+import { messageOf } from "../values/caught.ts";
 
 /** Lets them sleep again. */
 type Release = (hasFailed: boolean) => Promise<void>;
@@ -191,7 +192,7 @@ export class RewardModels implements AsyncDisposable {
   #report(name: string, error: unknown): void {
     if (this.#failed.has(name)) return;
     this.#failed.add(name);
-    warn(`the reward model ${name} did not wake up: ${(error as Error).message}`);
+    warn(`the reward model ${name} did not wake up: ${messageOf(error)}`);
   }
 }
 

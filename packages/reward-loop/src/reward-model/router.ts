@@ -23,6 +23,7 @@ import { checkRouterOptions } from "./router-options.ts";
 import type { RouterOptions, RouterSettings } from "../options/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 /** Forwards requests to the servers of a reward model, and leaves out those that fail. */
 export class RewardModelRouter implements AsyncDisposable {
@@ -299,13 +300,13 @@ const ofConnection: ReadonlySet<string> = new Set([
 
 /** undici refuses to send it: no server has seen it. */
 function isOfRequest(error: unknown): error is Error {
-  const { code } = error as { readonly code?: unknown };
+  const code = codeOf(error);
   return code === "UND_ERR_INVALID_ARG" || code === "UND_ERR_NOT_SUPPORTED";
 }
 
 function refusalOf(server: string, error: unknown): HttpRefusal {
-  const { code = "", message } = error as { readonly code?: string; readonly message?: string };
-  const why = message ?? code;
+  const code = codeOf(error) ?? "";
+  const why = messageOf(error);
   return /TIMEOUT/.test(code)
     ? new HttpRefusal(504, "server_timeout", `${server} did not answer in time: ${why}`)
     : new HttpRefusal(502, "server_unreachable", `${server} could not be reached: ${why}`);

@@ -12,6 +12,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
 import { RewardModelStartError } from "../errors.ts";
 import type { LaunchOptions } from "../options/reward-model.ts";
+import { codeOf } from "../values/caught.ts";
 
 /**
  * A shell that ends the server when its standard input closes, which happens when this process is
@@ -129,8 +130,7 @@ function killGroup(pid: number | undefined): void {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
     // The group is empty, or (EPERM, on macOS) has only processes that have ended.
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (!["ESRCH", "EPERM"].includes(code)) throw error;
+    if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
 }
 

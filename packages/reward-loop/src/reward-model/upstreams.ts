@@ -12,6 +12,7 @@ import zlib from "node:zlib";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/reward-model.ts";
 import type { RouterStrategy } from "../options/reward-model.ts";
+import { itemAt } from "../values/present.ts";
 
 export interface UpstreamSettings {
   readonly strategy?: RouterStrategy;
@@ -130,7 +131,7 @@ export class Upstreams {
 
   #inTurn(from: readonly Upstream[]): Upstream | undefined {
     for (let step = 0; step < this.#all.length; step++) {
-      const one = this.#all[this.#next % this.#all.length] as Upstream;
+      const one = itemAt(this.#all, this.#next % this.#all.length);
       this.#next += 1;
       if (from.includes(one)) return one;
     }

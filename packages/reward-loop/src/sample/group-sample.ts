@@ -23,8 +23,7 @@ export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
 }
 
 export function isGroup(sample: RewardSample): sample is GroupSample {
-  const { members } = sample as Partial<GroupSample>;
-  return Array.isArray(members);
+  return "members" in sample && Array.isArray(sample.members);
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { fieldOf } from "../values/records.ts";
 
 /** Texts of a sample that a reward log stores for people. */
 export interface SampleTexts {
@@ -62,7 +63,8 @@ function contentText(content: unknown): string {
 
 function partText(part: unknown): string {
   if (typeof part === "string") return part;
-  const { type, text } = Object(part) as { readonly type?: unknown; readonly text?: unknown };
+  const text = fieldOf(part, "text");
+  const type = fieldOf(part, "type");
   if (typeof text === "string") return text;
   return typeof type === "string" ? `[${type}]` : "[?]";
 }

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { ChatTemplate } from "../chat-template/chat-template.ts";
 import { ChatTemplateError } from "../chat-template/error.ts";
 import { missing } from "./special-tokens.ts";
+import { fieldOf, isList } from "../values/records.ts";
 
 /** A model may have this one besides, for conversations with tools. */
 const TOOL_USE = "tool_use";
@@ -48,11 +49,13 @@ function inConfig({
   chat_template: own,
 }: Readonly<Record<string, unknown>>): (readonly [string, string])[] {
   if (typeof own === "string") return [["default", own]];
-  if (!Array.isArray(own)) return [];
-  return (own as readonly { readonly name?: unknown; readonly template?: unknown }[]).flatMap(
-    ({ name, template }) =>
-      typeof name === "string" && typeof template === "string" ? [[name, template] as const] : [],
-  );
+  if (!isList(own)) return [];
+  return own.flatMap((one) => {
+    const [name, template] = [fieldOf(one, "name"), fieldOf(one, "template")];
+    return typeof name === "string" && typeof template === "string"
+      ? [[name, template] as const]
+      : [];
+  });
 }
 
 /**

@@ -5,6 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fieldOf } from "../values/records.ts";
 
 const names = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"].map((name) => `${name}_token`);
 
@@ -44,6 +45,6 @@ export function missing(error: unknown): undefined {
 /** A token is a text or { content }. */
 function textOf(token: unknown): string | undefined {
   if (typeof token === "string") return token;
-  const content = (token as { readonly content?: unknown } | null | undefined)?.content;
+  const content = fieldOf(token, "content");
   return typeof content === "string" ? content : undefined;
 }

@@ -16,18 +16,18 @@ import type { NumberedRows } from "./outbox.ts";
 /** Rows in one call: few enough for the other side to begin while this one still writes. */
 const most = 256;
 
-export interface ExchangeOwner<Row> {
+export interface ExchangeOwner<Row, Result extends object> {
   /** Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel. */
-  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows>;
+  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result>>;
   /** The row was in a call with a row that cannot travel: it is to be sent alone. */
   readonly alone: (row: Row) => void;
-  readonly arrived: (results: NumberedRows) => void;
+  readonly arrived: (results: NumberedRows<Result>) => void;
   /** No further result will arrive. */
   readonly lost: (error: unknown) => void;
 }
 
-export class Exchange<Row> {
-  readonly #owner: ExchangeOwner<Row>;
+export class Exchange<Row, Result extends object> {
+  readonly #owner: ExchangeOwner<Row, Result>;
   /**
    * The async context in which the exchange was made. Calls run in it, and not in that of the task
    * that pushed first: if that task is cancelled, other tasks have rows there, too.
@@ -41,7 +41,7 @@ export class Exchange<Row> {
   #open = 0;
   #isLost = false;
 
-  constructor(owner: ExchangeOwner<Row>) {
+  constructor(owner: ExchangeOwner<Row, Result>) {
     this.#owner = owner;
   }
 
@@ -78,7 +78,7 @@ export class Exchange<Row> {
     }
   }
 
-  async #answered(call: ObjectRef<NumberedRows>): Promise<void> {
+  async #answered(call: ObjectRef<NumberedRows<Result>>): Promise<void> {
     this.#open += 1;
     try {
       const results = await ray.get(call, PATIENT);

@@ -14,12 +14,12 @@ import { toTables } from "./table.ts";
 import type { Table } from "./table.ts";
 
 /** Rows under the numbers that their receiver knows. */
-export interface NumberedRows {
+export interface NumberedRows<Row extends object = object> {
   readonly ids: readonly number[];
-  readonly rows: readonly Table[];
+  readonly rows: readonly Table<Row>[];
 }
 
-const none: NumberedRows = { ids: [], rows: [] };
+const none: NumberedRows<never> = { ids: [], rows: [] };
 
 /** Calls that stay open: enough for results of several turns, until others have come. */
 const mostOpen = 16;
@@ -28,7 +28,7 @@ export class Outbox<Row extends object> {
   #ids: number[] = [];
   #rows: Row[] = [];
   #underWay = 0;
-  #open: ((results: NumberedRows) => void)[] = [];
+  #open: ((results: NumberedRows<Row>) => void)[] = [];
   #isDue = false;
   readonly #nextTurn: (turn: () => void) => void;
   readonly #onSent: () => void;
@@ -43,9 +43,9 @@ export class Outbox<Row extends object> {
   }
 
   /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
-  exchange(count: number): Promise<NumberedRows> {
+  exchange(count: number): Promise<NumberedRows<Row>> {
     this.#underWay += count;
-    const answer = new Promise<NumberedRows>((resolve) => void this.#open.push(resolve));
+    const answer = new Promise<NumberedRows<Row>>((resolve) => void this.#open.push(resolve));
     const isSurplus = this.#open.length > mostOpen;
     if (this.#rows.length > 0 || this.#underWay === 0 || isSurplus) this.#soon();
     return answer;

@@ -7,9 +7,11 @@
  * that its receiver can report it.
  */
 
-export type Table =
+import { isRecord } from "../values/records.ts";
+
+export type Table<Row extends object = object> =
   | { readonly keys: readonly string[]; readonly rows: number; readonly columns: readonly Column[] }
-  | { readonly whole: readonly object[] };
+  | { readonly whole: readonly Row[] };
 
 /**
  * A value for each row, one value for all, or objects of simple values with equal keys in all rows.
@@ -22,8 +24,8 @@ type Column =
 type Simple = string | number | boolean | null;
 
 /** Rows with the same keys, one after the other, share a table. */
-export function toTables(rows: readonly object[]): Table[] {
-  const tables: Table[] = [];
+export function toTables<Row extends object>(rows: readonly Row[]): Table<Row>[] {
+  const tables: Table<Row>[] = [];
   for (let from = 0; from < rows.length;) {
     const keys = keysOf(rows[from]);
     let to = from + 1;
@@ -39,13 +41,15 @@ export function toTables(rows: readonly object[]): Table[] {
   return tables;
 }
 
-export function fromTables(tables: readonly Table[]): object[] {
+/** Returns the rows of which `toTables` made the tables. */
+export function fromTables<Row extends object>(tables: readonly Table<Row>[]): Row[] {
   const rows: object[] = [];
   for (const table of tables) {
     if ("whole" in table) rows.push(...table.whole);
     else for (let index = 0; index < table.rows; index++) rows.push(rowAt(table, index));
   }
-  return rows;
+  // The columns do not say it, but their writer's type does.
+  return rows as Row[];
 }
 
 function rowAt(
@@ -54,7 +58,8 @@ function rowAt(
 ): object {
   const row: Record<string, unknown> = {};
   for (let at = 0; at < keys.length; at++) {
-    row[keys[at] as string] = valueAt(columns[at] as Column, index);
+    const [key, column] = [keys[at], columns[at]];
+    if (key !== undefined && column !== undefined) row[key] = valueAt(column, index);
   }
   return row;
 }
@@ -73,9 +78,7 @@ function columnsOf(
   rows: readonly unknown[],
   made: (values: readonly unknown[]) => Column,
 ): Column[] {
-  return keys.map((key) =>
-    made(rows.map((row) => (row as Readonly<Record<string, unknown>>)[key])),
-  );
+  return keys.map((key) => made(rows.map((row) => (isRecord(row) ? row[key] : undefined))));
 }
 
 function columnOf(values: readonly unknown[]): Column {
@@ -98,7 +101,7 @@ function simpleColumn(values: readonly unknown[]): Column {
  * travel unchanged to keep it.
  */
 function isSimpleInside(value: unknown, keys: readonly string[]): boolean {
-  return isAlike(keys, value) && Object.values(value as object).every(isSimple);
+  return isRecord(value) && isAlike(keys, value) && Object.values(value).every(isSimple);
 }
 
 function isSimple(value: unknown): value is Simple {

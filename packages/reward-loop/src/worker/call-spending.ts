@@ -108,7 +108,7 @@ function unlessAborted<Value>(
 ): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
+    const abort = (): void => reject(signal.reason);
     if (signal.aborted) return abort();
     signal.addEventListener("abort", abort, { once: true });
     promise.finally(() => signal.removeEventListener("abort", abort)).then(resolve, reject);

@@ -27,6 +27,7 @@ import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
 import { SpendRequests } from "./spend-requests.ts";
 import type { SpendNote } from "./spend-requests.ts";
+import { itemAt } from "../values/present.ts";
 
 /** A worker's names and its relation to its loop. */
 export interface WorkerPlace {
@@ -40,11 +41,16 @@ export interface WorkerPlace {
   readonly asksToSpend: boolean;
 }
 
+/** The lane of a sample, as it travels. */
+export interface SampleLane {
+  readonly lane: string;
+}
+
 /** Samples under their ids, each with its lane. */
 export interface WorkChunk {
   readonly ids: readonly number[];
-  readonly lanes: readonly Table[];
-  readonly samples: readonly Table[];
+  readonly lanes: readonly Table<SampleLane>[];
+  readonly samples: readonly Table<RewardSample>[];
 }
 
 /**
@@ -145,10 +151,10 @@ export class RewardLoopWorker {
   /**
    * Begins the samples of the chunk, if any, and resolves to all outcomes that are ready by then.
    */
-  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows> {
-    const places = fromTables(lanes) as { readonly lane: string }[];
-    for (const [at, sample] of (fromTables(samples) as RewardSample[]).entries()) {
-      this.#score(ids[at] as number, sample, places[at]?.lane);
+  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows<TakenOutcome>> {
+    const places = fromTables(lanes);
+    for (const [at, sample] of fromTables(samples).entries()) {
+      this.#score(itemAt(ids, at), sample, places[at]?.lane);
     }
     return this.#outbox.exchange(ids.length);
   }

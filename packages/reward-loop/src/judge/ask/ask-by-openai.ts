@@ -5,6 +5,7 @@ import { chatAnswerOf } from "../../client/chat-answer.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
+import { fieldOf } from "../../values/records.ts";
 
 /**
  * The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop retries, within
@@ -37,7 +38,7 @@ export function askByOpenAI(client: OpenAIClient, options: AskByOpenAIOptions): 
     );
     const { data: given, response } = await withResponse(asked);
     const data = typeof given === "string" ? parsed(given) : given;
-    noteUsage((data as { readonly usage?: unknown } | null)?.usage);
+    noteUsage(fieldOf(data, "usage"));
     if (response !== undefined) noteRateLimits(response.headers);
     return chatAnswerOf(data, response?.url ?? model);
   };

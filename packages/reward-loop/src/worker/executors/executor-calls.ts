@@ -17,6 +17,7 @@ import { Exchange } from "../../travel/exchange.ts";
 import type { NumberedRows } from "../../travel/outbox.ts";
 import { fromTables, toTables } from "../../travel/table.ts";
 import type { SentRun } from "./sent-runs.ts";
+import { itemAt } from "../../values/present.ts";
 
 export interface CallsOwner {
   /** Finds a run that has not been answered. */
@@ -38,7 +39,7 @@ export interface ExecutorPlace {
 
 export class ExecutorCalls {
   readonly #actor: ActorHandle<ScoreExecutor>;
-  readonly #exchange: Exchange<SentRun>;
+  readonly #exchange: Exchange<SentRun, ScoreReply>;
   readonly #owner: CallsOwner;
 
   /** Starts the executor. */
@@ -101,7 +102,7 @@ export class ExecutorCalls {
     }
   }
 
-  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows> {
+  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply>> {
     const ids: number[] = [];
     const slots: number[] = [];
     const first: number[] = [];
@@ -116,10 +117,9 @@ export class ExecutorCalls {
     return this.#actor.take.remote({ ids, slots, first, samples: toTables(samples) });
   }
 
-  #arrived({ ids, rows }: NumberedRows): void {
-    const replies = fromTables(rows) as ScoreReply[];
-    for (const [at, reply] of replies.entries()) {
-      const id = ids[at] as number;
+  #arrived({ ids, rows }: NumberedRows<ScoreReply>): void {
+    for (const [at, reply] of fromTables(rows).entries()) {
+      const id = itemAt(ids, at);
       const run = this.#owner.find(id);
       if (run === undefined) continue;
       run.used = reply.used;

@@ -10,6 +10,7 @@ import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
 import type { AttemptOutcome, ScoreFailure } from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
+import { codeOf } from "../../values/caught.ts";
 
 export interface Job {
   readonly work: ScoreWork;
@@ -94,7 +95,7 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   // A rejection comes from the runtime, usually because the function's result cannot travel.
   if (!isReply(reply)) {
     const failure = failureOf(reply);
-    const isUnsendable = (reply as { code?: unknown } | undefined)?.code === "NOT_ENCODABLE";
+    const isUnsendable = codeOf(reply) === "NOT_ENCODABLE";
     const reported = isUnsendable ? ({ ...failure, code: "NOT_ENCODABLE" } as const) : failure;
     return settleInvalid(job, reported, 0, used === undefined ? {} : { used });
   }
