@@ -18,12 +18,17 @@ export function isTree(value: unknown): value is ConfigTree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns whether a value is a list. `Array.isArray` does not tell read-only lists apart. */
+export function isList(value: ConfigValue | undefined): value is readonly ConfigValue[] {
+  return Array.isArray(value);
+}
+
 /** Returns undefined when there is no value; null is a value. Items of lists have numbers. */
 export function valueAt(tree: ConfigTree, path: readonly string[]): ConfigValue | undefined {
   let at: ConfigValue | undefined = tree;
   for (const key of path) {
-    if (Array.isArray(at)) {
-      at = /^\d+$/.test(key) ? (at as readonly ConfigValue[])[Number(key)] : undefined;
+    if (isList(at)) {
+      at = /^\d+$/.test(key) ? at[Number(key)] : undefined;
       continue;
     }
     if (!isTree(at) || !Object.hasOwn(at, key)) return undefined;

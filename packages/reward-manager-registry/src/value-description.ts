@@ -19,7 +19,8 @@ export function describeValue(value: unknown): string {
  * Whether it is a `class` (or a built-in constructor): the only callables whose `prototype` cannot
  * be assigned.
  */
-export function isClass(value: unknown): boolean {
+/** A class that takes no arguments, as far as a check can tell. */
+export function isClass(value: unknown): value is new () => object {
   return (
     typeof value === "function" &&
     Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false
@@ -38,4 +39,8 @@ function describeObject(value: object): string {
 
 function shorten(text: string): string {
   return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+}
+
+export function isFunction(value: unknown): value is (...args: never[]) => unknown {
+  return typeof value === "function";
 }

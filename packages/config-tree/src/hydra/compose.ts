@@ -19,7 +19,7 @@ import {
   readConfigFile,
 } from "./files.ts";
 import { type Override, parseOverride } from "./grammar.ts";
-import { type ConfigTree, type ConfigValue, isTree, merged, withValue } from "../tree.ts";
+import { isList, isTree, merged, type ConfigTree, type ConfigValue, withValue } from "../tree.ts";
 
 /** A configuration that is put together from its files. */
 export interface ComposedConfig {
@@ -64,8 +64,8 @@ export function composeConfig(
 /** Adds the existing folders of `hydra.searchpath` in the first file. */
 function withSearchPath(path: string, search: ConfigSearch): ConfigSearch {
   const { hydra } = readConfigFile(path).tree;
-  const listed = isTree(hydra) && Array.isArray(hydra["searchpath"]) ? hydra["searchpath"] : [];
-  const more = (listed as readonly ConfigValue[])
+  const listed = isTree(hydra) && isList(hydra["searchpath"]) ? hydra["searchpath"] : [];
+  const more = listed
     .filter((one) => typeof one === "string")
     .map((one) => resolve(one.replace(/^file:\/\//, "")))
     .filter((folder) => existsSync(folder));
@@ -134,17 +134,16 @@ class Composer {
     const listed = isTree(defaults)
       ? Object.entries(defaults).map(([key, value]) => ({ [key]: value }))
       : defaults;
-    if (!Array.isArray(listed)) {
+    if (!isList(listed)) {
       throw new ConfigError(`${path}: defaults`, "must be a list of names", defaults);
     }
-    const list = listed as readonly ConfigValue[];
-    const entries = list
+    const entries = listed
       .filter((one) => one !== "_self_")
       .map((one) => this.#entry(one, path, group));
     for (const entry of entries) {
       if (entry.isOverride) this.#override(entry, place);
     }
-    const self = list.indexOf("_self_");
+    const self = listed.indexOf("_self_");
     const before = self < 0 ? entries : entries.slice(0, self);
     const isFirst = open.length === 0;
     const inside = [...open, path];
@@ -302,7 +301,7 @@ class Composer {
 
 function namesIn(value: ConfigValue, key: string): readonly string[] {
   if (value === null) return [];
-  const names = Array.isArray(value) ? (value as readonly ConfigValue[]) : [value];
+  const names = isList(value) ? value : [value];
   return names.map((name) => {
     if (typeof name === "object") throw new ConfigError(key, "must be the name of a file", value);
     return String(name);

@@ -79,7 +79,7 @@ export function configNames(folder: string): readonly string[] {
       .map(withoutEnding)
       .toSorted();
   } catch (error) {
-    throw new ConfigError(folder, `cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(folder, `cannot be read: ${messageOf(error)}`);
   }
 }
 
@@ -98,11 +98,15 @@ export function readYamlFile(path: string): ConfigTree {
   return treeOf(path, textOf(path));
 }
 
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(path, `cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(path, `cannot be read: ${messageOf(error)}`);
   }
 }
 
@@ -116,7 +120,7 @@ function treeOf(path: string, text: string): ConfigTree {
   try {
     tree = document.toJS() ?? {};
   } catch (tooMany) {
-    throw new ConfigError(path, `is no configuration: ${(tooMany as Error).message}`);
+    throw new ConfigError(path, `is no configuration: ${messageOf(tooMany)}`);
   }
   if (!isTree(tree)) throw new ConfigError(path, "must hold keys");
   return plain(tree, path, [], []) as ConfigTree;

@@ -6,6 +6,7 @@
 
 import { ConfigError } from "../config-error.ts";
 import type { ConfigValue } from "../tree.ts";
+import { isList } from "../tree.ts";
 
 /** An override of a command line, taken apart. */
 export interface Override {
@@ -261,9 +262,8 @@ class ValueParser {
   ): ConfigValue {
     if (value === null) return wrong("null cannot be converted");
     if (typeof value !== "object") return cast(value);
-    if (Array.isArray(value))
-      return value.map((one) => this.#cast(one as ConfigValue, cast, wrong));
-    const entries = Object.entries(value as Readonly<Record<string, ConfigValue>>);
+    if (isList(value)) return value.map((one) => this.#cast(one, cast, wrong));
+    const entries = Object.entries(value);
     return Object.fromEntries(entries.map(([key, one]) => [key, this.#cast(one, cast, wrong)]));
   }
 
@@ -359,7 +359,7 @@ class ValueParser {
         if (text.length > longest.length) [longest, kind] = [text, name];
       }
       if (kind === undefined) {
-        const character = String.fromCodePoint(this.#text.codePointAt(at) as number);
+        const character = String.fromCodePoint(this.#text.codePointAt(at) ?? 0);
         return this.#fail(
           `its value ${this.#text} has ${character} at place ${at + 1}; a text with such characters stands in quotes: '${this.#text}'`,
         );

@@ -8,7 +8,7 @@
 
 import { ConfigError } from "../config-error.ts";
 import { parseValue } from "./grammar.ts";
-import { type ConfigTree, type ConfigValue, isTree } from "../tree.ts";
+import { isList, isTree, type ConfigTree, type ConfigValue } from "../tree.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -63,10 +63,8 @@ class References {
       );
     }
     if (typeof value === "string") return this.#text(value, path);
-    if (Array.isArray(value)) {
-      return (value as readonly ConfigValue[]).map((one, index) =>
-        this.value(one, [...path, String(index)]),
-      );
+    if (isList(value)) {
+      return value.map((one, index) => this.value(one, [...path, String(index)]));
     }
     if (!isTree(value)) return value;
     return Object.fromEntries(
@@ -215,8 +213,7 @@ class References {
 }
 
 function partOf(value: ConfigValue | undefined, part: string): ConfigValue | undefined {
-  if (Array.isArray(value))
-    return /^\d+$/.test(part) ? (value as readonly ConfigValue[])[Number(part)] : undefined;
+  if (isList(value)) return /^\d+$/.test(part) ? value[Number(part)] : undefined;
   return isTree(value) && Object.hasOwn(value, part) ? value[part] : undefined;
 }
 
@@ -255,7 +252,7 @@ function argumentsOf(text: string): string[] {
   const found: string[] = [];
   let [depth, from, quote] = [0, 0, ""];
   for (let at = 0; at < text.length; at++) {
-    const character = text[at] as string;
+    const character = text.charAt(at);
     if (quote !== "") {
       if (character === "\\") at += 1;
       else if (character === quote) quote = "";

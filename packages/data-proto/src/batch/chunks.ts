@@ -57,7 +57,7 @@ export function repeatCounts(counts: ArrayLike<number> | Tensor, rows: number): 
   }
   const picked: number[] = [];
   for (let row = 0; row < rows; row++) {
-    const times = list[row] as number;
+    const times = list[row] ?? 0;
     requireInteger("repeatTimes", times, 0);
     for (let i = 0; i < times; i++) picked.push(row);
   }

@@ -38,8 +38,8 @@ function shuffledRows(rows: number, random: () => number): Int32Array {
   const order = rowsBy(rows, (i) => i);
   for (let last = rows - 1; last > 0; last--) {
     const pick = Math.floor(random() * (last + 1));
-    const held = order[last] as number;
-    order[last] = order[pick] as number;
+    const held = order[last] ?? 0;
+    order[last] = order[pick] ?? 0;
     order[pick] = held;
   }
   return order;

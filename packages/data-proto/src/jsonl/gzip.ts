@@ -79,8 +79,10 @@ async function lastByte(path: string, bytes: number): Promise<number | "torn" | 
     for await (const chunk of gunzip as AsyncIterable<Buffer>) last = chunk.at(-1) ?? last;
     return last;
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "Z_BUF_ERROR") return "torn";
-    throw new JsonlError("JSONL_MALFORMED", { path, reason: (cause as Error).message, cause });
+    const isError = cause instanceof Error;
+    if (isError && "code" in cause && cause.code === "Z_BUF_ERROR") return "torn";
+    const reason = isError ? cause.message : String(cause);
+    throw new JsonlError("JSONL_MALFORMED", { path, reason, cause });
   }
 }
 

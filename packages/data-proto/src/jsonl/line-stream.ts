@@ -10,8 +10,7 @@ export class LineStream {
   readonly #stream: Writable;
 
   constructor(stream: Writable) {
-    const { fd } = stream as { readonly fd?: unknown };
-    this.path = fd === 1 ? "standard output" : "a stream";
+    this.path = "fd" in stream && stream.fd === 1 ? "standard output" : "a stream";
     this.#stream = stream;
   }
 

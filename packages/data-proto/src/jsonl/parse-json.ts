@@ -16,7 +16,8 @@ const numbers: Readonly<Record<string, number>> = {
 /** Throws SyntaxError. */
 export function parseJson(text: string, allowNan: boolean): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const value: unknown = JSON.parse(text);
+    return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const found = numberIn(text);
@@ -35,7 +36,8 @@ function withNumbers(text: string): unknown {
   const marked = text.replace(tokens, (token) =>
     Object.hasOwn(numbers, token) ? `"${mark}${token}"` : token,
   );
-  return JSON.parse(marked, (_key, value: unknown) =>
-    typeof value === "string" && value.startsWith(mark) ? numbers[value.slice(mark.length)] : value,
-  ) as unknown;
+  const value: unknown = JSON.parse(marked, (_key, one: unknown) =>
+    typeof one === "string" && one.startsWith(mark) ? numbers[one.slice(mark.length)] : one,
+  );
+  return value;
 }

@@ -94,7 +94,7 @@ function checkedRow(
   columns: WriteParquetOptions["columns"],
   place: { readonly path: string; readonly row: number },
 ): Record<string, unknown> {
-  const values = Object.entries(columns).map(([column, type]) => {
+  const values = Object.entries(columns).map(([column, type]): [string, unknown] => {
     const value = (Object.hasOwn(row, column) ? row[column] : undefined) ?? null;
     if (value === null) return [column, null];
     if (type === "json") return [column, jsonOf(value, { ...place, column })];
@@ -102,13 +102,13 @@ function checkedRow(
     const reason = `${describe(value)} is no ${type}`;
     throw new ParquetError("PARQUET_BAD_VALUE", { ...place, column, reason });
   });
-  return Object.fromEntries(values) as Record<string, unknown>;
+  return Object.fromEntries(values);
 }
 
 const fits: Readonly<Record<Exclude<ParquetColumn, "json">, (value: unknown) => boolean>> = {
   string: (value) => typeof value === "string",
   double: (value) => typeof value === "number",
-  int32: (value) => Number.isInteger(value) && (value as number) === ((value as number) | 0),
+  int32: (value) => typeof value === "number" && Number.isInteger(value) && value === (value | 0),
   boolean: (value) => typeof value === "boolean",
   timestamp: (value) => value instanceof Date && !Number.isNaN(value.getTime()),
 };
@@ -122,7 +122,8 @@ function jsonOf(
 ): unknown {
   try {
     const line = encodeRecord(value, place.path, DEFAULT_MAX_LINE_BYTES);
-    return JSON.parse(line.toString()) as unknown;
+    const shown: unknown = JSON.parse(line.toString());
+    return shown;
   } catch (cause) {
     if (!(cause instanceof JsonlError)) throw cause;
     throw new ParquetError("PARQUET_BAD_VALUE", { ...place, reason: cause.reason, cause });

@@ -107,7 +107,7 @@ export function toNested(source: Tensor): Nested {
   const { data, dtype, shape } = source;
   const read = (depth: number, offset: number, span: number): Nested => {
     const size = shape[depth];
-    if (size === undefined) return dtype === "bool" ? data[offset] !== 0 : (data[offset] as number);
+    if (size === undefined) return dtype === "bool" ? data[offset] !== 0 : (data[offset] ?? 0);
     const step = size === 0 ? 0 : span / size;
     return Array.from({ length: size }, (_, i) => read(depth + 1, offset + i * step, step));
   };

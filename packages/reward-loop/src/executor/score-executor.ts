@@ -31,7 +31,7 @@ import { RunTracker } from "./run-tracker.ts";
 import { newRun } from "./run.ts";
 import type { Run, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
-import { runWork } from "./score-work.ts";
+import { runWork } from "./run-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 import { itemAt } from "../values/present.ts";
 

@@ -3,15 +3,7 @@
  * group's scores, place a batch's scores, or call a request's log.
  */
 
-import { InvalidScoreError } from "@rayling/reward-manager-registry";
-import type {
-  RewardResult,
-  RewardSample,
-  ScoredBatch,
-  ScoreLogEntry,
-} from "@rayling/reward-manager-registry";
-import { isGroup } from "../sample/group-sample.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 
 export type ScoreWork =
   | { readonly kind: "sample"; readonly sample: RewardSample }
@@ -21,68 +13,3 @@ export type ScoreWork =
 
 /** Null in the place of one that is invalid. */
 export type GroupScoreList = readonly (number | null)[];
-
-/** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
-export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
-  if (work.kind !== "sample") return runOther(pipeline, work);
-  const { sample } = work;
-  if (!isGroup(sample)) return pipeline.runSingle(sample);
-  if (pipeline.runGroup !== undefined) return pipeline.runGroup(sample);
-  // The function was reloaded since the group was sent.
-  return Promise.reject(new Error("the reward function does not score groups any more"));
-}
-
-async function runOther(
-  pipeline: Pipeline,
-  work: Exclude<ScoreWork, { readonly kind: "sample" }>,
-): Promise<RewardResult> {
-  if (work.kind === "group") {
-    const { scores } = work;
-    return resultOf(await (pipeline.postProcessScores?.(scores) ?? scores), scores);
-  }
-  if (work.kind === "batch") {
-    const { batch } = work;
-    return placedOf(await (pipeline.assembleRmScores?.(batch) ?? []), batch);
-  }
-  await pipeline.log?.(work.entry);
-  return nothing;
-}
-
-function placedOf(placed: unknown, { width, scores }: ScoredBatch): RewardResult {
-  const length = width * scores.length;
-  const isNumbers =
-    (Array.isArray(placed) || ArrayBuffer.isView(placed)) &&
-    (placed as unknown as ArrayLike<unknown>).length === length;
-  const rmScores = isNumbers ? Float32Array.from(placed as unknown as ArrayLike<number>) : [];
-  if (isNumbers && rmScores.every(Number.isFinite)) {
-    return { rewardScore: 0, rewardExtraInfo: { rmScores } };
-  }
-  const wanted = `not ${length} finite numbers from assembleRmScores, but ${describe(placed)}`;
-  throw new InvalidScoreError("a batch", wanted);
-}
-
-const nothing: RewardResult = { rewardScore: 0, rewardExtraInfo: {} };
-
-function resultOf(after: unknown, before: GroupScoreList): RewardResult {
-  const isList = Array.isArray(after) && after.length === before.length;
-  // Every place, holes too.
-  const scores = isList ? Array.from(after, (one, at) => scoreAt(one, before[at])) : [];
-  if (isList && !scores.includes(undefined)) return { rewardScore: 0, rewardExtraInfo: { scores } };
-  const wanted = `not ${before.length} finite numbers (or null) from postProcessScores, but ${describe(after)}`;
-  throw new InvalidScoreError("a group", wanted);
-}
-
-/** Undefined where it is neither a score nor none. */
-function scoreAt(after: unknown, before: number | null | undefined): number | null | undefined {
-  if (after === null || (typeof after === "number" && Number.isFinite(after))) return after;
-  // The mean of a group without scores is no number, and the group is as it was.
-  return before === null && Number.isNaN(after) ? null : undefined;
-}
-
-function describe(value: unknown): string {
-  if (!Array.isArray(value)) return typeof value;
-  const odd: unknown = value.find((one) => one !== null && !Number.isFinite(one));
-  return odd === undefined
-    ? `${value.length} of them`
-    : `${typeof odd === "number" ? odd : typeof odd} among them`;
-}

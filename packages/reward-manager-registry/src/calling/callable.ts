@@ -150,6 +150,6 @@ function listsOf(inputs: readonly ScoreInput[]): Record<string, unknown> {
 function isThenable(value: unknown): value is PromiseLike<ScoreOutput> {
   return (
     ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    typeof (value as { readonly then?: unknown }).then === "function"
+    typeof Reflect.get(value, "then") === "function"
   );
 }

@@ -150,7 +150,7 @@ function placed(
   const isTaken = callable.parameters?.declared.some((one) => argumentOf(one) === argument);
   if (argument === undefined || isTaken === true || name === "self") return undefined;
   const meant = rolesOf(name);
-  if (meant.size === 0 || meant.has(orderedArguments[at] as string)) {
+  if (meant.size === 0 || meant.has(orderedArguments[at] ?? "")) {
     return { kind: "argument", name: argument };
   }
   return refuse(callable, `its parameter ${at + 1}, ${name}, would be ${argument}`);
@@ -208,11 +208,11 @@ function withoutParameters(
 }
 
 export function isListName(name: string | undefined): boolean {
-  return (listArguments as readonly (string | undefined)[]).includes(name);
+  return listArguments.some((one) => one === name);
 }
 
 function isSingleName(name: string): boolean {
-  return (orderedArguments as readonly string[]).includes(name);
+  return orderedArguments.some((one) => one === name);
 }
 
 function refuse({ name, parameters }: Callable, problem: string): never {

@@ -6,7 +6,7 @@
 import leven from "leven";
 import type { UserFunction } from "../calling/callable.ts";
 import { RewardExportTypeError, RewardHookNameError } from "../errors.ts";
-import { describeValue } from "../value-description.ts";
+import { describeValue, isFunction } from "../value-description.ts";
 
 /** Each hook with its names here, in verl, or in verl's documentation. */
 const scorerHooks = {
@@ -98,11 +98,11 @@ function hasMember(value: unknown, name: string): boolean {
 }
 
 function hookAt(scorer: unknown, name: string, path: string, exportName: string): Hook {
-  const method = memberOf(scorer as object, name);
-  if (typeof method === "function") return { name, method: method as UserFunction };
+  const method = memberOf(Object(scorer), name);
+  if (isFunction(method)) return { name, method };
   throw new RewardExportTypeError(path, `${exportName}.${name}`, "function", describeValue(method));
 }
 
 function memberOf(value: object, name: string): unknown {
-  return (value as Readonly<Record<string, unknown>>)[name];
+  return Reflect.get(value, name);
 }

@@ -17,7 +17,7 @@ import type { CallableOptions, CalledFunction, UserFunction } from "../calling/c
 import type { ComputeScore } from "../scoring/compute-score.ts";
 import { GroupScorer } from "../scoring/group-scorer.ts";
 import type { Scorer } from "../scoring/scorer.ts";
-import { describeValue, isClass } from "../value-description.ts";
+import { describeValue, isClass, isFunction } from "../value-description.ts";
 import { hooksOf, refuseAlike, methodNames } from "./hooks.ts";
 import type { Hook } from "./hooks.ts";
 import { resolveRewardModule } from "./module-url.ts";
@@ -81,10 +81,10 @@ export async function loadFunction(
   const exports = await importModule(path, options);
   const exportName = pickExport(path, exports, name === undefined ? FUNCTION_NAMES : [name]);
   const value = exports[exportName];
-  if (typeof value !== "function" || isClass(value)) {
+  if (!isFunction(value) || isClass(value)) {
     throw new RewardExportTypeError(path, exportName, "function", describeValue(value));
   }
-  return value as UserFunction;
+  return value;
 }
 
 /**
@@ -107,13 +107,13 @@ export async function loadScorer(
   const value = exports[exportName];
   const { signal, onContext } = options;
   const shared = { keywords: rewardKwargs, signal, onContext };
-  if (typeof value === "function" && !isClass(value)) {
-    return scoring(value as UserFunction, GROUP_NAMES.includes(exportName), {
+  if (isFunction(value) && !isClass(value)) {
+    return scoring(value, GROUP_NAMES.includes(exportName), {
       name: exportName,
       ...shared,
     });
   }
-  const scorer = isClass(value) ? new (value as new () => object)() : value;
+  const scorer = isClass(value) ? new value() : value;
   const hooks = hooksOf(scorer, path, exportName);
   const { computeScore = hooks.computeScores, computeScores, postProcessScores, log } = hooks;
   if (computeScore === undefined) {
@@ -128,8 +128,10 @@ export async function loadScorer(
   }
   const isOfGroups = computeScores !== undefined;
   const ofClass = { name: `${exportName}.${computeScore.name}`, self: scorer, ...shared };
-  const method = (hook: Hook): UserFunction =>
-    ((...args: never[]) => Reflect.apply(hook.method, scorer, args)) as UserFunction;
+  const method =
+    (hook: Hook): UserFunction =>
+    (...args) =>
+      Reflect.apply(hook.method, scorer, args);
   return {
     ...(await scoring(computeScore.method, isOfGroups, ofClass)),
     ...(postProcessScores === undefined
@@ -185,7 +187,7 @@ export async function loadRewardManagerClass(
     (hook) => !(hook in managerClass),
   );
   refuseAlike(methodNames(managerClass), absent, path, exportName);
-  const lacksRun = !("runSingle" in (managerClass.prototype as object));
+  const lacksRun = !("runSingle" in managerClass.prototype);
   if (lacksRun) refuseAlike(methodNames(managerClass.prototype), ["runSingle"], path, exportName);
   return managerClass;
 }

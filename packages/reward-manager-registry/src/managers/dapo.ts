@@ -100,7 +100,7 @@ function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefi
   if (typeof enable !== "boolean") refuse("overlongBuffer.enable", "true or false", enable);
   if (!enable) return undefined;
   const isCount = (value: unknown): value is number =>
-    Number.isInteger(value) && (value as number) > 0;
+    typeof value === "number" && Number.isInteger(value) && value > 0;
   if (!isCount(len)) refuse("overlongBuffer.len", "a whole number above 0", len);
   if (!isCount(maxRespLen))
     refuse("maxRespLen", "a whole number above 0, with the overlong buffer", maxRespLen);

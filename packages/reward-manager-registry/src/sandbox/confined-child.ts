@@ -14,6 +14,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import type { Duplex, Readable } from "node:stream";
+import { codeOf } from "../values/caught.ts";
 
 export interface ChildRequest {
   readonly command: readonly [string, ...string[]];
@@ -165,7 +166,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     };
     const settle = (): void => {
       over();
-      if (signal?.aborted === true) return reject(signal.reason as Error);
+      if (signal?.aborted === true) return reject(signal.reason);
       if (exit === undefined) return;
       const output = { stdout: stdout.text, stderr: stderr.text, told: told?.text ?? "" };
       resolve({ reason, ...exit, reached: reached.text, ...output });
@@ -224,8 +225,7 @@ function killGroup(pid: number | undefined): void {
   } catch (error) {
     // The group is empty, or (EPERM, while the kernel still has their names) none of its processes
     // runs.
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (!["ESRCH", "EPERM"].includes(code)) throw error;
+    if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
 }
 
@@ -239,6 +239,6 @@ export async function removeWritten(folder: string): Promise<void> {
   const command =
     'find "$1" -type d ! -perm -700 -exec chmod u+rwx {} \\; 2>/dev/null; exec rm -rf -- "$1"';
   const child = spawn("sh", ["-c", command, "sh", folder], { stdio: "ignore" });
-  const [code] = (await once(child, "exit")) as [number | null];
-  if (code !== 0) throw new Error(`${folder} cannot be removed: rm ended with ${code}`);
+  const [code]: readonly unknown[] = await once(child, "exit");
+  if (code !== 0) throw new Error(`${folder} cannot be removed: rm ended with ${String(code)}`);
 }

@@ -6,6 +6,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
+import { codeOf } from "../values/caught.ts";
 
 const name = "RAYLING_PROGRAM";
 /**
@@ -51,7 +52,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (!["ESRCH", "EPERM"].includes(code)) throw error;
+    if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
 }

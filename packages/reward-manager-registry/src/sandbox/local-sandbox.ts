@@ -192,7 +192,7 @@ export class LocalSandbox {
 }
 
 function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIsolation[] {
-  const isKnown = (one: unknown): boolean => (isolations as readonly unknown[]).includes(one);
+  const isKnown = (one: unknown): boolean => isolations.some((known) => known === one);
   if (Array.isArray(given) && given.length > 0 && given.every(isKnown)) return given;
   const expected = `a list of ${isolations.join(", ")}`;
   throw new InvalidScorerOptionError("isolation", expected, describeValue(given));

@@ -15,6 +15,7 @@ import type { Isolation } from "./isolation/isolation.ts";
 import { endMarked, newMark } from "./leftovers.ts";
 import type { Mark } from "./leftovers.ts";
 import type { Preparation, ProgramLanguage, ProgramPart, Runtimes } from "./runtimes.ts";
+import { codeOf } from "../values/caught.ts";
 
 export interface RunLimits {
   readonly timeoutMs: number;
@@ -138,7 +139,7 @@ async function remove(folder: string): Promise<void> {
     else await rm(folder, { recursive: true, force: true });
   } catch (error) {
     // The error's own message could contain names that the program chose.
-    const { code = "unknown" } = error as NodeJS.ErrnoException;
+    const code = codeOf(error) ?? "unknown";
     process.emitWarning(`the folder ${folder} of a program stays: ${code}`, "RaylingWarning");
   }
 }

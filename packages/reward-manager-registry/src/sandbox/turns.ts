@@ -29,7 +29,7 @@ export class Turns {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#waiting.delete(next);
-        reject(signal?.reason as Error);
+        reject(signal?.reason);
       };
       const next = (): void => {
         this.#waiting.delete(next);

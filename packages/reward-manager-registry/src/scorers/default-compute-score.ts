@@ -18,6 +18,7 @@ import { scorePrimeMath } from "./prime-math.ts";
 import { routeDataSource } from "./routes.ts";
 import type { ScorerName } from "./routes.ts";
 import { scoreSearchR1 } from "./search-r1.ts";
+import { fieldOf } from "../values/records.ts";
 
 /**
  * Options for tests of programs (verl's data sources codecontests, apps, codeforces and taco), and
@@ -114,7 +115,7 @@ function textOf({ dataSource, groundTruth }: ScoreInput): string {
 }
 
 function targetOf({ dataSource, groundTruth }: ScoreInput): string | readonly string[] {
-  const target = (groundTruth as { readonly target?: unknown } | null)?.target;
+  const target = fieldOf(groundTruth, "target");
   if (typeof target === "string") return target;
   if (Array.isArray(target) && target.every((one) => typeof one === "string")) return target;
   throw new InvalidSampleError(

@@ -12,6 +12,7 @@ import { lastBalanced } from "./math/boxed.ts";
 import { evaluateArithmetic } from "./math/expression/equality.ts";
 import { gradeAnswer, primeGrader } from "./math/grade-answer.ts";
 import type { GraderOptions } from "./math/grade-answer.ts";
+import { itemAt } from "../values/present.ts";
 
 /** Result of the scorer of PRIME's math questions. */
 export interface PrimeMathScore {
@@ -150,7 +151,7 @@ function areEqualLists(given: string, wanted: string): boolean {
   const others = wanted.split(",");
   return (
     parts.length === others.length &&
-    parts.every((part, index) => isMathEqual(part, others[index] as string, Math.PI))
+    parts.every((part, index) => isMathEqual(part, itemAt(others, index), Math.PI))
   );
 }
 
@@ -191,7 +192,7 @@ function evaluateSequence(text: string): string | undefined {
   const isTuple = !isEnclosed || first === "(";
   if (isTuple && items.length === 1) return undefined;
   // A comma may end it.
-  if (items.length > 1 && strip(items.at(-1) as string) === "") items.pop();
+  if (items.length > 1 && strip(items.at(-1) ?? "") === "") items.pop();
   const values = items.map((item) => evaluateArithmetic(strip(item)));
   if (!values.every((value) => value !== undefined)) return undefined;
   const listed = first === "{" ? [...new Set(values)].toSorted((a, b) => a - b) : values;

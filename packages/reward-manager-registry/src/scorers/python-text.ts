@@ -87,7 +87,7 @@ function withAsciiDigits(text: string): string {
 /** Decimal digits come in runs of ten, zero first. */
 function asciiDigit(character: string): string {
   let value = 0;
-  const code = character.codePointAt(0) as number;
+  const code = character.codePointAt(0) ?? 0;
   if (code < 0x80) return character;
   while (/^\p{Nd}$/u.test(String.fromCodePoint(code - value - 1))) value += 1;
   return String(value % 10);

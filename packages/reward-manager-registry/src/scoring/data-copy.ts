@@ -43,10 +43,10 @@ function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
-  const copy = (prototype === null ? Object.create(null) : {}) as Record<string, unknown>;
+  const copy: Record<string, unknown> = prototype === null ? Object.create(null) : {};
   copies.set(value, copy);
   for (const key of Object.keys(value)) {
-    const item = copyValue((value as Readonly<Record<string, unknown>>)[key], copies);
+    const item = copyValue(Reflect.get(value, key), copies);
     // An assignment would not do: a key "__proto__" from parsed JSON is ordinary data.
     if (key === "__proto__") Object.defineProperty(copy, key, { value: item, ...ordinary });
     else copy[key] = item;

@@ -4,6 +4,8 @@
  * info, so that they travel, are cached and are logged with it.
  */
 
+import { fieldOf } from "../values/records.ts";
+
 /** A token's position in the response, from 0, and its value. */
 export type TokenScore = readonly [position: number, value: number];
 
@@ -22,14 +24,14 @@ export const byTurn = "score_by_turn";
  */
 export function tokenScoresIn(value: unknown): readonly TokenScore[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
-  return Array.from(value as unknown[]).every(isTokenScore)
-    ? (value as readonly TokenScore[])
-    : undefined;
+  // Every place, holes too.
+  const scores: unknown[] = Array.from(value);
+  return scores.every(isTokenScore) ? scores : undefined;
 }
 
 function isTokenScore(value: unknown): value is TokenScore {
   if (!Array.isArray(value) || value.length !== 2) return false;
-  const [position, score] = value as unknown[];
+  const [position, score]: readonly unknown[] = value;
   return Number.isSafeInteger(position) && Number(position) >= 0 && Number.isFinite(score);
 }
 
@@ -37,9 +39,10 @@ function isTokenScore(value: unknown): value is TokenScore {
 export function turnScoresIn(value: unknown): readonly number[] | undefined {
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, "turns"))
     return undefined;
-  const { turns } = value as { readonly turns: unknown };
+  const turns = fieldOf(value, "turns");
   if (!Array.isArray(turns) || turns.length === 0) return undefined;
-  return Array.from(turns as unknown[]).every(Number.isFinite) ? (turns as number[]) : undefined;
+  const scores: unknown[] = Array.from(turns);
+  return scores.every((one): one is number => Number.isFinite(one)) ? scores : undefined;
 }
 
 /** A RewardResult, or a valid outcome. */

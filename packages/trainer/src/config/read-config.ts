@@ -261,8 +261,9 @@ function withRecipeKeys(tree: ConfigTree): ConfigTree {
     result = withoutValue(result, path);
     if (value !== true) continue;
     const at = ["rayling", "schedule"];
-    const schedule = valueAt(result, at) as string;
-    result = withValue(result, at, withPipeline[schedule] ?? schedule);
+    const schedule = valueAt(result, at) ?? null;
+    const name = typeof schedule === "string" ? withPipeline[schedule] : undefined;
+    result = withValue(result, at, name ?? schedule);
   }
   return result;
 }
@@ -289,6 +290,7 @@ function refuseCamel(tree: ConfigTree, prefix: string): void {
 
 function frozen<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null) return value;
-  for (const inside of Object.values(value)) frozen(inside as ConfigValue);
+  const insides: unknown[] = Object.values(value);
+  for (const inside of insides) frozen(inside);
   return Object.freeze(value);
 }

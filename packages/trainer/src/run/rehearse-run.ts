@@ -14,6 +14,8 @@ import { openPrompts } from "./prompt-files.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
+import { isRecord } from "../values/records.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
 
 export interface RehearseOptions {
   /** Base of relative module paths. Default: the current directory. */
@@ -51,7 +53,9 @@ async function withKeys(
   try {
     await check();
   } catch (error) {
-    const { code = "", message, path } = error as Error & Partial<Record<"code" | "path", string>>;
+    const code = codeOf(error) ?? "";
+    const message = messageOf(error);
+    const path = isRecord(error) ? error["path"] : undefined;
     const { policy_tokenizer: policy } = reward;
     const isPolicys = policy !== null && path === resolve(baseDirectory, policy);
     const model = rewardModelsIn(reward).find(

@@ -3,6 +3,7 @@
  */
 
 import { isDigits, strip, toFloat } from "../python-text.ts";
+import { fieldOf } from "../../values/records.ts";
 
 /**
  * Compares standard output as verl's prime_code does: as text without the space around it and
@@ -85,11 +86,7 @@ function equal(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const keys = Object.keys(a);
   if (keys.length !== Object.keys(b).length) return false;
-  return keys.every(
-    (key) =>
-      Object.hasOwn(b, key) &&
-      equal((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
-  );
+  return keys.every((key) => Object.hasOwn(b, key) && equal(fieldOf(a, key), fieldOf(b, key)));
 }
 
 function asNumber(value: unknown): number | bigint | undefined {
@@ -99,6 +96,8 @@ function asNumber(value: unknown): number | bigint | undefined {
 
 function equalNumbers(a: number | bigint, b: number | bigint): boolean {
   if (typeof a === typeof b) return a === b;
-  const [whole, other] = typeof a === "bigint" ? [a, b as number] : [b as bigint, a];
-  return Number.isInteger(other) && BigInt(other) === whole;
+  return (
+    [a, b].every((one) => typeof one === "bigint" || Number.isInteger(one)) &&
+    BigInt(a) === BigInt(b)
+  );
 }

@@ -207,6 +207,7 @@ function resultOf(
  */
 function isAnswer(stdout: string, expected: string | undefined, isValue: boolean): boolean {
   if (expected === undefined) return true;
-  const [own, its] = [stdout, expected].map((text) => text.replace(/\n+$/, "")) as [string, string];
+  const own = stdout.replace(/\n+$/, "");
+  const its = expected.replace(/\n+$/, "");
   return own === its || (isValue && sameValue(own, its));
 }

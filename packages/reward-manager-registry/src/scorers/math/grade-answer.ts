@@ -10,6 +10,7 @@ import { strip, toFloat } from "../python-text.ts";
 import { areEqualExpressions } from "./expression/equality.ts";
 import { latexToText } from "./latex/text.ts";
 import { stripMathString } from "./strip-math-string.ts";
+import { itemAt } from "../../values/present.ts";
 
 export interface GraderVersion {
   readonly units: readonly string[];
@@ -69,7 +70,7 @@ function isRight(
   if (wanted.length !== parts.length) return false;
   // An interval must be open or closed as the truth is.
   if (wanted.length > 1 && edges(truth) !== edges(answer)) return false;
-  return wanted.every((part, index) => areSameParts(part, parts[index] as string, lenient));
+  return wanted.every((part, index) => areSameParts(part, itemAt(parts, index), lenient));
 }
 
 const unitPatterns: ReadonlyMap<string, RegExp> = new Map(
@@ -114,7 +115,7 @@ function normalized(text: string, version: GraderVersion, lenient: boolean): str
   for (const [written, meant] of words) answer = answer.replaceAll(written, meant);
   for (const unit of version.units) {
     // Most answers have no unit, and a search for a word is faster than a regular expression.
-    if (answer.includes(unit)) answer = answer.replaceAll(unitPatterns.get(unit) as RegExp, "");
+    if (answer.includes(unit)) answer = answer.replaceAll(unitPatterns.get(unit) ?? unit, "");
   }
   answer = answer.replaceAll(/\^ *\\circ/g, "");
   if (answer.startsWith("{") && answer.endsWith("}")) answer = answer.slice(1, -1);

@@ -5,7 +5,7 @@
  */
 
 import { valueAt, withValue } from "@rayling/config-tree";
-import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
 import type { Frozen } from "@rayling/config-tree/options";
 import { entriesOf } from "@rayling/config-tree/options";
 import type { RewardLoopManager } from "@rayling/reward-loop";
@@ -16,6 +16,7 @@ import { trainerOptions } from "./index.ts";
 import type { TrainerConfig } from "./index.ts";
 import { learning, policyLoss, rollout, rollouts, valKwargs, valueLearning } from "./policies.ts";
 import { arrangement, checkpoints, dumps, run, scheduling, seeds } from "./run.ts";
+import { present } from "../../values/present.ts";
 
 const { defaultLocalDir, maxActorCkptToKeep, resumeMode, resumeFromPath } = checkpoints;
 const { rolloutCorrection, filterGroups } = algorithm.shape;
@@ -132,7 +133,7 @@ function keysOfOptions(): ReadonlyMap<string, string> {
 export function valuesOf(config: TrainerConfig): TrainingValues {
   const tree = config as unknown as ConfigTree;
   const values = [...keys].reduce<ConfigTree>((result, [option, key]) => {
-    const value = valueAt(tree, key.split(".")) as ConfigValue;
+    const value = present(valueAt(tree, key.split(".")), key);
     return withValue(result, option.split("."), value);
   }, {});
   return values as unknown as TrainingValues;

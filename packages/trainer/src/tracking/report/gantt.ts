@@ -18,6 +18,7 @@ import { spanText } from "../console/time-left.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { inFlightOver } from "./in-flight.ts";
+import { present } from "../../values/present.ts";
 
 const size = {
   width: 1060,
@@ -81,9 +82,8 @@ function rowsOf(phases: readonly PhaseLine[], samples: readonly SampleLine[]): r
 
 function spread<Item>(items: readonly Item[], count: number): readonly Item[] {
   if (items.length <= count) return items;
-  return Array.from(
-    { length: count },
-    (_, index) => items[Math.round((index * (items.length - 1)) / (count - 1))] as Item,
+  return Array.from({ length: count }, (_, index) =>
+    present(items[Math.round((index * (items.length - 1)) / (count - 1))], `item ${index}`),
   );
 }
 

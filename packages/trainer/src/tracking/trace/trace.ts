@@ -165,9 +165,8 @@ function updateOf(
 
 function thinned(samples: readonly SampleLine[]): readonly SampleLine[] {
   if (samples.length <= mostSamples) return samples;
-  return Array.from(
-    { length: mostSamples },
-    (_, index) => samples[Math.floor((index * samples.length) / mostSamples)] as SampleLine,
+  return Array.from({ length: mostSamples }, (_, index) =>
+    present(samples[Math.floor((index * samples.length) / mostSamples)], `sample ${index}`),
   );
 }
 

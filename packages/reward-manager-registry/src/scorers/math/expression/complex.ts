@@ -4,6 +4,8 @@
  * overflowing numbers are not that.
  */
 
+import { itemAt } from "../../../values/present.ts";
+
 export interface Complex {
   readonly re: number;
   readonly im: number;
@@ -127,10 +129,10 @@ function gamma(value: Complex): Complex {
   const z = minus(value, { re: 1, im: 0 });
   const series = lanczos
     .slice(1)
-    .reduce(
+    .reduce<Complex>(
       (sum, coefficient, index) =>
         plus(sum, over({ re: coefficient, im: 0 }, plus(z, { re: index + 1, im: 0 }))),
-      { re: lanczos[0] as number, im: 0 } as Complex,
+      { re: itemAt(lanczos, 0), im: 0 },
     );
   const t = plus(z, { re: 7.5, im: 0 });
   const scaled = times(

@@ -14,6 +14,7 @@ import type { Values } from "./evaluate.ts";
 import { parseArithmetic, parseExpression } from "./parser.ts";
 import type { Expression } from "./parser.ts";
 import { compareTerms } from "./terms.ts";
+import { itemAt } from "../../../values/present.ts";
 
 export interface EqualityOptions {
   /**
@@ -75,7 +76,7 @@ function compareAtPoints(left: Expression, right: Expression, names: readonly st
   let all: Nearness = "near";
   for (const index of points.keys()) {
     const values = new Map(
-      names.map((name, offset) => [name, points[(index + 2 * offset) % points.length] as Complex]),
+      names.map((name, offset) => [name, itemAt(points, (index + 2 * offset) % points.length)]),
     );
     const here = nearness(evaluate(left, values), evaluate(right, values), tolerance.letters);
     if (here === "far") return here;

@@ -9,6 +9,7 @@
 
 import { isOperator, splitName } from "./tokens.ts";
 import type { Token } from "./tokens.ts";
+import { itemAt } from "../../../values/present.ts";
 
 const times: Token = { kind: "operator", text: "*" };
 const open: Token = { kind: "operator", text: "(" };
@@ -38,7 +39,7 @@ export function withImplied(tokens: readonly Token[]): Token[] | undefined {
 function withProducts(tokens: readonly Token[]): Token[] {
   const result: Token[] = [];
   for (const [index, token] of tokens.entries()) {
-    if (index > 0 && isProduct(tokens[index - 1] as Token, token)) result.push(times);
+    if (index > 0 && isProduct(itemAt(tokens, index - 1), token)) result.push(times);
     result.push(token);
   }
   return result;

@@ -48,7 +48,8 @@ function keyOf(factors: Factors): string {
 
 /** Adds sums from left to right; terms with equal factors become one. */
 export function sumOf(sums: readonly Sum[]): Sum {
-  if (sums.length === 1) return sums[0] as Sum;
+  const [first, ...others] = sums;
+  if (first !== undefined && others.length === 0) return first;
   const all = new Map<string, Term>();
   for (const [key, term] of sums.flatMap((sum) => [...sum])) {
     const before = all.get(key);

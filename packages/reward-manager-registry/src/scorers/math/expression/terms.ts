@@ -124,7 +124,7 @@ class Terms {
     for (const one of left.values()) {
       for (const other of right.values()) terms.push(this.#termProduct(one, other));
     }
-    return terms.length === 1 ? (terms[0] as Sum) : sumOf(terms);
+    return sumOf(terms);
   }
 
   #number(digits: string, isFloat: boolean, isImaginary: boolean): Ratio {

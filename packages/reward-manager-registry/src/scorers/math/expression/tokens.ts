@@ -4,6 +4,8 @@
  * numbers; `!` wraps its operand.
  */
 
+import { itemAt } from "../../../values/present.ts";
+
 /** A number as it is written, because numbers with a point are rounded and others are not. */
 export interface NumberToken {
   readonly kind: "number";
@@ -96,7 +98,7 @@ function withFactorials(tokens: readonly Token[]): Token[] | undefined {
   if (!tokens.some((token) => isOperator(token, "!"))) return [...tokens];
   const result: Token[] = [];
   for (let at = 0; at < tokens.length; at++) {
-    const token = tokens[at] as Token;
+    const token = itemAt(tokens, at);
     if (!isOperator(token, "!")) {
       result.push(token);
       continue;

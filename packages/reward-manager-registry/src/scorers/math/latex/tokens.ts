@@ -65,13 +65,19 @@ export function readToken(
   }
   const special = specials.find((one) => latex.startsWith(one, at));
   if (special !== undefined) return read({ kind: "special", text: special }, special.length);
-  const text = String.fromCodePoint(latex.codePointAt(at) as number);
+  const text = characterAt(latex, at);
   return read({ kind: "character", text }, text.length);
+}
+
+/** Returns the character, which may be of two units. */
+function characterAt(text: string, at: number): string {
+  const code = text.codePointAt(at);
+  return code === undefined ? "" : String.fromCodePoint(code);
 }
 
 /** Reads the token that begins with the backslash at `at`, which is not the last character. */
 function escaped(latex: string, at: number, hasEnvironments: boolean): Omit<Read, "space"> {
-  const next = String.fromCodePoint(latex.codePointAt(at + 1) as number);
+  const next = characterAt(latex, at + 1);
   commandName.lastIndex = at + 1;
   const word = commandName.exec(latex)?.[0];
   const name = word ?? next;
@@ -82,7 +88,7 @@ function escaped(latex: string, at: number, hasEnvironments: boolean): Omit<Read
     const match = environmentName.exec(latex);
     // Only its name is text then.
     if (match === null) return { token: { kind: "character", text: `\\${name}` }, end };
-    return { token: { kind: name, name: match[1] as string }, end: environmentName.lastIndex };
+    return { token: { kind: name, name: match[1] ?? "" }, end: environmentName.lastIndex };
   }
   const start = end;
   if (word !== undefined) {
