@@ -5,9 +5,17 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
+from collections.abc import Callable
 
 #: Only keeps a test that fails from holding up the rest.
 LONGEST_MS = 120_000
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Waits until it is so; a test that hangs is ended from outside."""
+    while not condition():
+        time.sleep(0.02)
 
 
 def wait_gone(pid: int) -> None:

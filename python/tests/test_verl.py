@@ -32,7 +32,8 @@ GRADE = str(GRADERS / "grade.ts")
 
 if import_problem is None:
     from judge_server import judge_server
-    from verl_rewards import batch, config, hosts, manager, ray_session, wait_for
+    from processes import wait_for
+    from verl_rewards import batch, config, hosts, manager, ray_session
 
 
 @unittest.skipIf(import_problem is not None, import_problem or "")

@@ -12,17 +12,17 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python/src"))
+sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 
 os.environ.setdefault("RAYLING_NODE", str(ROOT / "node_modules/.bin/node"))
+
+from processes import wait_for  # noqa: E402
 
 import rayling.verl  # noqa: E402
 from rayling import score_host  # noqa: E402
@@ -38,12 +38,6 @@ def options(name: str = "", **more: Any) -> dict[str, Any]:
     """Of a loop as small as can be."""
     reward = f"{GRADE}:{name}" if name else GRADE
     return {"reward": reward, "workers": 1, "executors": 1, **more}
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Waits until it is so; a test that hangs is ended from outside."""
-    while not condition():
-        time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:

@@ -6,8 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import ray  # noqa: E402
 import torch  # noqa: E402
 import verl  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
+from processes import wait_for  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from transformers import PreTrainedTokenizerFast  # noqa: E402
 from verl import DataProto  # noqa: E402
@@ -111,23 +111,18 @@ def _are_named(count: int) -> bool:
     return not names.isdisjoint(ray.util.list_named_actors())
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Waits until it is so, which it must be soon."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"still not so after {seconds} s")
-        time.sleep(0.05)
-
-
 def hosts() -> list[int]:
-    """Processes that run the score host."""
+    """Processes that run the score host of this checkout."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
             line = (entry / "cmdline").read_bytes().decode().split("\0")
-            if any("python/score-host." in word for word in line) and "/bin/sh" not in line[0]:
+            if any(map(_is_score_host, line)) and "/bin/sh" not in line[0]:
                 found.append(int(entry.name))
     return found
+
+
+def _is_score_host(word: str) -> bool:
+    return word.startswith(str(ROOT)) and "python/score-host." in word

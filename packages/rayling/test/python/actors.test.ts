@@ -4,15 +4,9 @@
  */
 
 import { expect, test, vi } from "vitest";
-import { pythonFolder, pythonProblem, runProgram } from "./python-commands.ts";
+import { checkoutEnv, pytest, pythonFolder, pythonProblem, runProgram } from "./python-commands.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
-
-const env = {
-  RAYLING_NODE: process.execPath,
-  NODE_OPTIONS: "",
-  PYTHONPATH: [`${pythonFolder}/src`, pythonFolder].join(":"),
-};
 
 async function pytestProblem(): Promise<string | undefined> {
   const problem = pythonProblem();
@@ -26,19 +20,13 @@ async function pytestProblem(): Promise<string | undefined> {
 test("a class is opened, called, read as a stream, closed and killed", async ({ skip }) => {
   const problem = await pytestProblem();
   if (problem !== undefined) skip(problem);
-  const args = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
-  const { stdout } = await runProgram(
-    "python3",
-    [...args, `${pythonFolder}/tests/test_actors.py`],
-    env,
-  );
-  expect(stdout).toMatch(/^\d+ passed/m);
+  expect(await pytest("python3", "test_actors")).toMatch(/^\d+ passed/m);
 });
 
 test("the reward function of the example for TRL scores as TRL calls it", async ({ skip }) => {
   const problem = pythonProblem();
   if (problem !== undefined) skip(problem);
   const example = `${pythonFolder}/../examples/python/trl_reward/main.py`;
-  const { stdout } = await runProgram("python3", ["-B", example], env);
+  const { stdout } = await runProgram("python3", ["-B", example], checkoutEnv);
   expect(stdout).toBe("answer [1.0, 0.1, 0.0, None]\n");
 });

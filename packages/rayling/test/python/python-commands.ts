@@ -29,3 +29,22 @@ export async function runProgram(
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   return run(program, args, { env: { ...process.env, ...env }, maxBuffer: 2 ** 26 });
 }
+
+/** Processes of this checkout, on this Node. */
+export const checkoutEnv: Readonly<Record<string, string>> = {
+  RAYLING_NODE: process.execPath,
+  NODE_OPTIONS: "",
+  PYTHONPATH: [`${pythonFolder}/src`, pythonFolder].join(":"),
+};
+
+/** Runs one file of python/tests. Rejects where a test fails; returns the last lines of pytest. */
+export async function pytest(
+  python: string,
+  file: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const args = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
+  const all = { ...checkoutEnv, ...env };
+  const { stdout } = await runProgram(python, [...args, `${pythonFolder}/tests/${file}.py`], all);
+  return stdout;
+}

@@ -4,33 +4,25 @@
  */
 
 import { beforeAll, expect, test, vi } from "vitest";
-import { pythonFolder, runProgram } from "./python-commands.ts";
-import { type Venv, venvWith } from "./python-venv.ts";
+import { checkoutEnv, pytest, pythonFolder, runProgram } from "./python-commands.ts";
+import { orSkip, type PackagedPython, pythonWith, rayEnv } from "./python-venv.ts";
 
 vi.setConfig({ testTimeout: 1_200_000, hookTimeout: 900_000 });
 
-const env = {
-  RAYLING_NODE: process.execPath,
-  NODE_OPTIONS: "",
-  PYTHONPATH: [`${pythonFolder}/src`, pythonFolder].join(":"),
-  RAY_raylet_start_wait_time_s: "150",
-};
-
-let venv: Venv = {};
+let found: PackagedPython;
 
 beforeAll(async () => {
-  venv = await venvWith(["ray[default]", "numpy", "pytest"]);
+  found = await pythonWith(["ray[default]", "numpy", "pytest"]);
 });
 
-test("calls, streams, restarts, names, and nothing is left after kills", async ({ skip }) => {
-  const { python = "", problem } = venv;
-  if (problem !== undefined) skip(problem);
-  const args = ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"];
-  const { stdout } = await runProgram(
-    python,
-    [...args, `${pythonFolder}/tests/test_remote_ts.py`],
-    env,
-  );
+test.for([
+  { file: "test_actors", what: "arrays of NumPy travel, too" },
+  {
+    file: "test_remote_ts",
+    what: "calls, streams, restarts, names, and nothing is left after kills",
+  },
+])("$file: $what", async ({ file }, { skip }) => {
+  const stdout = await pytest(orSkip(found, skip), file, rayEnv);
   expect(stdout).toMatch(/^\d+ passed(?!.*skipped)/m);
 });
 
@@ -38,9 +30,8 @@ test.for([
   ["open", "RangeError: an answer has 16 numbers, and references have 32"],
   ["remote_ts", "TypeError: a guess is an integer, not 0.5"],
 ])("the example %s runs", async ([name, said], { skip }) => {
-  const { python = "", problem } = venv;
-  if (problem !== undefined) skip(problem);
   const example = `${pythonFolder}/../examples/python/${name}/main.py`;
-  const { stdout } = await runProgram(python, ["-B", example], env);
+  const env = { ...checkoutEnv, ...rayEnv };
+  const { stdout } = await runProgram(orSkip(found, skip), ["-B", example], env);
   expect(stdout).toContain(said);
 });
