@@ -7,13 +7,14 @@ import { Command, CommanderError } from "commander";
 import { addCertCommand } from "./node/cert-options.ts";
 import { addDataCommand } from "./train/data-options.ts";
 import { addDriverCommands } from "./driver/driver-commands.ts";
-import { addNodeCommand } from "./node/node-options.ts";
+import { addNodeCommand, type NodeCommands } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";
+import { messageOf } from "./cli-error.ts";
 import { addReportCommand } from "./train/report-options.ts";
-import { addRewardsCommand } from "./rewards/rewards-options.ts";
+import { addRewardsCommand, type RewardsCommands } from "./rewards/rewards-options.ts";
 import { addScoreCommand } from "./score/score-options.ts";
 import { addServeCommand } from "./serve/serve-options.ts";
 import { addTrainCommand } from "./train/train-options.ts";
@@ -39,7 +40,7 @@ export async function runCommandLine(
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      tell(oneLine(`rayling: ${error instanceof Error ? error.message : String(error)}`));
+      tell(oneLine(`rayling: ${messageOf(error)}`));
     }
     return exitCodeOf(error);
   }
@@ -65,39 +66,12 @@ async function commands(tell: (line: string) => void): Promise<Command> {
     const { runQuickstart } = await import("./train/quickstart-command.ts");
     await runQuickstart(flags);
   });
-  addNodeCommand(
-    program,
-    async (options) => {
-      const { runNode } = await import("./node/node-command.ts");
-      await runNode(options);
-    },
-    async (options) => {
-      const { runDrain } = await import("./node/node-command.ts");
-      await runDrain(options);
-    },
-  );
+  addNodeCommand(program, nodeCommands);
   addRunCommand(program, async (options) => {
     const { runScript } = await import("./train/run-command.ts");
     await runScript(options);
   });
-  addRewardsCommand(program, {
-    report: async (options) => {
-      const { runRewardsReport } = await import("./rewards/rewards-command.ts");
-      await runRewardsReport(options);
-    },
-    show: async (options) => {
-      const { runRewardsShow } = await import("./rewards/rewards-show.ts");
-      await runRewardsShow(options);
-    },
-    exportLog: async (options) => {
-      const { runRewardsExport } = await import("./rewards/rewards-export.ts");
-      await runRewardsExport(options);
-    },
-    rescore: async (options) => {
-      const { runScore } = await import("./score/score-command.ts");
-      await runScore(options);
-    },
-  });
+  addRewardsCommand(program, rewardsCommands);
   addTrainCommand(program, async (options) => {
     const { runTrain } = await import("./train/train-command.ts");
     await runTrain(options);
@@ -112,11 +86,40 @@ async function commands(tell: (line: string) => void): Promise<Command> {
   return program;
 }
 
+const nodeCommands: NodeCommands = {
+  start: async (options) => {
+    const { runNode } = await import("./node/node-command.ts");
+    await runNode(options);
+  },
+  drain: async (options) => {
+    const { runDrain } = await import("./node/node-command.ts");
+    await runDrain(options);
+  },
+};
+
+const rewardsCommands: RewardsCommands = {
+  report: async (options) => {
+    const { runRewardsReport } = await import("./rewards/rewards-command.ts");
+    await runRewardsReport(options);
+  },
+  show: async (options) => {
+    const { runRewardsShow } = await import("./rewards/rewards-show.ts");
+    await runRewardsShow(options);
+  },
+  exportLog: async (options) => {
+    const { runRewardsExport } = await import("./rewards/rewards-export.ts");
+    await runRewardsExport(options);
+  },
+  rescore: async (options) => {
+    const { runScore } = await import("./score/score-command.ts");
+    await runScore(options);
+  },
+};
+
 async function versionOf(url: URL): Promise<string> {
-  const { default: content } = (await import(url.href, { with: { type: "json" } })) as {
-    default: { version: string };
-  };
-  return content.version;
+  const { default: content }: { readonly default: Readonly<Record<string, unknown>> } =
+    await import(url.href, { with: { type: "json" } });
+  return String(content["version"]);
 }
 
 function oneLine(text: string): string {

@@ -3,7 +3,7 @@
  */
 
 import { CommanderError } from "commander";
-import { CliError } from "./cli-error.ts";
+import { CliError, codeOf } from "./cli-error.ts";
 
 export const exitCodes = {
   done: 0,
@@ -57,6 +57,5 @@ export function exitCodeOf(error: unknown): number {
     return error.exitCode === 0 ? exitCodes.done : exitCodes.wrongInput;
   }
   if (error instanceof CliError) return error.exitCode;
-  const { code } = Object(error) as { readonly code?: unknown };
-  return inputCodes.has(code) ? exitCodes.wrongInput : exitCodes.failed;
+  return inputCodes.has(codeOf(error)) ? exitCodes.wrongInput : exitCodes.failed;
 }

@@ -40,7 +40,7 @@ export function settings(
 
 function jsonOr(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(text);
   } catch {
     return text;
   }

@@ -7,7 +7,7 @@
 try {
   await import("@rayling/core/floor");
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(error instanceof Error ? error.message : error);
   process.exit(1);
 }
 await import("./process.ts");

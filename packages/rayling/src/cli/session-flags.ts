@@ -51,7 +51,7 @@ export function filter(text: string, others: readonly FilterFlag[]): readonly Fi
     throw new InvalidArgumentError("It must be key=value or key!=value.");
   }
   const camelCase = key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return [...others, [camelCase, predicate as "=" | "!=", value]];
+  return [...others, [camelCase, predicate === "=" ? "=" : "!=", value]];
 }
 
 const choiceHelp = `

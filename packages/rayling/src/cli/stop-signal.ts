@@ -16,21 +16,20 @@ export interface StopSignal {
 
 export function stopSignal(): StopSignal {
   const controller = new AbortController();
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
   const onSignal = (name: NodeJS.Signals): void => {
     const exitCode = name === "SIGTERM" ? exitCodes.terminated : exitCodes.interrupted;
     if (controller.signal.aborted) process.exit(exitCode);
-    controller.abort(new CliError(exitCode, name === "SIGTERM" ? "terminated" : "stopped"));
+    const stop = new CliError(exitCode, name === "SIGTERM" ? "terminated" : "stopped");
+    controller.abort(stop);
+    reject(stop);
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
-  const { signal } = controller;
-  const stopped = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
   // Without a race the rejection has no other handler.
   stopped.catch(() => undefined);
   return {
-    signal,
+    signal: controller.signal,
     race: (work) => Promise.race([work, stopped]),
     close: () => {
       process.off("SIGINT", onSignal);

@@ -12,19 +12,30 @@ import type { StopFlags } from "./stop-command.ts";
 import type { TimelineFlags } from "./timeline-command.ts";
 
 /** Ray's names of the lists. */
-const listed: Readonly<Record<string, Listed>> = {
+const listed = {
   actors: "actors",
   tasks: "tasks",
   objects: "objects",
   nodes: "nodes",
   workers: "workers",
   "placement-groups": "placementGroups",
-};
+} as const satisfies Readonly<Record<string, Listed>>;
 
 /** The most rows; Ray's servers have this limit, too. */
 const maxRows = 10_000;
 
+/** Adds the commands, which find the driver by the same flags. */
 export function addDriverCommands(program: Command): void {
+  addStatus(program);
+  addList(program);
+  addSummary(program);
+  addMemory(program);
+  addLogs(program);
+  addTimeline(program);
+  addStop(program);
+}
+
+function addStatus(program: Command): void {
   answerCommand(program, "status")
     .summary("show the nodes of a running driver, its actors, and who waits for what")
     .description(
@@ -34,6 +45,9 @@ export function addDriverCommands(program: Command): void {
       const { showStatus } = await import("./status-command.ts");
       await showStatus(flags);
     });
+}
+
+function addList(program: Command): void {
   answerCommand(program, "list")
     .summary("list actors, tasks, objects, nodes, workers or placement groups of a running driver")
     .description(
@@ -51,10 +65,13 @@ export function addDriverCommands(program: Command): void {
     .option("--limit <count>", "rows at most, up to 10,000", count(1), 100)
     .option("--detail", "with all columns; as yaml, unless --format says otherwise")
     .addHelpText("after", listHelp)
-    .action(async (what: string, flags: ListFlags) => {
+    .action(async (what: keyof typeof listed, flags: ListFlags) => {
       const { showList } = await import("./list-command.ts");
-      await showList(listed[what] as Listed, { ...flags, limit: Math.min(flags.limit, maxRows) });
+      await showList(listed[what], { ...flags, limit: Math.min(flags.limit, maxRows) });
     });
+}
+
+function addSummary(program: Command): void {
   answerCommand(program, "summary")
     .summary("count actors, tasks or objects of a running driver by name and state")
     .description("Counts all there are, by name and state.")
@@ -65,6 +82,9 @@ export function addDriverCommands(program: Command): void {
       const { showSummary } = await import("./list-command.ts");
       await showSummary(what, flags);
     });
+}
+
+function addMemory(program: Command): void {
   answerCommand(program, "memory")
     .summary("show what objects take of the memory of a running driver")
     .description(
@@ -75,6 +95,9 @@ export function addDriverCommands(program: Command): void {
       const { showMemory } = await import("./memory-command.ts");
       await showMemory({ ...flags, limit: Math.min(flags.limit, maxRows) });
     });
+}
+
+function addLogs(program: Command): void {
   driverCommand(program, "logs")
     .summary("show what actors and tasks of a running driver wrote")
     .description(
@@ -89,6 +112,9 @@ export function addDriverCommands(program: Command): void {
       const { showLogs } = await import("./logs-command.ts");
       await showLogs(flags);
     });
+}
+
+function addTimeline(program: Command): void {
   driverCommand(program, "timeline")
     .summary("write a trace of a running driver, for Perfetto or chrome://tracing")
     .description(
@@ -99,6 +125,9 @@ export function addDriverCommands(program: Command): void {
       const { writeTimeline } = await import("./timeline-command.ts");
       await writeTimeline(flags);
     });
+}
+
+function addStop(program: Command): void {
   driverCommand(program, "stop")
     .summary("end a running driver with all that it runs")
     .description(

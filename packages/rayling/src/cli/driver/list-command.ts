@@ -9,7 +9,7 @@ import {
   type Summarized,
   type Summary,
 } from "@rayling/core/control";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { withDriver } from "./drivers.ts";
 import { print, tellMissing } from "../output/formats.ts";
 import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
@@ -27,7 +27,7 @@ export async function showList(what: Listed, flags: ListFlags): Promise<void> {
   try {
     checkedQuery(what, "--filter", options);
   } catch (error) {
-    throw new CliError(2, (error as Error).message, { cause: error });
+    throw new CliError(2, messageOf(error), { cause: error });
   }
   const answer = await withDriver(flags, (driver) =>
     driver.ask("list", [what, options], answerLimitMs(timeoutMs)),
@@ -38,7 +38,8 @@ export async function showList(what: Listed, flags: ListFlags): Promise<void> {
 
 function listLines({ rows, total }: StateAnswer): readonly string[] {
   if (rows.length === 0) return ["none"];
-  const lines = tableLines(rows as readonly object[], columnsOf(rows as readonly object[]));
+  const shown = rows.filter((row) => typeof row === "object" && row !== null);
+  const lines = tableLines(shown, columnsOf(shown));
   return rows.length === total ? lines : [...lines, `${rows.length} of ${total}; --limit for more`];
 }
 

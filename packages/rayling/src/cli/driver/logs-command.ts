@@ -1,7 +1,8 @@
 /**
  * `rayling logs`: the output of a driver's hosts, kept and future lines.
  */
-import type { ActorRow, DriverClient, LogLine } from "@rayling/core/control";
+import type { DriverClient, LogLine } from "@rayling/core/control";
+import { codeOf } from "../cli-error.ts";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 import { plain, sayStyled, tell } from "../output/output.ts";
 
@@ -27,7 +28,7 @@ export async function showLogs(flags: LogsFlags): Promise<void> {
       await show(driver, flags);
     } catch (error) {
       // A driver that ends without a shutdown sends no end.
-      const isGone = (error as { readonly code?: unknown }).code === "DRIVER_GONE";
+      const isGone = codeOf(error) === "DRIVER_GONE";
       if (isRead && !(isGone && flags.follow === true)) throw error;
     }
   });
@@ -103,7 +104,10 @@ async function idsOf(driver: DriverClient, name: string): Promise<readonly strin
     ["actors", { filters: [["name", "=", name]] }],
     answerMs,
   );
-  return (rows as readonly ActorRow[]).map(({ actorId }) => shortId(actorId));
+  return rows.flatMap((row) => {
+    const isActor = typeof row === "object" && row !== null && "actorId" in row;
+    return isActor ? [shortId(String(row.actorId))] : [];
+  });
 }
 
 /** Shortens an id as lines do. */

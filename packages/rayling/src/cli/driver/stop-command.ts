@@ -8,7 +8,7 @@ import {
   DriverGoneError,
   DriverSilentError,
 } from "@rayling/core/control";
-import { CliError } from "../cli-error.ts";
+import { CliError, codeOf } from "../cli-error.ts";
 import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
 import { plain, say } from "../output/output.ts";
 
@@ -88,7 +88,7 @@ function sendKill(pid: number): boolean {
   } catch (error) {
     // It ended by itself meanwhile; or the id belongs to another user's process, when the driver is
     // in another container.
-    if (["ESRCH", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+    if (["ESRCH", "EPERM"].includes(String(codeOf(error)))) return false;
     throw error;
   }
 }

@@ -3,7 +3,7 @@
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { DriverClient } from "@rayling/core/control";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 import { jsonText, plain, say, sayData } from "../output/output.ts";
 
@@ -36,7 +36,7 @@ async function writeFile(driver: DriverClient, parts: number, path: string): Pro
   try {
     file = await open(path, "w");
   } catch (error) {
-    throw new CliError(2, `--out: ${(error as Error).message}`, { cause: error });
+    throw new CliError(2, `--out: ${messageOf(error)}`, { cause: error });
   }
   try {
     const events = await writeParts(driver, parts, (text) => file.writeFile(text));

@@ -6,8 +6,9 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { isRow } from "@rayling/reward-loop/rows";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { readSpec } from "./reward-spec.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
 import { simulatedJudgeUrl } from "../score/simulated-judge.ts";
@@ -98,15 +99,15 @@ async function readRewards(path: string): Promise<RewardLoopOptions> {
   try {
     content = parse(await readFile(path, "utf8"));
   } catch (error) {
-    throw wrong((error as Error).message);
+    throw wrong(messageOf(error));
   }
-  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+  if (!isRow(content)) {
     throw wrong("it must hold rewards or cascade, as options of a reward loop");
   }
   const other = Object.keys(content).find((key) => !names.has(key));
   if (other !== undefined) throw wrong(`"${other}" is not one of ${[...names].join(", ")}`);
-  if (!("rewards" in content) && !("cascade" in content)) {
+  if (content["rewards"] === undefined && content["cascade"] === undefined) {
     throw wrong("it has neither rewards nor cascade");
   }
-  return { ...(content as RewardLoopOptions), baseDirectory: dirname(resolve(path)) };
+  return { ...content, baseDirectory: dirname(resolve(path)) };
 }

@@ -34,22 +34,38 @@ export function addLoopFlags(command: Command, flags: readonly LoopFlag[]): Comm
 }
 
 /**
- * Returns the set flags as options of a loop.
+ * Returns the set flags as options of a loop, which checks them.
  *
  * @param given the flags of the command line
  */
 export function loopOptionsOf(flags: readonly LoopFlag[], given: object): Record<string, unknown> {
-  const options: Record<string, unknown> = {};
+  const options: Section = {};
+  const sections: Map<string, Section> = new Map([["", options]]);
   for (const { flags: text, option, orNone } of flags) {
-    const value = (given as Readonly<Record<string, unknown>>)[new Flag(text).attributeName()];
+    const value: unknown = Reflect.get(given, new Flag(text).attributeName());
     if (value === undefined || value === false || (orNone === true && value === 0)) continue;
-    const path = option.split(".");
-    const section = path.slice(0, -1).reduce((holder, name) => {
-      return (holder[name] ??= {}) as Record<string, unknown>;
-    }, options);
-    section[path.at(-1) ?? ""] = value;
+    const { parent, name } = placeOf(option);
+    sectionAt(parent, sections)[name] = value;
   }
   return options;
+}
+
+type Section = Record<string, unknown>;
+
+/** Returns the section at a path of dots, which is made with those around it. */
+function sectionAt(path: string, sections: Map<string, Section>): Section {
+  const known = sections.get(path);
+  if (known !== undefined) return known;
+  const made: Section = {};
+  sections.set(path, made);
+  const { parent, name } = placeOf(path);
+  sectionAt(parent, sections)[name] = made;
+  return made;
+}
+
+function placeOf(path: string): { readonly parent: string; readonly name: string } {
+  const at = path.lastIndexOf(".");
+  return { parent: path.slice(0, Math.max(at, 0)), name: path.slice(at + 1) };
 }
 
 function flagOf(

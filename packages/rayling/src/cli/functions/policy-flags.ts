@@ -81,7 +81,9 @@ export function policyOf(
   flags: PolicyFlags,
   rewardKwargs: Readonly<Record<string, unknown>>,
 ): Policy {
-  const { retry, cache, spend, ...options } = loopOptionsOf(loopFlags, flags) as Policy;
+  const set: Policy = { ...loopOptionsOf(loopFlags, flags) };
+  const { retry, cache, spend, ...options } = set;
+  const retried = typeof retry === "object" ? retry : {};
   if (retry !== undefined && flags.retries === 0) {
     throw new CliError(2, "--max-retry-after needs --retries: without them there is no wait.");
   }
@@ -90,7 +92,7 @@ export function policyOf(
     // The budget equals the number of samples: an endpoint that is down is not called for ever.
     ...(flags.retries === 0
       ? {}
-      : { retry: { ...(retry as object), attempts: flags.retries + 1, budget: 1 } }),
+      : { retry: { ...retried, attempts: flags.retries + 1, budget: 1 } }),
     ...(cache === undefined ? {} : { cache: cache === ":memory:" ? cache : resolve(cache) }),
     spend: spendOf(flags, spend?.cap, rewardKwargs),
   };

@@ -4,7 +4,7 @@
 
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 
 /** Throws CliError 2. */
 export function readSpec(flag: string, text: string): RewardSpec {
@@ -26,6 +26,6 @@ function translated(flag: string, read: () => RewardSpec): RewardSpec {
   try {
     return read();
   } catch (error) {
-    throw new CliError(2, `${flag}: ${(error as Error).message}`, { cause: error });
+    throw new CliError(2, `${flag}: ${messageOf(error)}`, { cause: error });
   }
 }

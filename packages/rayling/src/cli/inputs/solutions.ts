@@ -135,12 +135,12 @@ function solutionsOf(
   const { question, ground_truth: groundTruth } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
   if (groundTruth === undefined) throw bad(`"ground_truth" is missing`);
-  const solutions = Object.entries(value).filter(
-    ([key, entry]) => key !== "ground_truth" && isRow(entry) && "solution" in entry,
+  const solutions = Object.entries(value).flatMap(([key, entry]) =>
+    key !== "ground_truth" && isRow(entry) && "solution" in entry ? [{ key, entry }] : [],
   );
   const context = { group: groupNameOf(value, options, question, bad) };
-  return solutions.map(([solutionKey, entry], offset) => {
-    const { solution, is_correct: isCorrect } = entry as Record<string, unknown>;
+  return solutions.map(({ key: solutionKey, entry }, offset) => {
+    const { solution, is_correct: isCorrect } = entry;
     if (typeof solution !== "string") throw bad(`"${solutionKey}.solution" is not a text`);
     if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
       throw bad(`"${solutionKey}.is_correct" is neither true nor false`);

@@ -11,7 +11,7 @@ import {
   readToken,
   startAgent,
 } from "@rayling/cluster";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { plain, say, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -64,7 +64,7 @@ export async function runDrain({
         : address;
     report = await drainAgent(agent, { ...own, timeoutMs });
   } catch (error) {
-    throw new CliError(2, (error as Error).message, { cause: error });
+    throw new CliError(2, messageOf(error), { cause: error });
   }
   const { left, ended } = report;
   if (ended > 0) {
@@ -100,7 +100,7 @@ export async function runNode({
     });
   } catch (error) {
     stop.close();
-    throw new CliError(2, (error as Error).message, { cause: error });
+    throw new CliError(2, messageOf(error), { cause: error });
   }
   say(
     `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,

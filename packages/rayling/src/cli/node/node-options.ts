@@ -14,13 +14,14 @@ type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeByte
   readonly drainTimeout: number;
 };
 
-/** @param run does the work, like `drain`; both load when the command runs */
-export function addNodeCommand(
-  program: Command,
-  run: (options: NodeOptions) => Promise<void>,
-  drain: (options: DrainOptions) => Promise<void>,
-): void {
-  program
+/** The functions that do the work; each loads when its command runs. */
+export interface NodeCommands {
+  readonly start: (options: NodeOptions) => Promise<void>;
+  readonly drain: (options: DrainOptions) => Promise<void>;
+}
+
+export function addNodeCommand(program: Command, { start, drain }: NodeCommands): void {
+  const command = program
     .command("node")
     .summary("make this machine a node for drivers on other machines")
     .description(
@@ -31,7 +32,32 @@ export function addNodeCommand(
       "anything but a loopback address needs certificates; port 0: one that is free",
       hostAndPort,
       ["127.0.0.1", 6399] as const,
+    );
+  addOfferFlags(command);
+  addCodeFlags(command);
+  addAccessFlags(command);
+  command
+    .option(
+      "--drain [address]",
+      "starts no agent: drains a running one, and ends it; without an address, the one that the other flags would start",
     )
+    .option(
+      "--drain-timeout <seconds>",
+      "hosts that have not left it by then end with it",
+      count(0),
+      600,
+    )
+    .allowExcessArguments(false)
+    .action(async (given: Flags) => {
+      const { options, drained } = readOptions(given);
+      if (drained === undefined) return start(options);
+      await drain({ ...options, ...drained });
+    });
+}
+
+/** Flags for all that the node offers to drivers. */
+function addOfferFlags(command: Command): void {
+  command
     .option("--name <name>", "of the node (default: the name of the machine)")
     .option(
       "--num-cpus <count>",
@@ -56,7 +82,12 @@ export function addNodeCommand(
       "the first port that hosts listen on, for a firewall that lets some through (default: any that is free)",
       count(1),
     )
-    .option("--max-worker-port <port>", "the last one; each host takes one of them", count(1))
+    .option("--max-worker-port <port>", "the last one; each host takes one of them", count(1));
+}
+
+/** Flags for the code that drivers bring. */
+function addCodeFlags(command: Command): void {
+  command
     .option(
       "--code-cache <directory>",
       "where code is kept that drivers bring (default: ~/.rayling/code)",
@@ -70,7 +101,12 @@ export function addNodeCommand(
       "--max-code-size <size>",
       "how much one driver's code may have, uncompressed (default: 500MiB)",
       byteCount,
-    )
+    );
+}
+
+/** Flags for how drivers reach the node, and for what they must show. */
+function addAccessFlags(command: Command): void {
+  command
     .option(
       "--token-file <path>",
       "file with the token of drivers; made if it does not exist (default: ~/.rayling/token)",
@@ -85,35 +121,28 @@ export function addNodeCommand(
     )
     .addOption(certificateFile("ca", "authorities whose certificates are trusted"))
     .addOption(certificateFile("cert", "the certificate of this machine"))
-    .addOption(certificateFile("key", "the key of --tls-cert"))
-    .option(
-      "--drain [address]",
-      "starts no agent: drains a running one, and ends it; without an address, the one that the other flags would start",
-    )
-    .option(
-      "--drain-timeout <seconds>",
-      "hosts that have not left it by then end with it",
-      count(0),
-      600,
-    )
-    .allowExcessArguments(false)
-    .action(async (given: Flags) => {
-      const { listen, codeCacheSize, maxCodeSize, drain: address, drainTimeout, ...flags } = given;
-      const [host, port] = listen;
-      const options: NodeOptions = {
-        host,
-        port,
-        ...flags,
-        ...(codeCacheSize === undefined ? {} : { codeCacheBytes: codeCacheSize }),
-        ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
-      };
-      if (address === undefined) return run(options);
-      await drain({
-        ...options,
-        address: address === true ? "" : address,
-        timeoutMs: 1000 * drainTimeout,
-      });
-    });
+    .addOption(certificateFile("key", "the key of --tls-cert"));
+}
+
+interface ReadOptions {
+  readonly options: NodeOptions;
+  /** The agent to drain; undefined: one is to start. */
+  readonly drained: Pick<DrainOptions, "address" | "timeoutMs"> | undefined;
+}
+
+function readOptions(given: Flags): ReadOptions {
+  const { listen, codeCacheSize, maxCodeSize, drain: address, drainTimeout, ...flags } = given;
+  const [host, port] = listen;
+  const options: NodeOptions = {
+    host,
+    port,
+    ...flags,
+    ...(codeCacheSize === undefined ? {} : { codeCacheBytes: codeCacheSize }),
+    ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
+  };
+  if (address === undefined) return { options, drained: undefined };
+  const timeoutMs = 1000 * drainTimeout;
+  return { options, drained: { address: address === true ? "" : address, timeoutMs } };
 }
 
 function certificateFile(name: string, what: string): Option {

@@ -30,9 +30,7 @@ export function styled(style: Style, text: string): string {
 
 /** Returns one line for the heads and one for each row, in the order of `columns`. */
 export function tableLines(rows: readonly object[], columns: readonly string[]): string[] {
-  const cells = rows.map((row) =>
-    columns.map((column) => cellText((row as Readonly<Record<string, unknown>>)[column])),
-  );
+  const cells = rows.map((row) => columns.map((column) => cellText(Reflect.get(row, column))));
   const widths = columns.map((column, index) =>
     Math.max(column.length, ...cells.map((row) => row[index]?.length ?? 0)),
   );

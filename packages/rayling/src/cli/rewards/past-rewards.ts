@@ -16,6 +16,7 @@ import {
   rewardVersionsOf,
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
+import { isRow } from "@rayling/reward-loop/rows";
 import { CliError, StaleRewardsError } from "../cli-error.ts";
 import { plain, tell } from "../output/output.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
@@ -134,10 +135,8 @@ async function changedSince(
 }
 
 function partsOf(record: RewardRecord): Readonly<Record<string, unknown>> | undefined {
-  const { versionParts } = record as { readonly versionParts?: unknown };
-  return typeof versionParts === "object" && versionParts !== null
-    ? (versionParts as Readonly<Record<string, unknown>>)
-    : undefined;
+  const parts = "versionParts" in record ? record.versionParts : undefined;
+  return isRow(parts) ? parts : undefined;
 }
 
 async function recordsIn(path: string, mustExist: boolean): Promise<Map<number, RewardRecord>> {

@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { replaceFile } from "./earlier-file.ts";
 import { heading, print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
@@ -26,7 +26,7 @@ export async function runRewardsReport({ log, format, html }: RewardsReportOptio
       const page = rewardsPage(log, report);
       await replaceFile(html, "the page", (path) => writeFile(path, page));
     } catch (error) {
-      throw new CliError(2, `--html: ${(error as Error).message}`, { cause: error });
+      throw new CliError(2, `--html: ${messageOf(error)}`, { cause: error });
     }
   }
   await print(report, format, () => linesOf(report));

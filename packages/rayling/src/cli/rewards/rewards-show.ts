@@ -31,8 +31,7 @@ export async function runRewardsShow(options: RewardsShowOptions): Promise<void>
   let input: unknown;
   try {
     for await (const record of countedRecords(log)) {
-      const { input: named } = record as Shown;
-      input = named ?? input;
+      input = ("input" in record ? record.input : undefined) ?? input;
       if (!isWanted(record, options)) continue;
       found += 1;
       if (records.length < limit) records.push(record);

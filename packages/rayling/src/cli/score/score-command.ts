@@ -19,7 +19,7 @@ import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { askedFunctions } from "../functions/asked-functions.ts";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { groupSizesOf } from "../inputs/sample-groups.ts";
@@ -156,7 +156,7 @@ async function scoreAll(
     return { summary, wallMs: performance.now() - startedAt, baselineSamples };
   } catch (error) {
     const exitCode = error instanceof CliError ? error.exitCode : 1;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const written = `${grouped(await file.count())} of ${grouped(total)} rewards are in ${file.path}`;
     const goOn = exitCode === 2 || options.out === STDOUT ? "" : " (--resume goes on)";
     throw new CliError(exitCode, `${reason.replace(/\.$/, "")}; ${written}${goOn}.`, {
@@ -232,7 +232,7 @@ async function runBaseline(
   try {
     return await ray.get(baseline.run.remote(single.asked, single.named, [...samples]), limit);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     tell(`baseline: given up, ${plain(reason.split("\n", 1)[0] ?? "")}\n`);
     return undefined;
   }

@@ -11,7 +11,7 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, codeOf, messageOf } from "../cli-error.ts";
 import { readSpecFromHere } from "../functions/reward-spec.ts";
 import { isSameFile } from "../output/same-file.ts";
 import type { ScoreOptions } from "./score-options.ts";
@@ -117,7 +117,7 @@ function cachesIn(part: unknown): string[] {
  * @param flag the flag of the functions
  */
 export function refusedFunction(error: unknown, manager: string, flag: string): CliError {
-  const isOfManager = managerCodes.has((error as { readonly code?: unknown }).code);
+  const isOfManager = managerCodes.has(codeOf(error));
   const named = isOfManager ? `--manager ${manager}` : flag;
   return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });
 }
@@ -135,7 +135,7 @@ function loadFailure(error: unknown): string {
   if (error instanceof ray.ActorDiedError) {
     return `the module ended its thread while it loaded: ${error.deathCause.message}`;
   }
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 /** Returns the options that determine the scores of a run. */

@@ -11,7 +11,7 @@ import { defaultWorkers } from "@rayling/reward-loop/options";
 import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
 import { count, settings } from "../flag-values.ts";
-import { addLoopFlags, loopOptionsOf } from "../functions/loop-flags.ts";
+import { addLoopFlags } from "../functions/loop-flags.ts";
 import type { LoopFlag } from "../functions/loop-flags.ts";
 import { addInputFlags, inputOf } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
@@ -25,6 +25,11 @@ export interface Threads {
   readonly concurrency: number;
   readonly executors: number;
   readonly timeoutMs?: number;
+}
+
+/** The flags for them. */
+export interface ThreadFlags extends Omit<Threads, "timeoutMs"> {
+  readonly timeout: number;
 }
 
 export interface ScoreOptions extends Threads {
@@ -65,6 +70,7 @@ export interface ScoreOptions extends Threads {
 export interface ScoreFlags
   extends
     PolicyFlags,
+    ThreadFlags,
     InputFlags,
     Pick<
       ScoreOptions,
@@ -258,8 +264,9 @@ export function readOptions(
   };
 }
 
-export function threadsOf(flags: object): Threads {
-  return loopOptionsOf(loopFlags, flags) as unknown as Threads;
+/** 0 ms is no timeout. */
+export function threadsOf({ workers, concurrency, executors, timeout }: ThreadFlags): Threads {
+  return { workers, concurrency, executors, ...(timeout === 0 ? {} : { timeoutMs: timeout }) };
 }
 
 /** Throws CliError 2 for incompatible flags. */

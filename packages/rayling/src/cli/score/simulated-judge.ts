@@ -31,7 +31,8 @@ export const simulatedJudgeUrl: string = new URL(
 let reward: Promise<ComputeScore> | undefined;
 
 export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
-  const judge = input["judge"] as SimulatedJudge;
+  const { judge } = input;
+  if (!isSimulatedJudge(judge)) throw new TypeError("the rewardKwargs have no judge to simulate");
   // The thread caches modules, so loading is looked up once; the judge of a thread never changes.
   reward ??= loadComputeScore(judge.reward, { baseDirectory: judge.baseDirectory });
   const [score] = await Promise.all([
@@ -40,6 +41,19 @@ export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
   ]);
   const { judge: _, ...rest } = input;
   return score(rest);
+}
+
+function isSimulatedJudge(value: unknown): value is SimulatedJudge {
+  if (typeof value !== "object" || value === null) return false;
+  return (
+    "reward" in value &&
+    "latencyMs" in value &&
+    Array.isArray(value.latencyMs) &&
+    "seed" in value &&
+    typeof value.seed === "number" &&
+    "baseDirectory" in value &&
+    typeof value.baseDirectory === "string"
+  );
 }
 
 export function latencyMs({ latencyMs: [min, max], seed }: SimulatedJudge, sample: string): number {

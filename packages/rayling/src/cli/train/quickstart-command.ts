@@ -123,8 +123,12 @@ function progressText(progress: QuickstartProgress): string {
 }
 
 function scheduleOf(name: string): ScheduleName {
-  if (Object.hasOwn(schedules, name)) return name as ScheduleName;
+  if (isSchedule(name)) return name;
   throw new CliError(2, `--schedule takes ${Object.keys(schedules).join(", ")}, not "${name}"`);
+}
+
+function isSchedule(name: string): name is ScheduleName {
+  return Object.hasOwn(schedules, name);
 }
 
 function share(value: number): string {

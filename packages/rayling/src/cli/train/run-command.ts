@@ -2,12 +2,11 @@
  * `rayling run`: runs a script under the current Node, with nodes for its `init`. It passes exit
  * code and signals on.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import { parseAddress } from "@rayling/cluster";
-import { CliError } from "../cli-error.ts";
+import { CliError, messageOf } from "../cli-error.ts";
 
 export interface RunOptions {
   readonly script: string;
@@ -47,19 +46,32 @@ export async function runScript(options: RunOptions): Promise<void> {
     return [signal, pass] as const;
   });
   try {
-    const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
+    const { code, signal } = await endOf(child);
     // A shell's exit code, if this process cannot end by the signal.
     process.exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
     if (signal === null) return;
     for (const [name, pass] of listeners) process.off(name, pass);
     process.kill(process.pid, signal);
   } catch (error) {
-    throw new CliError(1, `${script} cannot be started: ${(error as Error).message}`, {
+    throw new CliError(1, `${script} cannot be started: ${messageOf(error)}`, {
       cause: error,
     });
   } finally {
     for (const [name, pass] of listeners) process.off(name, pass);
   }
+}
+
+interface End {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Rejects where the process cannot be started. */
+async function endOf(child: ChildProcess): Promise<End> {
+  const { promise, resolve: end, reject } = Promise.withResolvers<End>();
+  child.once("error", reject);
+  child.once("exit", (code, signal) => end({ code, signal }));
+  return promise;
 }
 
 function placeOf(workingDir: string | true): string {
@@ -71,6 +83,6 @@ function checkAddress(address: string): void {
   try {
     parseAddress(address);
   } catch (error) {
-    throw new CliError(2, `--nodes: ${(error as Error).message}`, { cause: error });
+    throw new CliError(2, `--nodes: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -87,7 +87,7 @@ async function endText(
     ...scores.map(([name, value]): [string, string] => [name, value.toFixed(4)]),
     ["files", directory],
     ...(trainer.saveFreq > 0 && hasCheckpoints !== undefined
-      ? [["checkpoints", checkpoints] as [string, string]]
+      ? [["checkpoints", checkpoints] satisfies [string, string]]
       : []),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
