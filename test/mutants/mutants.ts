@@ -105,8 +105,8 @@ const core: readonly Row[] = [
   ],
   [
     "restart-budget",
-    "core/src/runtime/supervisor",
-    "        this.#restartsLeft -= 1;\n",
+    "core/src/runtime/actors/restart-budget",
+    "    this.#restartsLeft -= 1;\n",
     "",
     "maxRestarts has no end",
     "test/core/failures.test.ts",
@@ -114,7 +114,7 @@ const core: readonly Row[] = [
   ],
   [
     "restart-intensity",
-    "core/src/runtime/supervisor",
+    "core/src/runtime/actors/restart-budget",
     "if (this.#restarts.length <= limit.restarts) return undefined;",
     "if (this.#restarts.length < limit.restarts) return undefined;",
     "an actor dies a restart too early",

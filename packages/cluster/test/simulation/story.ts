@@ -599,11 +599,11 @@ class Story {
 
   #checkNobodyLost(): void {
     for (const { info } of this.#actors) {
-      const actor = this.#driver.actor(info.actorId);
-      const isThere = actor?.state === "alive" || actor?.state === "pending";
-      if (isThere && actor.incarnation === 0) continue;
+      const record = this.#driver.actor(info.actorId)?.record;
+      const isThere = record?.state === "alive" || record?.state === "pending";
+      if (isThere && record.life.number === 0) continue;
       this.model.problem(
-        `${info.className} was given up: ${actor?.state} after ${actor?.incarnation} restarts (${actor?.cause?.kind}: ${actor?.cause?.message})`,
+        `${info.className} was given up: ${record?.state} after ${record?.life.number} restarts (${record?.cause?.kind}: ${record?.cause?.message})`,
       );
     }
   }

@@ -39,12 +39,12 @@ import type {
   TraceEvent,
 } from "../rpc/state.ts";
 import type { Channel } from "../transport/channel.ts";
-import { ActorRegistry, forgotten } from "./actor-registry.ts";
+import { ActorRegistry, forgotten } from "./actors/actor-registry.ts";
 import { LocalCluster } from "./cluster.ts";
 import { type Host, HostLostError } from "./launch/host.ts";
 import { joinHosts } from "./nodes/join-hosts.ts";
 import { statusOf } from "./observe/status.ts";
-import type { Supervisor, SupervisorParts } from "./supervisor.ts";
+import type { Supervisor, SupervisorParts } from "./actors/supervisor.ts";
 import { Workers } from "./workers.ts";
 
 export interface DirectorySettings {
@@ -83,7 +83,7 @@ export class LocalDirectory implements Directory {
       placement: parts.placement,
       leaveNode: (nodeId, cause) => this.#leaveNode(nodeId, cause),
       endNode: (nodeId, cause) => parts.launcher().endNode(nodeId, cause),
-      actorEnded: async (actorId) => this.#actors.find(actorId)?.ended(),
+      actorEnded: async (actorId) => this.#actors.find(actorId)?.record.ended(),
       endGroup: (groupId, cause) => this.#endGroup(groupId, cause),
     });
   }
@@ -110,7 +110,7 @@ export class LocalDirectory implements Directory {
   }
 
   async actorEnded(actorId: string): Promise<void> {
-    await this.#actors.find(actorId)?.ended();
+    await this.#actors.find(actorId)?.record.ended();
   }
 
   /** Ends every actor with the runtime. */
@@ -133,11 +133,12 @@ export class LocalDirectory implements Directory {
   }
 
   async locate(info: ActorInfo): Promise<ActorLocation> {
-    return (await this.#registered(info))?.located() ?? { state: "dead", cause: forgotten };
+    return (await this.#registered(info))?.record.located() ?? { state: "dead", cause: forgotten };
   }
 
   async loss(actorId: string, incarnation: number): Promise<ActorLoss> {
-    return this.#actors.find(actorId)?.loss(incarnation) ?? { restarting: false, cause: forgotten };
+    const actor = this.#actors.find(actorId);
+    return actor?.record.loss(incarnation) ?? { restarting: false, cause: forgotten };
   }
 
   outOfScope(actorId: string): void {
@@ -166,7 +167,7 @@ export class LocalDirectory implements Directory {
 
   /** Whether its creator has yet to start that actor. */
   isRegistered(actorId: string): boolean {
-    return this.#actors.find(actorId)?.state === "registered";
+    return this.#actors.find(actorId)?.record.state === "registered";
   }
 
   /** Returns the living actors, and the dead ones that are remembered. */
@@ -320,7 +321,7 @@ export class LocalDirectory implements Directory {
 
   #leaveNode(nodeId: string, cause: DeathCause): boolean {
     for (const actor of this.#actors.all()) {
-      if (actor.host?.nodeId === nodeId) void actor.leave(cause);
+      if (actor.record.life.host?.nodeId === nodeId) void actor.leave(cause);
     }
     this.#workers.endIdleOn(nodeId);
     this.#parts.seats.endEmptyOn(nodeId, cause);

@@ -31,7 +31,7 @@ import { JoinedNodes } from "./nodes/joined-nodes.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Launcher } from "./launch/launcher.ts";
 import { type MetricsServer, serveMetrics } from "./observe/metrics-server.ts";
-import { Seats } from "./seats.ts";
+import { Seats } from "./actors/seats.ts";
 import { SessionStore } from "./session-store.ts";
 
 export class Driver {

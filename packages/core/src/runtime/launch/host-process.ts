@@ -254,7 +254,12 @@ function readOutput(
   lastLines: LastLines,
   onLine: HostProcessParts["onLine"],
 ): Promise<unknown> {
-  const ends = ([["stdout", 1], ["stderr", 2]] as const).map(([stream, fd]) => {
+  const ends = (
+    [
+      ["stdout", 1],
+      ["stderr", 2],
+    ] as const
+  ).map(([stream, fd]) => {
     const output = socketOf(child, fd);
     readLines(output, (line) => {
       const { owner, text } = readMark(line);

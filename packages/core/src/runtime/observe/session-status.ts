@@ -23,7 +23,7 @@ export function sessionStatus(
     RESTARTING: 0,
     DEAD: 0,
   };
-  for (const { state } of directory.actors()) actors[stateNames[state]] += 1;
+  for (const { record } of directory.actors()) actors[stateNames[record.state]] += 1;
   const placementGroups: Record<string, number> = {};
   for (const { state } of directory.cluster.groups()) {
     placementGroups[state] = (placementGroups[state] ?? 0) + 1;

@@ -25,7 +25,7 @@ import { wallMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
 import { answerOf, stateNames } from "./status.ts";
-import type { Supervisor } from "../supervisor.ts";
+import type { Supervisor } from "../actors/supervisor.ts";
 
 export interface StateParts {
   readonly driverId: string;
@@ -173,7 +173,9 @@ async function actorRows(
     .filter((actor) => matchesAll(actorRow(actor), query))
     .slice(0, query.limit);
   const hosts = new Set(
-    shown.flatMap(({ state, host }) => (state === "alive" && host !== undefined ? [host] : [])),
+    shown.flatMap(({ record: { state, life } }) =>
+      state === "alive" && life.host !== undefined ? [life.host] : [],
+    ),
   );
   const loads = new Map<string, Load>();
   const missing: string[] = [];
@@ -191,12 +193,13 @@ async function actorRows(
 type Load = HostStats["actors"][number];
 
 function actorRow(actor: Supervisor): ActorRow {
-  const { spec, state, namespace, host } = actor;
+  const { spec, namespace, record } = actor;
+  const { host } = record.life;
   const { strategy } = spec.demand;
   return {
     actorId: spec.info.actorId,
     className: spec.info.className,
-    state: stateNames[state],
+    state: stateNames[record.state],
     name: spec.name ?? "",
     rayNamespace: namespace,
     nodeId: host?.nodeId,
@@ -207,13 +210,14 @@ function actorRow(actor: Supervisor): ActorRow {
 }
 
 function detailedRow(actor: Supervisor, loads: ReadonlyMap<string, Load>): ActorRow {
-  const { spec, state, cause, waitsFor, incarnation } = actor;
+  const { spec, waitsFor } = actor;
+  const { state, cause, life } = actor.record;
   const load = state === "alive" ? loads.get(spec.info.actorId) : undefined;
   return {
     ...actorRow(actor),
     deathCause: state === "dead" ? cause?.message : undefined,
     pendingReason: waitsFor,
-    numRestarts: incarnation,
+    numRestarts: life.number,
     requiredResources: spec.demand.hold,
     runningCalls: load?.running,
     queuedCalls: load?.queued,

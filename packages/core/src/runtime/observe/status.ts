@@ -6,7 +6,8 @@ import type { HostStats } from "../../host/control.ts";
 import type { ActorStatus } from "../../rpc/directory.ts";
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { Host } from "../launch/host.ts";
-import type { ActorState, Supervisor } from "../supervisor.ts";
+import type { ActorState } from "../actors/actor-record.ts";
+import type { Supervisor } from "../actors/supervisor.ts";
 
 /** A host that is silent for this long, in ms, is busy with the code that it runs. */
 const silentMs = 1000;
@@ -22,7 +23,8 @@ export const stateNames: Readonly<Record<ActorState, ActorStateName>> = {
 
 export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
   const { info } = actor.spec;
-  const { host, state, cause, waitsFor } = actor;
+  const { state, cause, life } = actor.record;
+  const { host } = life;
   const stats =
     state === "alive" && host !== undefined
       ? await answerOf(host, (control) => control.stats(), silentMs)
@@ -32,7 +34,7 @@ export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
     actorId: info.actorId,
     className: info.className,
     state: stateNames[state],
-    reason: state === "dead" ? cause?.message : waitsFor,
+    reason: state === "dead" ? cause?.message : actor.waitsFor,
     hostId: host?.id,
     load: load === undefined ? undefined : { running: load.running, queued: load.queued },
   };

@@ -159,7 +159,8 @@ class Reception {
     const known = this.#links.get(key);
     if (typeof received === "number" && known?.isOpen !== true) return refuse(arrival);
     // Without a count, the dialler of a known link did not receive its welcome.
-    if (known !== undefined) return resume(arrival, known, typeof received === "number" ? received : 0);
+    if (known !== undefined)
+      return resume(arrival, known, typeof received === "number" ? received : 0);
     this.#begin(arrival, key, wayId);
   }
 

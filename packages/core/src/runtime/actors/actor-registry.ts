@@ -2,9 +2,9 @@
  * The actors of a session, both living and recently dead, and their names. A name is free again
  * when its actor is dead, or about to die.
  */
-import type { ActorSpec, Registration, StartArguments } from "../rpc/directory.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import { Fifo } from "../shared/fifo.ts";
+import type { ActorSpec, Registration, StartArguments } from "../../rpc/directory.ts";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
+import { Fifo } from "../../shared/fifo.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
 
 export class ActorRegistry {
@@ -134,7 +134,7 @@ export class ActorRegistry {
   }
 
   livesOwnedBy(owner: string): boolean {
-    return this.all().some((actor) => actor.owner === owner && actor.state !== "dead");
+    return this.all().some((actor) => actor.owner === owner && !actor.record.isDead);
   }
 
   /** Ends every actor with the runtime. */

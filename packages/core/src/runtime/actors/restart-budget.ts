@@ -1,0 +1,49 @@
+/** How often, and how soon, an actor may live again. */
+import type { ActorSpec } from "../../rpc/directory.ts";
+import type { DeathCause } from "../../shared/errors.ts";
+
+export class RestartBudget {
+  readonly #intensity: ActorSpec["restartIntensity"];
+  #restartsLeft: number;
+  /** Times of restarts, by performance.now(), within the window of the restart intensity. */
+  #restarts: number[] = [];
+  #failedStarts = 0;
+
+  constructor({ maxRestarts, restartIntensity }: ActorSpec) {
+    this.#restartsLeft = maxRestarts;
+    this.#intensity = restartIntensity;
+  }
+
+  get isSpent(): boolean {
+    return this.#restartsLeft === 0;
+  }
+
+  spend(): void {
+    this.#restartsLeft -= 1;
+  }
+
+  /** Counts a death. Returns the cause of the end if that was one too many within the window. */
+  diesTooOften(cause: DeathCause): DeathCause | undefined {
+    const limit = this.#intensity;
+    if (limit === undefined) return undefined;
+    const now = performance.now();
+    this.#restarts = [...this.#restarts.filter((at) => now - at < limit.withinMs), now];
+    if (this.#restarts.length <= limit.restarts) return undefined;
+    return {
+      ...cause,
+      kind: "restart-intensity",
+      message: `it died ${this.#restarts.length} times within ${limit.withinMs} ms, at last because ${cause.message}`,
+    };
+  }
+
+  /** Returns the pause before the next start, in ms, after a life or a failed start. */
+  pauseMs(lived: boolean): number {
+    this.#failedStarts = lived ? 0 : this.#failedStarts + 1;
+    return this.#failedStarts > 1 ? backOffMs(this.#failedStarts) : 0;
+  }
+}
+
+/** 100 ms, doubling, at most 10 s. */
+function backOffMs(failedStarts: number): number {
+  return Math.min(10_000, 100 * 2 ** (failedStarts - 2));
+}
