@@ -66,8 +66,8 @@ export { listen, type Listener } from "./transport/link/listen.ts";
 export { dialLater, dialLink, dialOnce } from "./transport/link/dial.ts";
 export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link/link.ts";
-export { type Watch, watchMachine } from "./transport/link/peer-probe.ts";
-export { newToken } from "./transport/link/handshake.ts";
+export { type Watch, watchMachine } from "./transport/connect/peer-probe.ts";
+export { newToken } from "./transport/connect/handshake.ts";
 export { readLines } from "./runtime/observe/lines.ts";
 export {
   certificatesIn,

@@ -12,4 +12,4 @@ export type { HttpLimits } from "./transport/http/limits.ts";
 export type { HttpRoute } from "./transport/http/guard.ts";
 export { answerOf, HttpRefusal } from "./transport/http/refusal.ts";
 export { withoutTokens } from "./runtime/launch/host-env.ts";
-export { newToken } from "./transport/link/handshake.ts";
+export { newToken } from "./transport/connect/handshake.ts";

@@ -14,7 +14,7 @@ import type { Address, Hello } from "../src/transport/address.ts";
 import { listen, type Listener } from "../src/transport/link/listen.ts";
 import { dial, type DialOptions } from "../src/transport/link/dial.ts";
 import { frameOf } from "../src/transport/socket/framing.ts";
-import { introduce, protocolVersion, TurnedAwayError } from "../src/transport/link/handshake.ts";
+import { introduce, protocolVersion, TurnedAwayError } from "../src/transport/connect/handshake.ts";
 import { SocketChannel } from "../src/transport/socket/socket.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 

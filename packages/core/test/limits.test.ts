@@ -7,7 +7,7 @@ import type { DeathCause } from "../src/shared/errors.ts";
 import { listen, type ListenOptions } from "../src/transport/link/listen.ts";
 import { dial } from "../src/transport/link/dial.ts";
 import { frameOf, FrameReader } from "../src/transport/socket/framing.ts";
-import { protocolVersion } from "../src/transport/link/handshake.ts";
+import { protocolVersion } from "../src/transport/connect/handshake.ts";
 import { Link } from "../src/transport/link/link.ts";
 import type { PeerLimits } from "../src/transport/socket/slow-peers.ts";
 import { SocketChannel, type SocketOptions } from "../src/transport/socket/socket.ts";

@@ -8,7 +8,7 @@ import type { Hello, NetworkSettings } from "../src/transport/address.ts";
 import { listen } from "../src/transport/link/listen.ts";
 import { dial, dialLater } from "../src/transport/link/dial.ts";
 import { drainAll } from "../src/transport/drain.ts";
-import { introduce } from "../src/transport/link/handshake.ts";
+import { introduce } from "../src/transport/connect/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "../src/transport/link/heartbeat.ts";
 import type { Link } from "../src/transport/link/link.ts";
 import { SocketChannel } from "../src/transport/socket/socket.ts";

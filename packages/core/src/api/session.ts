@@ -21,7 +21,7 @@ import { hasSettings } from "../runtime/launch/host.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { refusePlace } from "../shared/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
-import { newToken } from "../transport/link/handshake.ts";
+import { newToken } from "../transport/connect/handshake.ts";
 import {
   atMost,
   type Check,

@@ -17,7 +17,7 @@ import { newId } from "../../shared/ids.ts";
 import type { Channel } from "../../transport/channel.ts";
 import { dial } from "../../transport/link/dial.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
-import { handshakeMs } from "../../transport/link/handshake.ts";
+import { handshakeMs } from "../../transport/connect/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 
 /** The driver has ended during a query, or has closed the connection. Code "DRIVER_GONE". */

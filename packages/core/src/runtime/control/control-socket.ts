@@ -70,7 +70,7 @@ export class ControlSocket {
     const [{ listen }, { newToken }, { ControlSession: Session }, { removeLeftFiles }] =
       await Promise.all([
         import("../../transport/link/listen.ts"),
-        import("../../transport/link/handshake.ts"),
+        import("../../transport/connect/handshake.ts"),
         import("./control-session.ts"),
         import("./control-client.ts"),
       ]);

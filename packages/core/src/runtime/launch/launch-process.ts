@@ -9,7 +9,7 @@ import { causeFromData } from "../../protocol/cause.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
-import { newToken } from "../../transport/link/handshake.ts";
+import { newToken } from "../../transport/connect/handshake.ts";
 import { SocketChannel } from "../../transport/socket/socket.ts";
 import type { Guard } from "./guard.ts";
 import {

@@ -2,22 +2,22 @@
  * Dials a listener (transport/link/listen.ts): makes one connection, or a link that outlives its
  * connections.
  *
- * Both sides prove that they have the listener's token (transport/link/handshake.ts) before they
+ * Both sides prove that they have the listener's token (transport/connect/handshake.ts) before they
  * say anything else. A peer that has the token may send every message of a session.
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Address, cutOff, type Hello } from "../address.ts";
-import { answerTimes } from "./answer-times.ts";
+import { answerTimes } from "../connect/answer-times.ts";
 import type { Channel } from "../channel.ts";
 import { deadline, Patience } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-message.ts";
-import { connectTo, type PeerOptions } from "./connect.ts";
-import { type Busy, firstOf } from "./first-connection.ts";
-import { TurnedAwayError } from "./handshake.ts";
+import { connectTo, type PeerOptions } from "../connect/connect.ts";
+import { type Busy, firstOf } from "../connect/first-connection.ts";
+import { TurnedAwayError } from "../connect/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { isFinal, Link, LinkRefused, type Redial, standardTimes } from "./link.ts";
-import { PeerLostError, watchMachine } from "./peer-probe.ts";
+import { PeerLostError, watchMachine } from "../connect/peer-probe.ts";
 
 export interface DialOptions extends PeerOptions {
   /**

@@ -19,7 +19,7 @@
  */
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Link, longestSilenceMs } from "./link.ts";
-import type { Watch } from "./peer-probe.ts";
+import type { Watch } from "../connect/peer-probe.ts";
 import type { SocketChannel } from "../socket/socket.ts";
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Listens on a path of this machine or on a port, and admits peers that have the token.
  *
- * Peers prove that (transport/link/handshake.ts) before they say anything else; until then they are
+ * Peers prove that (transport/connect/handshake.ts) before they say anything else; until then they are
  * few and have little time. On a path a channel is its connection. On a port a channel is a link,
  * which the dialler names with each of its connections. With credentials everything is said under
  * TLS.
@@ -12,7 +12,7 @@ import { type Address, cutOff, type Hello, keepAlive, type NetworkSettings } fro
 import { brokenChannel, type Channel } from "../channel.ts";
 import { deadline } from "../deadline.ts";
 import { type FrameLimits, peerLimits } from "../socket/framing.ts";
-import { handshakeMs, helloLimits, receive } from "./handshake.ts";
+import { handshakeMs, helloLimits, receive } from "../connect/handshake.ts";
 import { watchHeartbeat, watchSilence } from "./heartbeat.ts";
 import { Link } from "./link.ts";
 import type { PeerLimits } from "../socket/slow-peers.ts";

@@ -1,5 +1,5 @@
 /**
- * One attempt to connect to a listener, up to its welcome (transport/link/handshake.ts).
+ * One attempt to connect to a listener, up to its welcome (transport/connect/handshake.ts).
  */
 import { connect, type Socket } from "node:net";
 import {
