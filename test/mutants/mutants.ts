@@ -206,7 +206,7 @@ const core: readonly Row[] = [
   ],
   [
     "link-explained",
-    "core/src/transport/link/link",
+    "core/src/transport/link/peer-end",
     "    if (whenExplainable === undefined) wait();\n    else void whenExplainable().then(wait, wait);",
     "    wait();",
     "what died with a machine is told unreachable",
@@ -214,7 +214,7 @@ const core: readonly Row[] = [
   ],
   [
     "link-flapping",
-    "core/src/transport/link/link",
+    "core/src/transport/link/link-connection",
     "    this.#patience.renew();\n    this.#attachedAt",
     "    this.#patience.stop();\n    this.#attachedAt",
     "an actor dies on a way that comes and goes, though no outage is long",
@@ -222,7 +222,7 @@ const core: readonly Row[] = [
   ],
   [
     "link-beside",
-    "core/src/transport/link/link",
+    "core/src/transport/link/link-connection",
     "if (this.#isHeldBeside && performance.now()",
     "if (performance.now() < 0 && performance.now()",
     "a host that computes while its link is cut is given up, though it is there",
@@ -230,15 +230,15 @@ const core: readonly Row[] = [
   ],
   [
     "link-given-up",
-    "core/src/transport/link/link",
-    "if (explained !== cause || isStillSo()) this.#end(explained);",
-    "this.#end(explained);",
+    "core/src/transport/link/peer-end",
+    "if (explained !== cause || isStillSo()) this.#parts.onEnd(explained);",
+    "this.#parts.onEnd(explained);",
     "a host that was reached again in time is given up",
     "packages/core/test/link.test.ts",
   ],
   [
     "link-broken-pipe",
-    "core/src/transport/link/link",
+    "core/src/transport/link/link-connection",
     "    return this.#wire !== undefined;\n  }\n\n  /** Asks",
     "    return this.#wire?.isOpen === true;\n  }\n\n  /** Asks",
     "calls over a connection that cannot be written to wait for ever",

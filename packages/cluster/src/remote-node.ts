@@ -267,7 +267,7 @@ export class RemoteNode implements NodeLauncher {
         if (!link.isOpen || this.#looking?.isOver === false) return;
         this.#looking = watchMachine(
           async () => this.#address,
-          () => link.cut(),
+          () => link.connection.cut(),
         );
       },
       // The agent was never there.

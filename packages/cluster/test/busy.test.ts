@@ -152,7 +152,7 @@ test("a link that is cut goes on with a host that is busy for longer than a cut 
   });
   link.send({ bytes: Uint8Array.of(1), buffers: [] });
   await hold();
-  link.cut();
+  link.connection.cut();
   link.send({ bytes: Uint8Array.of(2), buffers: [] });
   // As long as somebody else waits for an agent: longer than a cut may last.
   await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("within 5 s");
@@ -160,7 +160,7 @@ test("a link that is cut goes on with a host that is busy for longer than a cut 
   release();
   await answered;
   expect(answers).toEqual([1, 2]);
-  expect(link.cuts).toBe(1);
+  expect(link.connection.cuts).toBe(1);
 });
 
 test("who waits for a host makes one connection to it, however long it takes", async () => {
@@ -199,9 +199,9 @@ test.runIf(process.platform === "linux")(
     for (let times = 0; times < 2; times++) {
       await expect(dialOnce(ways.tcp, hello, toListener)).rejects.toThrow("nothing is heard");
     }
-    expect([link.isOpen, link.cuts]).toEqual([true, 0]);
+    expect([link.isOpen, link.connection.cuts]).toEqual([true, 0]);
     release();
     expect([...(await answered)]).toEqual([1]);
-    expect(link.cuts).toBe(0);
+    expect(link.connection.cuts).toBe(0);
   },
 );

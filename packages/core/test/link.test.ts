@@ -113,7 +113,7 @@ async function cutByTest() {
   ends.push(() => vi.useRealTimers());
   wire.close(died);
   // The listener hears of it over the socket, whose time is not the test's.
-  while (link.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
+  while (link.connection.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
   const tick = (ms: number) => vi.advanceTimersByTimeAsync(ms);
   return { port, link, tick };
 }
@@ -151,7 +151,7 @@ describe("a link", () => {
     const wanted = Array.from({ length: count }, (_, index) => index);
     expect(seen[0]).toEqual(wanted);
     expect(seen[1]).toEqual(wanted);
-    expect(left.cuts).toBeGreaterThan(0);
+    expect(left.connection.cuts).toBeGreaterThan(0);
     expect(way.connections).toBeGreaterThan(1);
   });
 
@@ -258,9 +258,9 @@ describe("a link", () => {
     way.closed = false;
     left.send(numbered(1));
     await expect.poll(() => arrived).toEqual([1]);
-    const { cuts } = left;
+    const { cuts } = left.connection;
     way.closed = true;
-    await expect.poll(() => left.cuts).toBe(cuts + 1);
+    await expect.poll(() => left.connection.cuts).toBe(cuts + 1);
     heard.resolve();
     // The explanation of the first cut is over in one of the first turns.
     for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setTimeout(resolve));
@@ -298,7 +298,7 @@ describe("a link", () => {
     way.cut();
     const { message } = await left.closed;
     expect(message).toContain("the listener could not be reached for 0.2 s");
-    expect(left.cuts).toBeGreaterThan(1);
+    expect(left.connection.cuts).toBeGreaterThan(1);
   });
 
   test("whose peer is known to be gone ends with that cause, whether cut or not", async () => {
@@ -364,7 +364,7 @@ describe("a link", () => {
       network: { reconnectTimeoutMs: 600_000, explainMs: 10 },
     });
     way.closed = true;
-    await expect.poll(() => left.cuts).toBe(1);
+    await expect.poll(() => left.connection.cuts).toBe(1);
     left.close(died);
     way.closed = false;
     expect(await right.closed).toMatchObject({ message: "it ended the connection" });
@@ -458,7 +458,7 @@ describe("a link", () => {
       },
     });
     (await heartbeat.promise).close(died);
-    await expect.poll(() => left.cuts).toBe(1);
+    await expect.poll(() => left.connection.cuts).toBe(1);
     left.send(numbered(7));
     expect(await arrived).toBe(7);
   });
@@ -473,16 +473,16 @@ describe("a link", () => {
     void holdHeartbeat(left, {
       watch: unwatched.watch,
       dial: async () => {
-        cutsBefore.push(left.cuts);
+        cutsBefore.push(left.connection.cuts);
         throw new Error("it is busy, or gone");
       },
       isLoss: () => (count += 1) === 2,
     });
     // The heartbeat is tried after its first pause, and again after a longer one.
-    for (let seconds = 0; seconds < 10 && left.cuts === 0; seconds++) {
+    for (let seconds = 0; seconds < 10 && left.connection.cuts === 0; seconds++) {
       await vi.advanceTimersByTimeAsync(1000);
     }
-    expect(left.cuts).toBe(1);
+    expect(left.connection.cuts).toBe(1);
     expect(cutsBefore.slice(0, 2)).toEqual([0, 0]);
   });
 
@@ -497,7 +497,7 @@ describe("a link", () => {
         return { isOver: true, end: () => undefined };
       },
     });
-    await expect.poll(() => left.cuts).toBe(1);
+    await expect.poll(() => left.connection.cuts).toBe(1);
   });
 
   test("that is cut is waited for while its dialler has a heartbeat, which proves that it lives, and then as long as at first", async () => {

@@ -72,7 +72,7 @@ async function untilSilent(
     for (
       let waitMs = timeoutMs;
       waitMs > 0;
-      waitMs = link.heardAt + timeoutMs - performance.now()
+      waitMs = link.receipts.heardAt + timeoutMs - performance.now()
     ) {
       if (!(await silent(waitMs, signal))) break;
     }

@@ -16,7 +16,8 @@ import { connectTo, type PeerOptions } from "../connect/connect.ts";
 import { type Busy, firstOf } from "../connect/first-connection.ts";
 import { TurnedAwayError } from "../connect/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
-import { isFinal, Link, LinkRefused, type Redial, standardTimes } from "./link.ts";
+import { Link, standardTimes } from "./link.ts";
+import { isFinal, LinkRefused, type Redial } from "./redialler.ts";
 import { PeerLostError, watchMachine } from "../connect/peer-probe.ts";
 
 export interface DialOptions extends PeerOptions {
@@ -89,7 +90,7 @@ export function dialLater(
   const linkId = newId("way");
   const redial = wires(address, { ...hello, linkId }, options);
   const link = linkBy(redial, options);
-  link.begin();
+  link.connection.begin();
   void holdHeartbeat(link, heartbeatWay(address, hello, linkId, options));
   return link;
 }

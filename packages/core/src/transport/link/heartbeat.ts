@@ -18,7 +18,8 @@
  * An ending process may send one word over the heartbeat: goodbye (Link.sayGoodbyeNow).
  */
 import type { DeathCause } from "../../shared/errors.ts";
-import { type Link, longestSilenceMs } from "./link.ts";
+import type { Link } from "./link.ts";
+import { longestSilenceMs } from "./link-connection.ts";
 import type { Watch } from "../connect/peer-probe.ts";
 import type { SocketChannel } from "../socket/socket.ts";
 
@@ -58,7 +59,7 @@ export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void
   const hold = (made: SocketChannel): void => {
     const last = heartbeat;
     heartbeat = made;
-    link.heartbeat = made;
+    link.connection.heartbeat = made;
     hearNothing(made);
     last?.close(replaced);
     if (!link.isOpen) made.close(over);
@@ -76,21 +77,21 @@ export async function holdHeartbeat(link: Link, way: HeartbeatWay): Promise<void
   ) {
     // The watch covers the time until there is a heartbeat, even while a busy host takes long to
     // answer.
-    if (ms > 0 && watch?.isOver !== false) watch = way.watch(() => link.cut());
+    if (ms > 0 && watch?.isOver !== false) watch = way.watch(() => link.connection.cut());
     if (ms > 0 && !(await passed(ms, ended.signal))) return;
     if (heartbeat === undefined) {
       try {
         hold(await way.dial(ended.signal));
       } catch (error) {
-        if (way.isLoss(error)) link.cut();
+        if (way.isLoss(error)) link.connection.cut();
         continue;
       }
     }
     watch?.end();
     await lastOf(() => heartbeat);
     heartbeat = undefined;
-    link.heartbeat = undefined;
-    link.cut();
+    link.connection.heartbeat = undefined;
+    link.connection.cut();
   }
 }
 
@@ -111,30 +112,31 @@ async function endSilence(
 ): Promise<void> {
   const quietMs = Math.max(
     silence.leastMs,
-    Math.min(silence.mostMs, link.reconnectTimeoutMs * silence.part),
+    Math.min(silence.mostMs, link.connection.reconnectTimeoutMs * silence.part),
   );
   for (let waitMs = quietMs; await passed(waitMs, ended);) {
-    const silentMs = performance.now() - link.heardAt;
+    const silentMs = performance.now() - link.receipts.heardAt;
     waitMs = quietMs;
-    if (!link.isAttached) continue;
+    if (!link.connection.isAttached) continue;
     if (silentMs < quietMs) {
       waitMs = quietMs - silentMs;
       continue;
     }
-    const { cuts } = link;
+    const { cuts } = link.connection;
     const askedAt = performance.now();
     // No answer has come yet, over an unchanged connection.
-    const isSilent = (): boolean => link.heardAt <= askedAt && link.cuts === cuts;
-    link.ask();
+    const isSilent = (): boolean =>
+      link.receipts.heardAt <= askedAt && link.connection.cuts === cuts;
+    link.connection.ask();
     if (!(await passed(quietMs, ended))) return;
     while (isSilent() && !ended.aborted) {
       try {
         hold(await way.dial(ended));
         // A peer that answered here may be about to answer over the link, too.
         if (!(await passed(Math.min(quietMs, graceMs), ended))) return;
-        if (isSilent()) link.cut();
+        if (isSilent()) link.connection.cut();
       } catch (error) {
-        if (way.isLoss(error) && isSilent()) link.cut();
+        if (way.isLoss(error) && isSilent()) link.connection.cut();
         if (!(await passed(Math.min(quietMs, pauseMs.doubt), ended))) return;
       }
     }
@@ -152,9 +154,9 @@ export async function watchSilence(link: Link): Promise<void> {
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
   for (let waitMs = longestSilenceMs; await passed(waitMs, ended.signal);) {
-    waitMs = link.heardAt + longestSilenceMs - performance.now();
+    waitMs = link.receipts.heardAt + longestSilenceMs - performance.now();
     if (waitMs > 0) continue;
-    link.cut();
+    link.connection.cut();
     waitMs = longestSilenceMs;
   }
 }
@@ -165,10 +167,10 @@ export function watchHeartbeat(link: Link, heartbeat: SocketChannel): void {
   heartbeats.set(link, heartbeat);
   if (last === undefined) void link.closed.then(() => heartbeats.get(link)?.close(over));
   else last.close(replaced);
-  link.heldBeside();
+  link.connection.heldBeside();
   void heartbeat.closed.then(() => {
     // The end of a replaced heartbeat says nothing.
-    if (heartbeats.get(link) === heartbeat) link.lostBeside();
+    if (heartbeats.get(link) === heartbeat) link.connection.lostBeside();
   });
   heartbeat.onWord((word) => link.hearGoodbye(word));
   hearNothing(heartbeat);

@@ -200,7 +200,7 @@ function refuse({ channel, welcome }: Arrival): void {
 /** Goes on with a link over the connection. */
 function resume({ channel, welcome }: Arrival, link: Link, received: number): void {
   // Both happen in one turn: nothing arrives over the last connection after the count is sent.
-  welcome({ received: link.received });
+  welcome({ received: link.receipts.count });
   link.attach({ wire: channel, received });
 }
 

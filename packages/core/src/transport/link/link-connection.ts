@@ -1,0 +1,233 @@
+/**
+ * The connection of a link: which one there is, how long a cut may last, and the attempts to make
+ * the next. The side that was dialled makes none: it waits.
+ *
+ * A peer that cannot be reached for `reconnectTimeoutMs` is lost. A peer that was reached and does
+ * not answer yet is busy: that time does not count. Nor does the time of a dialler that holds a
+ * heartbeat, for up to half an hour. A connection that breaks before any data came over it does not
+ * restart the time.
+ */
+import type { DeathCause } from "../../shared/errors.ts";
+import { Patience } from "../deadline.ts";
+import type { SocketChannel } from "../socket/socket.ts";
+import { Cuts } from "./cuts.ts";
+import { askWord, goodbyeWord } from "./link-words.ts";
+import { type Redial, Redialler, type Resumed } from "./redialler.ts";
+
+/**
+ * A dialler that is silent for this long is gone, even if its machine answers: unless its thread is
+ * held, it asks every few seconds.
+ */
+export const longestSilenceMs: number = 30 * 60 * 1000;
+
+export interface LinkConnectionParts {
+  /** The name of the peer, for messages to people. */
+  readonly peer: string;
+  /** Makes a connection; undefined at the side that was dialled. */
+  readonly redial: Redial | undefined;
+  /** The longest cut, in ms. */
+  readonly reconnectTimeoutMs: number;
+  /** The time for the last connection of a closed link, in ms. */
+  readonly goodbyeMs: number;
+  /** Whether the link goes on: it is open, and its peer is not known to be gone. */
+  readonly goesOn: () => boolean;
+  /** The number of received batches. */
+  readonly received: () => number;
+  /** When data last arrived from the peer, by performance.now(). */
+  readonly heardAt: () => number;
+  /** Goes on over a connection that was made. */
+  readonly onConnected: (resumed: Resumed) => void;
+  /** The connection has ended. Returns whether the link goes on, because it was only cut. */
+  readonly onEnded: (reason: DeathCause) => boolean;
+  /** The connection was cut, and the link goes on. */
+  readonly onCut: (() => void) | undefined;
+  /** The peer cannot be reached, for good when `isStillSo`. */
+  readonly onLost: (message: string, error: Error | undefined, isStillSo: () => boolean) => void;
+}
+
+export class LinkConnection {
+  /**
+   * The heartbeat beside the link (transport/link/heartbeat.ts), on the side that dialled, while it
+   * exists.
+   */
+  heartbeat: SocketChannel | undefined;
+  readonly #parts: LinkConnectionParts;
+  /** The time budget of a cut: it runs while the link is cut and the peer is not reached. */
+  readonly #patience: Patience;
+  readonly #cuts: Cuts;
+  readonly #redialler: Redialler | undefined;
+  #wire: SocketChannel | undefined;
+  #attachedAt = 0;
+  /** Whether, on the dialled side, the peer holds a heartbeat beside the link. */
+  #isHeldBeside = false;
+  #isOpen = true;
+  /** Whether the link was closed while it was cut. */
+  #owesGoodbye = false;
+
+  constructor(parts: LinkConnectionParts) {
+    this.#parts = parts;
+    this.#cuts = new Cuts(parts.peer);
+    this.#patience = new Patience(parts.reconnectTimeoutMs, () => this.#giveUpPeer());
+    const { redial } = parts;
+    if (redial === undefined) return;
+    this.#redialler = new Redialler({
+      redial,
+      isOpen: () => this.#isOpen,
+      isWanted: () => this.#wire === undefined && (parts.goesOn() || this.#owesGoodbye),
+      received: parts.received,
+      onReached: () => this.#patience.stop(),
+      onConnected: (resumed) => {
+        if (this.#owesGoodbye) {
+          resumed.wire.sendWord(goodbyeWord());
+          resumed.wire.close(replaced);
+        } else parts.onConnected(resumed);
+      },
+      onFailed: () => {
+        // The time budget of the first connection starts at its first failure.
+        if (this.#isOpen) this.#patience.run();
+      },
+      onRefused: (error) => parts.onLost(error.message, error, () => true),
+    });
+  }
+
+  /** The connection, possibly a dead one, if there is one. */
+  get wire(): SocketChannel | undefined {
+    return this.#wire;
+  }
+
+  /** The number of cuts. */
+  get cuts(): number {
+    return this.#cuts.count;
+  }
+
+  /** The longest cut, in ms. */
+  get reconnectTimeoutMs(): number {
+    return this.#parts.reconnectTimeoutMs;
+  }
+
+  /**
+   * Whether there is a connection, possibly a dead one: a connection that can no longer be written
+   * to may never report its end.
+   */
+  get isAttached(): boolean {
+    return this.#wire !== undefined;
+  }
+
+  /** Asks the peer to send a word. */
+  ask(): void {
+    this.#wire?.sendWord(askWord());
+  }
+
+  /** Makes the first connection of a link that has none yet. */
+  begin(): void {
+    void this.#redialler?.run();
+  }
+
+  /** Takes the place of the last connection. */
+  use(wire: SocketChannel): void {
+    const last = this.#wire;
+    this.#wire = wire;
+    last?.close(replaced);
+    this.#patience.renew();
+    this.#attachedAt = performance.now();
+    this.#redialler?.succeeded();
+    void wire.closed.then((reason) => this.#ended(wire, reason));
+  }
+
+  /** Drops a connection that is known to be dead; the link goes on over the next one. */
+  cut(): void {
+    this.#wire?.close(givenUp);
+  }
+
+  /**
+   * Says goodbye at the end of a process, where nothing is closed any more. A socket takes as much
+   * as fits into its buffers at once. Under TLS it does not while the last write is under way,
+   * because its completion event never comes: then the goodbye goes over the heartbeat, where
+   * nothing else is written.
+   */
+  sayGoodbyeNow(until: number): void {
+    const wire = this.#wire;
+    if (wire?.canWriteNow !== true) return this.heartbeat?.sendWord(goodbyeWord());
+    // With unread data here, TCP would make the peer drop the goodbye.
+    wire.poll();
+    wire.sendWord(goodbyeWord());
+    wire.drainNow(until);
+  }
+
+  /**
+   * The peer holds a heartbeat now: a cut may last as long as the heartbeat, and a full time budget
+   * after it.
+   */
+  heldBeside(): void {
+    this.#isHeldBeside = true;
+    if (this.#wire === undefined) this.#renew();
+  }
+
+  /** The heartbeat is gone, and the network that both used. */
+  lostBeside(): void {
+    this.#isHeldBeside = false;
+    if (this.#wire === undefined) this.#renew();
+    else this.cut();
+  }
+
+  /** Says goodbye; a cut link dials once more for that, if the peer knows it. */
+  sayGoodbye(): void {
+    this.#owesGoodbye = this.#wire === undefined && this.#attachedAt > 0;
+    this.#wire?.sendWord(goodbyeWord());
+  }
+
+  /** Ends the connection with the link. */
+  end(reason: DeathCause): void {
+    this.#isOpen = false;
+    this.#patience.stop();
+    this.#redialler?.end(this.#owesGoodbye ? this.#parts.goodbyeMs : undefined);
+    this.#wire?.close(reason);
+  }
+
+  #renew(): void {
+    if (!this.#parts.goesOn()) return;
+    this.#patience.renew();
+    this.#patience.run();
+  }
+
+  #ended(wire: SocketChannel, reason: DeathCause): void {
+    if (!this.#isOpen || wire !== this.#wire) return;
+    this.#wire = undefined;
+    if (!this.#parts.onEnded(reason)) return;
+    this.#cuts.add();
+    this.#parts.onCut?.();
+    this.#redialler?.cutAfter(performance.now() - this.#attachedAt);
+    this.#cuts.warnOfFlapping();
+    if (this.#isOpen) this.#patience.run();
+    this.begin();
+  }
+
+  /**
+   * Gives up a peer that cannot be reached, if nothing arrives from it while its end is being
+   * explained. Another cut meanwhile has its own time.
+   */
+  #giveUpPeer(): void {
+    const { onLost, heardAt } = this.#parts;
+    // The peer computes, and dials when it has time.
+    if (this.#isHeldBeside && performance.now() - heardAt() < longestSilenceMs) {
+      return this.#renew();
+    }
+    onLost(this.#notReached(), this.#redialler?.failure, () => this.#patience.isOver);
+  }
+
+  /** Says how long the peer was unreachable, and why, if this side dialled. */
+  #notReached(): string {
+    const { peer, reconnectTimeoutMs } = this.#parts;
+    const message = `${peer} could not be reached for ${reconnectTimeoutMs / 1000} s`;
+    const failure = this.#redialler?.failure;
+    if (failure === undefined) return message;
+    return `${message}: ${failure.message.replace(`${peer} cannot be reached: `, "")}`;
+  }
+}
+
+const givenUp: DeathCause = { kind: "unreachable", message: "the connection broke" };
+/** The cause of a connection that is not the link's any more. */
+export const replaced: DeathCause = {
+  kind: "unreachable",
+  message: "another connection took its place",
+};
