@@ -26,9 +26,29 @@ export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions)
   return structuredJudge({
     ...options,
     system: joined(system, instructions),
-    schema: z.object({ reason: z.string(), choice: z.enum([...scores.keys()]) }),
+    schema: z.object({ reason: z.string(), choice: oneOf([...scores.keys()]) }),
     scoreOf: ({ choice, reason }) => ({ score: scores.get(choice) ?? null, choice, reason }),
   });
+}
+
+/**
+ * Accepts a word in another case, or with spaces, punctuation or emphasis around it, unless that
+ * may mean several of the words.
+ */
+function oneOf(words: readonly string[]): z.ZodType<string> {
+  const meant = (said: unknown): unknown => {
+    if (typeof said !== "string" || words.includes(said)) return said;
+    const [word = said, ...others] = words.filter((one) => bare(one) === bare(said));
+    return others.length === 0 ? word : said;
+  };
+  return z.preprocess(meant, z.enum(words));
+}
+
+const edges = /^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu;
+
+/** A word of signs only, as "+", stays as it is. */
+function bare(word: string): string {
+  return (word.replaceAll(edges, "") || word.trim()).toLowerCase();
 }
 
 /** Appends instructions, which contain no places for values. */

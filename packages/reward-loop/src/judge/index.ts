@@ -15,7 +15,7 @@ export type { ChoiceOptions } from "./choice.ts";
 export { structuredJudge } from "./judge.ts";
 export type { Judge, JudgeCall, JudgeOptions, JudgeScore, ScoredAnswer } from "./judge.ts";
 export { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
-export { jsonIn } from "./json-in.ts";
+export { jsonIn } from "./answer/json-in.ts";
 export { majorityOf } from "./majority.ts";
 export { pairwiseJudge } from "./pairwise.ts";
 export type { AnswerFormat } from "./ask/response-format.ts";

@@ -6,7 +6,7 @@ import { priceOf } from "../spend/budget.ts";
 import type { Prices } from "../spend/budget.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeMessage } from "./ask/ask.ts";
-import { askFor } from "./structured.ts";
+import { askFor, jsonSchemaOf } from "./structured.ts";
 import { fillTemplate } from "./template.ts";
 import type { PromptValues } from "./template.ts";
 
@@ -46,7 +46,8 @@ export interface JudgeCall {
 export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
 
 /**
- * A judge whose answers fit a schema of the user's.
+ * A judge whose answers fit a schema of the user's. Throws JudgePromptError for a schema that no
+ * JSON fits.
  *
  * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
  * tell
@@ -58,6 +59,7 @@ export function structuredJudge<Value>(
   },
 ): Judge {
   const { ask, attempts, prices, schema, scoreOf } = options;
+  jsonSchemaOf(schema);
   return async (values, { signal } = {}) => {
     const messages = messagesOf(options, values);
     const { value, usage, asked } = await askFor(ask, { messages, schema, attempts, signal });

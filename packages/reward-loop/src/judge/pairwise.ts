@@ -7,14 +7,16 @@ import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/budget.ts";
 import { together } from "../spend/usage.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
+import { JudgePromptError } from "./judge-error.ts";
 import { withUsage } from "./structured.ts";
+import { hasPlace } from "./template.ts";
 import type { PromptValues } from "./template.ts";
 
 /**
  * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,
  * and then the other way round. The score is 1 where `a` is better both times, 0 where `b` is, 0.5
  * where neither is or the judge contradicts itself (`consistent`: false), null where it cannot tell
- * one of the times.
+ * one of the times. Throws JudgePromptError for a prompt without one of the places.
  */
 export function pairwiseJudge(
   options: JudgeOptions,
@@ -22,7 +24,12 @@ export function pairwiseJudge(
   values: PromptValues & { readonly a: unknown; readonly b: unknown },
   call?: JudgeCall,
 ) => ReturnType<Judge> {
-  const { prices } = options;
+  const { prices, prompt, system = "" } = options;
+  for (const place of ["first", "second"]) {
+    if (!hasPlace(prompt + system, place)) {
+      throw new JudgePromptError(`The prompt of a comparison has no place {{${place}}}.`);
+    }
+  }
   const judge = choiceJudge({ ...options, choices: { first: 1, second: 0, neither: 0.5 } });
   return async ({ a, b, ...values }, call) => {
     const straight = judge({ ...values, first: a, second: b }, call);

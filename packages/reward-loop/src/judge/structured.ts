@@ -10,8 +10,8 @@ import { partOf } from "../faults/error-tree.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
-import { JudgeAnswerError } from "./judge-error.ts";
-import { jsonIn } from "./json-in.ts";
+import { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
+import { jsonIn } from "./answer/json-in.ts";
 
 export interface StructuredOptions<Value> {
   readonly messages: readonly JudgeMessage[];
@@ -32,14 +32,15 @@ export interface Structured<Value> {
 }
 
 /**
- * Rejects with JudgeAnswerError where no answer fits, and as `ask` does; an error that it passes on
+ * Rejects with JudgeAnswerError where no answer fits, with JudgePromptError for a schema that no
+ * JSON fits, and as `ask` does; an error that it passes on
  * has the `usage` of all answers so far.
  */
 export async function askFor<Value>(
   ask: Ask,
   { messages, schema, name = "verdict", attempts = 3, signal }: StructuredOptions<Value>,
 ): Promise<Structured<Value>> {
-  const jsonSchema = z.toJSONSchema(schema) as Readonly<Record<string, unknown>>;
+  const jsonSchema = jsonSchemaOf(schema);
   const form = `Answer with one JSON object that fits this JSON Schema, and with nothing else:\n${JSON.stringify(jsonSchema)}`;
   const question = { schema: jsonSchema, name, signal };
   const first = withForm(messages, form);
@@ -54,7 +55,7 @@ export async function askFor<Value>(
     }
     const { text } = answer;
     usage = together(usage, usageOf({ usage: answer.usage }));
-    const found = fitting(text, schema);
+    const found = await fitting(text, schema);
     if ("value" in found) return { value: found.value, usage, asked };
     const isCutOff = answer.finishReason === "length";
     const problem = isCutOff ? "was cut off" : found.problem;
@@ -68,6 +69,23 @@ export async function askFor<Value>(
   }
 }
 
+/**
+ * Describes answers that fit. A schema that makes something else of an answer (a transform) is
+ * described by what it takes. Throws JudgePromptError for one that no JSON fits (dates, bigints).
+ */
+export function jsonSchemaOf(schema: z.ZodType): Readonly<Record<string, unknown>> {
+  try {
+    return z.toJSONSchema(schema);
+  } catch {
+    try {
+      return z.toJSONSchema(schema, { io: "input" });
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new JudgePromptError(`A judge cannot answer by this schema: ${why}.`, { cause });
+    }
+  }
+}
+
 /** Appends the form to the system message, or puts it before all messages. */
 function withForm(messages: readonly JudgeMessage[], form: string): readonly JudgeMessage[] {
   const [first, ...others] = messages;
@@ -75,13 +93,13 @@ function withForm(messages: readonly JudgeMessage[], form: string): readonly Jud
   return [{ role: "system", content: `${first.content}\n\n${form}` }, ...others];
 }
 
-function fitting<Value>(
+async function fitting<Value>(
   text: string,
   schema: z.ZodType<Value>,
-): { readonly value: Value } | { readonly problem: string } {
+): Promise<{ readonly value: Value } | { readonly problem: string }> {
   let problem: string | undefined;
   for (const candidate of jsonIn(text)) {
-    const result = schema.safeParse(candidate);
+    const result = await schema.safeParseAsync(candidate);
     if (result.success) return { value: result.data };
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
   }

@@ -5,6 +5,8 @@
 
 import { JudgePromptError } from "./judge-error.ts";
 
+const places = /\{\{\s*([\w.-]+)\s*\}\}/g;
+
 export type PromptValues = Readonly<Record<string, unknown>>;
 
 /**
@@ -12,7 +14,7 @@ export type PromptValues = Readonly<Record<string, unknown>>;
  * value.
  */
 export function fillTemplate(template: string, values: PromptValues): string {
-  return template.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, (_, name: string) => {
+  return template.replaceAll(places, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? values[name] : undefined;
     const text = typeof value === "string" ? value : JSON.stringify(value);
     if (text !== undefined) return text;
@@ -21,4 +23,9 @@ export function fillTemplate(template: string, values: PromptValues): string {
       `The prompt has a place {{${name}}}, and no value is given for it. Given: ${known}.`,
     );
   });
+}
+
+/** Whether the template has a place for this value. */
+export function hasPlace(template: string, name: string): boolean {
+  return [...template.matchAll(places)].some(([, one]) => one === name);
 }

@@ -67,14 +67,43 @@ describe("a verdict", () => {
     ["before another object", '{"score": 1} {"sure": true}'],
     ["with braces in its texts", '{"why": "a } in \\" it {", "score": 1} ...'],
     ["behind thoughts", '<think>{"score": 0}</think>{"score": 1}'],
+    ["behind thoughts that the prompt opened", '{"score": 0}</think>{"score": 1}'],
+    [
+      "behind thoughts with attributes",
+      '<Thinking effort="high">{"score": 0}</Thinking>{"score": 1}',
+    ],
+    ["behind thoughts in thoughts", '<think>a<think>b</think>{"score": 0}</think>{"score": 1}'],
+    ["beside a tag in its texts", '{"why": "it never closes <think>", "score": 1}'],
+    [
+      "with LaTeX in its texts",
+      String.raw`{"why": "\(\alpha\) is \frac{1}{2}, \underline{so}", "score": 1}`,
+    ],
+    ["with a text over lines", '{"why": "one\n\ttwo", "score": 1}'],
+    ["with a comma at its end", '{"why": [1, 2, ], "score": 1,\n}'],
+    ["in a list", '[{"score": 1}]'],
+    ["in a text of JSON", JSON.stringify('{"score": 1}')],
   ])("is understood %s", async (_, text) => {
     expect(await judgeOf(saying(text))(values)).toMatchObject({ score: 1, asked: 1 });
+  });
+
+  test.each([
+    ["not closed", '<think>Perhaps {"score": 1}, but'],
+    ["closed by a tag that the prompt opened", 'Perhaps {"score": 1}</think> I cannot say.'],
+    ["in other tags", '<reasoning>{"score": 1}</reasoning> I cannot say.'],
+    ["in tags of signs", '\u25c1think\u25b7{"score": 1}\u25c1/think\u25b7 I cannot say.'],
+  ])("is nothing that was only thought: %s", async (_, text) => {
+    const ask = saying(text, '{"score": 0}');
+    expect(await judgeOf(ask)(values)).toMatchObject({ score: 0, asked: 2 });
   });
 
   test("is the last of several, and all candidates are given in order", () => {
     expect([...jsonIn('{"a": 1} {"b": 2}')]).toEqual([{ b: 2 }, { a: 1 }]);
     expect([...jsonIn("no")]).toEqual([]);
-    expect([...jsonIn("{".repeat(2000))]).toEqual([]);
+    for (const part of ["{", '{"', '{"a":', "<think>", "```a "]) {
+      expect([...jsonIn(part.repeat(20_000))]).toEqual([]);
+    }
+    const many = `${"{a}".repeat(20_000)}{"score": 1}${"}".repeat(20_000)}`;
+    expect([...jsonIn(many)]).toEqual([{ score: 1 }]);
   });
 
   test("that does not fit is asked for again, with what is wrong; all of it is counted", async () => {
@@ -147,6 +176,30 @@ describe("a verdict", () => {
   });
 });
 
+describe("a schema", () => {
+  const judged = async (one: z.ZodType, text: string): Promise<unknown> => {
+    const scoreOf = (value: unknown) => ({ score: 1, value });
+    const judge = structuredJudge({ ask: saying(text), prompt: "?", schema: one, scoreOf });
+    return (await judge({}))["value"];
+  };
+
+  test.each([
+    ["a union", z.union([z.object({ a: z.number() }), z.object({ b: z.string() })]), { b: "x" }],
+    ["a standard value", z.object({ a: z.number().default(3) }), {}, { a: 3 }],
+    ["a number as text", z.object({ a: z.coerce.number() }), { a: "5" }, { a: 5 }],
+    ["a transform", z.object({ a: z.number().transform((n) => n / 10) }), { a: 5 }, { a: 0.5 }],
+    ["a rule that takes time", z.object({ a: z.number() }).refine(async () => true), { a: 5 }],
+  ])("may have %s", async (_name, one, said, value: unknown = said) => {
+    expect(await judged(one, JSON.stringify(said))).toEqual(value);
+  });
+
+  test("that no JSON fits is refused before anybody is asked", () => {
+    const judge = { ask: saying(), prompt: "?", scoreOf: () => 1 };
+    const dated = z.object({ a: z.date() });
+    expect(() => structuredJudge({ ...judge, schema: dated })).toThrow("cannot answer by this");
+  });
+});
+
 describe("a choice", () => {
   const chooses = (choice: string): string => JSON.stringify({ reason: "so", choice });
   const judgeBy = (ask: Ask) =>
@@ -159,6 +212,20 @@ describe("a choice", () => {
   ])("%s", async (choice, score) => {
     const said = await judgeBy(saying(chooses(choice)))(values);
     expect(said).toMatchObject({ score, choice, reason: "so" });
+  });
+
+  test.each(["Right", "RIGHT.", " **right** ", '"right"', "(right)"])(
+    "%j is understood",
+    async (choice) => {
+      const said = await judgeBy(saying(chooses(choice)))(values);
+      expect(said).toMatchObject({ score: 1, choice: "right", asked: 1 });
+    },
+  );
+
+  test("that may be several of the words is asked for again", async () => {
+    const ask = saying(chooses("(A)"), chooses("not right"), chooses("a"));
+    const judge = choiceJudge({ ask, prompt: "?", choices: { A: 1, a: 0 } });
+    expect(await judge({})).toMatchObject({ score: 0, choice: "a", asked: 3 });
   });
 
   test("of another word is asked for again", async () => {
@@ -237,6 +304,12 @@ describe("a comparison", () => {
       asked: 2,
       usage: { totalTokens: 30 },
     });
+  });
+
+  test("without places for its sides is refused", () => {
+    const only = { ask: saying(), prompt: "{{first}}?" };
+    expect(() => pairwiseJudge(only)).toThrow("no place {{second}}");
+    expect(pairwiseJudge({ ...only, system: "Not {{ second }}." })).toBeTypeOf("function");
   });
 
   test("of which one side fails says what the other one used", async () => {
