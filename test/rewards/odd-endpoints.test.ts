@@ -76,6 +76,10 @@ const wanted: Readonly<Record<string, Row | Exceptions>> = {
   "error 429 inside": { others: ["rate-limit", 2, 20], byAiSdk: ["infrastructure", 2, 20] },
   "error inside": ["infrastructure", 2, 20],
   "error of a choice": ["infrastructure", 2, 20],
+  // Others do not look for what was used in a stream.
+  "streamed, unasked": { others: ["infrastructure", 2, 0], byChat: ["infrastructure", 2, 20] },
+  // The AI SDK takes no such answer.
+  "usage as text": { others: [1, 1, 10], byAiSdk: ["infrastructure", 2, 20] },
   "cut at once": ["infrastructure", 2, 0],
   "reset at once": ["infrastructure", 2, 0],
   "cut in the head": ["infrastructure", 2, 0],

@@ -188,6 +188,14 @@ export const behaviours: Readonly<Record<string, Behaviour>> = {
     error: { code: 502, message: "broke" },
     finish_reason: "error",
   }),
+  "streamed, unasked": answering(
+    200,
+    [{ choices: [{ delta: { content: "1" } }] }, { choices: [], usage }]
+      .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      .join(""),
+    { "content-type": "text/event-stream" },
+  ),
+  "usage as text": answering(200, right.replaceAll(/"(\w+_tokens)":(\d+)/g, '"$1":"$2"')),
   // Breaks.
   "cut at once": (socket) => void socket.destroy(),
   "reset at once": (socket) => void socket.resetAndDestroy(),

@@ -54,7 +54,7 @@ export async function postText(
       ...(timeoutMs === undefined ? {} : patient()),
     });
     ({ status } = response);
-    const text = await response.text();
+    const text = await textOf(url, response);
     if (!response.ok) {
       const usage = usageIn(parsedOrNot(text));
       noteUsage(usage);
@@ -103,12 +103,40 @@ function parsed(url: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
+    const usage = usageInEvents(text);
+    noteUsage(usage);
     throw new EndpointError(url, "answered something that is no JSON", {
       code: "MALFORMED_ANSWER",
       body: text,
+      usage,
       cause,
     });
   }
+}
+
+/** The most that an answer may have, unpacked: a small one may unpack to more than there is memory. */
+const mostBytes = 64 * 2 ** 20;
+
+async function textOf(url: string, response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) {
+      const problem = `answered ${response.status} with more than ${mostBytes / 2 ** 20} MiB`;
+      const { status, headers } = response;
+      const code = response.ok ? "MALFORMED_ANSWER" : "HTTP_STATUS";
+      throw new EndpointError(url, problem, { code, status, headers });
+    }
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+/** Returns the usage that a stream of events or JSON lines ends with: nobody asked for a stream. */
+function usageInEvents(text: string): unknown {
+  const said = text.split("\n").map((line) => usageIn(parsedOrNot(line.replace(/^data:/, ""))));
+  return said.findLast((usage) => usage !== undefined && usage !== null);
 }
 
 /** An error's body need not be JSON. */

@@ -148,6 +148,8 @@ function isObject(value: unknown): value is ExtraInfo {
   return typeof value === "object" && value !== null;
 }
 
+/** A count as text is paid for like others. */
 function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+  const count = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
+  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : undefined;
 }
