@@ -45,11 +45,9 @@ function configOf(
   tree: Readonly<Record<string, unknown>>,
   overrides: readonly string[],
 ): RewardConfig {
+  if (!isTree(tree)) throw new RewardConfigError("the configuration", "must hold keys", tree);
   const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
-  const own = withoutTargets({
-    ...(Object.fromEntries(rewards) as ConfigTree),
-    ...onlyRunKeys(tree as ConfigTree),
-  });
+  const own = withoutTargets({ ...Object.fromEntries(rewards), ...onlyRunKeys(tree) });
   // Only given keys: a default was set by nobody, and contradicts no key at the old place.
   const given = applyOverrides(own, overrides, {
     known: { ...knownRewardKeys, ...runKeys },

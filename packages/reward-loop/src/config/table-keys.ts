@@ -12,6 +12,7 @@ import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";
 import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
 import { defaultWords, keyOf, snake } from "../options/words.ts";
+import { isRecord } from "../values/records.ts";
 
 type Keys = Record<string, z.ZodType>;
 
@@ -45,6 +46,19 @@ export function fileDefaultOf({ kind, standard }: Option): unknown {
 
 /** verl's defaults for a function that is not named. */
 export const noFunction: FunctionFile = { path: null, name: "compute_score", reward_kwargs: {} };
+
+/** Returns a function's keys as they were read; `noFunction` for any other value. */
+export function functionIn(value: unknown): FunctionFile {
+  return isFunctionFile(value) ? value : noFunction;
+}
+
+function isFunctionFile(value: unknown): value is FunctionFile {
+  if (!isRecord(value)) return false;
+  const { path, name, reward_kwargs: kwargs } = value;
+  return (
+    (path === null || typeof path === "string") && typeof name === "string" && isRecord(kwargs)
+  );
+}
 
 function keysIn(table: OptionTable): Keys {
   return Object.fromEntries(fileEntries(table).flatMap(([key, one]) => keysAt(key, one, table)));

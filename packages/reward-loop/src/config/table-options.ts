@@ -7,7 +7,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import type { Form, FunctionFile, OptionsOf, OptionTable } from "../options/table.ts";
 import { camel } from "../options/words.ts";
-import { fileEntries, noFunction } from "./table-keys.ts";
+import { fileEntries, functionIn, noFunction } from "./table-keys.ts";
+import { recordIn } from "../values/records.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -16,33 +17,33 @@ export function optionsOf<Table extends object>(
   table: Table & OptionTable,
   config: object,
 ): OptionsOf<Table> {
-  return optionsIn(table, config as Values) as OptionsOf<Table>;
+  return optionsIn(table, recordIn(config)) as OptionsOf<Table>;
 }
 
 function optionsIn(table: OptionTable, config: Values): Values {
   const said = fileEntries(table).flatMap(([key, { kind, standard }, name]) => {
     const value = optionAt(kind, config[key], config["adaptive"]);
     const isSaid = value !== undefined && value !== null && !isDeepStrictEqual(value, standard);
-    return isSaid ? [[name, value]] : [];
+    return isSaid ? [[name, value] as const] : [];
   });
-  return Object.fromEntries(said) as Values;
+  return Object.fromEntries(said);
 }
 
 /** @param adaptive stands beside it */
 function optionAt(kind: Form, value: unknown, adaptive: unknown): unknown {
-  const inside = value as Values;
+  const inside = recordIn(value);
   switch (kind.is) {
     case "section":
       return orNothing(optionsIn(kind.table, inside));
     case "switch":
       return inside["enable"] === true ? optionsIn(kind.table, inside) : undefined;
     case "auto":
-      return value === "auto" ? optionsIn(kind.table, adaptive as Values) : value;
+      return value === "auto" ? optionsIn(kind.table, recordIn(adaptive)) : value;
     case "module":
-      return rewardOf(value as FunctionFile);
+      return rewardOf(functionIn(value));
     case "judge": {
-      const reward = rewardOf(value as FunctionFile);
-      const prices = orNothing(optionsIn(kind.prices, inside["prices"] as Values));
+      const reward = rewardOf(functionIn(value));
+      const prices = orNothing(optionsIn(kind.prices, recordIn(inside["prices"])));
       return reward && { reward, ...(prices === undefined ? {} : { spend: { prices } }) };
     }
     case "number":
@@ -51,9 +52,11 @@ function optionAt(kind: Form, value: unknown, adaptive: unknown): unknown {
       if (kind.field !== undefined && typeof value === "number") return { [kind.field]: value };
       return typeof value === "string" ? camel(value) : value;
     case "parts": {
-      const parts = Object.entries(inside) as [string, Values][];
+      const parts = Object.entries(inside);
       return orNothing(
-        Object.fromEntries(parts.map(([name, part]) => [name, optionsIn(kind.table, part)])),
+        Object.fromEntries(
+          parts.map(([name, part]) => [name, optionsIn(kind.table, recordIn(part))]),
+        ),
       );
     }
     default:

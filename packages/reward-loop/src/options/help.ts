@@ -9,16 +9,13 @@ import * as policies from "./policies.ts";
 import * as rewardModel from "./reward-model.ts";
 import type { Option } from "./table.ts";
 import { withNames } from "./words.ts";
+import { fieldOf } from "../values/records.ts";
 
-const tables = { ...policies, ...functions, ...rewardModel } as Readonly<Record<string, object>>;
+const tables: Readonly<Record<string, unknown>> = { ...policies, ...functions, ...rewardModel };
 
 const texts: ReadonlyMap<unknown, string> = new Map(
-  Object.entries(helpTexts as Readonly<Record<string, Readonly<Record<string, string>>>>).flatMap(
-    ([table, entries]) =>
-      Object.entries(entries).map(([name, text]) => [
-        (tables[table] as Readonly<Record<string, Option>> | undefined)?.[name],
-        text,
-      ]),
+  Object.entries<Readonly<Record<string, string>>>(helpTexts).flatMap(([table, entries]) =>
+    Object.entries(entries).map(([name, text]) => [fieldOf(tables[table], name), text]),
   ),
 );
 

@@ -2,8 +2,9 @@
 
 import { RewardLoopOptionError } from "../errors.ts";
 import { isOtherwise } from "./table.ts";
-import type { Form, Given, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
+import type { Form, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
 import { listed, rangeWords, wordsOf } from "./words.ts";
+import { fieldOf, recordIn } from "../values/records.ts";
 
 /** @param at what they are options of; "" for the loop itself. Throws RewardLoopOptionError. */
 export function readOptions<Table extends object>(
@@ -19,7 +20,7 @@ export function readOptions<Table extends object>(
 /** Each by itself. Throws RewardLoopOptionError. */
 export function checkOptions(table: OptionTable, given: object, at: string = ""): void {
   checkKeys(at, given, Object.keys(table));
-  const options = given as Given;
+  const options = recordIn(given);
   for (const [name, { kind, atLeast, isRequired }] of Object.entries(table)) {
     const value = options[name];
     const place = placeOf(at, name);
@@ -29,15 +30,15 @@ export function checkOptions(table: OptionTable, given: object, at: string = "")
     }
     checkValue(kind, value, place);
     if (atLeast !== undefined) {
-      const least = (options[atLeast] ?? table[atLeast]?.standard) as number;
-      between(place, value as number, { ...(kind as Range), least });
+      const least = Number(options[atLeast] ?? table[atLeast]?.standard);
+      between(place, value, { ...(kind.is === "number" ? kind : {}), least });
     }
   }
 }
 
 /** Throws RewardLoopOptionError for an option that has no effect without another one. */
 export function checkNeeds(table: OptionTable, given: object, at: string = ""): void {
-  const options = given as Given;
+  const options = recordIn(given);
   for (const [name, { kind, needs }] of Object.entries(table)) {
     const value = options[name];
     if (value === undefined || (kind.is === "judge" && value === "stop")) continue;
@@ -49,14 +50,14 @@ export function checkNeeds(table: OptionTable, given: object, at: string = ""): 
         shown(value),
       );
     }
-    if (kind.is === "section") checkNeeds(kind.table, value as object, place);
+    if (kind.is === "section") checkNeeds(kind.table, recordIn(value), place);
   }
 }
 
 /** Merges options: `last` takes precedence where it is not undefined. */
 export function over<Options extends object>(first: Options, last: Options | undefined): Options {
   const said = Object.entries(last ?? {}).filter(([, value]) => value !== undefined);
-  return { ...first, ...(Object.fromEntries(said) as Options) };
+  return { ...first, ...Object.fromEntries(said) };
 }
 
 /** Adds defaults to options that were checked before, or are this package's own. */
@@ -64,12 +65,19 @@ export function withDefaults<Table extends object>(
   table: Table & OptionTable,
   given: OptionsOf<Table>,
 ): SettingsOf<Table> {
+  return completed(table, recordIn(given)) as SettingsOf<Table>;
+}
+
+function completed(
+  table: OptionTable,
+  given: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   const settings = Object.entries(table).map(([name, { kind, standard }]) => {
-    const value = given[name as keyof Table] as unknown;
-    if (value !== undefined) return [name, settled(kind, value)];
-    return [name, isOtherwise(standard) ? standard.of(given) : settled(kind, standard)];
+    const value = given[name];
+    if (value !== undefined) return [name, settled(kind, value)] as const;
+    return [name, isOtherwise(standard) ? standard.of(given) : settled(kind, standard)] as const;
   });
-  return Object.fromEntries(settings) as SettingsOf<Table>;
+  return Object.fromEntries(settings);
 }
 
 /** Whether a value has the given form. */
@@ -100,13 +108,13 @@ export function optionAt(table: OptionTable, path: string): Option {
 function settled(kind: Form, value: unknown): unknown {
   switch (kind.is) {
     case "section":
-      return value === undefined ? undefined : withDefaults(kind.table, value as object);
+      return value === undefined ? undefined : completed(kind.table, recordIn(value));
     case "switch":
       if (value === undefined || value === false) return undefined;
-      return withDefaults(kind.table, value === true ? {} : (value as object));
+      return completed(kind.table, recordIn(value));
     case "auto":
       if (value === undefined || typeof value === "number") return value;
-      return withDefaults(kind.table, value === "auto" ? {} : (value as object));
+      return completed(kind.table, recordIn(value));
     default:
       return value;
   }
@@ -122,20 +130,20 @@ function checkValue(kind: Form, value: unknown, at: string): void {
         if (value === kind.word) return;
         if (typeof value !== "number") refuse();
       }
-      between(at, value as number, kind);
+      between(at, value, kind);
       return;
     case "text":
-      if (typeof value !== "string" || value.trim() === "") refuse();
-      if (kind.of === "url" && !isUrl(value as string)) refuse();
+      if (typeof value !== "string" || value.trim() === "") return refuse();
+      if (kind.of === "url" && !isUrl(value)) refuse();
       return;
     case "flag":
       if (typeof value !== "boolean") refuse();
       return;
     case "choice":
-      if (kind.values.includes(value as string)) return;
+      if (kind.values.some((one) => one === value)) return;
       if (kind.field === undefined || !isObject) return refuse();
       if (Object.keys(value).join() !== kind.field) refuse();
-      between(`${at}.${kind.field}`, (value as Readonly<Record<string, number>>)[kind.field], {});
+      between(`${at}.${kind.field}`, fieldOf(value, kind.field), {});
       return;
     case "list":
       if (!Array.isArray(value)) return refuse();
@@ -159,7 +167,7 @@ function checkValue(kind: Form, value: unknown, at: string): void {
       return checkValue(kind.of, value, at);
     case "module":
       if (typeof value === "string") return;
-      if (!isObject || typeof (value as { readonly path?: unknown }).path !== "string") refuse();
+      if (!isObject || typeof fieldOf(value, "path") !== "string") refuse();
       return;
     case "judge":
       if (value === "stop") return;
@@ -170,7 +178,7 @@ function checkValue(kind: Form, value: unknown, at: string): void {
 
 function checkItem(kind: Form, value: unknown, at: string): void {
   if (kind.is !== "choice") return checkValue(kind, value, at);
-  if (!kind.values.includes(value as string)) {
+  if (!kind.values.some((one) => one === value)) {
     notAnOption(at, `some of ${kind.values.join(", ")}`, value);
   }
 }
@@ -193,18 +201,15 @@ export function isUrl(text: string): boolean {
 }
 
 /** The value, which may be undefined. Throws RewardLoopOptionError. */
-export function between(
-  option: string,
-  value: number | undefined,
-  range: Range,
-): number | undefined {
+export function between(option: string, value: unknown, range: Range): number | undefined {
   if (value === undefined) return undefined;
   const { least = -Infinity, above = -Infinity, most = Infinity, below = Infinity } = range;
+  const isNumber = typeof value === "number";
   const isKind =
-    typeof value === "number" &&
+    isNumber &&
     (Number.isFinite(value) || (range.infinite === true && value === Infinity)) &&
     (range.whole !== true || Number.isSafeInteger(value));
-  const isInside = value >= least && value > above && value <= most;
+  const isInside = isNumber && value >= least && value > above && value <= most;
   if (isKind && isInside && (value < below || below === Infinity)) return value;
   return notAnOption(option, rangeWords(range), shown(value));
 }

@@ -12,3 +12,8 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 export function fieldOf(value: unknown, name: string): unknown {
   return isRecord(value) ? value[name] : undefined;
 }
+
+/** Returns the value where it is a record, and an empty one for any other value. */
+export function recordIn(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {};
+}

@@ -3,7 +3,7 @@
 import { fail, unsupported } from "../error.ts";
 import { printf } from "./format/printf.ts";
 import type { BinaryOperator } from "../parse/syntax.ts";
-import { DictView, Markup, Tuple, typeName, Undefined } from "./values.ts";
+import { DictView, Markup, Tuple, Undefined, isList, typeName } from "./values.ts";
 import type { Value } from "./values.ts";
 
 /** Far above any prompt: 2^24 characters or items, ints of 2^16 bits. */
@@ -46,7 +46,7 @@ export function numberOf(value: Value): bigint | number | undefined {
 
 function joined(left: Value, right: Value): Value | undefined {
   if (typeof left === "string" && typeof right === "string") return left + right;
-  if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right] as Value[];
+  if (isList(left) && isList(right)) return [...left, ...right];
   if (left instanceof Tuple && right instanceof Tuple) {
     return new Tuple([...left.items, ...right.items]);
   }

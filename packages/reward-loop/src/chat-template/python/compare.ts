@@ -3,16 +3,17 @@
 import { fail, unsupported } from "../error.ts";
 import { repr } from "./text.ts";
 import {
-  characters,
   Dict,
   DictView,
-  itemsOf,
   Markup,
   Namespace,
   Range,
   Tuple,
-  typeName,
   Undefined,
+  characters,
+  isList,
+  itemsOf,
+  typeName,
 } from "./values.ts";
 import type { Value } from "./values.ts";
 
@@ -71,11 +72,7 @@ export function order(left: Value, right: Value, operator: string): number {
 }
 
 function listOf(value: Value): readonly Value[] | undefined {
-  return Array.isArray(value)
-    ? (value as readonly Value[])
-    : value instanceof Tuple
-      ? value.items
-      : undefined;
+  return isList(value) ? value : value instanceof Tuple ? value.items : undefined;
 }
 
 /** Compares by code points; JavaScript's own order is that of UTF-16. */

@@ -3,6 +3,7 @@
 import { unsupported } from "../error.ts";
 import { Dict, Opaque } from "./values.ts";
 import type { Value } from "./values.ts";
+import { isList } from "../../values/records.ts";
 
 /**
  * @param where as an error names it. A whole number is an int. What is undefined in an object is
@@ -13,11 +14,11 @@ export function valueOf(value: unknown, where: string): Value {
   if (typeof value === "bigint") return value;
   if (typeof value === "number") return numberOf(value, where);
   if (typeof value !== "object") return unsupported(`${where}, a ${typeof value},`);
-  if (Array.isArray(value)) {
-    return (value as readonly unknown[]).map((one, at) => valueOf(one ?? null, `${where}[${at}]`));
+  if (isList(value)) {
+    return value.map((one, at) => valueOf(one ?? null, `${where}[${at}]`));
   }
   if (value instanceof Map) {
-    const pairs = [...(value as ReadonlyMap<unknown, unknown>)];
+    const pairs: (readonly [unknown, unknown])[] = [...value];
     return Dict.of(pairs.map(([key, one]) => [valueOf(key, where), valueOf(one, where)] as const));
   }
   const prototype: unknown = Object.getPrototypeOf(value);

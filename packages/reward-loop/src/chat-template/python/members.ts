@@ -28,6 +28,7 @@ import {
   Undefined,
 } from "./values.ts";
 import type { Arguments, Value } from "./values.ts";
+import { isList } from "../../values/records.ts";
 
 /**
  * @param hasItems whether an item of that name will do: a dot of a template; Python's own has
@@ -68,10 +69,6 @@ function ownItem(object: Value, key: Value): Value | undefined {
 
 function isHashable(key: Value): boolean {
   return !isList(key) && !(key instanceof Dict);
-}
-
-function isList(value: Value): value is readonly Value[] {
-  return Array.isArray(value);
 }
 
 /** Returns an attribute of Python's type; undefined where there is none. */
@@ -222,6 +219,6 @@ export function sliceOf(value: Value, start: Value, stop: Value, step: Value): V
   const [from, to] = slicePoints(items.length, start, stop, by);
   const taken: Value[] = [];
   for (let at = from; by > 0 ? at < to : at > to; at += by) taken.push(items[at]!);
-  if (typeof value === "string") return (taken as string[]).join("");
+  if (typeof value === "string") return taken.filter((one) => typeof one === "string").join("");
   return isList(value) ? taken : new Tuple(taken);
 }

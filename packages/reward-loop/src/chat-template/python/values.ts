@@ -249,6 +249,11 @@ function pythonType(value: Value): string {
   return names[typeof value as keyof typeof names];
 }
 
+/** Returns whether a value is a list. `Array.isArray` does not tell read-only lists apart. */
+export function isList(value: Value): value is readonly Value[] {
+  return Array.isArray(value);
+}
+
 export function isTrue(value: Value): boolean {
   if (value === null || value instanceof Undefined) return false;
   if (typeof value === "boolean") return value;
@@ -277,7 +282,7 @@ export function sizeOf(value: Value): number | undefined {
 export function itemsOf(value: Value): readonly Value[] | undefined {
   if (typeof value === "string") return characters(value);
   if (value instanceof Markup) return characters(value.text);
-  if (Array.isArray(value)) return value as readonly Value[];
+  if (isList(value)) return value;
   if (value instanceof Tuple || value instanceof DictView || value instanceof Range) {
     return value.items;
   }

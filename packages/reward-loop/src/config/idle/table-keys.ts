@@ -5,18 +5,20 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Form, FunctionFile, Option, OptionTable } from "../../options/table.ts";
-import { fileDefaultOf, fileEntries, keyNameOf, noFunction } from "../table-keys.ts";
+import { fileDefaultOf, fileEntries, functionIn, keyNameOf, noFunction } from "../table-keys.ts";
 import type { IdleKey } from "./idle-key.ts";
+import { recordIn } from "../../values/records.ts";
+import { present } from "../../values/present.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 type Said = Pick<IdleKey, "key" | "value">;
 
 /** @param at where the table's keys stand. Parts of a loop stand by themselves */
 export function idleKeysOf(table: OptionTable, config: object, at: string): IdleKey[] {
-  const values = config as Values;
+  const values = recordIn(config);
   return fileEntries(table).flatMap(([key, one]) => [
     ...idleInside(one.kind, values[key], `${at}.${key}`, {
-      settings: values["adaptive"] as Values,
+      settings: recordIn(values["adaptive"]),
       place: `${at}.adaptive`,
     }),
     ...saidAt(key, one, values, at).flatMap((said) => idleAlone(said, one, { table, values, at })),
@@ -29,7 +31,7 @@ function idleInside(
   place: string,
   adaptive: { readonly settings: Values; readonly place: string },
 ): IdleKey[] {
-  const inside = value as Values;
+  const inside = recordIn(value);
   switch (kind.is) {
     case "section":
       return idleKeysOf(kind.table, inside, place);
@@ -52,10 +54,10 @@ function idleInside(
       }));
     }
     case "module":
-      return idleOfNone(value as FunctionFile, place);
+      return idleOfNone(functionIn(value), place);
     case "judge": {
-      const prices = saidIn(kind.prices, inside["prices"] as Values, `${place}.prices`);
-      return idleOfNone(value as FunctionFile, place, prices);
+      const prices = saidIn(kind.prices, recordIn(inside["prices"]), `${place}.prices`);
+      return idleOfNone(functionIn(value), place, prices);
     }
     default:
       return [];
@@ -90,7 +92,7 @@ function idleAlone(
 ): IdleKey[] {
   const placeOf = (name: string): string => `${at}.${keyNameOf(table, name)}`;
   const isSaid = (name: string): boolean =>
-    saidAt(keyNameOf(table, name), table[name] as Option, values, at).length > 0;
+    saidAt(keyNameOf(table, name), present(table[name], name), values, at).length > 0;
   if (needs !== undefined && !needs.names.some(isSaid)) {
     const [first, ...others] = needs.names.map(placeOf);
     const none =
@@ -98,14 +100,14 @@ function idleAlone(
     return [{ ...said, why: `and there is ${none}, ${needs.why}` }];
   }
   if (atLeast === undefined) return [];
-  const least = values[keyNameOf(table, atLeast)] as number;
-  const isLess = (said.value as number) < least;
+  const least = Number(values[keyNameOf(table, atLeast)]);
+  const isLess = Number(said.value) < least;
   return isLess ? [{ ...said, why: `less than ${placeOf(atLeast)}, ${least}` }] : [];
 }
 
 /** Returns all values that differ from the defaults. */
 export function saidIn(table: OptionTable, config: object, at: string): Said[] {
-  const values = config as Values;
+  const values = recordIn(config);
   return fileEntries(table).flatMap(([key, one]) => saidAt(key, one, values, at));
 }
 
@@ -114,12 +116,12 @@ function saidAt(key: string, one: Option, values: Values, at: string): Said[] {
   const value = values[key];
   switch (one.kind.is) {
     case "section":
-      return saidIn(one.kind.table, value as Values, place);
+      return saidIn(one.kind.table, recordIn(value), place);
     case "switch":
-      return (value as Values)["enable"] === true ? [{ key: `${place}.enable`, value: true }] : [];
+      return recordIn(value)["enable"] === true ? [{ key: `${place}.enable`, value: true }] : [];
     case "module":
     case "judge": {
-      const { path } = value as FunctionFile;
+      const { path } = functionIn(value);
       return path === null ? [] : [{ key: `${place}.path`, value: path }];
     }
     default:

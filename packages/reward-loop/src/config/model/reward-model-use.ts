@@ -207,7 +207,7 @@ function gpusOf(rollout: Rollout, at: string): number {
 
 function sizeOf(rollout: Rollout, key: string, at: string): number {
   const size = rollout[key];
-  if (Number.isSafeInteger(size) && (size as number) > 0) return size as number;
+  if (typeof size === "number" && Number.isSafeInteger(size) && size > 0) return size;
   throw new RewardConfigError(`${at}.rollout.${key}`, "must be a whole number above 0", size);
 }
 
