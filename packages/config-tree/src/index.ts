@@ -14,5 +14,5 @@ export { applyOverrides } from "./hydra/overrides.ts";
 export type { OverrideRules } from "./hydra/overrides.ts";
 export { resolveReferences } from "./hydra/references.ts";
 export type { ReferenceRules } from "./hydra/references.ts";
-export { isTree, keysOf, merged, valueAt, withoutValue, withValue } from "./tree.ts";
+export { isTree, keysOf, merged, treeOf, valueAt, withoutValue, withValue } from "./tree.ts";
 export type { ConfigTree, ConfigValue } from "./tree.ts";

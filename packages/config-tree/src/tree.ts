@@ -18,6 +18,12 @@ export function isTree(value: unknown): value is ConfigTree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns a value that has keys. Throws TypeError for any other value. */
+export function treeOf(value: unknown): ConfigTree {
+  if (isTree(value)) return value;
+  throw new TypeError("a configuration must hold keys");
+}
+
 /** Returns whether a value is a list. `Array.isArray` does not tell read-only lists apart. */
 export function isList(value: ConfigValue | undefined): value is readonly ConfigValue[] {
   return Array.isArray(value);

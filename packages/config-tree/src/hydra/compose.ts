@@ -202,7 +202,7 @@ class Composer {
 
   #override(entry: Entry, place: string): void {
     const key = keyOf(
-      entry.group as string,
+      entry.group ?? "",
       entry.place === undefined ? undefined : absolute(entry.place, place),
     );
     if (!this.#overriding.has(key)) this.#overriding.set(key, entry.names);

@@ -123,7 +123,9 @@ function treeOf(path: string, text: string): ConfigTree {
     throw new ConfigError(path, `is no configuration: ${messageOf(tooMany)}`);
   }
   if (!isTree(tree)) throw new ConfigError(path, "must hold keys");
-  return plain(tree, path, [], []) as ConfigTree;
+  const copy = plain(tree, path, [], []);
+  if (!isTree(copy)) throw new ConfigError(path, "must hold keys");
+  return copy;
 }
 
 /** Copies a value without shared parts. An anchor may stand inside its own value. */

@@ -314,7 +314,8 @@ class ValueParser {
   }
 
   #peek(ahead = 0): Token {
-    return this.#tokens[Math.min(this.#next + ahead, this.#tokens.length - 1)] as Token;
+    const token = this.#tokens[this.#next + ahead] ?? this.#tokens.at(-1);
+    return token ?? this.#fail("is empty");
   }
 
   #shift(): Token {

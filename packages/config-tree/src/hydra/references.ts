@@ -8,7 +8,7 @@
 
 import { ConfigError } from "../config-error.ts";
 import { parseValue } from "./grammar.ts";
-import { isList, isTree, type ConfigTree, type ConfigValue } from "../tree.ts";
+import { isList, isTree, treeOf, type ConfigTree, type ConfigValue } from "../tree.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,7 +29,7 @@ const mostCharacters = 1_000_000;
  * that multiply a value beyond the limits.
  */
 export function resolveReferences(tree: ConfigTree, rules: ReferenceRules = {}): ConfigTree {
-  return new References(tree, rules).value(tree, []) as ConfigTree;
+  return treeOf(new References(tree, rules).value(tree, []));
 }
 
 type Path = readonly string[];

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { ConfigError } from "../config-error.ts";
 import { nearestOf } from "../nearest.ts";
 import { defaultsOf, type Name, same, sectionOf } from "./table.ts";
-import { type ConfigTree, keysOf, valueAt } from "../tree.ts";
+import { isTree, keysOf, valueAt } from "../tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
 
 export interface ReadRules {
@@ -33,7 +33,7 @@ export function readOptions<Table extends z.ZodType>(
   const isUnknown = issue.code === "unrecognized_keys";
   const path = [...issue.path.map(String), ...(isUnknown ? issue.keys.slice(0, 1) : [])];
   const key = prefix + path.map(name).join(".");
-  const value = valueAt(keys as ConfigTree, path);
+  const value = isTree(keys) ? valueAt(keys, path) : undefined;
   if (isUnknown) {
     const section = sectionOf(table);
     const own = section === undefined ? [] : keysOf(defaultsOf(section, name));
@@ -68,8 +68,7 @@ function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSc
   if (key === undefined) return schema;
   const inside = [schema, ...alternativesOf(schema)]
     .map(({ properties, prefixItems, items }) => {
-      const item = (prefixItems as readonly JsonSchema[] | undefined)?.[Number(key)] ?? items;
-      return properties?.[key] ?? (item as JsonSchema | undefined);
+      return properties?.[key] ?? prefixItems?.[Number(key)] ?? items;
     })
     .find((one) => one !== undefined);
   return inside === undefined ? schema : schemaAt(inside, rest);
@@ -77,13 +76,12 @@ function schemaAt(schema: JsonSchema, [key, ...rest]: readonly string[]): JsonSc
 
 /** Returns the literal texts that a schema allows. */
 function textsOf(schema: JsonSchema): readonly string[] {
-  const own = (schema["enum"] ?? []) as readonly unknown[];
-  const texts = own.filter((one) => typeof one === "string");
+  const texts = (schema.enum ?? []).filter((one) => typeof one === "string");
   return [...texts, ...alternativesOf(schema).flatMap(textsOf)];
 }
 
 function alternativesOf(schema: JsonSchema): readonly JsonSchema[] {
-  return (schema["anyOf"] ?? []) as readonly JsonSchema[];
+  return schema.anyOf ?? [];
 }
 
 /** Returns JSON, or a text for values without JSON. */

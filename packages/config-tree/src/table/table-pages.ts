@@ -3,7 +3,7 @@
  * Schema.
  */
 
-import { Document, type Pair, type Scalar } from "yaml";
+import { Document, isMap, isScalar, type Scalar } from "yaml";
 import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
 import type { ConfigValue } from "../tree.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
@@ -34,17 +34,17 @@ export function optionsFile(table: OptionTable, title: string, name: Name = same
   for (const { key, help } of optionsOf(table, name)) {
     if (help === "") continue;
     const path = key.split(".");
-    const holder = document.getIn(path.slice(0, -1)) as
-      | { readonly items: Pair<Scalar>[] }
-      | undefined;
-    const root = document.contents as unknown as { readonly items: Pair<Scalar>[] };
-    const pair = (path.length === 1 ? root : holder)?.items.find(
-      (one) => one.key.value === path.at(-1),
-    );
-    if (pair !== undefined) pair.key.commentBefore = wrapped(help, 100);
+    const holder = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1));
+    if (!isMap(holder)) continue;
+    const found = holder.items.map((one) => one.key).find((one) => isKey(one, path.at(-1)));
+    if (found !== undefined) found.commentBefore = wrapped(help, 100);
   }
   document.commentBefore = wrapped(title, 100);
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function isKey(node: unknown, name: string | undefined): node is Scalar {
+  return isScalar(node) && node.value === name;
 }
 
 /** Returns a page with all entries: a table for each section. */

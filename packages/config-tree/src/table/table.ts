@@ -57,8 +57,9 @@ export function entriesOf(
 ): [string, z.ZodType][] {
   return Object.entries(table.shape).flatMap(([own, entry]): [string, z.ZodType][] => {
     const key = prefix + name(own);
-    const inside = sectionOf(entry as z.ZodType);
-    return inside === undefined ? [[key, entry as z.ZodType]] : entriesOf(inside, name, `${key}.`);
+    if (!(entry instanceof z.ZodType)) throw new TypeError(`${key} is no type of zod`);
+    const inside = sectionOf(entry);
+    return inside === undefined ? [[key, entry]] : entriesOf(inside, name, `${key}.`);
   });
 }
 
@@ -74,9 +75,9 @@ export function defaultsOf(table: OptionTable, name: Name = same): ConfigTree {
 export function sectionOf(type: z.ZodType): OptionTable | undefined {
   if (type.meta()?.["default"] !== undefined) return undefined;
   if (type instanceof z.ZodObject) return type;
-  const { innerType } = type.def as { readonly innerType?: z.ZodType };
-  const mayLack = type instanceof z.ZodPrefault || type instanceof z.ZodOptional;
-  return mayLack && innerType !== undefined ? sectionOf(innerType) : undefined;
+  if (!(type instanceof z.ZodPrefault || type instanceof z.ZodOptional)) return undefined;
+  const inside = type.unwrap();
+  return inside instanceof z.ZodType ? sectionOf(inside) : undefined;
 }
 
 /** Returns the default of an entry; undefined for another type. */

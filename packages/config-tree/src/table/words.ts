@@ -7,6 +7,14 @@ import { z } from "zod";
 export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly prefixItems?: readonly JsonSchema[];
+  readonly items?: JsonSchema;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
   readonly [key: string]: unknown;
 }
 
@@ -18,16 +26,15 @@ export function schemaOf(type: z.ZodType): JsonSchema {
 /** Returns words such as "a whole number of at least 1, or null". */
 export function wordsOf(schema: JsonSchema): string {
   const { anyOf, enum: values, const: only, type, items, prefixItems } = schema;
-  if (Array.isArray(type)) {
-    return (type as string[]).map((one) => wordsOf({ ...schema, type: one })).join(", or ");
+  if (typeof type === "object") {
+    return type.map((one) => wordsOf({ ...schema, type: one })).join(", or ");
   }
-  if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).map(wordsOf).join(", or ");
-  if (Array.isArray(values)) return values.map(String).join(", ");
+  if (anyOf !== undefined) return anyOf.map(wordsOf).join(", or ");
+  if (values !== undefined) return values.map(String).join(", ");
   if (only !== undefined) return JSON.stringify(only);
   if (type === "array") {
-    if (Array.isArray(prefixItems))
-      return `[${(prefixItems as JsonSchema[]).map(wordsOf).join("; ")}]`;
-    return `a list of: ${wordsOf((items ?? {}) as JsonSchema)}`;
+    if (prefixItems !== undefined) return `[${prefixItems.map(wordsOf).join("; ")}]`;
+    return `a list of: ${wordsOf(items ?? {})}`;
   }
   return [kindOf(type), rangeOf(schema)].filter((part) => part !== "").join(" ");
 }
@@ -52,9 +59,7 @@ function kindOf(type: unknown): string {
 }
 
 function rangeOf(schema: JsonSchema): string {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema as Readonly<
-    Record<string, number | undefined>
-  >;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
   const limits: readonly (readonly [string, number | undefined])[] = [
     ["of at least", minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum],
     ["above", exclusiveMinimum],

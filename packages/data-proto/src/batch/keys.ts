@@ -79,7 +79,7 @@ export function renameKeys(
   }
   const picked = pickColumns(batch ?? {}, from, "batch");
   const renamed = Object.fromEntries(
-    from.map((key, i) => [to[i] as string, picked[key] as Tensor]),
+    Object.entries(picked).map(([key, tensor]) => [to[from.indexOf(key)] ?? key, tensor]),
   );
   return batch && { ...omitColumns(batch, from), ...renamed };
 }

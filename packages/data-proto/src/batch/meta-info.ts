@@ -46,7 +46,7 @@ export function concatMetaInfo(list: readonly MetaInfo[]): MetaInfo {
           { key: "metrics", actual: record },
         );
       }
-      metrics.push(record as Record<string, unknown>);
+      metrics.push({ ...record });
     }
   }
   if (metrics.length > 0) merged["metrics"] = listsOf(metrics);

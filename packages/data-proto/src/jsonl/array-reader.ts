@@ -44,7 +44,9 @@ export class ArrayReader {
   #parse(): readonly unknown[] {
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(this.#pieces));
-      return parseJson(text, this.#allowNan) as readonly unknown[];
+      const items = parseJson(text, this.#allowNan);
+      if (!Array.isArray(items)) throw new SyntaxError("it is another value");
+      return items;
     } catch (cause) {
       const kind = cause instanceof SyntaxError ? "one JSON array" : "UTF-8";
       const why = cause instanceof Error ? cause.message : String(cause);

@@ -31,7 +31,7 @@ export function unpacked(
   // pipe() leaves its target open when its source fails.
   source.on("error", (error) => gunzip.destroy(error));
   gunzip.on("close", () => source.destroy());
-  return source.pipe(gunzip)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  return source.pipe(gunzip)[Symbol.asyncIterator]();
 }
 
 /** Every member that this module writes begins with this header. */

@@ -45,9 +45,8 @@ export function withRunKeys(reward: ConfigTree, tree: ConfigTree): ConfigTree {
   };
   return Object.entries(said).reduce((result, [key, value]) => {
     const path = key.split(".");
-    return (value ?? null) === null || (valueAt(reward, path) ?? null) !== null
-      ? result
-      : withValue(result, path, value as ConfigValue);
+    const isSet = (valueAt(reward, path) ?? null) !== null;
+    return value === undefined || value === null || isSet ? result : withValue(result, path, value);
   }, reward);
 }
 

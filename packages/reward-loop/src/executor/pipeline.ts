@@ -32,6 +32,7 @@ import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../sett
 import { runGroup } from "../sample/group-sample.ts";
 import type { GroupSample } from "../sample/group-sample.ts";
 import type { RunTracker } from "./run-tracker.ts";
+import { fieldOf } from "../values/records.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
 export type UserCode = Pick<RunTracker, "timed" | "signal" | "current">;
@@ -183,11 +184,9 @@ async function loadTokenizer(
 ): Promise<Tokenizer | undefined> {
   if (spec === undefined) return undefined;
   const { path, name, rewardKwargs = {} }: RewardSpec = spec;
-  const factory = (await loadFunction({ path, name }, { baseDirectory })) as (
-    args: Readonly<Record<string, unknown>>,
-  ) => unknown;
-  const tokenizer = (await factory(rewardKwargs)) as Partial<Tokenizer> | null | undefined;
-  if (typeof tokenizer?.decode !== "function") {
+  const factory = await loadFunction({ path, name }, { baseDirectory });
+  const tokenizer: unknown = await Reflect.apply(factory, undefined, [rewardKwargs]);
+  if (!isTokenizer(tokenizer)) {
     throw new RewardLoopOptionError(
       "tokenizer",
       `a function that returns { decode(ids, options) }`,
@@ -195,9 +194,13 @@ async function loadTokenizer(
     );
   }
   const decode = tracker.timed((...args: Parameters<Tokenizer["decode"]>) =>
-    (tokenizer as Tokenizer).decode(...args),
+    tokenizer.decode(...args),
   );
   return { decode };
+}
+
+function isTokenizer(value: unknown): value is Tokenizer {
+  return typeof fieldOf(value, "decode") === "function";
 }
 
 /** Called by the user's code only, and so on its clock. */

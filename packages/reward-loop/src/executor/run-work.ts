@@ -5,6 +5,7 @@ import type { RewardResult, ScoredBatch } from "@rayling/reward-manager-registry
 import { isGroup } from "../sample/group-sample.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
+import { itemsIn } from "../values/records.ts";
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
@@ -34,11 +35,9 @@ async function runOther(
 
 function placedOf(placed: unknown, { width, scores }: ScoredBatch): RewardResult {
   const length = width * scores.length;
-  const isNumbers =
-    (Array.isArray(placed) || ArrayBuffer.isView(placed)) &&
-    (placed as unknown as ArrayLike<unknown>).length === length;
-  const rmScores = isNumbers ? Float32Array.from(placed as unknown as ArrayLike<number>) : [];
-  if (isNumbers && rmScores.every(Number.isFinite)) {
+  const numbers = itemsIn(placed);
+  const rmScores = Float32Array.from(numbers ?? [], (one) => (typeof one === "number" ? one : NaN));
+  if (numbers?.length === length && rmScores.every(Number.isFinite)) {
     return { rewardScore: 0, rewardExtraInfo: { rmScores } };
   }
   const wanted = `not ${length} finite numbers from assembleRmScores, but ${describe(placed)}`;

@@ -20,7 +20,6 @@ import type { TokenUsage } from "../outcome.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { sendable } from "../travel/sendable.ts";
-import type { Said } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
 import { loadPipeline } from "./pipeline.ts";
@@ -285,7 +284,7 @@ function sentOf(reply: ScoreReply): ScoreReply {
       const said = sendable(reply.rewardExtraInfo);
       if (said === reply.rewardExtraInfo) return reply;
       if (said !== undefined) return { ...reply, rewardExtraInfo: said };
-    } else if (sendable(reply.error as unknown as Said) !== undefined) return reply;
+    } else if (sendable(reply.error) !== undefined) return reply;
   } catch (error) {
     return { ok: false, error: failureOf(error), ...measured };
   }

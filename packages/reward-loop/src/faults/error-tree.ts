@@ -30,7 +30,7 @@ export function withinError(thrown: unknown): readonly object[] {
 /** Undefined also where a getter of the user's throws. */
 export function partOf(value: unknown, name: string): unknown {
   try {
-    return isObject(value) ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
+    return isObject(value) ? Reflect.get(value, name) : undefined;
   } catch {
     return undefined;
   }

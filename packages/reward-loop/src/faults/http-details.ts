@@ -101,11 +101,11 @@ function firstOf<Value>(
 
 function headerOf(headers: object | undefined, name: string): string | undefined {
   if (headers === undefined) return undefined;
-  const { get } = headers as { readonly get?: unknown };
+  const get: unknown = Reflect.get(headers, "get");
   try {
     const value: unknown =
       typeof get === "function"
-        ? (get as (name: string) => unknown).call(headers, name)
+        ? Reflect.apply(get, headers, [name])
         : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
     if (Array.isArray(value)) return value.join(", ");
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;

@@ -5,12 +5,13 @@
 
 import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/budget.ts";
-import { together } from "../spend/usage.ts";
+import { together, usageOf } from "../spend/usage.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
 import { JudgePromptError } from "./judge-error.ts";
 import { withUsage } from "./structured.ts";
 import { hasPlace } from "./template.ts";
 import type { PromptValues } from "./template.ts";
+import { fieldOf } from "../values/records.ts";
 
 /**
  * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,
@@ -48,18 +49,18 @@ export function pairwiseJudge(
   };
 }
 
+function usedIn(score: PromiseSettledResult<JudgeScore>): JudgeScore["usage"] {
+  if (score.status === "fulfilled") return score.value.usage;
+  return usageOf({ usage: fieldOf(score.reason, "usage") });
+}
+
 /** Rejects when both are over, with what the one that went well used. */
 async function bothOf(
   first: Promise<JudgeScore>,
   second: Promise<JudgeScore>,
 ): Promise<readonly [JudgeScore, JudgeScore]> {
   const [one, other] = await Promise.allSettled([first, second]);
-  if (one.status === "fulfilled" && other.status === "fulfilled") return [one.value, other.value];
-  const failed = one.status === "rejected" ? one : (other as PromiseRejectedResult);
-  const beside = one.status === "rejected" ? other : one;
-  const used =
-    beside.status === "fulfilled"
-      ? beside.value.usage
-      : (beside.reason as { readonly usage?: JudgeScore["usage"] } | undefined)?.usage;
-  throw withUsage(failed.reason, used);
+  if (one.status === "rejected") throw withUsage(one.reason, usedIn(other));
+  if (other.status === "rejected") throw withUsage(other.reason, one.value.usage);
+  return [one.value, other.value];
 }

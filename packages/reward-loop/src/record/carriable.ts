@@ -5,6 +5,7 @@
  */
 
 import { inspect } from "node:util";
+import { itemsIn } from "../values/records.ts";
 
 /** A value that JSON can carry. */
 export interface Carriable {
@@ -61,9 +62,7 @@ export function carriable(value: unknown): Carriable {
 }
 
 function listOf(value: object): readonly unknown[] | undefined {
-  if (Array.isArray(value)) return value;
-  const isTyped = ArrayBuffer.isView(value) && !(value instanceof DataView);
-  return isTyped ? Array.from(value as unknown as ArrayLike<unknown>) : undefined;
+  return itemsIn(value);
 }
 
 function isPlain(value: object): boolean {

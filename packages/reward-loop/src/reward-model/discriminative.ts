@@ -82,13 +82,11 @@ export class DiscriminativeReward implements RewardManager {
 
   #contentOf({ response, dataSource }: RewardSample): string {
     const { policyTokenizer } = this.#parts;
-    if (typeof response !== "string" && policyTokenizer === undefined) {
-      throw new MissingTokenizerError(dataSource);
-    }
-    const text =
-      typeof response === "string"
-        ? response
-        : (policyTokenizer as ChatTokenizer).decode(response, { skipSpecialTokens: false });
+    const decoded = (ids: Exclude<RewardSample["response"], string>): string => {
+      if (policyTokenizer === undefined) throw new MissingTokenizerError(dataSource);
+      return policyTokenizer.decode(ids, { skipSpecialTokens: false });
+    };
+    const text = typeof response === "string" ? response : decoded(response);
     const { eosToken } = policyTokenizer ?? {};
     return eosToken === undefined ? text : text.replaceAll(eosToken, "");
   }

@@ -4,6 +4,7 @@
  */
 
 import type { EngineName } from "../options/reward-model.ts";
+import { fieldOf, isList } from "../values/records.ts";
 
 export interface RewardModelEngine {
   readonly scorePath: string;
@@ -20,11 +21,13 @@ export interface RewardModelEngine {
   readonly wakeUp: { readonly path: string; readonly body?: unknown };
 }
 
-interface Answer {
-  readonly data?: readonly {
-    readonly probs?: readonly unknown[];
-    readonly embedding?: readonly unknown[];
-  }[];
+/** Returns the last number of a list in the last item of an answer's data. */
+function lastIn(answer: unknown, list: "probs" | "embedding"): unknown {
+  return lastOf(fieldOf(lastOf(fieldOf(answer, "data")), list));
+}
+
+function lastOf(list: unknown): unknown {
+  return isList(list) ? list.at(-1) : undefined;
 }
 
 /** The requests that verl sends (reward_loop.py, compute_score_disrm). */
@@ -32,7 +35,7 @@ export const engines: Readonly<Record<EngineName, RewardModelEngine>> = {
   vllm: {
     scorePath: "/classify",
     scoreBody: (model, input) => ({ model, input, use_activation: false }),
-    scoreOf: (answer) => numberOf((answer as Answer | null)?.data?.at(-1)?.probs?.at(-1)),
+    scoreOf: (answer) => numberOf(lastIn(answer, "probs")),
     healthPath: "/health",
     keyVariable: "VLLM_API_KEY",
     sleep: { path: "/sleep?level=1" },
@@ -41,7 +44,7 @@ export const engines: Readonly<Record<EngineName, RewardModelEngine>> = {
   sglang: {
     scorePath: "/v1/embeddings",
     scoreBody: (model, input) => ({ model, input }),
-    scoreOf: (answer) => numberOf((answer as Answer | null)?.data?.at(-1)?.embedding?.at(-1)),
+    scoreOf: (answer) => numberOf(lastIn(answer, "embedding")),
     healthPath: "/health",
     sleep: { path: "/release_memory_occupation", body: {} },
     wakeUp: { path: "/resume_memory_occupation", body: {} },

@@ -7,7 +7,6 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
 import { RewardModelStartError } from "../errors.ts";
@@ -161,7 +160,8 @@ async function freePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, "127.0.0.1");
   await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
+  const address = probe.address();
   probe.close();
-  return port;
+  if (address === null || typeof address === "string") throw new Error("no port is free");
+  return address.port;
 }

@@ -19,7 +19,7 @@ export function valueAt(row: Row, path: string): unknown {
   let value: unknown = row;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Record<string, unknown>)[key];
+    value = Reflect.get(value, key);
   }
   return value ?? undefined;
 }

@@ -9,6 +9,7 @@ import { failureOf } from "../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
+import { isList, isRecord } from "../values/records.ts";
 
 export interface GroupSample extends RewardSample {
   readonly members: readonly RewardSample[];
@@ -51,6 +52,10 @@ function extraOf(result: MemberResult): Readonly<Record<string, unknown>> {
   return "error" in result ? (result.error.rewardExtraInfo ?? {}) : result.rewardExtraInfo;
 }
 
+function isMemberResult(value: unknown): value is MemberResult {
+  return isRecord(value) && ("error" in value || typeof value["rewardScore"] === "number");
+}
+
 /** Returns the outcome of each member, in order. */
 export function outcomesOf(
   { members }: GroupSample,
@@ -66,7 +71,9 @@ export function outcomesOf(
       return { ...measured, error: at === 0 ? measured.error : error };
     }
     const { rewardScore: _score, rewardExtraInfo, valid: _valid, ...rest } = measured;
-    const result = (rewardExtraInfo["members"] as readonly MemberResult[])[at] as MemberResult;
+    const results = rewardExtraInfo["members"];
+    const result: unknown = isList(results) ? results[at] : undefined;
+    if (!isMemberResult(result)) throw new TypeError(`member ${at} of a group has no result`);
     if ("error" in result) return { ...rest, valid: false, error: result.error };
     const { rewardScore, rewardExtraInfo: own } = result;
     return { ...rest, valid: true, rewardScore, rewardExtraInfo: own };

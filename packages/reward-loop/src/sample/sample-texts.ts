@@ -4,7 +4,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { fieldOf } from "../values/records.ts";
+import { fieldOf, itemsIn } from "../values/records.ts";
 
 /** Texts of a sample that a reward log stores for people. */
 export interface SampleTexts {
@@ -71,8 +71,8 @@ function partText(part: unknown): string {
 
 function responseOf(response: unknown): SampleTexts["response"] {
   if (typeof response === "string") return response;
-  if (!Array.isArray(response) && !ArrayBuffer.isView(response)) return null;
-  const ids: unknown[] = Array.from(response as unknown as ArrayLike<unknown>);
+  const ids = itemsIn(response);
+  if (ids === undefined) return null;
   return ids.every((id): id is number => Number.isFinite(id)) ? ids : null;
 }
 

@@ -11,6 +11,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
+import { isRecord, recordIn } from "../values/records.ts";
 
 /** The version of this file's layout. */
 const layout = 1;
@@ -55,10 +56,9 @@ export class ScoreCache {
   find(version: string, sample: string): RewardResult | undefined {
     const row = this.#find.get(version, sample);
     if (row === undefined) return undefined;
-    const result = resultIn(String(row["result"])) as Partial<RewardResult> | null;
-    const { rewardScore, rewardExtraInfo } = result ?? {};
-    if (typeof rewardScore === "number" && typeof (rewardExtraInfo ?? "") === "object") {
-      return { rewardScore, rewardExtraInfo: rewardExtraInfo as RewardResult["rewardExtraInfo"] };
+    const { rewardScore, rewardExtraInfo } = recordIn(resultIn(String(row["result"])));
+    if (typeof rewardScore === "number" && isRecord(rewardExtraInfo)) {
+      return { rewardScore, rewardExtraInfo };
     }
     throw new Error(`what is kept of the sample ${sample} is no score`);
   }

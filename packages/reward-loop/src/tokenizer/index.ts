@@ -12,6 +12,8 @@ import { TokenizerFolderError } from "../errors.ts";
 import { chatTemplatesOf } from "./chat-templates.ts";
 import { specialTokensOf } from "./special-tokens.ts";
 import { templateMessages } from "./template-messages.ts";
+import { codeOf, messageOf } from "../values/caught.ts";
+import { recordIn } from "../values/records.ts";
 
 export { ChatTemplateError } from "../chat-template/error.ts";
 export type { ChatTemplateErrorCode, ChatTemplateErrorFields } from "../chat-template/error.ts";
@@ -64,8 +66,8 @@ export async function createTokenizer({ path }: { readonly path: string }): Prom
     chatTemplatesOf(path, config),
   ]);
   return {
-    eosToken: tokens["eos_token"] as string | undefined,
-    bosToken: tokens["bos_token"] as string | undefined,
+    eosToken: textIn(tokens["eos_token"]),
+    bosToken: textIn(tokens["bos_token"]),
     decode: (ids, { skipSpecialTokens }) =>
       ids.length === 0
         ? ""
@@ -86,12 +88,16 @@ export async function createTokenizer({ path }: { readonly path: string }): Prom
   };
 }
 
+function textIn(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
 async function jsonOf(folder: string, file: string): Promise<Record<string, unknown>> {
   try {
-    return JSON.parse(await readFile(join(folder, file), "utf8")) as Record<string, unknown>;
+    return { ...recordIn(JSON.parse(await readFile(join(folder, file), "utf8"))) };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const problem = code === "ENOENT" ? `no ${file} is there` : `${file}: ${message}`;
+    const isMissing = codeOf(error) === "ENOENT";
+    const problem = isMissing ? `no ${file} is there` : `${file}: ${messageOf(error)}`;
     throw new TokenizerFolderError(folder, problem, { cause: error });
   }
 }

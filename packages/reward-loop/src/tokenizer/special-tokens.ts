@@ -5,7 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fieldOf } from "../values/records.ts";
+import { fieldOf, recordIn } from "../values/records.ts";
 
 const names = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"].map((name) => `${name}_token`);
 
@@ -33,7 +33,7 @@ export async function specialTokensOf(
 
 async function mapOf(path: string): Promise<Readonly<Record<string, unknown>>> {
   const text = await readFile(join(path, "special_tokens_map.json"), "utf8").catch(missing);
-  return text === undefined ? {} : (JSON.parse(text) as Record<string, unknown>);
+  return text === undefined ? {} : recordIn(JSON.parse(text));
 }
 
 /** Takes the error of a file that need not be there. */

@@ -11,11 +11,11 @@ const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
  * Returns the value, or a copy where it contains objects: reading these may run user code (getters,
  * proxies), which happens here and not again on the way. Undefined: it has to go by itself.
  */
-export function sendable(said: Said): Said | undefined {
+export function sendable<Whole extends object>(said: Whole): Whole | undefined {
   const reading = new Reading();
   const copy = reading.object(said, 0);
   if (reading.isRefused) return undefined;
-  return reading.hasObjects ? (copy as Said) : said;
+  return reading.hasObjects ? (copy as Whole) : said;
 }
 
 class Reading {

@@ -17,3 +17,13 @@ export function fieldOf(value: unknown, name: string): unknown {
 export function recordIn(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
+
+/** Returns the items of a list or of a typed array; undefined for any other value. */
+export function itemsIn(value: unknown): readonly unknown[] | undefined {
+  if (isList(value)) return value;
+  return isTypedArray(value) ? Array.from<unknown>(value) : undefined;
+}
+
+function isTypedArray(value: unknown): value is NodeJS.TypedArray {
+  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+}

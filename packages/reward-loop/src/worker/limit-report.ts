@@ -49,13 +49,17 @@ export function withAnnounced(
 ): LimitReport {
   if (announced === undefined) return report;
   const { requests, tokens, retryAfterMs = 0 } = announced;
-  const limits = Object.entries({ requests, tokens }).flatMap(([what, said]) =>
-    said === undefined ? [] : [[what, { ...said, resetMs: Math.min(said.resetMs, mostMs) }]],
-  );
+  const atMost = <Said extends { readonly resetMs: number }>(said: Said): Said => ({
+    ...said,
+    resetMs: Math.min(said.resetMs, mostMs),
+  });
   const pauseMs = report.retryAfterMs ?? Math.min(retryAfterMs, mostMs);
   return {
     ...report,
     ...(pauseMs > 0 ? { retryAfterMs: pauseMs } : {}),
-    announced: Object.fromEntries(limits) as NonNullable<LimitReport["announced"]>,
+    announced: {
+      ...(requests === undefined ? {} : { requests: atMost(requests) }),
+      ...(tokens === undefined ? {} : { tokens: atMost(tokens) }),
+    },
   };
 }

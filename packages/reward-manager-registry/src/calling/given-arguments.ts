@@ -176,11 +176,10 @@ function lookOut(
   const mayLack = new Set<string | symbol>([...optional, ...probes, ...optionalArguments]);
   return new Proxy(Object.create(Object.prototype) as object, {
     get(target, key, given: unknown) {
-      if (typeof key === "symbol" || key in target)
-        return Reflect.get(target, key, given) as unknown;
+      if (typeof key === "symbol" || key in target) return Reflect.get(target, key, given);
       if (mayLack.has(key)) return undefined;
       const names = Object.keys(keywords);
-      const known = [...Object.keys(given as object), ...optionalArguments];
+      const known = [...Object.keys(Object(given)), ...optionalArguments];
       const error = new UnknownScoreArgumentError(key, nearestArgument(key, names), known);
       refuse(given, error);
       throw error;

@@ -29,14 +29,17 @@ export type ScorerHooks = { readonly [Name in keyof typeof scorerHooks]: Hook | 
  * is no function.
  */
 export function hooksOf(scorer: unknown, path: string, exportName: string): ScorerHooks {
-  const entries = Object.entries(scorerHooks).map(([key, names]) => {
+  const hookOf = (names: readonly string[]): Hook | undefined => {
     const name = names.find((one) => hasMember(scorer, one));
-    return [key, name === undefined ? undefined : hookAt(scorer, name, path, exportName)] as const;
-  });
-  const hooks = Object.fromEntries(entries) as ScorerHooks;
-  const absent = Object.keys(scorerHooks).filter(
-    (key) => hooks[key as keyof ScorerHooks] === undefined,
-  );
+    return name === undefined ? undefined : hookAt(scorer, name, path, exportName);
+  };
+  const hooks: ScorerHooks = {
+    computeScore: hookOf(scorerHooks.computeScore),
+    computeScores: hookOf(scorerHooks.computeScores),
+    postProcessScores: hookOf(scorerHooks.postProcessScores),
+    log: hookOf(scorerHooks.log),
+  };
+  const absent = Object.entries(hooks).flatMap(([key, hook]) => (hook === undefined ? [key] : []));
   // The names of the two score functions are alike, and either one suffices.
   const hasScore = hooks.computeScore !== undefined || hooks.computeScores !== undefined;
   const wanted = absent.filter((name) => !(hasScore && name.startsWith("computeScore")));

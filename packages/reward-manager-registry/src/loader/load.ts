@@ -195,7 +195,8 @@ export async function loadRewardManagerClass(
 async function importModule(path: string, options: LoadOptions): Promise<Record<string, unknown>> {
   const url = resolveRewardModule(path, options.baseDirectory ?? process.cwd());
   try {
-    return (await import(url)) as Record<string, unknown>;
+    const exports: Record<string, unknown> = await import(url);
+    return exports;
   } catch (cause) {
     throw new RewardModuleImportError(path, url, cause);
   }

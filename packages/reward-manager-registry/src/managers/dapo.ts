@@ -13,6 +13,7 @@ import { scoreSample } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
+import { isRecord } from "../values/records.ts";
 
 /** The manager's `options` (verl `reward.reward_kwargs`). */
 export interface DapoOptions {
@@ -95,8 +96,8 @@ function lengthOf({ response, responseLength }: RewardSample): number {
 function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefined {
   const { maxRespLen, overlongBuffer } = options;
   if (overlongBuffer === undefined || overlongBuffer === null) return undefined;
-  if (typeof overlongBuffer !== "object") refuse("overlongBuffer", "an object", overlongBuffer);
-  const { enable = true, len, penaltyFactor = 1, log = false } = overlongBuffer as OverlongBuffer;
+  if (!isRecord(overlongBuffer)) refuse("overlongBuffer", "an object", overlongBuffer);
+  const { enable = true, len, penaltyFactor = 1, log = false } = overlongBuffer;
   if (typeof enable !== "boolean") refuse("overlongBuffer.enable", "true or false", enable);
   if (!enable) return undefined;
   const isCount = (value: unknown): value is number =>
@@ -105,7 +106,7 @@ function readBuffer(options: Readonly<Record<string, unknown>>): Buffer | undefi
   if (!isCount(maxRespLen))
     refuse("maxRespLen", "a whole number above 0, with the overlong buffer", maxRespLen);
   if (maxRespLen < len) refuse("maxRespLen", `at least overlongBuffer.len, ${len}`, maxRespLen);
-  if (!Number.isFinite(penaltyFactor))
+  if (typeof penaltyFactor !== "number" || !Number.isFinite(penaltyFactor))
     refuse("overlongBuffer.penaltyFactor", "a finite number", penaltyFactor);
   if (typeof log !== "boolean") refuse("overlongBuffer.log", "true or false", log);
   return { expected: maxRespLen - len, len, penaltyFactor, log };

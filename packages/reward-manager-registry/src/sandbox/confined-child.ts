@@ -13,7 +13,8 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
-import type { Duplex, Readable } from "node:stream";
+import { Duplex } from "node:stream";
+import type { Readable } from "node:stream";
 import { codeOf } from "../values/caught.ts";
 
 export interface ChildRequest {
@@ -144,15 +145,13 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
     const tooMuch = (): void => end("output-limit");
-    const stdout = new Collected(child.stdout as Readable, maxOutputBytes, tooMuch);
-    const stderr = new Collected(child.stderr as Readable, maxErrorBytes);
-    const channel = child.stdio[3] as Duplex;
+    const stdout = new Collected(pipeOf(child.stdout), maxOutputBytes, tooMuch);
+    const stderr = new Collected(pipeOf(child.stderr), maxErrorBytes);
+    const channel = pipeOf(child.stdio[3]);
     const told = talk === undefined ? new Collected(channel, maxOutputBytes, tooMuch) : undefined;
     if (talk !== undefined) talk(channel);
-    const reached = new Collected(
-      (child.stdio as readonly unknown[])[5] as Readable,
-      maxReachedBytes,
-    );
+    const stdio: readonly unknown[] = child.stdio;
+    const reached = new Collected(pipeOf(stdio[5]), maxReachedBytes);
     const all = [stdout, stderr, reached, ...(told === undefined ? [] : [told])];
     child.stdio[4]?.on("error", () => undefined);
 
@@ -227,6 +226,12 @@ function killGroup(pid: number | undefined): void {
     // runs.
     if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
+}
+
+/** Returns a pipe to the program, which is a socket. */
+function pipeOf(stream: unknown): Duplex {
+  if (stream instanceof Duplex) return stream;
+  throw new Error("a program was started without a pipe");
 }
 
 /**

@@ -177,7 +177,8 @@ export class Runtimes {
 async function findPython(): Promise<Python> {
   try {
     const { stdout } = await run("python3", ["-I", "-c", aboutPython]);
-    const [executable = "", ...paths] = JSON.parse(stdout) as readonly string[];
+    const said: unknown = JSON.parse(stdout);
+    const [executable = "", ...paths] = Array.isArray(said) ? said.map(String) : [];
     return { executable, readable: [executable, ...paths.filter(Boolean)] };
   } catch (cause) {
     throw new SandboxUnavailableError("python", "there is no python3 that runs", { cause });

@@ -53,7 +53,7 @@ async function manifestOf(folder: string): Promise<Manifest> {
   if (format !== FORMAT) {
     throw damaged(path, `is of the format ${String(format)}, and ${FORMAT} is the one known here`);
   }
-  if (sha256 !== digestOf(manifest as unknown as Manifest)) {
+  if (sha256 !== digestOf(manifest)) {
     throw damaged(path, "does not say what was written");
   }
   return manifest as unknown as Manifest;
@@ -68,7 +68,7 @@ function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function digestOf(manifest: Manifest): string {
+function digestOf(manifest: object): string {
   return createHash("sha256").update(JSON.stringify(manifest)).digest("hex");
 }
 

@@ -3,7 +3,7 @@
  * ppoMiniBatchSize.
  */
 
-import { isTree } from "@rayling/config-tree";
+import { isTree, treeOf } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 
 export function camelKey(key: string): string {
@@ -22,7 +22,7 @@ export function camelTree(value: ConfigValue, free: readonly string[] = []): Con
 }
 
 export function snakeTree(value: ConfigValue): ConfigTree {
-  return withKeys(value, snakeKey, []) as ConfigTree;
+  return treeOf(withKeys(value, snakeKey, []));
 }
 
 function withKeys(

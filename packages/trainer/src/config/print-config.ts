@@ -1,8 +1,8 @@
 /** A configuration back as YAML, by verl's names: read again, it is the same. */
 
 import { stringify } from "yaml";
-import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
-import { withValue } from "@rayling/config-tree";
+import type { ConfigTree } from "@rayling/config-tree";
+import { treeOf, withValue } from "@rayling/config-tree";
 import { snakeTree } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
 
@@ -14,11 +14,11 @@ export function printConfig(config: TrainerConfig): string {
   const ownName = isTrainers ? null : reward.experiment_name;
   const tree: ConfigTree = {
     ...snakeTree(rest),
-    reward: { ...(reward as unknown as ConfigTree), experiment_name: ownName },
+    reward: { ...treeOf(reward), experiment_name: ownName },
     rayling: {
-      ...snakeTree(own as unknown as ConfigValue),
-      policy_kwargs: policyKwargs as ConfigTree,
-      task_kwargs: taskKwargs as ConfigTree,
+      ...snakeTree(treeOf(own)),
+      policy_kwargs: treeOf(policyKwargs),
+      task_kwargs: treeOf(taskKwargs),
     },
   };
   return stringify(

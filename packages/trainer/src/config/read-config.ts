@@ -15,6 +15,7 @@ import {
   merged,
   parseOverride,
   resolveReferences,
+  treeOf,
   valueAt,
   withoutValue,
   withValue,
@@ -95,7 +96,7 @@ export function readTrainerConfig(
   tree: Readonly<Record<string, unknown>> = {},
   overrides: readonly string[] = [],
 ): TrainerConfig {
-  return asTrainerError(() => configOf(tree as ConfigTree, overrides));
+  return asTrainerError(() => configOf(treeOf(tree), overrides));
 }
 
 const rewardRoots = [

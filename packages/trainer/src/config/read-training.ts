@@ -1,6 +1,6 @@
 /** Reads the options of a program; a missing one gets its default. */
 
-import { ConfigError, isTree, valueAt } from "@rayling/config-tree";
+import { ConfigError, isTree, treeOf, valueAt } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { defaultOf, entriesOf, readOptions, sectionOf } from "@rayling/config-tree/options";
 import type { OptionTable } from "@rayling/config-tree/options";
@@ -8,6 +8,7 @@ import { z } from "zod";
 import { camelKey } from "./camel-keys.ts";
 import { keys, trainingOptions } from "./options/training-options.ts";
 import type { GivenOptions, TrainingValues } from "./options/training-options.ts";
+import { present } from "../values/present.ts";
 
 const entries = new Map(entriesOf(trainingOptions));
 const optionAt = new Map([...keys].map(([option, key]) => [key, option]));
@@ -20,11 +21,12 @@ export function readTrainingOptions(
   given: GivenOptions,
   own: Readonly<Record<string, unknown>>,
 ): TrainingValues {
+  const tree = treeOf(given);
   const valueOf = (option: string): unknown => {
-    const value = valueAt(given as ConfigTree, option.split("."));
+    const value = valueAt(tree, option.split("."));
     if (value !== undefined) return value;
     if (Object.hasOwn(own, option)) return own[option];
-    const standard = defaultOf(entries.get(option) as z.ZodType);
+    const standard = defaultOf(present(entries.get(option), option));
     if (typeof standard !== "string" || !standard.includes("${")) return standard;
     // The value of another key, where a program has an option for it.
     const other = optionAt.get(camelKey(standard.slice(2, -1)));
@@ -34,14 +36,14 @@ export function readTrainingOptions(
   const filled = (section: OptionTable, values: ConfigTree, prefix: string): ConfigTree => {
     const complete = Object.entries(section.shape).map(([name, type]) => {
       const value = values[name];
-      const inside = sectionOf(type as z.ZodType);
+      const inside = type instanceof z.ZodType ? sectionOf(type) : undefined;
       if (inside === undefined) return [name, valueOf(prefix + name)];
       const isLeftOut = value === undefined && type instanceof z.ZodOptional;
       if (isLeftOut || (value !== undefined && !isTree(value))) return [name, value];
       return [name, filled(inside, value ?? {}, `${prefix}${name}.`)];
     });
-    return { ...values, ...Object.fromEntries(complete) } as ConfigTree;
+    return { ...values, ...Object.fromEntries(complete) };
   };
-  const complete = filled(trainingOptions, given as ConfigTree, "");
+  const complete = filled(trainingOptions, tree, "");
   return readOptions(trainingOptions, complete) as TrainingValues;
 }

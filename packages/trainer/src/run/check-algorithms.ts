@@ -2,8 +2,7 @@
  * Checks of a configuration's algorithms before data, policies and warm start; errors name the key.
  */
 
-import { valueAt } from "@rayling/config-tree";
-import type { ConfigTree } from "@rayling/config-tree";
+import { treeOf, valueAt } from "@rayling/config-tree";
 import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
 import { snakeKey } from "../config/camel-keys.ts";
@@ -34,7 +33,7 @@ export function checkAlgorithms(config: TrainerConfig): void {
   } catch (error) {
     if (!(error instanceof TrainerInputError)) throw error;
     const key = keyOf(error.input);
-    const value = valueAt(config as unknown as ConfigTree, key.split("."));
+    const value = valueAt(treeOf(config), key.split("."));
     throw refusal(snakeKey(key), error.message, value, { cause: error });
   }
 }

@@ -245,8 +245,9 @@ function pythonType(value: Value): string {
   if (value instanceof Callable) return "function";
   if (value instanceof Opaque) return value.kind;
   if (typeof value === "object") return value.constructor.name.toLowerCase();
-  const names = { string: "str", boolean: "bool", bigint: "int", number: "float" } as const;
-  return names[typeof value as keyof typeof names];
+  if (typeof value === "string") return "str";
+  if (typeof value === "boolean") return "bool";
+  return typeof value === "bigint" ? "int" : "float";
 }
 
 /** Returns whether a value is a list. `Array.isArray` does not tell read-only lists apart. */

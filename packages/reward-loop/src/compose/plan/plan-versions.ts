@@ -66,10 +66,12 @@ async function ofSeveral(plan: Exclude<RewardPlan, { kind: "function" }>): Promi
     combinations = combinations.flatMap((before) => versions.map((one) => [...before, one]));
   }
   const parts = known.map((one) => within(one.name, one.parts));
-  const how = { [plan.kind]: versionOfSeveral(about, []).slice(0, 8) };
+  const how: Readonly<Record<string, string>> = {
+    [plan.kind]: versionOfSeveral(about, []).slice(0, 8),
+  };
   return {
     versions: combinations.map((versions) => versionOfSeveral(about, versions)),
-    parts: Object.assign(how, ...parts) as Record<string, string>,
+    parts: parts.reduce((all, one) => ({ ...all, ...one }), how),
   };
 }
 

@@ -4,8 +4,7 @@ import { managerKeys, managerOptionOf } from "../../options/managers.ts";
 import { managerOptionsOf } from "../manager-options.ts";
 import { registeredManagerOf } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
-import { keysOf, nearestOf, valueAt } from "@rayling/config-tree";
-import { type ConfigTree } from "@rayling/config-tree";
+import { keysOf, nearestOf, treeOf, valueAt } from "@rayling/config-tree";
 import { rateLimitedOptions } from "../../options/functions.ts";
 import { fileEntries } from "../table-keys.ts";
 import type { IdleKey } from "./idle-key.ts";
@@ -18,7 +17,7 @@ export function idleManagerSettings(config: RewardConfig): IdleKey[] {
   const own = managerKeys[name];
   if (own === undefined) return [];
   const at = "reward.reward_kwargs";
-  const given = config.reward_kwargs as ConfigTree;
+  const given = treeOf(config.reward_kwargs);
   const options = own.map(managerOptionOf);
   const unread = keysOf(given)
     .filter((key) => valueAt(given, key.split(".")) !== null)

@@ -43,7 +43,7 @@ function idleKeysAt(
 ): IdleKey[] {
   const { enable, servers, allowed_paths: paths, router, rollout } = config;
   const settings = Object.entries(rollout)
-    .filter(([key, value]) => !isDefault(key, value as ConfigValue))
+    .filter(([key, value]) => !isDefault(key, value))
     .map(([key, value]) => ({ key: `${at}.rollout.${key}`, value }));
   if (enable && servers.length > 0) {
     const why = `and the servers of ${at}.servers run already: start them with it`;
@@ -66,7 +66,7 @@ function idleKeysAt(
 }
 
 /** verl has none for the engine's name: it may stand there, and wait. */
-function isDefault(key: string, value: ConfigValue): boolean {
+function isDefault(key: string, value: unknown): boolean {
   if (key === "name" || value === null || isOff(value) || isOfTexts(key)) return true;
   if (isTree(value) && Object.keys(value).length === 0) return true;
   return value === { ...rolloutDefaults, ...otherDefaults }[key];

@@ -145,7 +145,7 @@ export function flagsOf(engine: Engine, rollout: Rollout, at: string): string[] 
 }
 
 /** Something that is not wanted. */
-export function isOff(value: ConfigValue): boolean {
+export function isOff(value: unknown): boolean {
   return value === false || (isTree(value) && (value["enabled"] ?? false) === false);
 }
 

@@ -6,6 +6,7 @@
 
 import { InvalidSampleError } from "../../errors.ts";
 import { describeValue } from "../../value-description.ts";
+import { isRecord } from "../../values/records.ts";
 
 /** verl runs no more tests for a continuous score. */
 export const mostTests = 10;
@@ -58,10 +59,10 @@ export interface CodeScore {
 /** Throws InvalidSampleError: malformed tests say nothing about a response. */
 export function readCodeTests(groundTruth: unknown): CodeTests {
   const given = typeof groundTruth === "string" ? parsed(groundTruth) : groundTruth;
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (!isRecord(given)) {
     refuse("an object of tests, or JSON of one", given);
   }
-  const { inputs, outputs, fn_name: functionName, assert_case: cases } = given as Tests;
+  const { inputs, outputs, fn_name: functionName, assert_case: cases } = given;
   if (functionName !== undefined && functionName !== null && !isIdentifier(functionName)) {
     refuse("tests whose fn_name is an identifier", functionName);
   }
@@ -71,13 +72,6 @@ export function readCodeTests(groundTruth: unknown): CodeTests {
     : pairs(inputs, outputs, name);
   if (tests.length === 0) refuse("tests, at least one", "none");
   return { tests, functionName: Array.isArray(cases) ? undefined : name };
-}
-
-interface Tests {
-  readonly inputs?: unknown;
-  readonly outputs?: unknown;
-  readonly fn_name?: unknown;
-  readonly assert_case?: unknown;
 }
 
 function pairs(inputs: unknown, outputs: unknown, name: string | undefined): CodeTest[] {

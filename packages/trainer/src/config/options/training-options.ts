@@ -4,7 +4,7 @@
  * list has both names. Options without a key are declared here.
  */
 
-import { valueAt, withValue } from "@rayling/config-tree";
+import { treeOf, valueAt, withValue } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import type { Frozen } from "@rayling/config-tree/options";
 import { entriesOf } from "@rayling/config-tree/options";
@@ -131,7 +131,7 @@ function keysOfOptions(): ReadonlyMap<string, string> {
 
 /** Returns the values that a configuration gives these options. */
 export function valuesOf(config: TrainerConfig): TrainingValues {
-  const tree = config as unknown as ConfigTree;
+  const tree = treeOf(config);
   const values = [...keys].reduce<ConfigTree>((result, [option, key]) => {
     const value = present(valueAt(tree, key.split(".")), key);
     return withValue(result, option.split("."), value);

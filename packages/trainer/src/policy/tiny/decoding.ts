@@ -64,8 +64,8 @@ export function planGeneration(
   };
   for (const [name, isRight] of Object.entries(checks)) {
     if (isRight) continue;
-    const value = request[name as keyof typeof checks];
-    throw new TrainerInputError(name, `${name} cannot be ${value}`);
+    const value: unknown = Reflect.get(request, name);
+    throw new TrainerInputError(name, `${name} cannot be ${String(value)}`);
   }
   const prompts = request.prompts.map((messages) => tokenizer.encodeMessages(messages));
   const longest = Math.max(0, ...prompts.map(({ length }) => length));

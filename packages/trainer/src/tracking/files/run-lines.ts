@@ -35,7 +35,9 @@ export interface MetricsLine {
 }
 
 export function writtenNumber(value: number): number | NotFinite {
-  return Number.isFinite(value) ? value : (String(value) as NotFinite);
+  if (Number.isFinite(value)) return value;
+  if (Number.isNaN(value)) return "NaN";
+  return value > 0 ? "Infinity" : "-Infinity";
 }
 
 export function readMetricsLine({ step, data }: WrittenMetricsLine): MetricsLine {
