@@ -15,7 +15,7 @@ export const bannedWords: Readonly<Record<string, BannedWord>> = {
   farewell: { use: "exit message", most: 0 },
   heart: { use: "heartbeat", most: 0 },
   lives: { use: "handle counts, restarts", most: 9 },
-  pace: { use: "slow-peer guard, rate", most: 25 },
+  pace: { use: "slow-peer guard, rate", most: 0 },
   patience: { use: "timeout", most: 44 },
   purse: { use: "budget", most: 0 },
   seat: { use: "slot, worker", most: 70 },

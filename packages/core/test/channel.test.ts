@@ -208,8 +208,8 @@ async function saying(...answers: readonly Buffer[]): Promise<SocketChannel> {
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   server.unref();
-  const pace = { graceMs: 20, leastBytesPerSecond: 1024, gapMs: 20, silentMs: 20 };
-  return new SocketChannel(connect(path), { peer: "it", explain: async () => lost, pace });
+  const rate = { graceMs: 20, leastBytesPerSecond: 1024, gapMs: 20, silentMs: 20 };
+  return new SocketChannel(connect(path), { peer: "it", explain: async () => lost, rate });
 }
 
 const framed = (text: string): Buffer =>

@@ -54,7 +54,7 @@ const write = (socket: Socket, bytes: Uint8Array): Promise<void> =>
   );
 
 describe("a peer that is slow", () => {
-  const pace: PeerLimits = {
+  const rate: PeerLimits = {
     graceMs: 100,
     leastBytesPerSecond: 10_000,
     gapMs: 50,
@@ -62,7 +62,7 @@ describe("a peer that is slow", () => {
   };
 
   test("in the middle of a frame, a byte now and then, is hung up on", async () => {
-    const [raw, channel] = await pair({ pace });
+    const [raw, channel] = await pair({ rate });
     channel.onMessage(() => expect.fail("it is never whole"));
     const bytes = frame(60_000);
     let at = 0;
@@ -75,7 +75,7 @@ describe("a peer that is slow", () => {
   });
 
   test("because it was held between two parts of a frame is not", async () => {
-    const [raw, channel, accepted] = await pair({ pace: { ...pace, leastBytesPerSecond: 1e9 } });
+    const [raw, channel, accepted] = await pair({ rate: { ...rate, leastBytesPerSecond: 1e9 } });
     const arrived: number[] = [];
     const done = new Promise<void>((resolve) => {
       channel.onMessage(({ bytes }) => {
@@ -100,7 +100,7 @@ describe("a peer that is slow", () => {
   });
 
   test("between frames may be so for ever", async () => {
-    const [raw, channel] = await pair({ pace: { ...pace, silentMs: 50 } });
+    const [raw, channel] = await pair({ rate: { ...rate, silentMs: 50 } });
     const two = new Promise<void>((resolve) => {
       let count = 0;
       channel.onMessage(() => {
@@ -111,7 +111,7 @@ describe("a peer that is slow", () => {
     await write(raw, bytes.subarray(0, 30_000));
     await write(raw, bytes.subarray(30_000));
     // Another one, which began later, is found silent: so this one was looked at, too.
-    const [other, silent] = await pair({ pace: { ...pace, silentMs: 50 } });
+    const [other, silent] = await pair({ rate: { ...rate, silentMs: 50 } });
     silent.onMessage(() => undefined);
     other.write(frame(1000).subarray(0, 500));
     await silent.closed;
@@ -121,7 +121,7 @@ describe("a peer that is slow", () => {
   });
 
   test("and says nothing any more in the middle of a frame is hung up on", async () => {
-    const [raw, channel] = await pair({ pace: { ...pace, silentMs: 100 } });
+    const [raw, channel] = await pair({ rate: { ...rate, silentMs: 100 } });
     channel.onMessage(() => expect.fail("it is never whole"));
     raw.write(frame(1000).subarray(0, 500));
     expect(await channel.closed).toMatchObject({

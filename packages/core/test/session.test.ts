@@ -7,7 +7,6 @@ import type { Pending } from "../src/rpc/session/pending-table.ts";
 import type { CreditLimits } from "../src/rpc/session/requests.ts";
 import { Session } from "../src/rpc/session/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
-import type { Channel } from "../src/transport/channel.ts";
 import { threadChannel } from "../src/transport/thread.ts";
 import { callOver, codec, receiverOf } from "./fixtures/owner.ts";
 
@@ -42,12 +41,10 @@ function pair(
     const arrived = (count: number): Promise<void> =>
       new Promise((resolve) => (total >= count ? resolve() : watchers.push({ count, resolve })));
     const channel = threadChannel(port, async () => lost);
-    const counting: Channel = {
-      ...channel,
-      send: (batch: Batch) => {
-        batches.push(batch.bytes.length);
-        channel.send(batch);
-      },
+    const send = channel.send.bind(channel);
+    channel.send = (batch: Batch) => {
+      batches.push(batch.bytes.length);
+      send(batch);
     };
     const receiver = {
       ...receiverOf(new Map()),
@@ -60,7 +57,7 @@ function pair(
       },
     };
     const made = {
-      session: new Session(peer, counting, receiver, credit),
+      session: new Session(peer, channel, receiver, credit),
       calls,
       batches,
       arrived,

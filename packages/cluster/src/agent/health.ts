@@ -48,7 +48,7 @@ export async function outOfReach({
   await untilSilent(link, ask, { firstMs: 0, everyMs: leaveAskMs, timeoutMs: leaveMs });
 }
 
-interface Pace {
+interface Timing {
   readonly firstMs: number;
   readonly everyMs: number;
   readonly timeoutMs: number;
@@ -57,7 +57,7 @@ interface Pace {
 async function untilSilent(
   link: Link,
   ask: () => Promise<unknown>,
-  { firstMs, everyMs, timeoutMs }: Pace,
+  { firstMs, everyMs, timeoutMs }: Timing,
 ): Promise<void> {
   // A race with link.closed would leave a reaction there on each query, for the life of the link.
   const ended = new AbortController();

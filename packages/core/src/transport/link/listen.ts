@@ -38,7 +38,7 @@ export interface ListenOptions {
   /** Limits for peers that have not proved yet that they have the token. */
   readonly unknown?: UnknownLimits;
   /** The least speed of a peer. */
-  readonly pace?: PeerLimits;
+  readonly rate?: PeerLimits;
   /** With credentials the listener speaks TLS; a path ignores them. */
   readonly network?: NetworkSettings;
 }
@@ -117,11 +117,11 @@ class Reception {
 
   /** Resolves when the peer is admitted or dismissed. */
   async answer(socket: Socket): Promise<void> {
-    const { address, pace, unknown = standardUnknown } = this.#options;
+    const { address, rate, unknown = standardUnknown } = this.#options;
     const channel = new SocketChannel(socket, {
       peer: "a host that dialled",
       limits: helloLimits,
-      ...(pace === undefined ? {} : { pace }),
+      ...(rate === undefined ? {} : { rate }),
       explain: async () => unidentified,
     });
     const limit = deadline(unknown.ms, () => socket.destroy());

@@ -2,7 +2,7 @@
 import type { Batch } from "../../protocol/message.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import { unreadBytesOf } from "../socket/socket.ts";
+import { unreadBytesOf } from "../socket/socket-writer.ts";
 
 export class ResendBuffer {
   /** The name of the peer, for messages to people. */

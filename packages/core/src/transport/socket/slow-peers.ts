@@ -19,7 +19,7 @@ export interface PeerLimits {
 }
 
 /** The last one is the time that a holder waits for a value (caller/objects/located.ts). */
-export const peerPace: PeerLimits = {
+export const peerRate: PeerLimits = {
   graceMs: 10_000,
   leastBytesPerSecond: 1024,
   gapMs: 2000,
@@ -31,13 +31,13 @@ export class SlowFrameError extends RaySystemError {}
 
 /** Measures the frame that is under way. */
 export class FrameRate {
-  readonly #pace: PeerLimits;
+  readonly #rate: PeerLimits;
   #frame = -1;
   #lateMs = 0;
   #lastMs = 0;
 
-  constructor(pace: PeerLimits) {
-    this.#pace = pace;
+  constructor(rate: PeerLimits) {
+    this.#rate = rate;
   }
 
   /** The time since the last bytes, in ms. */
@@ -51,7 +51,7 @@ export class FrameRate {
    * @throws SlowFrameError when it is too slow
    */
   came(frame: number, bytes: number): void {
-    const { graceMs, leastBytesPerSecond, gapMs } = this.#pace;
+    const { graceMs, leastBytesPerSecond, gapMs } = this.#rate;
     const now = performance.now();
     if (frame !== this.#frame) {
       this.#frame = frame;
