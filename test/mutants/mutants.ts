@@ -86,7 +86,7 @@ const core: readonly Row[] = [
   ],
   [
     "group-limit",
-    "core/src/host/calls/instance",
+    "core/src/host/calls/actor/instance",
     "if (group.running < group.limit) this.#start",
     "if (group.running <= group.limit) this.#start",
     "one call more runs than maxConcurrency",
@@ -95,9 +95,9 @@ const core: readonly Row[] = [
   ],
   [
     "move-loses-queue",
-    "core/src/host/calls/instance",
-    '        execution.answerWith(livesOn(cause) ? "absent" : "gone");',
-    '        execution.answerWith("gone");',
+    "core/src/host/calls/actor/instance",
+    '      execution.answerWith(livesOn(cause) ? "absent" : "gone");',
+    '      execution.answerWith("gone");',
     "calls that wait for an actor that moves are lost",
     "test/core/drain.test.ts",
     "packages/cluster/test/drain.test.ts",

@@ -34,7 +34,7 @@ import { Execution } from "./calls/execution.ts";
 import { HostedActors } from "./calls/hosted-actors.ts";
 import { HostedTasks } from "./calls/hosted-tasks.ts";
 import { Idleness } from "./calls/idleness.ts";
-import { Instance } from "./calls/instance.ts";
+import { Instance } from "./calls/actor/instance.ts";
 import { guardDriverCode, Loader } from "./code/loader.ts";
 import { takeProgram } from "./code/program.ts";
 import { type RemoteDirectory, remoteDirectory } from "./remote-directory.ts";
@@ -280,7 +280,8 @@ export class HostRuntime {
  */
 function isAwaited(task: TaskScope, waitables: readonly Waitable[]): boolean {
   const { actor } = task;
-  if (task instanceof Execution && actor instanceof Instance && actor.isAwaited(task)) return true;
+  if (task instanceof Execution && actor instanceof Instance && actor.groups.isAwaited(task))
+    return true;
   return waitables.some(
     (one) =>
       one instanceof ObjectEntry && one.producer instanceof Call && one.producer.stage === "actor",

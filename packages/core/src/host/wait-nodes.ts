@@ -15,7 +15,7 @@ import { freeNode, nodeId, partsOfNode, type WaitNode } from "../rpc/wait-graph.
 import { DeadlockError } from "../shared/errors.ts";
 import { Execution } from "./calls/execution.ts";
 import type { Idleness } from "./calls/idleness.ts";
-import { Instance } from "./calls/instance.ts";
+import { Instance } from "./calls/actor/instance.ts";
 
 /**
  * Work that this host does itself because of a message, such as starting the next call, is over
@@ -64,12 +64,12 @@ export async function waitNodesOf(
   function queued(id: string, name: string, execution: Execution): WaitNode | undefined {
     const instance = execution.actor;
     if (!(instance instanceof Instance)) return undefined;
-    const { limit, isOpen } = instance.placesFor(execution);
+    const { limit, isFull } = instance.groups.placesFor(execution);
     const running = [...executions.values()].filter(
-      (other) => !other.isQueued && instance.sharesPlaces(other, execution),
+      (other) => !other.isQueued && sharesPlaces(other, execution),
     );
     // A call that is already answered may still hold a place.
-    if (!isOpen || running.length < limit) return undefined;
+    if (!isFull || instance.isExiting || running.length < limit) return undefined;
     const { className, actorId } = instance.info;
     const times = limit === 1 ? "1 call" : `${limit} calls`;
     const says = `waits for a place in actor ${className} (${actorId}), which runs ${times} at a time:`;
@@ -111,4 +111,9 @@ function executionsOf(caller: Caller): ReadonlyMap<string, Execution> {
 
 function waitsOf(caller: Caller, execution: Execution): readonly Wait[] {
   return [...caller.stuck.waits()].filter(({ task }) => task === execution);
+}
+
+/** Whether both calls belong to one actor and to one concurrency group. */
+function sharesPlaces(one: Execution, other: Execution): boolean {
+  return one.actor === other.actor && one.route.shape?.group === other.route.shape?.group;
 }

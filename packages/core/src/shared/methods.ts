@@ -4,19 +4,40 @@
 
 export type Method = (...args: unknown[]) => unknown;
 
+/** A class of actors. */
+export type Constructor = new (...args: unknown[]) => object;
+
+export function isMethod(value: unknown): value is Method {
+  return typeof value === "function";
+}
+
+export function isClass(value: unknown): value is Constructor {
+  // The prototype property of a class cannot be written; that of a function can, and arrows have
+  // none.
+  return (
+    typeof value === "function" &&
+    Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false
+  );
+}
+
+/** Returns the prototype of an object. */
+export function prototypeOf(value: object): object | null {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return typeof prototype === "object" || typeof prototype === "function" ? prototype : null;
+}
+
 /**
  * Returns the methods of the class and its bases, the nearest first. Accessors, fields and the
  * constructor are not methods.
  */
-export function methodsOf(prototype: object): Map<string, Method> {
+export function methodsOf(prototype: object | null): Map<string, Method> {
   const methods = new Map<string, Method>();
   let current: object | null = prototype;
   while (current !== null && current !== Object.prototype) {
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(current))) {
-      if (name === "constructor" || typeof value !== "function" || methods.has(name)) continue;
-      methods.set(name, value as Method);
+      if (name !== "constructor" && isMethod(value) && !methods.has(name)) methods.set(name, value);
     }
-    current = Object.getPrototypeOf(current) as object | null;
+    current = prototypeOf(current);
   }
   return methods;
 }
@@ -28,7 +49,7 @@ export type NotMethod = "field" | "getter";
  * Returns the names of the accessors of the class and its bases. Only the object itself can use
  * their values.
  */
-export function gettersOf(prototype: object): string[] {
+export function gettersOf(prototype: object | null): string[] {
   const getters = new Set<string>();
   const shadowed = new Set<string>();
   let current: object | null = prototype;
@@ -37,7 +58,7 @@ export function gettersOf(prototype: object): string[] {
       if (member.get !== undefined && !shadowed.has(name)) getters.add(name);
       shadowed.add(name);
     }
-    current = Object.getPrototypeOf(current) as object | null;
+    current = prototypeOf(current);
   }
   return [...getters];
 }
@@ -48,8 +69,7 @@ export function gettersOf(prototype: object): string[] {
  */
 export function notMethodOf(object: object, name: string): NotMethod | undefined {
   if (Object.hasOwn(object, name)) return "field";
-  const prototype = Object.getPrototypeOf(object) as object;
-  return gettersOf(prototype).includes(name) ? "getter" : undefined;
+  return gettersOf(prototypeOf(object)).includes(name) ? "getter" : undefined;
 }
 
 /**

@@ -8,7 +8,7 @@ import { noteTarget, registerRemote } from "../../host/code/registry.ts";
 import type { ExportName } from "../../rpc/directory.ts";
 import { driversOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
-import { isGenerator } from "../../shared/methods.ts";
+import { isClass, isGenerator } from "../../shared/methods.ts";
 import { show } from "../../shared/text/show.ts";
 import type { Constructor } from "../types.ts";
 import { type ActorClass, actorClass } from "./actor-class.ts";
@@ -90,10 +90,4 @@ function exportNameOf(
     );
   }
   return { moduleUrl: driversOf(url), exportName };
-}
-
-function isClass(target: object): target is Constructor {
-  // The prototype property of a class cannot be written; that of a function can, and arrows have
-  // none.
-  return Object.getOwnPropertyDescriptor(target, "prototype")?.writable === false;
 }

@@ -5,8 +5,9 @@ import type { Remote } from "comlink";
 import type { Caller } from "../../caller/caller.ts";
 import { type CauseData, causeFromData, causeToData } from "../../protocol/cause.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { totalConcurrency } from "../../rpc/directory.ts";
+import { type RemoteKey, totalConcurrency } from "../../rpc/directory.ts";
 import { RemoteNotRegisteredError } from "../../shared/errors.ts";
+import { type Constructor, isClass } from "../../shared/methods.ts";
 import type {
   CreateRequest,
   CreateResult,
@@ -15,11 +16,11 @@ import type {
   HostStats,
 } from "../control.ts";
 import type { Idleness } from "./idleness.ts";
-import { decodeArguments, Instance } from "./instance.ts";
+import { Instance } from "./actor/instance.ts";
+import { decodeArguments } from "./arguments.ts";
 import type { Loader } from "../code/loader.ts";
 import { countSignals } from "./received-signals.ts";
-
-type ActorConstructor = new (...args: unknown[]) => object;
+import { findFunction } from "./task-runner.ts";
 
 export interface HostedActorsParts {
   readonly caller: Caller;
@@ -64,9 +65,9 @@ export class HostedActors {
       for (const value of [args.values, ...args.dependencies]) caller.values.decline(value);
     };
     idleness.look();
-    let ActorClass: ActorConstructor;
+    let ActorClass: Constructor;
     try {
-      ActorClass = (await loader.find(key)) as ActorConstructor;
+      ActorClass = await findClass(loader, key);
     } catch (error) {
       this.#creating.delete(target);
       decline();
@@ -87,7 +88,7 @@ export class HostedActors {
     }
   }
 
-  #constructed(request: CreateRequest, ActorClass: ActorConstructor): Instance {
+  #constructed(request: CreateRequest, ActorClass: Constructor): Instance {
     const { caller, driver, idleness, loader } = this.#parts;
     const { target, key: _key, args, ...rest } = request;
     const { incarnation } = request;
@@ -98,7 +99,7 @@ export class HostedActors {
       caller,
       idleness,
       signalCount: countSignals(dependencies),
-      findFunction: (functionKey) => loader.find(functionKey),
+      findFunction: (functionKey) => findFunction(loader, functionKey),
       // A driver that cannot be reached is ending, and this host with it.
       onExiting: (cause) => {
         void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
@@ -109,7 +110,7 @@ export class HostedActors {
       },
     });
     const given = { arguments: args.values, dependencies };
-    instance.construct(
+    instance.object.construct(
       ActorClass,
       decodeArguments(caller.values.codec, given, () => instance.signals),
     );
@@ -152,4 +153,11 @@ export class HostedActors {
       ...instance.stats,
     }));
   }
+}
+
+/** Returns the class of a key. Rejects when there is none. */
+async function findClass(loader: Pick<Loader, "find">, key: RemoteKey): Promise<Constructor> {
+  const found = await loader.find(key);
+  if (isClass(found)) return found;
+  throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is no class");
 }

@@ -9,9 +9,10 @@ import type { RemoteKey } from "../../rpc/directory.ts";
 import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { clockMs } from "../../shared/clock.ts";
-import type { Method } from "../../shared/methods.ts";
+import { RemoteNotRegisteredError } from "../../shared/errors.ts";
+import { isMethod, type Method } from "../../shared/methods.ts";
 import { Execution, type ExecutionSite } from "./execution.ts";
-import { argumentsOf } from "./instance.ts";
+import { argumentsOf } from "./arguments.ts";
 import type { Loader } from "../code/loader.ts";
 import { runStream } from "./streaming.ts";
 
@@ -41,7 +42,7 @@ export async function runTask(
   const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
   running.begun(execution);
   try {
-    const task = (await loader.find(key)) as Method;
+    const task = await findFunction(loader, key);
     if (!execution.isWanted) return;
     const startMs = caller.events === undefined ? 0 : clockMs();
     const args = argumentsOf(call, session, caller.values.codec, () => execution.signals);
@@ -61,32 +62,35 @@ export async function runTask(
   }
 }
 
+/** Returns the function of a key. Rejects when there is none. */
+export async function findFunction(loader: TaskRunner["loader"], key: RemoteKey): Promise<Method> {
+  const found = await loader.find(key);
+  if (isMethod(found)) return found;
+  throw new RemoteNotRegisteredError(key.name, key.moduleUrl, "it is no function");
+}
+
 type TaskKey = RemoteKey & { readonly assignment: Assignment };
 
 /** Returns undefined for a malformed key: there is no such task. */
 function taskKeyOf(method: string): TaskKey | undefined {
-  let key: Partial<TaskKey> | null;
+  let key: unknown;
   try {
-    key = JSON.parse(method) as Partial<TaskKey> | null;
+    key = JSON.parse(method);
   } catch {
     return undefined;
   }
-  if (typeof key !== "object" || key === null || typeof key.assignment !== "object")
-    return undefined;
-  const isKey = texts(key, "moduleUrl", "name") && (texts(key, "exportName") || isPlace(key));
-  return isKey ? (key as TaskKey) : undefined;
+  return isTaskKey(key) ? key : undefined;
 }
 
-function isPlace(key: object): boolean {
-  return texts(key, "site", "files") && parts(key, "number", "index", "count");
-}
-
-function texts(key: object, ...names: readonly string[]): boolean {
-  return parts(key, "string", ...names);
-}
-
-function parts(key: object, type: "string" | "number", ...names: readonly string[]): boolean {
-  return names.every((name) => typeof (key as Record<string, unknown>)[name] === type);
+function isTaskKey(key: unknown): key is TaskKey {
+  if (typeof key !== "object" || key === null) return false;
+  const has = (type: "string" | "number", ...names: readonly string[]): boolean =>
+    names.every((name) => typeof Reflect.get(key, name) === type);
+  const isPlace = has("string", "site", "files") && has("number", "index", "count");
+  const isAssigned = "assignment" in key && typeof key.assignment === "object";
+  return (
+    isAssigned && has("string", "moduleUrl", "name") && (has("string", "exportName") || isPlace)
+  );
 }
 
 /**
