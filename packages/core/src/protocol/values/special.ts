@@ -127,7 +127,7 @@ function viewOver(
   offset: number,
   byteLength: number,
 ): ArrayBufferView {
-  if (kind === "Buffer") return Buffer.from(memory as ArrayBuffer, offset, byteLength);
+  if (kind === "Buffer") return Buffer.from(memory, offset, byteLength);
   const View = viewConstructors[kind];
   if (View === undefined) throw new RaySystemError(`this Node has no ${kind}`);
   return new View(memory, offset, byteLength / (View.BYTES_PER_ELEMENT ?? 1));
