@@ -94,7 +94,7 @@ test("a small ingredient is kept with the recipe, whatever became of it", async 
   ingredient.resolve(codec.encode("small", "value"));
   const entry = lostResult(lineage, callOf(echo, "value", 1, [ingredient]));
   await lineage.remake(entry, loss);
-  const [used] = echo.ran[0]?.dependencies ?? [];
+  const [used] = echo.ran[0]?.args.dependencies ?? [];
   const value = used?.outcome?.value;
   expect(value === undefined ? undefined : codec.decode(value)).toBe("small");
 });

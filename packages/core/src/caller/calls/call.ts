@@ -118,10 +118,6 @@ export class Call implements Pending, Producer {
     entry.producer = this;
   }
 
-  get dependencies(): readonly ObjectEntry[] {
-    return this.args.dependencies;
-  }
-
   get stage(): Stage {
     if (this.session !== undefined) return "sent";
     return this.unresolved > 0 ? "arguments" : this.owner.stageOf(this);
@@ -163,12 +159,16 @@ export class Call implements Pending, Producer {
 
   settle(answer: Answer): void {
     if (this.isCancelled) {
-      this.#decline(answer);
+      decline(answer, this.owner.link);
       return this.#cancelled();
     }
     switch (answer.kind) {
-      case "result":
-        return this.#resolve(answer.value);
+      case "result": {
+        const problem = this.returns?.end?.(answer.value);
+        if (problem !== undefined) return this.fail(this.owner.link.values.describe(problem));
+        this.owner.link.objects.settle(this.entry, answer.value, this);
+        return this.#settled();
+      }
       case "results":
         this.returns?.resolveAll?.(answer.values);
         return this.#settled();
@@ -194,13 +194,6 @@ export class Call implements Pending, Producer {
     this.returns?.item?.(index, value);
   }
 
-  #resolve(value: Encoded): void {
-    const problem = this.returns?.end?.(value);
-    if (problem !== undefined) return this.fail(this.owner.link.values.describe(problem));
-    this.owner.link.objects.settle(this.entry, value, this);
-    this.#settled();
-  }
-
   #reject(error: Encoded): void {
     const failure = this.owner.link.values.readFailure(error);
     if (this.retriesLeft !== 0 && isRetried(failure, this.plan.retryExceptions)) {
@@ -211,25 +204,11 @@ export class Call implements Pending, Producer {
     }
   }
 
-  /** Nobody looks at the values of an answer. */
-  #decline(answer: Answer): void {
-    const { values } = this.owner.link;
-    if (answer.kind === "result") values.decline(answer.value);
-    else if (answer.kind === "results") for (const value of answer.values) values.decline(value);
-    else if (answer.kind === "failure") values.readFailure(answer.error);
-  }
-
   #cancelled(): void {
-    if (!this.#keepsPlace) return this.#failCancelled();
+    if (!this.#keepsPlace) return this.fail(cancellationOf(this));
     this.#keepsPlace = false;
     this.entry.producer = undefined;
     this.owner.settled(this);
-  }
-
-  #failCancelled(): void {
-    this.fail(
-      this.owner.link.values.describe(new TaskCancelledError(this.entry.id, this.entry.label)),
-    );
   }
 
   fail(failure: FailureData): void {
@@ -249,14 +228,14 @@ export class Call implements Pending, Producer {
     if (this.isSettled) return;
     this.isCancelled = true;
     if (this.session === undefined) {
-      this.#failCancelled();
+      this.fail(cancellationOf(this));
       return this.owner.withdrawn(this);
     }
     this.session.send({ kind: "cancel", id: this.id, recursive });
     // An actor keeps the place of a cancelled call itself; a task keeps its worker until its end.
     if (this.plan.worker === undefined) return;
     this.#keepsPlace = true;
-    this.#failCancelled();
+    this.fail(cancellationOf(this));
     // It may still be ended by force.
     this.entry.producer = this;
   }
@@ -269,6 +248,17 @@ export class Call implements Pending, Producer {
     this.args.signals?.end();
     if (!this.#keepsPlace) this.owner.settled(this);
   }
+}
+
+/** Nobody looks at the values of an answer. */
+function decline(answer: Answer, { values }: ClientLink): void {
+  if (answer.kind === "result") values.decline(answer.value);
+  else if (answer.kind === "results") for (const value of answer.values) values.decline(value);
+  else if (answer.kind === "failure") values.readFailure(answer.error);
+}
+
+function cancellationOf({ owner, entry }: Call): FailureData {
+  return owner.link.values.describe(new TaskCancelledError(entry.id, entry.label));
 }
 
 /** Whether user code's failure is to be tried again. */

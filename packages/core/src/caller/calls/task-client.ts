@@ -84,7 +84,7 @@ export class TaskClient implements CallOwner {
   }
 
   submit(call: Call): void {
-    for (const dependency of call.dependencies) {
+    for (const dependency of call.args.dependencies) {
       if (dependency.outcome !== undefined) continue;
       call.unresolved += 1;
       dependency.watch(() => {
@@ -164,7 +164,7 @@ export class TaskClient implements CallOwner {
 
   #enqueue(call: Call): void {
     if (call.isSettled) return;
-    for (const { outcome } of call.dependencies) {
+    for (const { outcome } of call.args.dependencies) {
       if (outcome?.ok === false) return call.fail(outcome.failure);
     }
     call.queue.push(call);
@@ -252,7 +252,9 @@ export class TaskClient implements CallOwner {
       if (call === undefined) break;
       if (call.isSettled) continue;
       if (this.#remaking(call)) continue;
-      if (this.link.objects.bringing(call.dependencies, () => this.#resume(call, lane, session)))
+      if (
+        this.link.objects.bringing(call.args.dependencies, () => this.#resume(call, lane, session))
+      )
         return;
       call.send(session, call.plan.route, 0);
       if (!call.isSettled) return;
@@ -265,9 +267,10 @@ export class TaskClient implements CallOwner {
    * Making an argument again needs a worker itself, so this worker is given to others meanwhile.
    */
   #remaking(call: Call): boolean {
-    if (!call.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true)) return false;
+    if (!call.args.dependencies.some(({ outcome }) => outcome?.away?.isLost?.() === true))
+      return false;
     this.#parked.add(call);
-    return this.link.objects.bringing(call.dependencies, () => {
+    return this.link.objects.bringing(call.args.dependencies, () => {
       if (this.#parked.delete(call)) this.#enqueue(call);
     });
   }

@@ -87,7 +87,7 @@ export async function explain(
 }
 
 async function explainArgument(link: ExplainLink, call: Call, depth: number): Promise<string> {
-  const argument = call.dependencies.find(({ outcome }) => outcome === undefined);
+  const argument = call.args.dependencies.find(({ outcome }) => outcome === undefined);
   if (argument === undefined) return "an argument is being brought from where it is kept";
   const why = depth < maxDepth ? `: ${await explain(link, argument, depth + 1)}` : "";
   return `its argument ${nameOf(argument)} is not ready${why}`;

@@ -92,7 +92,7 @@ export class WaitNodes {
   #needs(call: Call): Pick<WaitNode, "of"> & Partial<WaitNode> {
     switch (call.stage) {
       case "arguments": {
-        const missing = call.dependencies.filter(({ outcome }) => outcome === undefined);
+        const missing = call.args.dependencies.filter(({ outcome }) => outcome === undefined);
         return { of: missing.map((one) => this.#entry(one)), says: "waits for its argument" };
       }
       case "turn": {

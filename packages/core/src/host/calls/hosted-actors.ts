@@ -150,7 +150,8 @@ export class HostedActors {
     return [...this.#instances.values()].map((instance) => ({
       actorId: instance.info.actorId,
       className: instance.info.className,
-      ...instance.stats,
+      ...instance.groups.load,
+      executed: instance.executed,
     }));
   }
 }

@@ -2,16 +2,16 @@
  * A conversation between two runtimes over one channel: calls in both directions, answers, fetches,
  * reference counts. It knows nothing of actors, retries or values.
  *
- * Every request settles exactly once: by its answer or by the loss of the peer. Its parts: what is
- * about to be sent (Outbox), our requests and their credit (Requests), the peer's calls and what it
+ * Every request settles exactly once: by its answer or by the loss of the peer. Its parts: what has
+ * arrived (IncomingBatches), what is about to be sent (Outbox), our requests and their credit (Requests), the peer's calls and what it
  * may have under way (IncomingCalls), values that travel in parts (PartTransfers), and calls to one
  * actor (Lanes).
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
-import { BatchReader } from "../../protocol/frames/batch-reader.ts";
-import type { Answer, Batch, FetchMessage, Message, Notice } from "../../protocol/message.ts";
-import { assertNever, type DeathCause, RaySystemError } from "../../shared/errors.ts";
-import { brokenChannel, type Channel } from "../../transport/channel.ts";
+import type { Answer, FetchMessage, Message, Notice } from "../../protocol/message.ts";
+import { assertNever, type DeathCause } from "../../shared/errors.ts";
+import type { Channel } from "../../transport/channel.ts";
+import { IncomingBatches } from "./incoming-batches.ts";
 import { type CallMessage, IncomingCalls } from "./incoming-calls.ts";
 import { Lanes } from "./lane.ts";
 import { Outbox } from "./outbox.ts";
@@ -49,12 +49,9 @@ export class Session {
   readonly #channel: Channel;
   readonly #receiver: SessionReceiver;
   readonly #outbox: Outbox;
-  readonly #reader: BatchReader = new BatchReader();
+  readonly #incoming: IncomingBatches;
   readonly #parts: PartTransfers;
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
-  /** Batches that `poll` took in, to be handled in their turn. */
-  #polled: Batch[] = [];
-  #afterBatch: (() => void) | undefined;
   /** The side that ends soon, and said so. */
   #leaving: "we" | "they" | undefined;
 
@@ -88,7 +85,14 @@ export class Session {
       this.#lose(reason);
       return reason;
     });
-    channel.onMessage((batch) => this.#receive(batch));
+    this.#incoming = new IncomingBatches({
+      channel,
+      outbox: this.#outbox,
+      parts: this.#parts,
+      onMessage: (message) => this.#onMessage(message),
+      onCancelAhead: (id, recursive) => this.calls.cancelAhead(id, recursive),
+    });
+    channel.onMessage((batch) => this.#incoming.receive(batch));
   }
 
   /** False from the moment on from which no call can be answered. */
@@ -154,34 +158,14 @@ export class Session {
     this.#leaving = "we";
   }
 
-  /**
-   * Takes in what has arrived while this thread was held: cancellations count at once, the rest
-   * has its turn later.
-   */
+  /** Takes in what has arrived while this thread was held: cancellations count at once. */
   poll(): void {
-    const batches = this.#channel.poll?.() ?? [];
-    if (batches.length === 0 || this.#outbox.isClosed) return;
-    if (this.#polled.length === 0 && !this.#outbox.isReceiving) {
-      process.nextTick(() => this.#receiveNext());
-    }
-    this.#polled.push(...batches);
-    const reader = new BatchReader(true);
-    for (const batch of batches) {
-      try {
-        reader.read(batch, (message) => {
-          if (message.kind === "cancel") this.calls.cancelAhead(message.id, message.recursive);
-        });
-      } catch {
-        // It is read again in its turn, and ends the channel then.
-        return;
-      }
-    }
+    this.#incoming.poll();
   }
 
   /** Calls back once, after the batch that is being read; at once if none is. */
   afterBatch(then: () => void): void {
-    if (this.#outbox.isReceiving) this.#afterBatch = then;
-    else then();
+    this.#incoming.afterBatch(then);
   }
 
   /** Milliseconds since the last lap, or since the batch arrived: how long a method took. */
@@ -203,47 +187,6 @@ export class Session {
     if (references !== undefined && references.length > 0) this.#receiver.onExport(references);
   }
 
-  /** Batches that were polled come before the one that arrives now. */
-  #receive(batch: Batch): void {
-    if (this.#polled.length === 0) this.#read(batch);
-    else this.#polled.push(batch);
-    this.#receiveNext();
-  }
-
-  #receiveNext(): void {
-    while (this.#polled.length > 0) {
-      const next = this.#polled.shift();
-      if (next !== undefined) this.#read(next);
-    }
-  }
-
-  #read(batch: Batch): void {
-    if (this.#outbox.isClosed) return;
-    this.#outbox.beginReceiving();
-    try {
-      if (batch.part === undefined) this.#reader.read(batch, (message) => this.#onMessage(message));
-      else this.#readWhole(batch.part.id, this.#parts.arrived(batch.part));
-    } catch (error) {
-      return this.#channel.close(brokenChannel(error));
-    } finally {
-      const then = this.#afterBatch;
-      this.#afterBatch = undefined;
-      then?.();
-    }
-    this.#outbox.endTurn();
-  }
-
-  /** @throws RaySystemError for a value that is no answer to the fetch */
-  #readWhole(id: number, batch: Batch | undefined): void {
-    if (batch === undefined) return;
-    this.#reader.read(batch, (message) => {
-      if (message.kind !== "result" || message.id !== id) {
-        throw new RaySystemError(`the parts of ${id} are no answer to it`);
-      }
-      this.#onMessage(message);
-    });
-  }
-
   #onMessage(message: Message): void {
     switch (message.kind) {
       case "result":
@@ -255,7 +198,15 @@ export class Session {
         this.requests.take(message.id)?.settle(message);
         break;
       case "call":
-        this.#called(message);
+        this.calls.check(message);
+        if (this.#leaving === "we") break;
+        this.calls.begin(message);
+        if (this.calls.isCancelled(message.id)) {
+          this.answer({ kind: "cancelled", id: message.id });
+          break;
+        }
+        this.#receiver.onCall(message, this);
+        this.calls.handedOver(message);
         break;
       case "leaving":
         this.#leaving = "they";
@@ -295,15 +246,6 @@ export class Session {
       default:
         assertNever(message);
     }
-  }
-
-  #called(call: CallMessage): void {
-    this.calls.check(call);
-    if (this.#leaving === "we") return;
-    this.calls.begin(call);
-    if (this.calls.isCancelled(call.id)) return this.answer({ kind: "cancelled", id: call.id });
-    this.#receiver.onCall(call, this);
-    this.calls.handedOver(call);
   }
 
   #lose(reason: DeathCause): void {

@@ -51,17 +51,20 @@ export class ActorClient implements CallOwner {
   #state: State = { kind: "locating" };
   /** Losses of this turn. */
   #losses: Loss[] = [];
-  #outstanding = 0;
+  /** How many calls have no answer, sent or not. */
+  outstanding = 0;
   /** Nobody has a handle: the actor is not located again until it is called all the same. */
   #isRetired = false;
-  readonly #onRoom = (): void => this.#drainAll();
+  readonly #drainAll = (): void => {
+    for (const queue of this.#queues.all()) this.#drain(queue);
+  };
 
   /** @param registered settles when the directory knows the actor */
   constructor(info: ActorInfo, link: ClientLink, registered?: Promise<void>) {
     this.info = info;
     this.link = link;
     this.#questions = new LossQuestions(link.directory, info.actorId);
-    if (registered === undefined) this.#locate();
+    if (registered === undefined) void this.#locate();
     else {
       registered.then(
         () => this.#locate(),
@@ -70,21 +73,16 @@ export class ActorClient implements CallOwner {
     }
   }
 
-  /** How many calls have no answer, sent or not. */
-  get outstanding(): number {
-    return this.#outstanding;
-  }
-
   /** Calls wait in the queue of their concurrency group. */
   queueFor({ route }: CallPlan): Fifo<Call> {
     return this.#queues.of(route.shape?.group);
   }
 
   submit(call: Call): void {
-    this.#outstanding += 1;
+    this.outstanding += 1;
     this.#isRetired = false;
     if (this.#state.kind === "dead") return call.fail(this.#state.failure);
-    const { dependencies } = call;
+    const { dependencies } = call.args;
     for (let index = 0; index < dependencies.length; index++) {
       const dependency = dependencies[index];
       if (dependency === undefined || dependency.outcome !== undefined) continue;
@@ -102,7 +100,7 @@ export class ActorClient implements CallOwner {
   }
 
   settled(call: Call): void {
-    this.#outstanding -= 1;
+    this.outstanding -= 1;
     this.#back(call);
   }
 
@@ -174,7 +172,7 @@ export class ActorClient implements CallOwner {
   }
 
   #goOn(queue: Fifo<Call>): void {
-    if (this.#state.kind === "unreached") this.#locate();
+    if (this.#state.kind === "unreached") void this.#locate();
     else this.#drain(queue);
   }
 
@@ -194,10 +192,6 @@ export class ActorClient implements CallOwner {
     return state.kind === "ready" && state.life.is(session, incarnation) ? state.life : undefined;
   }
 
-  #drainAll(): void {
-    for (const queue of this.#queues.all()) this.#drain(queue);
-  }
-
   #drain(queue: Fifo<Call>): void {
     const state = this.#state;
     if (state.kind !== "ready" || state.life.isFull || !this.#returning.isEmpty) return;
@@ -210,32 +204,31 @@ export class ActorClient implements CallOwner {
         continue;
       }
       if (head.unresolved > 0 || !life.session.isOpen) return;
-      if (!life.hasRoom(this.#onRoom)) return;
-      if (head.dependencies.length > 0 && this.#bringing(head)) return;
+      if (!life.hasRoom(this.#drainAll)) return;
+      if (head.args.dependencies.length > 0) {
+        // An argument that is away holds the call back like one that is not ready.
+        const isBringing = this.link.objects.bringing(head.args.dependencies, () => {
+          head.unresolved -= 1;
+          this.#drain(head.queue);
+        });
+        if (isBringing) {
+          head.unresolved += 1;
+          return;
+        }
+      }
       queue.shift();
       life.send(head);
     }
   }
 
-  /** An argument that is away holds the call back like one that is not ready. */
-  #bringing(call: Call): boolean {
-    const isBringing = this.link.objects.bringing(call.dependencies, () => {
-      call.unresolved -= 1;
-      this.#drain(call.queue);
-    });
-    if (isBringing) call.unresolved += 1;
-    return isBringing;
-  }
-
-  #locate(): void {
+  async #locate(): Promise<void> {
     this.#state = { kind: "locating" };
-    this.link.directory.locate(this.info).then(
-      (location) => this.#located(location),
-      (error: unknown) => this.#die(this.link.values.describe(error)),
-    );
-  }
-
-  async #located(location: ActorLocation): Promise<void> {
+    let location: ActorLocation;
+    try {
+      location = await this.link.directory.locate(this.info);
+    } catch (error) {
+      return this.#die(this.link.values.describe(error));
+    }
     if (location.state === "dead") {
       return this.#die(this.link.values.describe(actorDeath(this.info, location.cause)));
     }
@@ -246,7 +239,11 @@ export class ActorClient implements CallOwner {
       return undefined;
     });
     if (unreached !== undefined && !(await this.#questions.endsSoon(incarnation))) {
-      return this.#outOfReach(unreached);
+      // Each call that waits has used up a try.
+      const failure = this.link.values.describe(outOfReach(this.info, unreached));
+      if (this.#queues.useTry(failure)) return this.#locate();
+      this.#state = { kind: "unreached" };
+      return;
     }
     if (session === undefined || !session.isOpen) {
       return this.#afterLoss({ session, incarnation, reason: undefined, calls: [] }, true);
@@ -264,17 +261,6 @@ export class ActorClient implements CallOwner {
     });
     this.#state = { kind: "ready", life };
     this.#drainAll();
-  }
-
-  /** Each call that waits has used up a try. */
-  #outOfReach({ message }: Error): void {
-    const cause: DeathCause = {
-      kind: "unreachable",
-      message: `its host cannot be reached from here: ${message}`,
-    };
-    const failure = this.link.values.describe(new ActorUnavailableError(this.info, cause));
-    if (this.#queues.useTry(failure)) this.#locate();
-    else this.#state = { kind: "unreached" };
   }
 
   /** @param locating it was never reached in that life, and is located again */
@@ -299,7 +285,7 @@ export class ActorClient implements CallOwner {
     if (!restarting) return this.#die(failure);
     if (this.#state.kind === "dead") return this.#die(this.#state.failure);
     if (this.#returning.back(calls.length)) this.#drainAll();
-    if (locating) this.#locate();
+    if (locating) void this.#locate();
   }
 
   /** Nothing more is sent to that life. Returns whether it was the one in use. */
@@ -317,4 +303,11 @@ export class ActorClient implements CallOwner {
     this.#queues.fail(failure);
     this.#returning.fail(failure);
   }
+}
+
+function outOfReach(info: ActorInfo, { message }: Error): ActorUnavailableError {
+  return new ActorUnavailableError(info, {
+    kind: "unreachable",
+    message: `its host cannot be reached from here: ${message}`,
+  });
 }

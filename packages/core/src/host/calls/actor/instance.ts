@@ -81,7 +81,8 @@ export class Instance implements ExecutionSite, ActorScope {
   readonly #plain: PlainCall;
   /** Calls under way in an actor that may end alone. */
   readonly #awaited: Set<Execution> | undefined;
-  #executed = 0;
+  /** The number of calls that have begun. */
+  executed = 0;
   #exiting: DeathCause | undefined;
   #hasExited = false;
   #isDiscarded = false;
@@ -103,10 +104,6 @@ export class Instance implements ExecutionSite, ActorScope {
 
   get actor(): ActorScope {
     return this;
-  }
-
-  get stats(): { readonly running: number; readonly queued: number; readonly executed: number } {
-    return { ...this.groups.load, executed: this.#executed };
   }
 
   /** Whether no call starts any more. */
@@ -179,7 +176,7 @@ export class Instance implements ExecutionSite, ActorScope {
     }
     // Ready answers do not wait for a method that may take long.
     if (method.slow) session.flush();
-    this.#executed += 1;
+    this.executed += 1;
     const isPlain = method.plain && queued === undefined && countSignals(call.dependencies) === 0;
     if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
@@ -296,7 +293,7 @@ export class Instance implements ExecutionSite, ActorScope {
 
   #exitIfIdle(): void {
     const cause = this.#exiting;
-    if (cause === undefined || this.#hasExited || this.stats.running > 0) return;
+    if (cause === undefined || this.#hasExited || this.groups.load.running > 0) return;
     this.#hasExited = true;
     void this.object.shutDown().then(() => this.#settings.onExit(cause));
   }
