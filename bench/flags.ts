@@ -1,7 +1,7 @@
 /** The command line of the main benchmark. */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { FlagError, readFlags } from "./measure/command-line.ts";
+import { FlagError, readFlags, takes } from "./measure/command-line.ts";
 import { type Suite, suites } from "./suites.ts";
 
 export interface Flags {
@@ -32,14 +32,15 @@ million calls at once? Every suite runs in a process of its own, unless one is n
 /** @throws FlagError */
 export function flagsOf(args: readonly string[]): Flags {
   const { help, quick, markdown, json, only, python } = readFlags(args, {
-    help: "boolean",
-    quick: "boolean",
-    markdown: "boolean",
-    json: "string",
-    only: "string",
-    python: "string",
+    help: takes.nothing,
+    quick: takes.nothing,
+    markdown: takes.nothing,
+    json: takes.text,
+    only: takes.text,
+    python: takes.text,
   });
-  if (only !== undefined && !(suites as readonly string[]).includes(only)) {
+  const suite = suites.find((one) => one === only);
+  if (suite !== only) {
     throw new FlagError(`--only takes ${suites.join(", ")}, not "${only}"`);
   }
   if (json !== undefined && !isFolder(dirname(resolve(json)))) {
@@ -53,7 +54,7 @@ export function flagsOf(args: readonly string[]): Flags {
     quick: quick ?? false,
     markdown: markdown ?? false,
     json,
-    only: only as Suite | undefined,
+    only: suite,
     python,
   };
 }

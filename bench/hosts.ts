@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { percentile } from "./measure/interleave.ts";
+import { field, numbers } from "./measure/printed.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import type { FirstCalls, HostKind } from "./subjects/first-call.ts";
 
@@ -37,11 +38,15 @@ const core = join(import.meta.dirname, "../packages/core");
 
 export async function measureHosts({ rounds, hosts }: HostsPlan, say: Progress): Promise<Report> {
   await node([build, core]);
-  const measured = subjects.map((subject) => ({ ...subject, calls: [] as FirstCalls[] }));
+  const measured = subjects.map((subject): Subject & { readonly calls: FirstCalls[] } => ({
+    ...subject,
+    calls: [],
+  }));
   for (let round = 0; round < rounds; round++) {
     for (const { name, kind, flags, calls } of measured) {
       say(`first call of a host: round ${round + 1}, ${name}`);
-      calls.push(JSON.parse(await node([...flags, program, kind, String(hosts)])) as FirstCalls);
+      const printed: unknown = JSON.parse(await node([...flags, program, kind, String(hosts)]));
+      calls.push({ ms: numbers(field(printed, "ms")), cpuMs: Number(field(printed, "cpuMs")) });
     }
   }
   const rows = measured.map(({ name, kind, calls }) => {

@@ -82,7 +82,8 @@ export async function measureMachines(
     const pulls = await measurePull(elements, idOf, plan, say);
     const places = await measurePlacement(plan, say);
     const sections = [...calls, pulls, places];
-    const [serial, many] = calls as [Measured, Measured];
+    const [serial, many] = calls;
+    if (serial === undefined || many === undefined) throw new TypeError("calls were not measured");
     const pulled = pulls.figures.find(({ name }) => name === farTcp)?.medianMs ?? 0;
     const made = pulls.figures.find(({ name }) => name.startsWith("made and read"))?.medianMs ?? 0;
     return {

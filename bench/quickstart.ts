@@ -8,7 +8,7 @@ import { writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import { quickstart } from "@rayling/trainer/quickstart";
 import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
-import { readFlags, runCommand, whole } from "./measure/command-line.ts";
+import { readFlags, runCommand, whole, takes } from "./measure/command-line.ts";
 import { describeMachine, machineLines } from "./measure/machine.ts";
 import { writeBlock } from "./measure/readme.ts";
 import { markdownTables, terminalTables } from "./measure/report.ts";
@@ -25,11 +25,11 @@ The quickstart for several seeds, under sync and under one-step-off-policy.
   --help           print this`;
 
 const kinds = {
-  seeds: "string",
-  steps: "string",
-  json: "string",
-  markdown: "boolean",
-  help: "boolean",
+  seeds: takes.text,
+  steps: takes.text,
+  json: takes.text,
+  markdown: takes.nothing,
+  help: takes.nothing,
 } as const;
 
 async function main(args: readonly string[]): Promise<void> {
@@ -63,8 +63,8 @@ function tableOf(all: readonly QuickstartResult[], seeds: readonly number[], ste
   );
   const names = all[0]?.runs.map(({ schedule }) => schedule) ?? [];
   const means = names.map((schedule, at) => {
-    const ofSchedule = all.map(({ runs }) => runs[at] as QuickstartRun);
-    const first = all.map(({ runs }) => runs[0] as QuickstartRun);
+    const ofSchedule = all.flatMap(({ runs }) => runs[at] ?? []);
+    const first = all.flatMap(({ runs }) => runs[0] ?? []);
     const before = {
       accuracy: meanOf(all.map((one) => one.accuracy)),
       greedyAccuracy: meanOf(all.map((one) => one.greedyAccuracy)),

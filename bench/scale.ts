@@ -147,7 +147,7 @@ async function killAll(actors: readonly ProberHandle[]): Promise<void> {
 
 async function oneOfEachThread(actors: readonly ProberHandle[]): Promise<ProberHandle[]> {
   const threads = await ray.get(actors.map((actor) => actor.thread.remote()));
-  return actors.filter((_, index) => threads.indexOf(threads[index] as number) === index);
+  return actors.filter((_, index) => threads.indexOf(threads[index] ?? Number.NaN) === index);
 }
 
 /** The last ones are on their way: until the hosts hold no less than before. */

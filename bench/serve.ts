@@ -14,6 +14,7 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import { Pool } from "undici";
+import { field } from "./measure/printed.ts";
 import type { Progress, Report, Table } from "./measure/report.ts";
 import { ScoreServer } from "./serve/server.ts";
 
@@ -121,7 +122,7 @@ function singles({ requests, inFlight }: ServePlan, round: number): Load {
     bodies: Array.from({ length: requests }, (_, index) => JSON.stringify(sample(index, round))),
     inFlight,
     samplesEach: 1,
-    check: (body, index) => mustBe((body as { readonly score: unknown }).score, index),
+    check: (body, index) => mustBe(field(body, "score"), index),
   };
 }
 
@@ -139,9 +140,12 @@ function batches({ batches: count, batchSize, batchesInFlight }: ServePlan, roun
     inFlight: batchesInFlight,
     samplesEach: batchSize,
     check: (body, batch) => {
-      const { outcomes } = body as { readonly outcomes: readonly { readonly score: unknown }[] };
-      if (outcomes.length !== batchSize) throw new Error(`${outcomes.length} outcomes`);
-      for (const [index, { score }] of outcomes.entries()) mustBe(score, batch * batchSize + index);
+      const outcomes = field(body, "outcomes");
+      const all: readonly unknown[] = Array.isArray(outcomes) ? outcomes : [];
+      if (all.length !== batchSize) throw new Error(`${all.length} outcomes`);
+      for (const [index, one] of all.entries()) {
+        mustBe(field(one, "score"), batch * batchSize + index);
+      }
     },
   };
 }
@@ -174,7 +178,8 @@ async function withoutHttp(
   const ms = performance.now() - startedAt;
   const { user, system } = process.cpuUsage(cpuBefore);
   const samples = count * batchSize;
-  return runOf({ server: alone, kind: "batch" }, samples, ms, (user + system) / 1000, times);
+  const cpuMs = (user + system) / 1000;
+  return runOf({ server: alone, kind: "batch" }, { samples, ms, cpuMs, times });
 }
 
 /** Half of them are right. FastAPI's model leaves the id out. */
@@ -221,16 +226,18 @@ async function measured(server: ScoreServer, load: Load): Promise<Run> {
   const cpuMs = (await server.cpuMs()) - cpuBefore;
   await pool.close();
   const samples = bodies.length * samplesEach;
-  return runOf({ server: server.name, kind: load.kind }, samples, ms, cpuMs, times);
+  return runOf({ server: server.name, kind: load.kind }, { samples, ms, cpuMs, times });
 }
 
-function runOf(
-  of: Pick<Run, "server" | "kind">,
-  samples: number,
-  ms: number,
-  cpuMs: number,
-  times: readonly number[],
-): Run {
+interface Taken {
+  readonly samples: number;
+  readonly ms: number;
+  readonly cpuMs: number;
+  /** Of each request, in ms. */
+  readonly times: readonly number[];
+}
+
+function runOf(of: Pick<Run, "server" | "kind">, { samples, ms, cpuMs, times }: Taken): Run {
   const sorted = times.toSorted((a, b) => a - b);
   return {
     ...of,

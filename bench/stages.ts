@@ -50,7 +50,7 @@ export async function runStages(flags: readonly string[], say: Progress): Promis
   const all = Object.values(reports);
   const report: Report = {
     tables: all.flatMap(({ tables }) => tables),
-    measured: Object.assign({}, ...all.map(({ measured }) => measured)) as Report["measured"],
+    measured: Object.fromEntries(all.flatMap(({ measured }) => Object.entries(measured))),
     details: reports,
   };
   return { report, failed };
@@ -90,6 +90,6 @@ function pinned({ tables, details }: Report): Report {
 
 async function succeeds([file = "", ...args]: readonly string[]): Promise<boolean> {
   const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
-  const [code] = (await once(child, "exit")) as [number | null];
+  const [code]: unknown[] = await once(child, "exit");
   return code === 0;
 }

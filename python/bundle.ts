@@ -137,8 +137,8 @@ const lateImports: Plugin = {
     bundler.onLoad({ filter: /.*/, namespace: "late" }, async ({ path, pluginData }) => {
       const resolveDir = String(pluginData);
       const found = createRequire(join(resolveDir, "x")).resolve(path);
-      const names = Object.keys((await import(pathToFileURL(found).href)) as object).filter(
-        (name) => /^[A-Za-z_$][\w$]*$/.test(name),
+      const names = Object.keys(await import(pathToFileURL(found).href)).filter((name) =>
+        /^[A-Za-z_$][\w$]*$/.test(name),
       );
       const lines = names
         .filter((name) => name !== "default" && name !== "module.exports")

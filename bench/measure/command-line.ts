@@ -1,27 +1,32 @@
 /** The command lines of benchmarks: what they may say, and one clear line, with 2 as the exit code, for what they may not. */
-import { parseArgs } from "node:util";
+import { parseArgs, type ParseArgsOptionDescriptor } from "node:util";
 
 export class FlagError extends Error {
   readonly code = "BAD_FLAG";
 }
 
 /** What each flag takes: a text, or nothing. */
-export type FlagKinds = Readonly<Record<string, "string" | "boolean">>;
+export const takes = {
+  text: { type: "string" },
+  nothing: { type: "boolean" },
+} as const satisfies Readonly<Record<string, ParseArgsOptionDescriptor>>;
 
-export type FlagValues<K extends FlagKinds> = {
-  readonly [Name in keyof K]?: K[Name] extends "boolean" ? boolean : string;
-};
+export type FlagKinds = Readonly<Record<string, (typeof takes)[keyof typeof takes]>>;
+
+export type FlagValues<K extends FlagKinds> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: K }>
+>["values"];
 
 /** @throws FlagError for a flag that there is not, or that lacks its value */
 export function readFlags<const K extends FlagKinds>(
   args: readonly string[],
   kinds: K,
 ): FlagValues<K> {
-  const options = Object.fromEntries(Object.entries(kinds).map(([name, type]) => [name, { type }]));
   try {
-    return parseArgs({ args: [...args], options }).values as FlagValues<K>;
+    return parseArgs({ args: [...args], options: kinds }).values;
   } catch (error) {
-    throw new FlagError((error as Error).message.split("\n")[0] ?? "bad flag", { cause: error });
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    throw new FlagError(message.split("\n")[0] ?? "bad flag", { cause: error });
   }
 }
 

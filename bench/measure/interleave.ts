@@ -40,27 +40,28 @@ export async function interleave(
   plan: RoundPlan,
   onRound: (round: number) => void,
 ): Promise<Samples[]> {
-  const all = contestants.map(({ name }) => ({
-    name,
-    samplesMs: [] as number[],
-    rounds: [] as Round[],
-  }));
+  const all = contestants.map((contestant): Entry => ({ contestant, samplesMs: [], rounds: [] }));
   for (let round = 0; round <= plan.rounds; round++) {
-    for (let turn = 0; turn < contestants.length; turn++) {
-      const index = (turn + round) % contestants.length;
-      const contestant = contestants[index] as Contestant;
+    const first = round % all.length;
+    for (const { contestant, samplesMs, rounds } of [...all.slice(first), ...all.slice(0, first)]) {
       const result = await oneRound(contestant, plan);
       if (round === 0) continue;
-      for (const sample of result.samplesMs) all[index]?.samplesMs.push(sample);
-      all[index]?.rounds.push(result.round);
+      for (const sample of result.samplesMs) samplesMs.push(sample);
+      rounds.push(result.round);
     }
     onRound(round);
   }
-  return all.map(({ name, samplesMs, rounds }) => ({
-    name,
+  return all.map(({ contestant, samplesMs, rounds }) => ({
+    name: contestant.name,
     sortedMs: samplesMs.toSorted((a, b) => a - b),
     rounds,
   }));
+}
+
+interface Entry {
+  readonly contestant: Contestant;
+  readonly samplesMs: number[];
+  readonly rounds: Round[];
 }
 
 interface RoundResult {

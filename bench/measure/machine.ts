@@ -4,6 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, totalmem } from "node:os";
+import { field, text } from "./printed.ts";
 
 export interface Machine {
   readonly cpu: string;
@@ -62,8 +63,7 @@ export function machineLines(machine: Machine): readonly string[] {
 /** Read from the file, because most packages do not export their package.json. */
 function versionOf(name: string): string {
   const url = new URL(`../node_modules/${name}/package.json`, import.meta.url);
-  const { version } = JSON.parse(readFileSync(url, "utf8")) as { readonly version: string };
-  return version;
+  return text(field(JSON.parse(readFileSync(url, "utf8")), "version"));
 }
 
 function commit(): string | undefined {

@@ -10,7 +10,9 @@ let collect: (() => void) | undefined;
 export function bytesNow(): number {
   if (collect === undefined) {
     setFlagsFromString("--expose-gc");
-    collect = runInNewContext("gc") as () => void;
+    const collector: unknown = runInNewContext("gc");
+    if (typeof collector !== "function") throw new TypeError("V8 shows no collector");
+    collect = () => void Reflect.apply(collector, undefined, []);
   }
   collect();
   const { heapUsed, arrayBuffers } = process.memoryUsage();

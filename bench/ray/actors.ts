@@ -84,10 +84,14 @@ export const Client: ray.ActorClass<typeof ClientInstance> = ray.remote(ClientIn
 export const callAll: ray.RemoteFunction<
   (actors: readonly Server[], count: number) => Promise<void>
 > = ray.remote(async function callAll(actors: readonly Server[], count: number): Promise<void> {
-  await ray.get(
-    many(count, (index) => (actors[index % actors.length] as Server).smallValue.remote()),
-  );
+  await ray.get(many(count, (index) => inTurn(actors, index).smallValue.remote()));
 });
+
+function inTurn<One>(all: readonly One[], index: number): One {
+  const found = all[index % all.length];
+  if (found === undefined) throw new TypeError("there is nobody to take turns");
+  return found;
+}
 
 export function many(count: number, call: (index: number) => ray.ObjectRef<Uint8Array>): Refs {
   return Array.from({ length: count }, (_, index) => call(index));

@@ -6,7 +6,13 @@
  */
 import { writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
-import { FlagError, type FlagValues, readFlags, runCommand } from "../measure/command-line.ts";
+import {
+  FlagError,
+  type FlagValues,
+  readFlags,
+  runCommand,
+  takes,
+} from "../measure/command-line.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
 import type { Rate } from "../measure/rates.ts";
 import { writeBlock } from "../measure/readme.ts";
@@ -32,12 +38,12 @@ Every row of Ray's microbenchmark with Ray ${rayVersion} and with Rayling, and t
   --help         print this`;
 
 const kinds = {
-  python: "string",
-  rows: "string",
-  quick: "boolean",
-  json: "string",
-  markdown: "boolean",
-  help: "boolean",
+  python: takes.text,
+  rows: takes.text,
+  quick: takes.nothing,
+  json: takes.text,
+  markdown: takes.nothing,
+  help: takes.nothing,
 } as const;
 
 interface Pair {

@@ -1,16 +1,7 @@
 /** Ray's side of the rows: rows.py runs one row after another as it is told. */
 import { type Rate, type RatePlan, rateOf } from "../measure/rates.ts";
+import { field, numbers, text } from "../measure/printed.ts";
 import { RayProcess } from "./process.ts";
-
-interface Greeting {
-  readonly versions: Readonly<Record<string, string>>;
-  readonly rows: readonly string[];
-}
-
-interface Answer {
-  readonly rates?: readonly number[];
-  readonly error?: string;
-}
 
 export class RayPeer {
   readonly versions: Readonly<Record<string, string>>;
@@ -23,10 +14,11 @@ export class RayPeer {
   }
 
   private constructor(process: RayProcess) {
-    const { versions, rows } = process.greeting as Greeting;
+    const versions = Object.entries(Object(field(process.greeting, "versions")));
+    const rows = field(process.greeting, "rows");
     this.#process = process;
-    this.versions = versions;
-    this.rows = new Set(rows);
+    this.versions = Object.fromEntries(versions.map(([name, one]) => [name, text(one)]));
+    this.rows = new Set(Array.isArray(rows) ? rows.map((row: unknown) => text(row)) : []);
   }
 
   async measure(row: string, plan: RatePlan): Promise<Rate> {
@@ -36,9 +28,10 @@ export class RayPeer {
       rounds: plan.rounds,
       roundS: plan.roundMs / 1000,
     };
-    const { rates, error } = (await this.#process.ask(order)) as Answer;
-    if (rates === undefined) throw new Error(`Ray, ${row}: ${error ?? "no rates"}`);
-    return rateOf(rates);
+    const answer = await this.#process.ask(order);
+    const error = field(answer, "error");
+    if (error !== undefined) throw new Error(`Ray, ${row}: ${text(error)}`);
+    return rateOf(numbers(field(answer, "rates")));
   }
 
   /** Resolves when no process of Ray is left. Idempotent. */

@@ -3,11 +3,12 @@
  *
  * It knows nothing of what is ordered: an order and its answer are a line of JSON each, and the first line says what runs. Ray's processes are not all children of one another, so the tree is noted while it lives, and what is left of it after the end is killed by id.
  */
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -78,18 +79,20 @@ function tidy(folder: string): Readonly<Record<string, string>> {
   return { TMPDIR: folder, XDG_CACHE_HOME: folder, PYTHONDONTWRITEBYTECODE: "1" };
 }
 
+type PipedProcess = ChildProcessByStdio<Writable, Readable, Readable>;
+
 /** One line of stdout per answer; the end of the process is an error with its last words. */
 class Answers {
   readonly #lines: AsyncIterator<string>;
   #lastWords: string = "";
 
-  constructor(child: ChildProcess) {
+  constructor(child: PipedProcess) {
     child.on("error", () => undefined);
-    child.stdin?.on("error", () => undefined);
-    child.stderr?.on("data", (chunk: Buffer) => {
+    child.stdin.on("error", () => undefined);
+    child.stderr.on("data", (chunk: Buffer) => {
       this.#lastWords = `${this.#lastWords}${String(chunk)}`.slice(-2000);
     });
-    const lines: Interface = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+    const lines: Interface = createInterface({ input: child.stdout });
     this.#lines = lines[Symbol.asyncIterator]();
   }
 

@@ -5,6 +5,7 @@ import { execFile } from "node:child_process";
 import { access, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { field } from "../measure/printed.ts";
 
 /** The release that the aims are written against. */
 export const rayVersion = "2.58.0";
@@ -77,11 +78,10 @@ async function run(file: string, args: readonly string[], problem: string): Prom
   try {
     await promisify(execFile)(file, args);
   } catch (cause) {
-    const { stderr = "", message } = cause as {
-      readonly stderr?: string;
-      readonly message: string;
-    };
-    const [lastLine = message] = stderr.trim().split("\n").slice(-1);
+    const { message } = cause instanceof Error ? cause : new Error(String(cause));
+    const stderr = field(cause, "stderr");
+    const said = typeof stderr === "string" ? stderr : "";
+    const [lastLine = message] = said.trim().split("\n").slice(-1);
     throw new NoRayError(`${problem}: ${lastLine === "" ? message : lastLine}`, { cause });
   }
 }

@@ -23,11 +23,22 @@ export async function judge(input: ScoreInput): Promise<number> {
   const beside = running.get(name) ?? 0;
   running.set(name, beside + 1);
   try {
-    const settings = input["settings"] as JudgeSettings;
+    const { settings } = input;
+    if (!isSettings(settings)) throw new TypeError("the judge was given no settings");
     return await answer(`${name} ${beside}`, settings, input.signal);
   } finally {
     if (beside === 0) running.delete(name);
   }
+}
+
+function isSettings(value: unknown): value is JudgeSettings {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "latency" in value &&
+    "scale" in value &&
+    typeof value.scale === "number"
+  );
 }
 
 /** Calls for each sample that are under way. */

@@ -6,7 +6,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import type { ScheduleName } from "@rayling/trainer";
-import { FlagError, readFlags, runCommand, whole } from "../measure/command-line.ts";
+import { FlagError, readFlags, runCommand, takes, whole } from "../measure/command-line.ts";
+import type { FlagValues } from "../measure/command-line.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
 import type { Machine } from "../measure/machine.ts";
 import { writeBlock } from "../measure/readme.ts";
@@ -47,56 +48,29 @@ The published runs again, with the recipe's arrangement and with ours.
   --help             print this`;
 
 const kinds = {
-  run: "string",
-  timings: "string",
-  scale: "string",
-  steps: "string",
-  slots: "string",
-  latency: "string",
-  prompts: "string",
-  report: "string",
-  schedule: "string",
-  only: "string",
-  json: "string",
-  beside: "string",
-  markdown: "boolean",
-  help: "boolean",
+  run: takes.text,
+  timings: takes.text,
+  scale: takes.text,
+  steps: takes.text,
+  slots: takes.text,
+  latency: takes.text,
+  prompts: takes.text,
+  report: takes.text,
+  schedule: takes.text,
+  only: takes.text,
+  json: takes.text,
+  beside: takes.text,
+  markdown: takes.nothing,
+  help: takes.nothing,
 } as const;
 
 async function main(args: readonly string[]): Promise<void> {
   const flags = readFlags(args, kinds);
   if (flags.help === true) return console.log(usage);
-  const size: ReplayScale = {
-    scale: whole("--scale", flags.scale ?? "500"),
-    steps: whole("--steps", flags.steps ?? String(workload.steps)),
-    trainBatchSize: whole("--prompts", flags.prompts ?? String(workload.trainBatchSize)),
-    report: flags.report ?? "runs/replay",
-  };
-  if (size.trainBatchSize % 4 !== 0) {
-    throw new FlagError("--prompts takes a multiple of 4: a batch has 4 mini-batches");
-  }
-  const name = flags.run ?? "7b-megatron";
-  const medians = recordedRuns[name];
-  if (medians === undefined) {
-    throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
-  }
-  const runs =
-    flags.timings === undefined ? medians : await withTimings(name, medians, flags.timings);
-  const latency = latencyOf(flags.latency ?? "uniform:0,40");
-  const slots = whole("--slots", flags.slots ?? "256");
-  const plans = plansOf(runs, { latency, slots });
-  const schedules = namesOf("--schedule", flags.schedule ?? "all", scheduleNames);
+  const size = sizeOf(flags);
+  const plans = await plansBy(flags);
   const names = plans.map((plan) => plan.name);
-  const only = namesOf("--only", flags.only ?? names.join(","), names);
-  const chosen = plans.filter(
-    (plan) =>
-      only.includes(plan.name) && (schedules.includes("all") || schedules.includes(plan.schedule)),
-  );
-  if (chosen.length === 0) {
-    throw new FlagError(
-      `--only and --schedule have no row in common; rows are ${names.join(", ")}`,
-    );
-  }
+  const chosen = chosenOf(plans, flags);
   const machine = describeMachine(["node bench/replay/main.ts", ...args]);
   const before = flags.beside === undefined ? undefined : await figuresAt(flags.beside, size);
   await ray.init({ numCpus: 16 });
@@ -127,6 +101,48 @@ async function main(args: readonly string[]): Promise<void> {
     const rows = own.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
     await writeFile(flags.json, `${JSON.stringify({ machine, size, rows })}\n`);
   }
+}
+
+type Flags = FlagValues<typeof kinds>;
+
+/** @throws FlagError */
+function sizeOf({ scale, steps, prompts, report }: Flags): ReplayScale {
+  const trainBatchSize = whole("--prompts", prompts ?? String(workload.trainBatchSize));
+  if (trainBatchSize % 4 !== 0) {
+    throw new FlagError("--prompts takes a multiple of 4: a batch has 4 mini-batches");
+  }
+  return {
+    scale: whole("--scale", scale ?? "500"),
+    steps: whole("--steps", steps ?? String(workload.steps)),
+    trainBatchSize,
+    report: report ?? "runs/replay",
+  };
+}
+
+/** Rejects with FlagError. */
+async function plansBy(flags: Flags): Promise<readonly ReplayPlan[]> {
+  const name = flags.run ?? "7b-megatron";
+  const medians = recordedRuns[name];
+  if (medians === undefined) {
+    throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
+  }
+  const runs =
+    flags.timings === undefined ? medians : await withTimings(name, medians, flags.timings);
+  const latency = latencyOf(flags.latency ?? "uniform:0,40");
+  return plansOf(runs, { latency, slots: whole("--slots", flags.slots ?? "256") });
+}
+
+/** @throws FlagError */
+function chosenOf(plans: readonly ReplayPlan[], flags: Flags): readonly ReplayPlan[] {
+  const names = plans.map((plan) => plan.name);
+  const schedules = namesOf("--schedule", flags.schedule ?? "all", scheduleNames);
+  const only = namesOf("--only", flags.only ?? names.join(","), names);
+  const chosen = plans.filter(
+    ({ name, schedule }) =>
+      only.includes(name) && (schedules.includes("all") || schedules.includes(schedule)),
+  );
+  if (chosen.length > 0) return chosen;
+  throw new FlagError(`--only and --schedule have no row in common; rows are ${names.join(", ")}`);
 }
 
 type Row = [ReplayPlan, ReplayResult];
@@ -168,7 +184,8 @@ function plansOf(
     latency: uniform,
     hedge: false,
   }));
-  const best = runs.at(-1) as RecordedRun;
+  const best = runs.at(-1);
+  if (best === undefined) throw new TypeError("no run is recorded");
   const own = (
     name: string,
     schedule: ScheduleName,

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ScheduleName } from "@rayling/trainer";
 import { FlagError } from "../measure/command-line.ts";
+import { field } from "../measure/printed.ts";
 
 export interface RecordedRun {
   readonly schedule: ScheduleName;
@@ -208,7 +209,7 @@ async function timingsOf(
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (field(error, "code") === "ENOENT") return undefined;
     throw error;
   }
   const [head = [], ...rows] = text

@@ -12,7 +12,7 @@ import {
   TimedPolicyActor,
   Tracking,
 } from "@rayling/trainer";
-import type { PhaseRecord, ScheduleName, StalenessOptions } from "@rayling/trainer";
+import type { PhaseRecord, ScheduleName, StalenessOptions, StepTracker } from "@rayling/trainer";
 import type { JudgeSettings, Latency } from "./judge.ts";
 import type { RecordedRun } from "./recorded.ts";
 import { workload } from "./recorded.ts";
@@ -70,11 +70,10 @@ export async function replay(
   say: (text: string) => void,
 ): Promise<ReplayResult> {
   const { scale, steps, trainBatchSize } = size;
-  const { n } = workload;
   const policy = TimedPolicyActor.remote({
     seconds: { ...plan.recorded.seconds, save_checkpoint: plan.recorded.saveSeconds },
     scale,
-    rowsPerStep: trainBatchSize * n,
+    rowsPerStep: trainBatchSize * workload.n,
     firstFinished: plan.schedule === "streaming" ? 0.25 : 1,
   });
   const inFlight = new SharedArrayBuffer(4);
@@ -82,87 +81,135 @@ export async function replay(
   const validationLoop = plan.recorded.validationInLine
     ? undefined
     : await RewardLoopManager.create(loopOptions({ ...plan, slots: 256 }, scale, undefined));
-  const share = trainBatchSize / workload.trainBatchSize;
-  const prompts = await promptsOf("train", workload.prompts);
-  const phases: PhaseRecord[] = [];
-  const ends: number[] = [];
-  const spent = { latencyMs: 0, samples: 0, scored: 0, firstMs: Infinity, lastMs: 0 };
-  const ids = new Set<string>();
-  const tracking = await pageOf(plan, size);
+  const page = await pageOf(plan, size);
+  const record = new ReplayRecord(page, (step) => say(`${plan.name}, step ${step} of ${steps}`));
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
-  const startMs = now();
   try {
     await using trainer = await PPOTrainer.create({
+      ...(await trainingOf(plan, size)),
       policy,
       referencePolicy: policy,
-      prompts: new PromptLoader(prompts, { batchSize: trainBatchSize }),
-      validationPrompts: await promptsOf("test", Math.round(workload.validation * share)),
-      schedule: plan.schedule,
-      ...(plan.staleness === undefined ? {} : { staleness: plan.staleness }),
       reward: loop,
       rewardArrangement: {
         batchBarrier: plan.batchBarrier,
         validationInLine: plan.recorded.validationInLine,
         validationLoop,
       },
-      rollout: { n, maxResponseLength: 1 },
-      actor: { ppoMiniBatchSize: workload.ppoMiniBatchSize * share, useKlLoss: true },
-      run: {
-        totalTrainingSteps: steps,
-        testFreq: workload.testFreq,
-        saveFreq: workload.saveFreq,
-        valBeforeTrain: false,
-        overlapValidation: !plan.batchBarrier,
-      },
       checkpoints: { folder, keep: 1 },
-      tracking: {
-        log: (metrics, step) => {
-          ends.push(now());
-          tracking.log(metrics, step);
-          say(`${plan.name}, step ${step} of ${steps}`);
-        },
-        phase: (phase) => {
-          phases.push(phase);
-          tracking.phase(phase);
-        },
-        samples: (step, ones) => {
-          tracking.samples(step, ones);
-          for (const { id, outcome, generatedMs, scoredMs } of ones) {
-            ids.add(id);
-            spent.latencyMs += outcome.latencyMs;
-            spent.samples += 1;
-            if (outcome.valid) spent.scored += 1;
-            spent.firstMs = Math.min(spent.firstMs, generatedMs);
-            spent.lastMs = Math.max(spent.lastMs, scoredMs);
-          }
-        },
-        generations: () => undefined,
-        progress: () => undefined,
-      },
+      tracking: record,
     });
     const { metrics } = await trainer.fit();
-    const slots = typeof plan.slots === "number" ? plan.slots : plan.slots.capacity;
-    const seconds = (ms: number): number => (ms / 1000) * scale;
-    const [firstEnd = startMs] = ends;
-    const waits = metrics.map((one) => (one["reward/exposed_wait_s"] ?? 0) * scale);
-    return {
-      seconds: seconds((ends.at(-1) ?? startMs) - firstEnd),
-      allSeconds: seconds((ends.at(-1) ?? startMs) - startMs),
-      busy: spent.latencyMs / (slots * (spent.lastMs - spent.firstMs)),
-      exposedWaitSeconds: waits.reduce((sum, one) => sum + one, 0),
-      meanLatencySeconds: seconds(spent.latencyMs / spent.samples),
-      samples: spent.samples,
-      distinct: ids.size,
-      scored: spent.scored,
-      worstStaleness: Math.max(...metrics.map(worstStalenessOf)),
-      phases,
-    };
+    return record.result(plan, scale, metrics);
   } finally {
     await loop.close();
     await validationLoop?.close();
     await ray.kill(policy);
-    await tracking.close();
+    await page.close();
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+type TrainerOptions = Parameters<typeof PPOTrainer.create>[0];
+
+/** The workload of the recipe, in the size of this replay. */
+async function trainingOf(
+  plan: ReplayPlan,
+  { steps, trainBatchSize }: ReplayScale,
+): Promise<
+  Pick<
+    TrainerOptions,
+    "actor" | "prompts" | "rollout" | "run" | "schedule" | "staleness" | "validationPrompts"
+  >
+> {
+  const share = trainBatchSize / workload.trainBatchSize;
+  const prompts = await promptsOf("train", workload.prompts);
+  return {
+    prompts: new PromptLoader(prompts, { batchSize: trainBatchSize }),
+    validationPrompts: await promptsOf("test", Math.round(workload.validation * share)),
+    schedule: plan.schedule,
+    ...(plan.staleness === undefined ? {} : { staleness: plan.staleness }),
+    rollout: { n: workload.n, maxResponseLength: 1 },
+    actor: { ppoMiniBatchSize: workload.ppoMiniBatchSize * share, useKlLoss: true },
+    run: {
+      totalTrainingSteps: steps,
+      testFreq: workload.testFreq,
+      saveFreq: workload.saveFreq,
+      valBeforeTrain: false,
+      overlapValidation: !plan.batchBarrier,
+    },
+  };
+}
+
+/** What a run has shown, beside its page. */
+class ReplayRecord implements StepTracker {
+  readonly #page: Tracking;
+  readonly #onStep: (step: number) => void;
+  readonly #startMs: number = now();
+  readonly #phases: PhaseRecord[] = [];
+  readonly #ends: number[] = [];
+  readonly #ids: Set<string> = new Set();
+  readonly #spent = { latencyMs: 0, samples: 0, scored: 0, firstMs: Infinity, lastMs: 0 };
+
+  constructor(page: Tracking, onStep: (step: number) => void) {
+    this.#page = page;
+    this.#onStep = onStep;
+  }
+
+  log(...[metrics, step]: Parameters<StepTracker["log"]>): void {
+    this.#ends.push(now());
+    this.#page.log(metrics, step);
+    this.#onStep(step);
+  }
+
+  phase(phase: PhaseRecord): void {
+    this.#phases.push(phase);
+    this.#page.phase(phase);
+  }
+
+  samples(...[step, ones]: Parameters<StepTracker["samples"]>): void {
+    this.#page.samples(step, ones);
+    const spent = this.#spent;
+    for (const { id, outcome, generatedMs, scoredMs } of ones) {
+      this.#ids.add(id);
+      spent.latencyMs += outcome.latencyMs;
+      spent.samples += 1;
+      if (outcome.valid) spent.scored += 1;
+      spent.firstMs = Math.min(spent.firstMs, generatedMs);
+      spent.lastMs = Math.max(spent.lastMs, scoredMs);
+    }
+  }
+
+  generations(): void {
+    // The page has the phases alone.
+  }
+
+  progress(): void {
+    // Steps are shown as they end.
+  }
+
+  result(
+    { slots }: ReplayPlan,
+    scale: number,
+    metrics: readonly Readonly<Record<string, number>>[],
+  ): ReplayResult {
+    const { latencyMs, samples, scored, firstMs, lastMs } = this.#spent;
+    const all = typeof slots === "number" ? slots : slots.capacity;
+    const seconds = (ms: number): number => (ms / 1000) * scale;
+    const [firstEnd = this.#startMs] = this.#ends;
+    const lastEnd = this.#ends.at(-1) ?? this.#startMs;
+    const waits = metrics.map((one) => (one["reward/exposed_wait_s"] ?? 0) * scale);
+    return {
+      seconds: seconds(lastEnd - firstEnd),
+      allSeconds: seconds(lastEnd - this.#startMs),
+      busy: latencyMs / (all * (lastMs - firstMs)),
+      exposedWaitSeconds: waits.reduce((sum, one) => sum + one, 0),
+      meanLatencySeconds: seconds(latencyMs / samples),
+      samples,
+      distinct: this.#ids.size,
+      scored,
+      worstStaleness: Math.max(...metrics.map(worstStalenessOf)),
+      phases: this.#phases,
+    };
   }
 }
 

@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mustImport } from "../ray/python.ts";
+import { portOf } from "../measure/port.ts";
 
 /** Of /proc, on every Linux that there is. */
 const ticksPerSecond = 100;
@@ -100,7 +100,7 @@ async function isReady(url: string): Promise<boolean> {
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = portOf(server);
   server.close();
   await once(server, "close");
   return port;

@@ -16,7 +16,9 @@ class FirstInstance {
 const First: ray.ActorClass<typeof FirstInstance> = ray.remote(FirstInstance);
 
 /** What is made: an actor in a host of its own, or nothing but the thread or process. */
-export type HostKind = "thread" | "process" | "bare thread" | "bare process";
+export type HostKind = (typeof hostKinds)[number];
+
+const hostKinds = ["thread", "process", "bare thread", "bare process"] as const;
 
 export interface FirstCalls {
   readonly ms: readonly number[];
@@ -38,7 +40,9 @@ function cpuMs(): number {
 }
 
 if (import.meta.main) {
-  const [, , kind, count] = process.argv as unknown as [string, string, HostKind, string];
+  const [, , asked, count] = process.argv;
+  const kind = hostKinds.find((one) => one === asked);
+  if (kind === undefined) throw new TypeError(`a host is one of ${hostKinds.join(", ")}`);
   await ray.init({ numCpus: Number(count) + 1 });
   // The first finds no compiled code.
   await first(kind);

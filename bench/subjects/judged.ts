@@ -37,7 +37,8 @@ export function nothingSync(): number {
 
 /** Waits until all are told to go on; counts who waits. */
 export async function held({ counter }: ScoreInput): Promise<number> {
-  const count = new Int32Array(counter as SharedArrayBuffer);
+  if (!(counter instanceof SharedArrayBuffer)) throw new TypeError("there is no counter");
+  const count = new Int32Array(counter);
   Atomics.add(count, 0, 1);
   Atomics.notify(count, 0);
   const waiting = Atomics.waitAsync(count, 1, 0);

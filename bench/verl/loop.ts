@@ -4,18 +4,9 @@
  * It offers the arrangements that verl has. Its naive manager knows no bound: every sample of a step is under way at once. Its rate_limited
  * manager has one for each worker, here so that all of them together have the slots that everybody has.
  */
+import { field, numbers, text } from "../measure/printed.ts";
 import { mustImport } from "../ray/python.ts";
 import { RayProcess } from "../ray/process.ts";
-
-interface Greeting {
-  readonly versions: Readonly<Record<"verl" | "ray" | "torch" | "python", string>>;
-  readonly workers: number;
-}
-
-interface Answer {
-  readonly ms?: readonly number[];
-  readonly error?: string;
-}
 
 interface Arrangement {
   readonly name: string;
@@ -27,7 +18,7 @@ interface Arrangement {
 }
 
 export class VerlLoop {
-  readonly versions: Greeting["versions"];
+  readonly versions: Readonly<Record<"verl" | "ray" | "torch" | "python", string>>;
   readonly #workers: number;
   readonly #process: RayProcess;
 
@@ -42,9 +33,14 @@ export class VerlLoop {
   }
 
   private constructor(process: RayProcess) {
-    const { versions, workers } = process.greeting as Greeting;
-    this.versions = versions;
-    this.#workers = workers;
+    const versions = field(process.greeting, "versions");
+    this.versions = {
+      verl: text(field(versions, "verl")),
+      ray: text(field(versions, "ray")),
+      torch: text(field(versions, "torch")),
+      python: text(field(versions, "python")),
+    };
+    this.#workers = Number(field(process.greeting, "workers"));
     this.#process = process;
   }
 
@@ -72,9 +68,10 @@ export class VerlLoop {
       name,
       run: async (...steps) => {
         const whole = { ...order, workers: this.#workers, steps };
-        const { ms, error } = (await this.#process.ask(whole)) as Answer;
-        if (ms === undefined) throw new Error(`${name}: ${error ?? "no times"}`);
-        const [first = Number.NaN, later = Number.NaN] = ms;
+        const answer = await this.#process.ask(whole);
+        const error = field(answer, "error");
+        if (error !== undefined) throw new Error(`${name}: ${text(error)}`);
+        const [first = Number.NaN, later = Number.NaN] = numbers(field(answer, "ms"));
         return [
           { name: `${name}, its first step`, ms: first },
           { name: `${name}, a later step`, ms: later },

@@ -74,6 +74,6 @@ await ray.get(queued);
 try {
   for (let index = 0; ; index++) plain.fetch.remote(`key-${index}`);
 } catch (error) {
-  console.log(`${(error as Error).name}: ${(error as Error).message}`);
+  console.log(String(error));
 }
 await ray.shutdown();

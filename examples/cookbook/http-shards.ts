@@ -5,7 +5,6 @@
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as ray from "rayling";
 
@@ -59,7 +58,8 @@ const server = createServer(async (request, response) => {
 });
 server.listen(Number(process.argv[2] ?? 0), "127.0.0.1");
 await once(server, "listening");
-const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const bound = server.address();
+const address = `http://127.0.0.1:${typeof bound === "object" ? bound?.port : bound}`;
 console.log(`listens at ${address}`);
 
 if (process.argv[2] === undefined) {

@@ -30,7 +30,7 @@ async function classified(
   try {
     return await Right(input);
   } catch (error) {
-    if (!/tool call/.test((error as Error).message)) throw error;
+    if (!/tool call/.test(String(error))) throw error;
     throw new JudgeAnswerError("makes no choice");
   }
 }

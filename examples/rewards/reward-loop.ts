@@ -25,10 +25,11 @@ const scored = await loop.computeRmScore(batch);
 const column = (name: string): readonly unknown[] => scored.nonTensorBatch[name] ?? [];
 console.table(
   responses.map((response, row) => {
-    const error = column("rewardError")[row] as { code: string; message: string } | null;
+    const error = column("rewardError")[row];
+    const reason = typeof error === "object" && error !== null && "code" in error ? error.code : "";
     const valid = scored.batch?.["rewardValid"]?.data[row] === 1;
     const score = scored.batch?.["rmScores"]?.data[row];
-    return { response, score: valid ? score : "invalid", reason: error?.code ?? "" };
+    return { response, score: valid ? score : "invalid", reason };
   }),
 );
 await loop.close();

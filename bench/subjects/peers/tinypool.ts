@@ -13,7 +13,7 @@ export async function tinypoolSubject(): Promise<Subject> {
     maxThreads: 1,
     concurrentTasksPerWorker,
   });
-  const add = (a: number, b: number): Promise<number> => pool.run({ a, b }) as Promise<number>;
+  const add = (a: number, b: number): Promise<number> => pool.run({ a, b });
   await add(1, 1);
   return {
     kind: "peer",

@@ -11,8 +11,7 @@ export async function workerpoolSubject(): Promise<Subject> {
     minWorkers: 1,
     maxWorkers: 1,
   });
-  const add = async (a: number, b: number): Promise<number> =>
-    (await pool.exec("add", [a, b])) as number;
+  const add = async (a: number, b: number): Promise<number> => pool.exec("add", [a, b]);
   await add(1, 1);
   return {
     kind: "peer",

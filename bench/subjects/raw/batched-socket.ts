@@ -7,12 +7,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer as createSecureServer } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { Packr } from "msgpackr";
+import { portOf } from "../../measure/port.ts";
 import { type Subject, sumOfPromises } from "../subject.ts";
 import type { BatchedCall, BatchedResult } from "./batched.ts";
 import { PendingMap, PendingSlots, type PendingTable } from "./pending-tables.ts";
@@ -53,7 +54,7 @@ async function start(
   if (network === undefined) server.listen(path);
   else server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const place = network === undefined ? path : String((server.address() as AddressInfo).port);
+  const place = network === undefined ? path : String(portOf(server));
   const file = fileURLToPath(new URL("./batched-socket-child.ts", import.meta.url));
   const child = spawn(process.execPath, [file, place, certificates ?? ""], {
     stdio: ["ignore", "inherit", "inherit"],
@@ -93,17 +94,16 @@ async function connected(
   child: ChildProcess,
   name: string,
 ): Promise<Socket> {
-  const stop = new AbortController();
-  const { signal } = stop;
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const ended = (code: number | null): void =>
+    reject(new Error(`${name}: the child ended with ${String(code)} before it connected`));
+  server.once(event, resolve);
+  child.once("exit", ended);
   try {
-    return await Promise.race([
-      once(server, event, { signal }).then(([socket]) => socket as Socket),
-      once(child, "exit", { signal }).then(([code]) => {
-        throw new Error(`${name}: the child ended with ${String(code)} before it connected`);
-      }),
-    ]);
+    return await promise;
   } finally {
-    stop.abort();
+    server.off(event, resolve);
+    child.off("exit", ended);
   }
 }
 

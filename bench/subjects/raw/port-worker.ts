@@ -1,8 +1,9 @@
 /** The other end of port.ts. */
-import { type MessagePort, workerData } from "node:worker_threads";
+import { MessagePort, workerData } from "node:worker_threads";
 import type { RawCall, RawResult } from "./port.ts";
 
-const port = workerData as MessagePort;
+if (!(workerData instanceof MessagePort)) throw new TypeError("this thread was given no port");
+const port = workerData;
 
 port.on("message", ({ id, a, b }: RawCall) => {
   port.postMessage({ id, result: a + b } satisfies RawResult);

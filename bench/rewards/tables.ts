@@ -1,0 +1,136 @@
+/** The figures of the reward loop, and their tables. */
+import type { Table } from "../measure/report.ts";
+import { limited } from "../subjects/judged.ts";
+import type { Latency, RewardsPlan } from "./measures.ts";
+
+export interface Run {
+  readonly name: string;
+  readonly ms: number;
+}
+
+interface Rate {
+  readonly perSecond: number;
+  readonly cpuUs: number;
+}
+
+/** Times are in ms. */
+export interface Figures {
+  /** One step of each, in each round. */
+  readonly runs: readonly Run[];
+  /** verl and what it runs on, where it took part. */
+  readonly verl: Readonly<Record<string, string>> | undefined;
+  readonly shortest: number;
+  readonly bound: number;
+  /** A later step with a heavy tail, without hedges and with them. */
+  readonly heavy: number;
+  readonly hedged: number;
+  readonly beside: { readonly alone: Latency; readonly blocked: Latency };
+  readonly free: Rate;
+  readonly freeSync: Rate;
+  /** Bytes of a sample. */
+  readonly held: { readonly driver: number; readonly process: number };
+  /** Shares of 1. */
+  readonly found: { readonly used: number; readonly refused: number };
+}
+
+export const firstStep = "reward loop, its first step";
+export const laterStep = "reward loop, a later step";
+
+export function tablesOf(plan: RewardsPlan, figures: Figures): Table[] {
+  return [
+    stepsTable(plan, figures),
+    freeTable(figures),
+    besideTable(figures),
+    heldTable(plan, figures),
+    foundTable(figures),
+  ];
+}
+
+function stepsTable({ samples, slots }: RewardsPlan, figures: Figures): Table {
+  const { runs, shortest, bound, heavy, hedged } = figures;
+  const loop = medianOf(runs, laterStep);
+  return {
+    title: `${grouped(samples)} calls of 0 to 40 ms, ${slots} at once`,
+    rows: [
+      ["", "ms", "x N x mean / slots + tail", "x light tail"],
+      ["shortest possible", shortest.toFixed(0), (shortest / bound).toFixed(3), ""],
+      ...[...new Set(runs.map(({ name }) => name))].map((name) => {
+        const ms = medianOf(runs, name);
+        return [name, ms.toFixed(0), (ms / bound).toFixed(3), ""];
+      }),
+      [
+        `${laterStep}, heavy tail (lognormal, sigma 1)`,
+        heavy.toFixed(0),
+        "",
+        (heavy / loop).toFixed(3),
+      ],
+      [
+        "the same with hedges, after what 80 % take",
+        hedged.toFixed(0),
+        "",
+        (hedged / loop).toFixed(3),
+      ],
+    ],
+  };
+}
+
+function freeTable({ free, freeSync }: Figures): Table {
+  return {
+    title: "A score function that costs nothing",
+    rows: [
+      ["", "samples/s", "us CPU each"],
+      ["reward loop", grouped(free.perSecond), free.cpuUs.toFixed(0)],
+      ["the same, synchronous", grouped(freeSync.perSecond), freeSync.cpuUs.toFixed(0)],
+    ],
+  };
+}
+
+function besideTable({ beside }: Figures): Table {
+  return {
+    title: "An async score function of 10 ms, one sample at a time, seen by who asked",
+    rows: [
+      ["", "p50 ms", "p99 ms"],
+      ["alone", beside.alone.p50.toFixed(2), beside.alone.p99.toFixed(2)],
+      [
+        "beside a loop whose function blocks for 200 ms",
+        beside.blocked.p50.toFixed(2),
+        beside.blocked.p99.toFixed(2),
+      ],
+    ],
+  };
+}
+
+function heldTable(plan: RewardsPlan, { held }: Figures): Table {
+  return {
+    title: `${grouped(plan.held)} samples asked at once, none answered yet`,
+    rows: [
+      ["", "bytes each"],
+      ["the driver's thread, after a collection", held.driver.toFixed(0)],
+      ["the whole process (driver, workers, executors), resident", held.process.toFixed(0)],
+    ],
+  };
+}
+
+function foundTable({ found }: Figures): Table {
+  return {
+    title: `An endpoint that takes ${limited.capacity} calls of ${limited.ms} ms and does not say so`,
+    rows: [
+      ["", ""],
+      ["of its capacity used, from the 20th round trip on", `${(found.used * 100).toFixed(1)} %`],
+      ["calls refused", `${(found.refused * 100).toFixed(2)} %`],
+    ],
+  };
+}
+
+/** Returns the median of the runs of that name. */
+export function medianOf(runs: readonly Run[], wanted: string): number {
+  const sorted = runs
+    .filter(({ name }) => name === wanted)
+    .map(({ ms }) => ms)
+    .toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function grouped(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
