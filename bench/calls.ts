@@ -1,7 +1,9 @@
 /**
- * What does one actor call cost, one at a time and with 64 and 1,000 in flight, against what this machine allows and against peers?
+ * Question: what does one actor call cost, one at a time and with 64 and 1,000 in flight, against
+ * what this machine allows and against peers?
  *
- * All subjects do the same work, add(a, b) on one other thread, in interleaved rounds of one run, and every sum is checked.
+ * All subjects do the same work, add(a, b) on one other thread, in interleaved rounds of one run,
+ * and every sum is checked.
  */
 import { figureOf, type Measured, ratioTo, type Section, tableOf } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";

@@ -1,6 +1,7 @@
 /**
- * How long does it take until a new actor answers, in a thread and in a process, with core as it is published and as it lies in the workspace, against a
- * bare worker and a bare process? One after the other, none standing ready, the cache of compiled code warm.
+ * How long does it take until a new actor answers, in a thread and in a process, with core as it is
+ * published and as it lies in the workspace, against a bare worker and a bare process? One after
+ * the other, none standing ready, the cache of compiled code warm.
  */
 import { execFile } from "node:child_process";
 import { join } from "node:path";

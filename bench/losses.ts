@@ -1,6 +1,7 @@
 /**
- * What does a policy loss with its gradient cost per token, against the exponential of each token that most of them cannot do without? A batch of 1,280 rows of up to 512 tokens:
- * 256 prompts x 5, a mini-batch of the recorded runs.
+ * Question: what does a policy loss with its gradient cost per token, against the exponential of
+ * each token that most of them cannot do without? A batch of 1,280 rows of up to 512 tokens: 256
+ * prompts x 5, a mini-batch of the recorded runs.
  */
 import type { Tensor } from "@rayling/data-proto";
 import { createPolicyLossRegistry, type PolicyLossBatch } from "@rayling/trainer";

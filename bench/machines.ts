@@ -1,8 +1,10 @@
 /**
- * What does a call cost that goes to another machine, over TCP and over TLS, against bare sockets of the same kind? How fast does a big value come from
- * there? How long does it take to find a place among 1,000 nodes?
+ * Question: what does a call cost that goes to another machine, over TCP and over TLS, against bare
+ * sockets of the same kind? How fast does a big value come from there? How long does it take to
+ * find a place among 1,000 nodes?
  *
- * The machines are agents on this one, over the loopback: the cost is that of the software, and the network's comes on top of it.
+ * The machines are agents on this one, over the loopback: the cost is that of the software, and the
+ * network's comes on top of it.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

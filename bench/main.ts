@@ -1,9 +1,9 @@
 /**
- * Question: what does one actor call cost, and a big value, and very many of them, against the physical limit of this machine and against peers
- * doing the same work?
+ * Question: what does one actor call cost, and a big value, and very many of them, against the
+ * physical limit of this machine and against peers doing the same work?
  *
- * Composition only: flags, one suite here or all of them as stages, the printing. Progress goes to stderr, figures to stdout. The process
- * ends by itself: every subject and the session are closed.
+ * Composition only: flags, one suite here or all of them as stages, the printing. Progress goes to
+ * stderr, figures to stdout. The process ends by itself: every subject and the session are closed.
  */
 import { writeFile } from "node:fs/promises";
 import { type Flags, flagsOf, usage } from "./flags.ts";

@@ -1,10 +1,12 @@
 /**
- * Where does the time of a call go? Drives one actor while Node profiles every thread, and reads the profiles.
+ * Where does the time of a call go? Drives one actor while Node profiles every thread, and reads
+ * the profiles.
  *
  *     node --cpu-prof --cpu-prof-dir=out/profile bench/profile.ts many
  *     node bench/profile.ts read out/profile
  *
- * `many`: 1,000 calls in flight; `one`: one at a time. Node writes one profile per thread when it ends; the lowest thread number is the driver.
+ * `many`: 1,000 calls in flight; `one`: one at a time. Node writes one profile per thread when it
+ * ends; the lowest thread number is the driver.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

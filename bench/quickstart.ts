@@ -1,8 +1,10 @@
 /**
- * Question: what does a schedule that does not wait save, where a policy really learns, and what does it cost in accuracy?
+ * Question: what does a schedule that does not wait save, where a policy really learns, and what
+ * does it cost in accuracy?
  *
- * The quickstart for several seeds: from one start under each schedule, with a judge as slow beside the policy's own work as those of the published runs. Three times as many steps: accuracies are compared where they
- * hardly rise any more.
+ * The quickstart for several seeds: from one start under each schedule, with a judge as slow beside
+ * the policy's own work as those of the published runs. Three times as many steps: accuracies are
+ * compared where they hardly rise any more.
  */
 import { writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";

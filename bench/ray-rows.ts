@@ -1,5 +1,6 @@
 /**
- * How many per second of each row of Ray's microbenchmark, with Ray's definitions (ray/rows.ts)? Beside real Ray: `pnpm bench:ray`.
+ * How many per second of each row of Ray's microbenchmark, with Ray's definitions (ray/rows.ts)?
+ * Beside real Ray: `pnpm bench:ray`.
  */
 import * as ray from "@rayling/core";
 import { measureRate, type Rate, type RatePlan } from "./measure/rates.ts";

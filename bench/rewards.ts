@@ -1,10 +1,15 @@
 /**
- * What does the reward loop add to the waiting of its score functions? A step of the published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time that
- * is possible, against libraries that bound promises, and against verl's own loop where a Python has it; a heavy tail, with hedges and without; a function that costs nothing; what a sample holds while very many are asked at
- * once; and how much of an endpoint is used whose room nobody has told.
+ * Question: what does the reward loop add to the waiting of its score functions? A step of the
+ * published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time
+ * that is possible, against libraries that bound promises, and against verl's own loop where a
+ * Python has it; a heavy tail, with hedges and without; a function that costs nothing; what a
+ * sample holds while very many are asked at once; and how much of an endpoint is used whose room
+ * nobody has told.
  *
- * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest time is that of the same samples, in order, each on the slot that is free first; the bound that the
- * loop is to keep is N x mean / slots + tail. A loop lives as long as a training: its first step, in which its threads compile what they run, is told beside a later one.
+ * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest
+ * time is that of the same samples, in order, each on the slot that is free first; the bound that
+ * the loop is to keep is N x mean / slots + tail. A loop lives as long as a training: its first
+ * step, in which its threads compile what they run, is told beside a later one.
  */
 import type { Progress, Report } from "./measure/report.ts";
 import * as measures from "./rewards/measures.ts";
@@ -45,7 +50,7 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
 
 type Steps = Pick<Figures, "runs" | "verl" | "shortest" | "bound">;
 
-/** The same step by all who can run it, in turns. */
+/** Runs one step by everybody who can run it, in turns. */
 async function measureSteps(plan: RewardsPlan, say: Progress): Promise<Steps> {
   const { samples, slots } = plan;
   const runs: Run[] = [];

@@ -1,8 +1,9 @@
 /**
- * What does a call hold while a million are pending, and an actor among ten thousand? Does anything stay behind after ten million calls and a hundred
- * thousand actors?
+ * Question: what does a call hold while a million are pending, and an actor among ten thousand?
+ * Does anything stay behind after ten million calls and a hundred thousand actors?
  *
- * Bytes are what the collector leaves, of the driver's thread and of the hosts that live in it, each measured in its own.
+ * Bytes are what the collector leaves, of the driver's thread and of the hosts that live in it,
+ * each measured in its own.
  */
 import * as ray from "@rayling/core";
 import { bytesInUse, bytesNow } from "./measure/memory.ts";

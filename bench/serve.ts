@@ -1,12 +1,12 @@
 /**
- * What does HTTP cost a score? Requests of single samples and of batches to `rayling serve`, with a
- * reward log and without, beside the reward loop without HTTP, and the same function behind FastAPI
- * where a Python has it.
+ * Question: what does HTTP cost a score? Requests of single samples and of batches to `rayling
+ * serve`, with a reward log and without, beside the reward loop without HTTP, and the same function
+ * behind FastAPI where a Python has it.
  *
  * Who asks is this process, so it has a part of the machine, too, the same for all servers. All
- * take turns within each round. CPU is that of the server's process (of the loop: of this one), with
- * all its threads: it moves least when something else runs. Every score is compared with what it
- * must be.
+ * take turns within each round. CPU is that of the server's process (of the loop: of this one),
+ * with all its threads: it moves least when something else runs. Every score is compared with what
+ * it must be.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ import { ScoreServer } from "./serve/server.ts";
 
 export interface ServePlan {
   readonly rounds: number;
-  /** Of each round and server. */
+  /** Counts for each round and server. */
   readonly requests: number;
   /** Single requests under way at a time. */
   readonly inFlight: number;
@@ -233,7 +233,7 @@ interface Taken {
   readonly samples: number;
   readonly ms: number;
   readonly cpuMs: number;
-  /** Of each request, in ms. */
+  /** How long each request took, in ms. */
   readonly times: readonly number[];
 }
 

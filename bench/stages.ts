@@ -1,5 +1,6 @@
 /**
- * The whole benchmark: every suite in a process of its own, so that none finds the heap, the threads or the compiled code of another.
+ * The whole benchmark: every suite in a process of its own, so that none finds the heap, the
+ * threads or the compiled code of another.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +12,7 @@ import { type Suite, suites } from "./suites.ts";
 
 const main = join(import.meta.dirname, "main.ts");
 
-/** What there is to report, and the suites that failed; they have said why. */
+/** All that there is to report, and the suites that failed; they have said why. */
 export interface Stages {
   readonly report: Report;
   readonly failed: readonly string[];

@@ -1,4 +1,4 @@
-/** What can be measured by itself, each with its plan: a full one and a quick one. */
+/** All that can be measured by itself, each with its plan: a full one and a quick one. */
 import * as ray from "@rayling/core";
 import { measureCalls } from "./calls.ts";
 import { type HostsPlan, measureHosts } from "./hosts.ts";
@@ -30,7 +30,7 @@ export type Suite = (typeof suites)[number];
 
 export interface Plans {
   readonly interleaved: RoundPlan;
-  /** Of the big value: so many float64. */
+  /** Length of the big value: so many float64. */
   readonly bigElements: number;
   readonly rates: RatePlan;
   readonly scale: ScalePlan;
@@ -39,7 +39,10 @@ export interface Plans {
   readonly serve: ServePlan;
 }
 
-/** Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a quiet machine. Rates as Ray's own. */
+/**
+ * Ten rounds of a third of a second: the median of rounds moves by a few percent between runs on a
+ * quiet machine. Rates as Ray's own.
+ */
 export const fullPlans: Plans = {
   interleaved: { rounds: 10, roundMs: 300, minIterations: 3 },
   bigElements: 100_000_000,
@@ -90,7 +93,7 @@ const runs: Readonly<Record<Suite, Run>> = {
   losses: ({ interleaved }, say) => measureLosses(interleaved, say),
 };
 
-/** Those that make their sessions themselves, or have none in this process. */
+/** Suites that make their sessions themselves, or have none in this process. */
 const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve"]);
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {

@@ -1,5 +1,5 @@
 /**
- * What is aimed at, and whether a run reached it. Keys name what the suites measure.
+ * The targets, and whether a run reached it. Keys name what the suites measure.
  */
 import type { Table } from "./measure/report.ts";
 
@@ -94,7 +94,7 @@ function target(key: string, what: string, sense: Target["sense"], goal: number)
   return { key, what, sense, goal };
 }
 
-/** Of the targets that this run says something about. */
+/** Returns the table of the targets that this run says something about. */
 export function targetTable(measured: Readonly<Record<string, number>>): Table | undefined {
   const rows = targets.flatMap(({ key, what, sense, goal }) => {
     const found = measured[key];

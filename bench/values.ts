@@ -1,8 +1,10 @@
 /**
- * What does a big value cost: put and get of 800 MB against a memcpy of the same, and a 1 MiB result against the bare port?
+ * Question: what does a big value cost: put and get of 800 MB against a memcpy of the same, and a 1
+ * MiB result against the bare port?
  *
- * The aim is one copy in and none out, so the floor of put + get is one copy into memory made for it; a copy into memory that was touched
- * before shows how much of that is the kernel's first touch of new pages.
+ * The aim is one copy in and none out, so the floor of put + get is one copy into memory made for
+ * it; a copy into memory that was touched before shows how much of that is the kernel's first touch
+ * of new pages.
  */
 import * as ray from "@rayling/core";
 import { figureOf, type Measured, ratioTo, type Section, tableOf } from "./measure/figures.ts";

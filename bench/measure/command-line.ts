@@ -1,11 +1,14 @@
-/** The command lines of benchmarks: what they may say, and one clear line, with 2 as the exit code, for what they may not. */
+/**
+ * The command lines of benchmarks: what they may say, and one clear line, with 2 as the exit code,
+ * for what they may not.
+ */
 import { parseArgs, type ParseArgsOptionDescriptor } from "node:util";
 
 export class FlagError extends Error {
   readonly code = "BAD_FLAG";
 }
 
-/** What each flag takes: a text, or nothing. */
+/** The kinds of flags: with a text behind them, or with nothing. */
 export const takes = {
   text: { type: "string" },
   nothing: { type: "boolean" },

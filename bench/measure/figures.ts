@@ -1,8 +1,10 @@
 /**
- * From samples to figures to tables: what is reported of each contestant, the same words on the terminal, in Markdown and in JSON.
+ * From samples to figures to tables: what is reported of each contestant, the same words on the
+ * terminal, in Markdown and in JSON.
  *
- * The ratio of each row is against the floors of its own table, which ran in the same rounds: the floor is 1.00, slower is more for times and
- * less for rates. A rate is calls per second of whole rounds, so that pauses count; a time is the median of single iterations.
+ * The ratio of each row is against the floors of its own table, which ran in the same rounds: the
+ * floor is 1.00, slower is more for times and less for rates. A rate is calls per second of whole
+ * rounds, so that pauses count; a time is the median of single iterations.
  */
 import type { Table } from "./report.ts";
 import { percentile, type Round, type Samples } from "./interleave.ts";
@@ -15,7 +17,10 @@ export interface Figure {
   readonly p99Ms: number;
   /** The median of the rounds' means: with everything, garbage collection too. */
   readonly meanMs: number;
-  /** The median of the rounds: CPU time of all threads per iteration. It moves less than the clock when neighbours are busy. */
+  /**
+   * The median of the rounds: CPU time of all threads per iteration. It moves less than the clock
+   * when neighbours are busy.
+   */
   readonly cpuMs: number;
   readonly rounds: readonly Round[];
 }
@@ -60,7 +65,10 @@ export function tableOf(report: Measured): Table {
   return { title: report.title, rows: [[...heading, ...ratios], ...rows] };
 }
 
-/** How many times the others' time or rate a contestant has: of times less is better, of rates more. The best of the others counts. */
+/**
+ * How many times the others' time or rate a contestant has: of times less is better, of rates more.
+ * The best of the others counts.
+ */
 export function ratioTo(
   { reading, figures }: Measured,
   name: string,

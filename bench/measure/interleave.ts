@@ -1,8 +1,10 @@
 /**
- * Runs contestants against each other in one run: short rounds, all contestants in each round, the order rotated from round to round.
+ * Runs contestants against each other in one run: short rounds, all contestants in each round, the
+ * order rotated from round to round.
  *
- * So a slow minute of the machine hits everybody alike. tinybench times the iterations; this file owns only who runs when. The first round
- * is a warm-up and is thrown away. An iteration that rejects ends the run: a wrong answer is not a figure.
+ * So a slow minute of the machine hits everybody alike. tinybench times the iterations; this file
+ * owns only who runs when. The first round is a warm-up and is thrown away. An iteration that
+ * rejects ends the run: a wrong answer is not a figure.
  */
 import { Bench } from "tinybench";
 
@@ -22,13 +24,13 @@ export interface RoundPlan {
 export interface Round {
   readonly medianMs: number;
   readonly meanMs: number;
-  /** Of the whole process, all threads, per iteration. */
+  /** CPU time of the whole process, all threads, per iteration. */
   readonly cpuMs: number;
 }
 
 export interface Samples {
   readonly name: string;
-  /** Of all rounds, in ms per iteration, ascending. */
+  /** Times of all rounds, in ms per iteration, ascending. */
   readonly sortedMs: readonly number[];
   /** In order of time. */
   readonly rounds: readonly Round[];
@@ -69,7 +71,10 @@ interface RoundResult {
   readonly round: Round;
 }
 
-/** A few iterations come first and are not timed, because the contestant's thread has slept through the others' turns. */
+/**
+ * A few iterations come first and are not timed, because the contestant's thread has slept through
+ * the others' turns.
+ */
 async function oneRound({ name, run }: Contestant, plan: RoundPlan): Promise<RoundResult> {
   const bench = new Bench({
     time: plan.roundMs,

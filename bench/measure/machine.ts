@@ -1,5 +1,6 @@
 /**
- * What the figures were taken on: machine, versions, command, commit. A figure without them cannot be repeated.
+ * Names where the figures were taken: machine, versions, command, commit. A figure without them
+ * cannot be repeated.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

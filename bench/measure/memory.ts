@@ -1,9 +1,11 @@
-/** What this thread holds, as the collector leaves it: objects and array buffers, in bytes. */
+/**
+ * Measures what this thread holds, as the collector leaves it: objects and array buffers, in bytes.
+ */
 import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Of one isolate: the loaded module's state is that of its thread. */
+/** One for each isolate: the loaded module's state is that of its thread. */
 let collect: (() => void) | undefined;
 
 /** After one full collection in this very turn. */
@@ -19,7 +21,10 @@ export function bytesNow(): number {
   return heapUsed + arrayBuffers;
 }
 
-/** After full collections until one frees no more, ten at most: finalizers run in turns of their own, and what they let go is for the next. */
+/**
+ * After full collections until one frees no more, ten at most: finalizers run in turns of their
+ * own, and what they let go is for the next.
+ */
 export async function bytesInUse(): Promise<number> {
   let least = bytesNow();
   for (let more = 0; more < 10; more++) {

@@ -1,7 +1,9 @@
 /**
- * How many units per second, as Ray's microbenchmark counts: a warm-up that is thrown away, then rounds, mean and standard deviation of the rounds.
+ * How many units per second, as Ray's microbenchmark counts: a warm-up that is thrown away, then
+ * rounds, mean and standard deviation of the rounds.
  *
- * The clock is looked at about ten times a second, and between two looks the event loop turns at least once. ray/rows.py counts the same way.
+ * The clock is looked at about ten times a second, and between two looks the event loop turns at
+ * least once. ray/rows.py counts the same way.
  */
 import { setImmediate as turn } from "node:timers/promises";
 

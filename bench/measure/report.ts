@@ -1,5 +1,6 @@
 /**
- * What a suite hands over to be printed: tables of words, the numbers that targets look at, and everything else for a program to read.
+ * The report that a suite hands over to be printed: tables of words, the numbers that targets look
+ * at, and everything else for a program to read.
  */
 
 /** The first row is the heading, the first column the names. */

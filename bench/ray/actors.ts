@@ -1,5 +1,6 @@
 /**
- * The remote classes and tasks of the rows, and nothing else: hosts import this file. rows.py has the same ones.
+ * The remote classes and tasks of the rows, and nothing else: hosts import this file. rows.py has
+ * the same ones.
  */
 import * as ray from "@rayling/core";
 
@@ -51,7 +52,7 @@ class AsyncActorInstance {
   }
 }
 
-/** What a caller needs of `Actor` and of `AsyncActor`. */
+/** The part that a caller needs of `Actor` and of `AsyncActor`. */
 export type Server = ray.ActorHandle<ActorInstance> | ray.ActorHandle<AsyncActorInstance>;
 
 class ClientInstance {

@@ -1,8 +1,10 @@
 /**
- * Question: how many times as fast as Ray is Rayling at the rows of Ray's own microbenchmark, on this machine, in this run?
+ * Question: how many times as fast as Ray is Rayling at the rows of Ray's own microbenchmark, on
+ * this machine, in this run?
  *
- * Row by row, Ray first and then Rayling, so that a busy minute of the machine hits both. Without a Python that has Ray it says what is missing
- * and ends with 2. Ray's processes and files are gone afterwards, also after Ctrl-C.
+ * Row by row, Ray first and then Rayling, so that a busy minute of the machine hits both. Without a
+ * Python that has Ray it says what is missing and ends with 2. Ray's processes and files are gone
+ * afterwards, also after Ctrl-C.
  */
 import { writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";

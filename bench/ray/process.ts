@@ -1,7 +1,10 @@
 /**
- * Real Ray in a Python process of its own: answers one order after another, and leaves no process and no file behind, also after Ctrl-C.
+ * Real Ray in a Python process of its own: answers one order after another, and leaves no process
+ * and no file behind, also after Ctrl-C.
  *
- * It knows nothing of what is ordered: an order and its answer are a line of JSON each, and the first line says what runs. Ray's processes are not all children of one another, so the tree is noted while it lives, and what is left of it after the end is killed by id.
+ * It knows nothing of what is ordered: an order and its answer are a line of JSON each, and the
+ * first line says what runs. Ray's processes are not all children of one another, so the tree is
+ * noted while it lives, and what is left of it after the end is killed by id.
  */
 import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +21,7 @@ import { promisify } from "node:util";
 const graceMs = 15_000;
 
 export class RayProcess {
-  /** What it said when Ray ran. */
+  /** The line that it printed when Ray ran. */
   readonly greeting: unknown;
   readonly #child: ChildProcess;
   readonly #answers: Answers;
@@ -29,7 +32,8 @@ export class RayProcess {
   /**
    * Resolves when Ray runs.
    *
-   * @param file what Python runs; its one argument is a folder for whatever it writes, which is gone afterwards
+   * @param file what Python runs; its one argument is a folder for whatever it writes, which is
+   * gone afterwards
    */
   static async start(python: string, file: URL): Promise<RayProcess> {
     // Short, because Ray puts unix sockets below it.
@@ -144,7 +148,10 @@ async function processes(): Promise<ReadonlyMap<string, Process>> {
   return found;
 }
 
-/** The descendants of the Python process, itself too, and whatever names its folder: those that lost their parent. */
+/**
+ * The descendants of the Python process, itself too, and whatever names its folder: those that lost
+ * their parent.
+ */
 function rayProcesses(
   all: ReadonlyMap<string, Process>,
   root: number | undefined,

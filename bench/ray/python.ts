@@ -1,5 +1,6 @@
 /**
- * A Python that has Ray: the one that was given, or one in an environment of its own, made on the first run and kept in out/ (git ignores it).
+ * A Python that has Ray: the one that was given, or one in an environment of its own, made on the
+ * first run and kept in out/ (git ignores it).
  */
 import { execFile } from "node:child_process";
 import { access, mkdir, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
 /**
- * Rayling's side of the rows of Ray's microbenchmark: what one unit is, and the work. rows.py is the other side and does the same.
+ * Rayling's side of the rows of Ray's microbenchmark: what one unit is, and the work. rows.py is
+ * the other side and does the same.
  *
  * The driver looks at what it gets: a row that answers something else ends the run.
  */
@@ -21,7 +22,7 @@ import {
 
 export interface RayRow {
   readonly name: string;
-  /** Of which there are so many per second. */
+  /** The unit that is counted per second. */
   readonly unit: string;
   /** Call it inside a session. */
   readonly prepare: () => Promise<PreparedRow>;
@@ -73,7 +74,7 @@ export const rayRows: readonly RayRow[] = [
   row("placement group create/removal", "groups", async () => work(100, placementGroups)),
 ];
 
-/** What the session has beside CPUs: the placement groups ask for it. */
+/** Resources of the session beside CPUs: the placement groups ask for it. */
 export const rowResources: Readonly<Record<string, number>> = { custom: 100 };
 
 function row(name: string, unit: string, prepare: () => Promise<PreparedRow>): RayRow {

@@ -1,9 +1,12 @@
-/** A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all arrangements wait for the same. A call that is begun beside another one draws again. */
+/**
+ * A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all
+ * arrangements wait for the same. A call that is begun beside another one draws again.
+ */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 
-/** Of latencies in seconds. */
+/** A distribution of latencies, in seconds. */
 export type Latency =
   | { readonly kind: "uniform"; readonly from: number; readonly to: number }
   /** A heavy tail: exp of a normal with that sigma, and that mean. */
@@ -12,7 +15,10 @@ export type Latency =
 export interface JudgeSettings {
   readonly latency: Latency;
   readonly scale: number;
-  /** Calls at once that it takes; more of them it refuses with 429. Counted in `inFlight`, one Int32. */
+  /**
+   * Calls at once that it takes; more of them it refuses with 429. Counted in `inFlight`, one
+   * Int32.
+   */
   readonly capacity?: number;
   readonly inFlight?: SharedArrayBuffer;
 }
@@ -44,7 +50,9 @@ function isSettings(value: unknown): value is JudgeSettings {
 /** Calls for each sample that are under way. */
 const running = new Map<string, number>();
 
-/** Rejects when nobody waits any more, and takes no room from then on, as a request that is cut off. */
+/**
+ * Rejects when nobody waits any more, and takes no room from then on, as a request that is cut off.
+ */
 async function answer(
   name: string,
   settings: JudgeSettings,
@@ -83,7 +91,10 @@ function secondsOf(latency: Latency, first: number, second: number): number {
   return mean * Math.exp(sigma * normal - sigma ** 2 / 2);
 }
 
-/** By how much timers are late on average, which is taken off what they are asked for: a timer is good to a millisecond, and thousands of samples must come to the right sum. */
+/**
+ * By how much timers are late on average, which is taken off what they are asked for: a timer is
+ * good to a millisecond, and thousands of samples must come to the right sum.
+ */
 let lateMs = 0.5;
 
 async function wait(wantedMs: number, signal: AbortSignal | undefined): Promise<void> {

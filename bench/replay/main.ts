@@ -1,7 +1,10 @@
 /**
- * Question: how long would the published runs have taken with our schedules, on the recorded times of their GPUs and the latencies of their judges?
+ * Question: how long would the published runs have taken with our schedules, on the recorded times
+ * of their GPUs and the latencies of their judges?
  *
- * The recipe's own arrangement first, which has to come to what was published; then ours. Everything is real but the GPU and the judge, which sleep, and all times are divided by the scale.
+ * The recipe's own arrangement first, which has to come to what was published; then ours.
+ * Everything is real but the GPU and the judge, which sleep, and all times are divided by the
+ * scale.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
@@ -147,7 +150,7 @@ function chosenOf(plans: readonly ReplayPlan[], flags: Flags): readonly ReplayPl
 
 type Row = [ReplayPlan, ReplayResult];
 
-/** What --json wrote. */
+/** The content of a file that --json wrote. */
 interface Figures {
   readonly machine: Machine;
   readonly size: ReplayScale;

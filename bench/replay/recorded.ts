@@ -1,6 +1,8 @@
 /**
- * The published runs of verl's recipe async_reward_agent (TensorBoard logs of haolinyan/verl at 35cee0c): median seconds of each phase, and how long all of it took from the end of step 1 to the
- * last event. 8 x H20, GSM8K, 1,024 prompts x 5, mini-batches of 256 prompts, 105 steps, 256 slots, each reward 0 to 40 s, validation of 1,319 every 5 steps, checkpoint every 20.
+ * The published runs of verl's recipe async_reward_agent (TensorBoard logs of haolinyan/verl at
+ * 35cee0c): median seconds of each phase, and how long all of it took from the end of step 1 to the
+ * last event. 8 x H20, GSM8K, 1,024 prompts x 5, mini-batches of 256 prompts, 105 steps, 256 slots,
+ * each reward 0 to 40 s, validation of 1,319 every 5 steps, checkpoint every 20.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -30,7 +32,9 @@ export const workload = {
   steps: 105,
 } as const;
 
-/** Work on the CPU for each time that rewards are taken: advantages, and moving them to the GPUs. */
+/**
+ * Work on the CPU for each time that rewards are taken: advantages, and moving them to the GPUs.
+ */
 const overheadPerGet = 2.6;
 
 function getsOf(schedule: ScheduleName): number {
@@ -65,7 +69,10 @@ function recorded(schedule: ScheduleName, medians: Medians): RecordedRun {
   };
 }
 
-/** By model and back end. `testing` is what is left of the recorded time without 125 s for 1,319 rewards in 256 slots. */
+/**
+ * By model and back end. `testing` is what is left of the recorded time without 125 s for 1,319
+ * rewards in 256 slots.
+ */
 export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
   "7b-megatron": [
     recorded("sync", {
@@ -180,7 +187,8 @@ const timingFiles: Partial<Record<ScheduleName, string>> = {
 };
 
 /**
- * The same runs with the times of each step in place of medians, where the folder has them: a row for each step, with verl's timers by their names. Rejects with FlagError where it has none of
+ * Returns the runs with the times of each step in place of medians, where the folder has them: a
+ * row for each step, with verl's timers by their names. Rejects with FlagError where it has none of
  * them, or one that has not what is needed.
  */
 export async function withTimings(

@@ -1,4 +1,7 @@
-/** One replay: the real trainer, the real reward loop and a policy that takes the recorded times, all of them divided by the scale. */
+/**
+ * One replay: the real trainer, the real reward loop and a policy that takes the recorded times,
+ * all of them divided by the scale.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,13 +45,15 @@ export interface ReplayScale {
 export interface ReplayResult {
   /** As they would have been without the scale: from the end of step 1 to the end of the last. */
   readonly seconds: number;
-  /** The same with step 1. */
+  /** As `seconds`, with step 1. */
   readonly allSeconds: number;
-  /** The share of the slots' time, from the first reward to the last, in which a score function ran. */
+  /**
+   * The share of the slots' time, from the first reward to the last, in which a score function ran.
+   */
   readonly busy: number;
-  /** Of all steps, without the scale. */
+  /** The sum of all steps, without the scale. */
   readonly exposedWaitSeconds: number;
-  /** What calls really took on average, without the scale. */
+  /** How long calls really took on average, without the scale. */
   readonly meanLatencySeconds: number;
   /** That were trained. */
   readonly samples: number;
@@ -140,7 +145,7 @@ async function trainingOf(
   };
 }
 
-/** What a run has shown, beside its page. */
+/** Collects what a run shows, beside its page. */
 class ReplayRecord implements StepTracker {
   readonly #page: Tracking;
   readonly #onStep: (step: number) => void;
@@ -214,7 +219,7 @@ class ReplayRecord implements StepTracker {
 }
 
 async function pageOf({ name }: ReplayPlan, { steps, report }: ReplayScale): Promise<Tracking> {
-  // Of a run before.
+  // A run before may have left one.
   await rm(join(report, name), { recursive: true, force: true });
   return await Tracking.open({
     logger: ["file", "report"],

@@ -1,4 +1,7 @@
-/** The measurements of the reward loop, and of libraries that bound promises. Each makes a loop of its own. */
+/**
+ * The measurements of the reward loop, and of libraries that bound promises. Each makes a loop of
+ * its own.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
@@ -48,7 +51,10 @@ export function bounded({
   };
 }
 
-/** Of a training's steps the first, and the median of a few later ones, when what runs is warm. */
+/**
+ * Measures the first step of a training, and the median of a few later ones, when what runs is
+ * warm.
+ */
 export async function loopMs(
   name: "light" | "heavy",
   { samples, slots }: RewardsPlan,
@@ -133,7 +139,7 @@ export async function freeRate(
   return best;
 }
 
-/** What a sample adds while it waits for its score, with all that the loop keeps of it. */
+/** Measures what a sample adds while it waits for its score, with all that the loop keeps of it. */
 export async function heldBytes({
   held,
 }: RewardsPlan): Promise<{ readonly driver: number; readonly process: number }> {
@@ -163,7 +169,10 @@ export async function heldBytes({
   return each;
 }
 
-/** How much of an endpoint is used from the 20th round trip on, and how many calls of all it refused. */
+/**
+ * How much of an endpoint is used from the 20th round trip on, and how many calls of all it
+ * refused.
+ */
 export async function foundOut({
   found,
 }: RewardsPlan): Promise<{ readonly used: number; readonly refused: number }> {

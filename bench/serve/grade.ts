@@ -1,4 +1,7 @@
-/** A score function that costs next to nothing: what is left is the way to it. fastapi_server.py has the same. */
+/**
+ * A score function that costs next to nothing: what is left is the way to it. fastapi_server.py has
+ * the same.
+ */
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 
 export function computeScore({ solutionStr, groundTruth }: ScoreInput): {

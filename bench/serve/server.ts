@@ -1,4 +1,7 @@
-/** A server of scores in a process of its own, with what its CPU has done: `rayling serve`, or the same function behind FastAPI. */
+/**
+ * A server of scores in a process of its own, with what its CPU has done: `rayling serve`, or the
+ * same function behind FastAPI.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -8,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { mustImport } from "../ray/python.ts";
 import { portOf } from "../measure/port.ts";
 
-/** Of /proc, on every Linux that there is. */
+/** The unit of /proc, on every Linux that there is. */
 const ticksPerSecond = 100;
 
 const startLimitMs = 60_000;
@@ -70,7 +73,7 @@ export class ScoreServer implements AsyncDisposable {
     return new ScoreServer(name, url, child);
   }
 
-  /** Of all its threads so far. */
+  /** CPU time of all its threads so far. */
   async cpuMs(): Promise<number> {
     const text = await readFile(`/proc/${this.#child.pid}/stat`, "utf8");
     // Behind its name: the fields of proc(5) from the third on.

@@ -1,5 +1,6 @@
 /**
- * The remote classes of the benchmarks, and nothing else: hosts import this file, so it must be cheap and must not reach driver code.
+ * The remote classes of the benchmarks, and nothing else: hosts import this file, so it must be
+ * cheap and must not reach driver code.
  */
 import { threadId } from "node:worker_threads";
 import * as ray from "@rayling/core";

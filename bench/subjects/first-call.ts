@@ -1,7 +1,8 @@
 /**
  * Makes hosts one after the other and prints what each took until its first answer.
  *
- * A program of its own, because whether core is the one of the workspace or the published one is decided when a process starts (`--conditions=built`).
+ * A program of its own, because whether core is the one of the workspace or the published one is
+ * decided when a process starts (`--conditions=built`).
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,14 +16,14 @@ class FirstInstance {
 }
 const First: ray.ActorClass<typeof FirstInstance> = ray.remote(FirstInstance);
 
-/** What is made: an actor in a host of its own, or nothing but the thread or process. */
+/** The thing that is made: an actor in a host of its own, or nothing but the thread or process. */
 export type HostKind = (typeof hostKinds)[number];
 
 const hostKinds = ["thread", "process", "bare thread", "bare process"] as const;
 
 export interface FirstCalls {
   readonly ms: readonly number[];
-  /** Of this process with its threads, and so not of processes that it makes. */
+  /** CPU time of this process with its threads, and so not of processes that it makes. */
   readonly cpuMs: number;
 }
 

@@ -1,4 +1,7 @@
-/** Score functions that wait as a judge does: so long as the number of the sample says, and for a call that is begun a second time so long as that says. */
+/**
+ * Score functions that wait as a judge does: so long as the number of the sample says, and for a
+ * call that is begun a second time so long as that says.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 
@@ -52,7 +55,10 @@ export const limited = { capacity: 448, ms: 200 } as const;
 let underWay = 0;
 let refused = 0;
 
-/** Refuses what is too much, as an endpoint does. Tells when it was done, and how often it has refused so far. */
+/**
+ * Refuses what is too much, as an endpoint does. Tells when it was done, and how often it has
+ * refused so far.
+ */
 export async function tooMany(): Promise<{ score: number; atMs: number; refused: number }> {
   if (underWay >= limited.capacity) {
     refused += 1;

@@ -1,5 +1,6 @@
 /**
- * Rayling as its users write it: one actor, `ray.get` of one ref or of a list. The default session, nothing tuned.
+ * Rayling as its users write it: one actor, `ray.get` of one ref or of a list. The default session,
+ * nothing tuned.
  */
 import * as ray from "@rayling/core";
 import { Adder } from "./actors.ts";
@@ -8,7 +9,10 @@ import { type Subject, sum } from "./subject.ts";
 export const raylingName = "rayling";
 export const processName = "rayling, process";
 
-/** The actor has a thread of its own. Call it inside a session; `close` ends the actor, not the session. */
+/**
+ * The actor has a thread of its own. Call it inside a session; `close` ends the actor, not the
+ * session.
+ */
 export function raylingSubject(): Promise<Subject> {
   return subjectOf(raylingName, { isolation: "thread" });
 }

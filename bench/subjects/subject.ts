@@ -1,7 +1,9 @@
 /**
- * What every subject of the call benchmark can do: add two numbers on one other thread, one at a time or many in flight.
+ * Every subject of the call benchmark can do this: add two numbers on one other thread, one at a
+ * time or many in flight.
  *
- * A subject answers with results, not with promises that something was sent: the benchmark checks the sums. Nothing here knows how it is timed.
+ * A subject answers with results, not with promises that something was sent: the benchmark checks
+ * the sums. Nothing here knows how it is timed.
  */
 
 export interface Subject {
@@ -9,7 +11,10 @@ export interface Subject {
   readonly kind: "floor" | "own" | "peer";
   readonly name: string;
   addOne(a: number, b: number): Promise<number>;
-  /** Puts add(base, 0) ... add(base, count - 1) in flight at once; resolves with the sum of all results. */
+  /**
+   * Puts add(base, 0) ... add(base, count - 1) in flight at once; resolves with the sum of all
+   * results.
+   */
   addMany(base: number, count: number): Promise<number>;
   /** Ends its thread. */
   close(): Promise<void>;
@@ -31,7 +36,7 @@ export function sum(values: readonly number[]): number {
   return total;
 }
 
-/** What `addMany(base, count)` must answer. */
+/** Returns what `addMany(base, count)` must answer. */
 export function expectedSum(base: number, count: number): number {
   return count * base + (count * (count - 1)) / 2;
 }

@@ -1,8 +1,10 @@
 /**
- * verl's own reward loop under real Ray, in as many workers as verl has by default: loop.py runs it and says what of it is verl's.
+ * verl's own reward loop under real Ray, in as many workers as verl has by default: loop.py runs it
+ * and says what of it is verl's.
  *
- * It offers the arrangements that verl has. Its naive manager knows no bound: every sample of a step is under way at once. Its rate_limited
- * manager has one for each worker, here so that all of them together have the slots that everybody has.
+ * It offers the arrangements that verl has. Its naive manager knows no bound: every sample of a
+ * step is under way at once. Its rate_limited manager has one for each worker, here so that all of
+ * them together have the slots that everybody has.
  */
 import { field, numbers, text } from "../measure/printed.ts";
 import { mustImport } from "../ray/python.ts";

@@ -1,6 +1,7 @@
 // node examples/actors/actor-pool.ts
 //
-// More work than actors: a pool hands each piece to whichever actor is free, and a queue carries news from all of them to one reader.
+// More work than actors: a pool hands each piece to whichever actor is free, and a queue carries
+// news from all of them to one reader.
 
 import { availableParallelism } from "node:os";
 import * as ray from "rayling";
@@ -31,7 +32,8 @@ const PrimeCounter = ray.remote(
   },
 );
 
-// The last ranges cost many times what the first cost: giving each actor the same number of them would keep most actors waiting.
+// The last ranges cost many times what the first cost: giving each actor the same number of them
+// would keep most actors waiting.
 const ranges: Range[] = Array.from({ length: 16 }, (_, index) => ({
   from: index * 100_000,
   to: (index + 1) * 100_000,
@@ -47,7 +49,8 @@ async function countWith(actors: number): Promise<number> {
   const pool = new ray.ActorPool(counters);
   const start = performance.now();
   let primes = 0;
-  // Results in the order of the ranges. mapUnordered gives them as they come; break out whenever you have seen enough.
+  // Results in the order of the ranges. mapUnordered gives them as they come; break out whenever
+  // you have seen enough.
   for await (const found of pool.map((counter, range) => counter.count.remote(range), ranges))
     primes += found;
   console.log(

@@ -1,6 +1,6 @@
 // node examples/actors/concurrency-groups.ts
 //
-// How many calls of one actor run at the same time, and what keeps slow ones from holding up the rest.
+// How many calls of one actor run at once, and what keeps slow ones from holding up the rest.
 
 import * as ray from "rayling";
 
@@ -55,7 +55,7 @@ await measure("8 writes of 10 ms, one at a time, in order", () =>
   keys.map((key, index) => store.write.remote(key, index)),
 );
 
-// A group that is full does not hold up another: the actor answers for its health while sixteen fetches wait.
+// A group that is full does not hold up another: health answers while sixteen fetches wait.
 const busy = Array.from({ length: 16 }, (_, index) => store.fetch.remote(`key-${index}`));
 console.log("health meanwhile:", await ray.get(store.health.remote()));
 await ray.get(busy);

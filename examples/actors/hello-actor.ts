@@ -1,6 +1,7 @@
 // node examples/actors/hello-actor.ts
 //
-// An actor is an object that lives in a thread of its own. You hold a handle: each method has a `.remote()` that returns a ref at once.
+// An actor is an object that lives in a thread of its own. You hold a handle: each method has a
+// `.remote()` that returns a ref at once.
 
 import { threadId } from "node:worker_threads";
 import * as ray from "rayling";
@@ -26,7 +27,8 @@ const Greeter = ray.remote(
 await ray.init({ namespace: "hello" });
 console.log(`the driver is on thread ${threadId}`);
 
-// Two actors of one class have a state and a thread each. Arguments and results are typed end to end.
+// Two actors of one class have a state and a thread each. Arguments and results are typed end to
+// end.
 const english = Greeter.remote("Hello");
 const french = Greeter.options({ name: "french" }).remote("Bonjour");
 const refs = [
@@ -36,7 +38,8 @@ const refs = [
 ];
 for (const line of await ray.get(refs)) console.log(line);
 
-// The result of a call is a fine argument for the next: pass the ref, and the value goes from actor to actor.
+// The result of a call is a fine argument for the next: pass the ref, and the value goes from actor
+// to actor.
 console.log(await ray.get(french.greet.remote(english.greet.remote("you"))));
 
 // Who knows its name finds it, in the driver and in every actor.

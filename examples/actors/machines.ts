@@ -1,7 +1,8 @@
 // node examples/actors/machines.ts
 //
-// The same script on one machine or on several: only where its actors run changes. Start a node in another terminal, or on
-// another machine (docs/other-machines.md), and name it: `rayling run examples/actors/machines.ts --nodes rayling://...`
+// This script runs on one machine or on several: only where its actors run changes. Start a node in
+// another terminal, or on another machine (docs/other-machines.md), and name it: `rayling run
+// examples/actors/machines.ts --nodes rayling://...`
 
 import * as ray from "rayling";
 

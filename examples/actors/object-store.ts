@@ -1,6 +1,7 @@
 // node examples/actors/object-store.ts
 //
-// `put` stores a value once; a ref to it costs nothing to pass on. Large arrays are shared between threads: copied in once, never out.
+// `put` stores a value once; a ref to it costs nothing to pass on. Large arrays are shared between
+// threads: copied in once, never out.
 
 import * as ray from "rayling";
 
@@ -15,7 +16,10 @@ const Summer = ray.remote(
       for (let index = part * size; index < (part + 1) * size; index++) sum += values[index] ?? 0;
       return { sum, shared: values.buffer instanceof SharedArrayBuffer };
     }
-    /** A ref inside a value stays a ref: who holds it decides when to get it, and the object lives as long. */
+    /**
+     * A ref inside a value stays a ref: who holds it decides when to get it, and the object lives
+     * as long.
+     */
     async first(given: { readonly later: ray.ObjectRef<Float64Array> }): Promise<number> {
       const values = await ray.get(given.later);
       return values[0] ?? Number.NaN;
@@ -36,7 +40,7 @@ console.log(
   `put ${megabytes(values.byteLength)} in ${(performance.now() - start).toFixed(0)} ms: one copy, the last one`,
 );
 
-// What is stored is a snapshot: this changes nothing for anybody.
+// A stored value is a snapshot: this changes nothing for anybody.
 values.fill(0);
 
 const asked = performance.now();
@@ -52,7 +56,8 @@ console.log(
   `a ref inside a value stays a ref: ${await ray.get(summers[0]!.first.remote({ later: ref }))}`,
 );
 
-// Refs are also how work is chained and watched: nothing here waits for a value that it only passes on.
+// Refs are also how work is chained and watched: nothing here waits for a value that it only passes
+// on.
 const squares = [5, 4, 3, 2].map((value) => square.remote(square.remote(value)));
 let pending = squares;
 while (pending.length > 0) {

@@ -1,6 +1,7 @@
 // node examples/actors/streaming.ts
 //
-// A generator method gives its items while it makes them. The consumer decides how far ahead it may run, when it stops, and what a failure means.
+// A generator method gives its items while it makes them. The consumer decides how far ahead it may
+// run, when it stops, and what a failure means.
 
 import * as ray from "rayling";
 
@@ -34,7 +35,8 @@ let words = 0;
 for await (const ref of crawler.pages.remote("a.example", 5)) words += (await ray.get(ref)).words;
 console.log(`a.example: ${words} words on 5 pages`);
 
-// With back-pressure the producer waits for you. It is never more than this many items ahead, whatever it could do.
+// With back-pressure the producer waits for you. It is never more than this many items ahead,
+// whatever it could do.
 const limited = crawler.pages
   .options({ generatorBackpressureNumObjects: 2 })
   .remote("b.example", 1000);
@@ -52,7 +54,7 @@ for await (const ref of crawler.broken.remote("c.example")) {
   console.log(await ray.get(ref).catch((error: Error) => `${error.name}: ${error.message}`));
 }
 
-// Several streams and plain refs in one wait: whoever has something next is ready.
+// Several streams and plain refs in one wait: the one that has something next is ready.
 let open = ["d.example", "e.example"].map((site) => crawler.pages.remote(site, 3));
 const seen: string[] = [];
 while (open.length > 0) {

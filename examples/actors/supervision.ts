@@ -1,6 +1,7 @@
 // node examples/actors/supervision.ts
 //
-// Actors die: by a bug, by memory, by you. What is tried again is your decision, and every death says why.
+// Actors die: by a bug, by memory, by you. What is tried again is your decision, and every death
+// says why.
 
 import * as ray from "rayling";
 
@@ -51,7 +52,8 @@ const explain = async (what: string, ref: ray.ObjectRef): Promise<void> => {
 
 await ray.init();
 
-// At most once, unless told otherwise: the call in flight may or may not have run; the actor comes back empty.
+// At most once, unless told otherwise: the call in flight may or may not have run; the actor comes
+// back empty.
 const worker = Worker.options({ maxRestarts: 2 }).remote();
 await explain("first", worker.work.remote(1));
 await explain("crash", worker.crash.remote());

@@ -1,7 +1,7 @@
 // node examples/cookbook/http-shards.ts
 //
-// HTTP over sharded actors: each key belongs to one actor, a slow answer is a 504, and a full actor is a 503 at once.
-// With a port (`... http-shards.ts 8080`) it serves until Ctrl-C; without one it asks itself, and ends.
+// HTTP over sharded actors: each key has its actor, a slow answer is a 504, a full actor a 503.
+// With a port (`... http-shards.ts 8080`) it serves until Ctrl-C; without one it asks itself.
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";

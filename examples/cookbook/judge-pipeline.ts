@@ -1,7 +1,8 @@
 // node examples/cookbook/judge-pipeline.ts http://127.0.0.1:8000/v1 rewards.jsonl
 //
-// A rule scores what it can, a judge the rest, and each outcome is in the log before it counts. Stopped or killed at any
-// moment, the same command goes on: what is in the log is not asked, and not paid for, again.
+// A rule scores what it can, a judge the rest, and each outcome is in the log before it counts.
+// Stopped or killed at any moment, the same command goes on: what is in the log is not asked, and
+// not paid for, again.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";

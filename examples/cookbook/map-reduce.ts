@@ -1,6 +1,7 @@
 // node examples/cookbook/map-reduce.ts
 //
-// Map-reduce by refs: each map task returns one part for each reducer, and the parts go to the reducers without coming by here.
+// Map-reduce by refs: each map task returns one part for each reducer, and the parts go to the
+// reducers without coming by here.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

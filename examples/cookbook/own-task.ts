@@ -1,7 +1,7 @@
 // node examples/cookbook/own-task.ts
 //
-// An own task for the tiny policy: three letters are to be answered with the same letters in their order. A few examples teach
-// the form, and GRPO with an own reward function teaches the rest.
+// An own task for the tiny policy: three letters are to be answered with the same letters in their
+// order. A few examples teach the form, and GRPO with an own reward function teaches the rest.
 
 import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
 import { TinyPolicyActor } from "@rayling/trainer/tiny";

@@ -1,6 +1,7 @@
 // node examples/cookbook/pool-with-progress.ts
 //
-// A pool of actors works through a long list, says how far it is, and ends in order on Ctrl-C with what it has.
+// A pool of actors works through a long list, says how far it is, and ends in order on Ctrl-C with
+// what it has.
 
 import { availableParallelism } from "node:os";
 import * as ray from "rayling";

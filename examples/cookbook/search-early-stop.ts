@@ -1,6 +1,7 @@
 // node examples/cookbook/search-early-stop.ts
 //
-// Several actors search, each gives what it has tried as a stream, and the first hit stops all of them.
+// Several actors search, each gives what it has tried as a stream, and the first hit stops all of
+// them.
 
 import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -13,7 +14,9 @@ interface Progress {
 
 const Searcher = ray.remote(
   class Searcher {
-    /** Looks for a number whose hash with the text begins with the zeros; the searchers take turns. */
+    /**
+     * Looks for a number whose hash with the text begins with the zeros; the searchers take turns.
+     */
     *search(text: string, zeros: string, first: number, step: number): Generator<Progress> {
       for (let from = first; ; from += 2_000 * step) {
         for (let at = 0; at < 2_000; at++) {

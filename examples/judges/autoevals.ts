@@ -1,6 +1,7 @@
 // JUDGE_URL=http://127.0.0.1:8000/v1 pnpm rayling score solutions.jsonl --reward examples/judges/autoevals.ts --retries 5
 //
-// A scorer of autoevals; Factuality, Levenshtein and all others of its scorers fit in the same way. One whose judge made no use of the choices that it was given is asked again by the loop.
+// A scorer of autoevals; Factuality, Levenshtein and all others of its scorers fit in the same way.
+// One whose judge made no use of the choices that it was given is asked again by the loop.
 
 import { JudgeAnswerError } from "@rayling/reward-loop/judge";
 import { LLMClassifierFromTemplate } from "autoevals";

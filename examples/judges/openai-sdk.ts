@@ -1,6 +1,7 @@
 // JUDGE_URL=http://127.0.0.1:8000/v1 pnpm rayling score solutions.jsonl --reward examples/judges/openai-sdk.ts --retries 5
 //
-// A judge asked by the openai SDK. Its own retries are off: the loop knows all workers' tries, and its limits.
+// A judge asked by the openai SDK. Its own retries are off: the loop knows all workers' tries, and
+// its limits.
 
 import { askByOpenAI, structuredJudge } from "@rayling/reward-loop/judge";
 import type { ScoreInput, ScoreRecord } from "@rayling/reward-manager-registry";

@@ -1,7 +1,8 @@
 // JUDGE_URL=http://127.0.0.1:8000/v1 pnpm rayling score solutions.jsonl --reward examples/judges/plain-http.ts --retries 5
 //
-// A judge asked by fetch alone. An error with `status` and `headers` tells the loop what to do about it: 429 and 5xx are tried again when the
-// server says, 4xx is the sample's own fault. An answer that is no use is asked again, and paid for.
+// A judge asked by fetch alone. An error with `status` and `headers` tells the loop what to do
+// about it: 429 and 5xx are tried again when the server says, 4xx is the sample's own fault. An
+// answer that is no use is asked again, and paid for.
 
 import { chatAnswerOf } from "@rayling/reward-loop/client";
 import { structuredJudge } from "@rayling/reward-loop/judge";

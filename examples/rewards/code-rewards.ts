@@ -1,6 +1,7 @@
 // node examples/rewards/code-rewards.ts
 //
-// Programs of a model, scored by the tests of their tasks: verl's data source codecontests. Each test is a confined process of its own.
+// Programs of a model, scored by the tests of their tasks: verl's data source codecontests. Each
+// test is a confined process of its own.
 
 import { RewardLoopManager } from "@rayling/reward-loop";
 import { LocalSandbox } from "@rayling/reward-manager-registry";

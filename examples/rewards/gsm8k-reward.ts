@@ -1,8 +1,9 @@
 // pnpm start:score --solutions PATH --reward examples/rewards/gsm8k-reward.ts
 //
-// The reward of the GSM8K model solutions (github.com/openai/grade-school-math, example_model_solutions.jsonl):
-// 1 if the number on the last line "A: …" is the ground truth's, else 0. Numbers are compared as values, so
-// "65960" is "65,960"; a line that is not one plain number ("A: 1/5", "A: -1.8 billion") is no answer.
+// The reward of the GSM8K model solutions (github.com/openai/grade-school-math,
+// example_model_solutions.jsonl): 1 if the number on the last line "A: …" is the ground truth's,
+// else 0. Numbers are compared as values, so "65960" is "65,960"; a line that is not one plain
+// number ("A: 1/5", "A: -1.8 billion") is no answer.
 
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 

@@ -1,8 +1,9 @@
 // node examples/rewards/make-arithmetic.ts
 //
-// Writes examples/data/arithmetic-solutions.jsonl: 640 word problems with four solutions each, in the shape of GSM8K's
-// example_model_solutions.jsonl. Same seed, same bytes. is_correct is true by construction: each solution is worked
-// out with or without a mistake, and a mistaken one never ends in the right number.
+// Writes examples/data/arithmetic-solutions.jsonl: 640 word problems with four solutions each, in
+// the shape of GSM8K's example_model_solutions.jsonl. Same seed, same bytes. is_correct is true by
+// construction: each solution is worked out with or without a mistake, and a mistaken one never
+// ends in the right number.
 
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 
@@ -276,7 +277,7 @@ const records = Array.from({ length: PROBLEMS }, () => {
 const folder = new URL("../data/", import.meta.url);
 mkdirSync(folder, { recursive: true });
 const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
-// Whoever reads it meanwhile reads all of it.
+// A reader that comes meanwhile reads all of it.
 const fresh = new URL(`arithmetic-solutions.${process.pid}`, folder);
 writeFileSync(fresh, text);
 renameSync(fresh, new URL("arithmetic-solutions.jsonl", folder));

@@ -1,6 +1,7 @@
 // node examples/rewards/reward-loop.ts
 //
-// A batch of rollouts through the reward loop: verl's compute_rm_score, with a reward function that fails in three ways.
+// A batch of rollouts through the reward loop: verl's compute_rm_score, with a reward function that
+// fails in three ways.
 
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager } from "@rayling/reward-loop";

@@ -1,7 +1,7 @@
 // pnpm start:score --solutions examples/data/arithmetic-solutions.jsonl --reward examples/rewards/troubled-reward.ts --timeout 500
 //
-// A reward function as real ones are: for some samples it throws, hangs for ever or returns garbage.
-// The run ends all the same; exactly those samples are invalid, each with its reason.
+// A reward function as real ones are: for some samples it throws, hangs for ever or returns
+// garbage. The run ends all the same; exactly those samples are invalid, each with its reason.
 
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 import { finalAnswer } from "./gsm8k-reward.ts";

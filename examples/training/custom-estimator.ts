@@ -1,6 +1,7 @@
 // node examples/training/custom-estimator.ts
 //
-// An advantage estimator of one's own under a name: the group's median for a baseline instead of its mean. What is invalid is left out, as in all of verl's.
+// An advantage estimator of one's own under a name: the group's median for a baseline instead of
+// its mean. What is invalid is left out, as in all of verl's.
 
 import { zeros } from "@rayling/data-proto";
 import {

@@ -1,6 +1,7 @@
 // node examples/training/llm-judge-training.ts http://127.0.0.1:8000/v1
 //
-// Rewards from an LLM judge behind an OpenAI-compatible endpoint: slow, limited, failing now and then. What it cannot score is left out of its group; nothing waits for it longer than it must.
+// Rewards from an LLM judge behind an OpenAI-compatible endpoint: slow, limited, failing now and
+// then. What it cannot score is left out of its group; nothing waits for it longer than it must.
 
 import {
   arithmeticAlphabet,

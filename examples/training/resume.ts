@@ -1,6 +1,7 @@
 // node examples/training/resume.ts
 //
-// A training that stops after two steps and goes on from its checkpoint: with the schedule sync it ends with the very weights of one that was never stopped.
+// A training that stops after two steps and goes on from its checkpoint: with the schedule sync it
+// ends with the very weights of one that was never stopped.
 
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,7 @@
 /**
- * piscina with one thread and its defaults, except `concurrentTasksPerWorker`: the default of 1 hands out one task at a time. 1,000 is
- * where it was fastest here (calls/s at 1,000 in flight: 74 k with 1, 184 k with 64, 160 k with 256, 214 k with 1,000).
+ * piscina with one thread and its defaults, except `concurrentTasksPerWorker`: the default of 1
+ * hands out one task at a time. 1,000 is where it was fastest here (calls/s at 1,000 in flight: 74
+ * k with 1, 184 k with 64, 160 k with 256, 214 k with 1,000).
  */
 import { Piscina } from "piscina";
 import { type Addends, type Subject, sumOfPromises } from "../subject.ts";

@@ -1,5 +1,6 @@
 /**
- * poolifier's fixed pool with one thread and its defaults: tasks go to the worker at once, as many as come.
+ * poolifier's fixed pool with one thread and its defaults: tasks go to the worker at once, as many
+ * as come.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -15,7 +16,8 @@ export async function poolifierSubject(): Promise<Subject> {
     name: "poolifier",
     addOne: (a, b) => pool.execute({ a, b }),
     addMany: (base, count) => sumOfPromises(count, (index) => pool.execute({ a: base, b: index })),
-    // It unrefs its workers before it waits for their end, and now and then waits for ever: a second is enough for one thread.
+    // It unrefs its workers before it waits for their end, and now and then waits for ever: a
+    // second is enough for one thread.
     close: () => Promise.race([pool.destroy(), sleep(1000)]),
   };
 }

@@ -1,5 +1,6 @@
 /**
- * workerpool with one thread. It hands out one task at a time and has no option for more: calls in flight wait in its queue.
+ * workerpool with one thread. It hands out one task at a time and has no option for more: calls in
+ * flight wait in its queue.
  */
 import { fileURLToPath } from "node:url";
 import workerpool from "workerpool";

@@ -1,7 +1,9 @@
 /**
- * The floor for many calls in flight between processes: raw batched (batched.ts) over a unix socket, TCP or TLS, to a child process.
+ * The floor for many calls in flight between processes: raw batched (batched.ts) over a unix
+ * socket, TCP or TLS, to a child process.
  *
- * A frame is its length in four bytes and one msgpackr buffer with the calls, or the answers, of one turn; it leaves in one write.
+ * A frame is its length in four bytes and one msgpackr buffer with the calls, or the answers, of
+ * one turn; it leaves in one write.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +29,7 @@ export function rawSocketSubject(): Promise<Subject> {
   return start(socketName, new PendingMap());
 }
 
-/** The same with the pending promises in reused slots, as in batched.ts. */
+/** The floor with the pending promises in reused slots, as in batched.ts. */
 export function rawSocketSlotsSubject(): Promise<Subject> {
   return start("raw socket, slots", new PendingSlots());
 }
@@ -109,7 +111,9 @@ async function connected(
 
 const headerBytes = 4;
 
-/** Gathers what is sent in one turn into one frame; cuts and unpacks what comes. Used by both ends. */
+/**
+ * Gathers what is sent in one turn into one frame; cuts and unpacks what comes. Used by both ends.
+ */
 export class BatchedSocket<Out, In> {
   readonly #socket: Socket;
   readonly #packr: Packr = new Packr();

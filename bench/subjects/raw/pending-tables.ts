@@ -1,8 +1,10 @@
 /**
- * Where a caller keeps the promises that wait for an answer: by number in a Map, as everybody does, or in slots that are used again.
+ * Where a caller keeps the promises that wait for an answer: by number in a Map, as everybody does,
+ * or in slots that are used again.
  *
- * The Map costs half of the throughput of many calls in flight. It is rebuilt as entries come and go, the old tables reach the old generation,
- * and everything that they still point to survives each scavenge until the next full collection (seen with --trace-gc).
+ * The Map costs half of the throughput of many calls in flight. It is rebuilt as entries come and
+ * go, the old tables reach the old generation, and everything that they still point to survives
+ * each scavenge until the next full collection (seen with --trace-gc).
  */
 
 export interface PendingTable<T> {

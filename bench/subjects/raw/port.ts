@@ -1,5 +1,6 @@
 /**
- * The floor for one call at a time: `{ id, a, b }` over a MessagePort, `{ id, result }` back, one message per call, a promise per call in a map.
+ * The floor for one call at a time: `{ id, a, b }` over a MessagePort, `{ id, result }` back, one
+ * message per call, a promise per call in a map.
  *
  * What any RPC over threads costs at least as long as it posts each call by itself.
  */

@@ -1,7 +1,9 @@
 /**
- * The floors for one big result: a thread that answers each request with the same 1 MiB, cloned by postMessage or copied into shared memory.
+ * The floors for one big result: a thread that answers each request with the same 1 MiB, cloned by
+ * postMessage or copied into shared memory.
  *
- * "shared" is the least that an answer can cost which the receiver may keep while the sender goes on changing its own.
+ * "shared" is the least that an answer can cost which the receiver may keep while the sender goes
+ * on changing its own.
  */
 import { MessageChannel, Worker } from "node:worker_threads";
 
