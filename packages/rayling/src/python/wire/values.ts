@@ -137,7 +137,7 @@ function entriesOf(value: object): Iterable<[string, unknown]> {
   return Object.entries(value);
 }
 
-/** @param signal of the call, made when an argument asks for it; default: there is no call */
+/** @param signal of the call, made when the first argument asks for it; none: there is no call */
 export function decode(
   value: unknown,
   buffers: readonly ArrayBuffer[],
