@@ -1,6 +1,7 @@
 /** Where rewards and tables go besides files of their own kind: standard output, CSV, gzip. */
 
 import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -51,6 +52,38 @@ describe("rayling score --out -", () => {
     const { stdout, stderr } = await piped.ended;
     expect(stdout.trimEnd().split("\n")).toHaveLength(2);
     expect(stderr).toMatch(/EPIPE; [\d,]+ of 2,560 rewards are in standard output\.\ncode 1\n$/);
+  });
+});
+
+describe.runIf(existsSync("/dev/full"))("a full disk under its own output", () => {
+  test("of stdout is a failure of one line, and the rewards are there", async () => {
+    const { input, reward, directory } = await inputs();
+    const out = join(directory, "rewards.jsonl");
+    const scoring = `score ${input} --reward ${reward} --workers 1 --out`;
+    const full = `rayling: standard output: ENOSPC: no space left on device, write`;
+    for (const [command, told] of [
+      [`${scoring} ${out}`, full],
+      [`rewards report ${out}`, full],
+      ["--help", full],
+      [`${scoring} -`, `${full}; 0 of 5 rewards are in standard output.`],
+    ]) {
+      const { stdout, stderr } = await startShell(`"$@" ${command} >/dev/full; echo $? >&2`).ended;
+      expect([command, stdout, stderr.trimEnd().split("\n").slice(-2)]).toEqual([
+        command,
+        "",
+        [told, "1"],
+      ]);
+      expect(stderr).not.toContain("    at ");
+    }
+    expect((await readFile(out, "utf8")).trimEnd().split("\n")).toHaveLength(texts.length);
+  });
+
+  test("of stderr ends no run", async () => {
+    const { input, reward, directory } = await inputs();
+    const out = join(directory, "rewards.jsonl");
+    const command = `"$@" score ${input} --reward ${reward} --workers 1 --out ${out} 2>/dev/full`;
+    const { stdout } = await startShell(`${command}; echo code $?`).ended;
+    expect(stdout).toMatch(/wrote 5 records to [^]*code 0\n$/);
   });
 });
 

@@ -217,21 +217,25 @@ test("solutions come from a pipe as well", async () => {
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual([1, 0]);
 });
 
-test("Ctrl-C stops the run, tells what was written, and that stays", async () => {
+test.each([
+  ["Ctrl-C", "SIGINT", 130, "stopped"],
+  ["the end of its terminal", "SIGHUP", 129, "hung up"],
+] as const)("%s stops the run, tells what was written, and that stays", async (...row) => {
+  const [, signal, exitCode, word] = row;
   const out = join(await folder(), "rewards.jsonl");
   const { child, ended } = start("score", "--demo", "--latency", "1000,1100", "--out", out);
   await shown({ child }, / 2,560, /, "stderr");
-  child.kill("SIGINT");
+  child.kill(signal);
   const { code, stdout, stderr } = await ended;
-  expect(code).toBe(130);
+  expect(code).toBe(exitCode);
   expect(stdout).toBe("");
   const told =
-    /^rayling: stopped; ([\d,]+) of 2,560 rewards are in (\S+) \(--resume goes on\)\.$/m.exec(
+    /^rayling: ([a-z ]+); ([\d,]+) of 2,560 rewards are in (\S+) \(--resume goes on\)\.$/m.exec(
       stderr,
     );
-  expect(told?.[2]).toBe(out);
+  expect([told?.[1], told?.[3]]).toEqual([word, out]);
   const records = await recordsOf(out);
-  expect(records.length).toBe(Number(told?.[1]?.replaceAll(",", "")));
+  expect(records.length).toBe(Number(told?.[2]?.replaceAll(",", "")));
   expect(records.length).toBeGreaterThan(0);
 });
 

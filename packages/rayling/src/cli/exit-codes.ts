@@ -16,6 +16,8 @@ export const exitCodes = {
    * results are written.
    */
   withoutScores: 3,
+  /** Ended by SIGHUP, when its terminal is closed: 128 and the signal's number. */
+  hungUp: 129,
   /** Ended by Ctrl-C: 128 and the signal's number, as shells count. */
   interrupted: 130,
   /** Ended by SIGTERM: 128 and the signal's number. */
@@ -23,7 +25,7 @@ export const exitCodes = {
 } as const;
 
 /** The text for the help of a command. */
-export const exitHelp: string = `Exit codes: ${exitCodes.done} done, ${exitCodes.failed} it failed, ${exitCodes.wrongInput} wrong input, ${exitCodes.withoutScores} too few samples have a score, ${exitCodes.interrupted} stopped by Ctrl-C, ${exitCodes.terminated} by SIGTERM.`;
+export const exitHelp: string = `Exit codes: ${exitCodes.done} done, ${exitCodes.failed} it failed, ${exitCodes.wrongInput} wrong input, ${exitCodes.withoutScores} too few samples have a score, ${exitCodes.interrupted} stopped by Ctrl-C, ${exitCodes.terminated} by SIGTERM, ${exitCodes.hungUp} by the end of its terminal.`;
 
 /** Codes of errors that mean wrong input to any command. */
 const inputCodes: ReadonlySet<unknown> = new Set([

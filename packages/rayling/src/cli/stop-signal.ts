@@ -1,6 +1,6 @@
 /**
- * Ctrl-C and SIGTERM as an AbortSignal: the first asks the run to stop in order, the second ends
- * the process at once.
+ * Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) as an AbortSignal: the first asks the run to
+ * stop in order, the second ends the process at once.
  */
 
 import { CliError } from "./cli-error.ts";
@@ -14,26 +14,31 @@ export interface StopSignal {
   close(): void;
 }
 
+const ends = {
+  SIGINT: { exitCode: exitCodes.interrupted, word: "stopped" },
+  SIGTERM: { exitCode: exitCodes.terminated, word: "terminated" },
+  SIGHUP: { exitCode: exitCodes.hungUp, word: "hung up" },
+} as const;
+const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 export function stopSignal(): StopSignal {
   const controller = new AbortController();
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   const onSignal = (name: NodeJS.Signals): void => {
-    const exitCode = name === "SIGTERM" ? exitCodes.terminated : exitCodes.interrupted;
+    const { exitCode, word } = name === "SIGTERM" || name === "SIGHUP" ? ends[name] : ends.SIGINT;
     if (controller.signal.aborted) process.exit(exitCode);
-    const stop = new CliError(exitCode, name === "SIGTERM" ? "terminated" : "stopped");
+    const stop = new CliError(exitCode, word);
     controller.abort(stop);
     reject(stop);
   };
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
+  for (const name of names) process.on(name, onSignal);
   // Without a race the rejection has no other handler.
   stopped.catch(() => undefined);
   return {
     signal: controller.signal,
     race: (work) => Promise.race([work, stopped]),
     close: () => {
-      process.off("SIGINT", onSignal);
-      process.off("SIGTERM", onSignal);
+      for (const name of names) process.off(name, onSignal);
     },
   };
 }
