@@ -21,6 +21,7 @@ export type {
 } from "./errors.ts";
 export { DEFAULT_MAX_LINE_BYTES, readJsonl } from "./jsonl/reader.ts";
 export type { JsonlRecord, ReadJsonlOptions } from "./jsonl/reader.ts";
+export { jsonValue } from "./jsonl/parse-json.ts";
 export { jsonText } from "./jsonl/record.ts";
 export { openJsonlWriter } from "./jsonl/writer.ts";
 export type { JsonlWriter, JsonlWriterOptions } from "./jsonl/writer.ts";

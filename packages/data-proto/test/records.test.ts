@@ -59,6 +59,35 @@ describe("what is read", () => {
     expect(await records("big.jsonl.gz", Buffer.concat(members))).toHaveLength(60_000);
   });
 
+  test("whole numbers that a double cannot hold are bigints, as in Parquet", async () => {
+    const text = `{"id": 9007199254740993, "less": -12345678901234567890, "safe": 9007199254740991, "float": 9007199254740993.0, "text": "9007199254740993", "part": 0.1234567890123456}`;
+    const value = {
+      id: 9007199254740993n,
+      less: -12345678901234567890n,
+      safe: 9007199254740991,
+      float: 9007199254740992,
+      text: "9007199254740993",
+      part: 0.1234567890123456,
+    };
+    expect(await records("x.jsonl", text)).toEqual([{ line: 1, value }]);
+    expect(await records("x.json", `[${text}]`)).toEqual([{ row: 0, value }]);
+    const nan = await records("x.jsonl", `[NaN, 9007199254740993]`, { allowNan: true });
+    expect(nan).toEqual([
+      { row: 0, value: Number.NaN },
+      { row: 1, value: 9007199254740993n },
+    ]);
+  });
+
+  test("a line of 20 MB that is wrong is told as such", async () => {
+    const long = `{"a": "${"x".repeat(20_000_000)}", "b": NaN}`;
+    const found = await records("x.jsonl", long, { allowNan: true });
+    expect(found).toMatchObject([{ value: { b: Number.NaN } }]);
+    await expect(records("x.jsonl", long)).rejects.toThrow(
+      "x.jsonl:1: the line is not valid JSON: NaN",
+    );
+    await expect(records("x.jsonl", long.replace("NaN", ""))).rejects.toThrow("not valid JSON");
+  });
+
   test("NaN and Infinity are read where they are asked for, and only as numbers", async () => {
     const text = '{"a": NaN, "b": [-Infinity, Infinity], "c": "NaN \\" Infinity"}';
     const value = { a: Number.NaN, b: [-Infinity, Infinity], c: 'NaN " Infinity' };

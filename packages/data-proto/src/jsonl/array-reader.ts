@@ -5,6 +5,7 @@
 import { constants } from "node:buffer";
 import { JsonlError } from "../errors.ts";
 import { parseJson } from "./parse-json.ts";
+import type { NumberRules } from "./parse-json.ts";
 
 export interface ArrayItem {
   readonly value: unknown;
@@ -19,13 +20,13 @@ export function beginsArray(head: Buffer): boolean {
 
 export class ArrayReader {
   readonly #path: string;
-  readonly #allowNan: boolean;
+  readonly #rules: NumberRules;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
 
-  constructor(path: string, allowNan: boolean) {
+  constructor(path: string, rules: NumberRules) {
     this.#path = path;
-    this.#allowNan = allowNan;
+    this.#rules = rules;
   }
 
   push(chunk: Buffer): readonly ArrayItem[] {
@@ -44,11 +45,11 @@ export class ArrayReader {
   #parse(): readonly unknown[] {
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(this.#pieces));
-      const items = parseJson(text, this.#allowNan);
+      const items = parseJson(text, this.#rules);
       if (!Array.isArray(items)) throw new SyntaxError("it is another value");
       return items;
     } catch (cause) {
-      const kind = cause instanceof SyntaxError ? "one JSON array" : "UTF-8";
+      const kind = cause instanceof TypeError ? "UTF-8" : "one JSON array";
       const why = cause instanceof Error ? cause.message : String(cause);
       throw this.#malformed(`it begins with [ and is not ${kind}: ${why}`, cause);
     }

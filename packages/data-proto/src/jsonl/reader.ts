@@ -18,6 +18,7 @@ import { chunksOf } from "./chunks.ts";
 import type { ChunkOptions, Chunks } from "./chunks.ts";
 import { fileError } from "./file-error.ts";
 import { parseJson } from "./parse-json.ts";
+import type { NumberRules } from "./parse-json.ts";
 
 /**
  * 64 MiB: far above any rollout (a 1M-token response is about 8 MB of ids), far below V8's longest
@@ -71,20 +72,21 @@ export async function* readJsonl(
   const { signal, allowNan = false } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
   const file = typeof path === "string" ? path : fileURLToPath(path);
-  const lines = new LineReader(file, maxLineBytes, onMalformed, allowNan);
+  const lines = new LineReader(file, maxLineBytes, onMalformed, { allowNan, exact: false });
   const isLog = options.onMalformed !== undefined;
   yield* readWith({ file, signal, isLog }, () => lines);
 }
 
-/** Reads lines, or one array. */
+/** Reads lines, or one array. Whole numbers that a double cannot hold are bigints. */
 export async function* readJson(
   path: string,
   { signal, allowNan = false }: Pick<ReadJsonlOptions, "signal" | "allowNan">,
 ): AsyncGenerator<JsonlRecord | ArrayItem, void, undefined> {
+  const rules = { allowNan, exact: true };
   yield* readWith<JsonlRecord | ArrayItem>({ file: path, signal, isLog: false }, (head) =>
     beginsArray(head)
-      ? new ArrayReader(path, allowNan)
-      : new LineReader(path, DEFAULT_MAX_LINE_BYTES, rethrow, allowNan),
+      ? new ArrayReader(path, rules)
+      : new LineReader(path, DEFAULT_MAX_LINE_BYTES, rethrow, rules),
   );
 }
 
@@ -168,7 +170,7 @@ class LineReader {
   readonly #maxLineBytes: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   readonly #onMalformed: (error: JsonlError) => void;
-  readonly #allowNan: boolean;
+  readonly #rules: NumberRules;
   #pieces: Buffer[] = [];
   #heldBytes = 0;
   #line = 0;
@@ -177,12 +179,12 @@ class LineReader {
     path: string,
     maxLineBytes: number,
     onMalformed: (error: JsonlError) => void,
-    allowNan: boolean,
+    rules: NumberRules,
   ) {
     this.#path = path;
     this.#maxLineBytes = maxLineBytes;
     this.#onMalformed = onMalformed;
-    this.#allowNan = allowNan;
+    this.#rules = rules;
   }
 
   *push(chunk: Buffer): Generator<JsonlRecord, void, undefined> {
@@ -218,9 +220,9 @@ class LineReader {
   #parse(bytes: Buffer, line: number, unterminated: boolean): unknown {
     try {
       const text = this.#decoder.decode(bytes);
-      return /[^ \t\r]/.test(text) ? parseJson(text, this.#allowNan) : undefined;
+      return /[^ \t\r]/.test(text) ? parseJson(text, this.#rules) : undefined;
     } catch (cause) {
-      const kind = cause instanceof SyntaxError ? "JSON" : "UTF-8";
+      const kind = cause instanceof TypeError ? "UTF-8" : "JSON";
       const reason = `the line is not valid ${kind}: ${cause instanceof Error ? cause.message : String(cause)}`;
       const path = this.#path;
       this.#onMalformed(

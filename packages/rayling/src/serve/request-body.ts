@@ -1,15 +1,16 @@
 /** From the bytes of a request to a value of its schema; what is wrong is told with its place. */
 
 import { HttpRefusal } from "@rayling/core/http";
+import { jsonValue } from "@rayling/data-proto";
 import type { z } from "zod";
 
-/** Throws HttpRefusal 400. */
+/** Whole numbers that a double cannot hold are bigints. Throws HttpRefusal 400. */
 export function jsonOf(body: Uint8Array): unknown {
   if (body.length === 0) {
     throw new HttpRefusal(400, "malformed_json", "the body is empty: it must be JSON");
   }
   try {
-    return JSON.parse(decoder.decode(body));
+    return jsonValue(decoder.decode(body));
   } catch (error) {
     const problem = `the body is no JSON in UTF-8: ${String(error)}`;
     throw new HttpRefusal(400, "malformed_json", problem);

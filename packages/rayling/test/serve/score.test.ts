@@ -59,6 +59,17 @@ test("the function gets what it gets from rayling score", async () => {
   });
 });
 
+test("a whole number that a double cannot hold is what was asked with", async () => {
+  const response = "9007199254740993";
+  const asked = JSON.stringify({ response, ground_truth: 0 }).replace(":0}", `:${response}}`);
+  const answer = await fetch(`${server.url}/score`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: asked,
+  });
+  expect(await answer.json()).toMatchObject({ score: 1 });
+});
+
 test.each([
   ["throw", "SCORE_THREW", "user-code", "this one cannot be scored"],
   ["null", "CANNOT_TELL", "data", expect.any(String) as string],

@@ -76,7 +76,10 @@ function responseOf(response: unknown): SampleTexts["response"] {
   return ids.every((id): id is number => Number.isFinite(id)) ? ids : null;
 }
 
+/** What JSON cannot carry stays as it is: the log writes that as text. */
 function shortOf(truth: unknown): unknown {
-  const text = JSON.stringify(truth);
-  return text.length <= longestTruth ? JSON.parse(text) : null;
+  const text = JSON.stringify(truth, (_, value: unknown) =>
+    typeof value === "bigint" ? String(value) : value,
+  );
+  return text !== undefined && text.length <= longestTruth ? structuredClone(truth) : null;
 }

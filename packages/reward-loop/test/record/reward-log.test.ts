@@ -129,7 +129,7 @@ describe("a line keeps of its sample", () => {
     ["a conversation that is none", { rawPrompt: 7 }, { prompt: null }],
     ["a truth that is an object", { groundTruth: { a: [1] } }, { groundTruth: { a: [1] } }],
     ["a truth that is long", { groundTruth: long }, { groundTruth: null, response: "r" }],
-    ["a truth that JSON has nothing for", { groundTruth: 1n }, { groundTruth: null }],
+    ["a truth that JSON has no number for", { groundTruth: 1n }, { groundTruth: "1" }],
   ])("%s", async (_, more, kept) => {
     expect(await textsOfLine(more)).toMatchObject(kept);
   });
@@ -231,6 +231,25 @@ test("what JSON cannot carry is a text, and costs nothing but itself; it is told
   });
   await turn();
   expect(told).toEqual([expect.stringContaining("$.extra.logprob is -Infinity") as string]);
+});
+
+test.each([
+  [2n ** 60n, "1152921504606846976", ["$.groundTruth"]],
+  [
+    { a: [1n, 2], b: -Infinity },
+    { a: ["1", 2], b: "-Infinity" },
+    ["$.groundTruth.a.0", "$.groundTruth.b"],
+  ],
+  [new Map([["a", 1]]), "Map(1) { 'a' => 1 }", ["$.groundTruth"]],
+  [Uint8Array.of(1, 2), [1, 2], undefined],
+  [undefined, null, undefined],
+  ["x".repeat(2000), null, undefined],
+])("a ground truth that JSON cannot carry is kept as text (%#)", async (truth, kept, asText) => {
+  await using log = await RewardLog.open(path);
+  await log.write({ ...sample, groundTruth: truth }, valid(1), place);
+  await log.close();
+  const [record] = await Array.fromAsync(readRewardLog(path));
+  expect([record?.groundTruth, record?.asText, record?.response]).toEqual([kept, asText, "r"]);
 });
 
 test("a line that is no record is named", async () => {
