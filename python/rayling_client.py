@@ -17,14 +17,20 @@ was scored, also when the server was killed in between (``rayling serve --record
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
+import math
 import os
+import queue
 import random
+import re
+import socket
 import ssl
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -33,9 +39,12 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
+    Set,
 )
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -122,6 +131,97 @@ class _TryAgain(Exception):
         self.retry_after = retry_after
 
 
+class _Calls:
+    """The requests of one caller, who may leave: then their connections are cut, and nothing is asked again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+        self._sockets: set[socket.socket] = set()
+
+    def leave(self) -> None:
+        with self._lock:
+            self._left.set()
+            for one in self._sockets:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def pause(self, seconds: float) -> None:
+        if self._left.wait(seconds):
+            raise _Left
+
+    @contextlib.contextmanager
+    def using(self, connected: socket.socket) -> Iterator[None]:
+        with self._lock:
+            if self._left.is_set():
+                raise _Left
+            self._sockets.add(connected)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sockets.discard(connected)
+
+
+class _Left(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class _Threads(Executor):
+    """Daemon threads: a program that is interrupted ends, and waits for no answer."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._lock = threading.Lock()
+        self._free = threading.Semaphore(0)
+        self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
+        self._work = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._is_closed = False
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the client is closed")
+            self._work.put((future, partial(fn, *args, **kwargs)))
+            if not self._free.acquire(blocking=False) and len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._lock:
+            self._is_closed = True
+            with contextlib.suppress(queue.Empty):
+                while cancel_futures and (next := self._work.get_nowait()):
+                    next[0].cancel()
+            for _ in self._threads:
+                self._work.put(None)
+        for thread in self._threads if wait else ():
+            thread.join()
+
+    def _run(self) -> None:
+        while next := self._work.get():
+            future, work = next
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:
+                    future.set_exception(error)
+            del next, future, work
+            self._free.release()
+
+
+def _threads(owner: object, most: int) -> _Threads:
+    """They end with their owner, where nobody closes it."""
+    threads = _Threads(most, "rayling-client")
+    weakref.finalize(owner, threads.shutdown, False).atexit = False
+    return threads
+
+
 class RewardClient:
     """Scores samples on a ``rayling serve``. Safe for threads; connections are kept and used again.
 
@@ -150,15 +250,20 @@ class RewardClient:
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise ValueError(f"url must be http://host:port, and is {url!r}")
         for name, count in (
             ("attempts", attempts),
             ("batch_size", batch_size),
             ("in_flight", in_flight),
         ):
-            if count < 1:
-                raise ValueError(f"{name} must be at least 1, and is {count}")
+            if not isinstance(count, int) or count < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, and is {count!r}")
+        for name, seconds in (("backoff", backoff), ("max_backoff", max_backoff)):
+            if not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+                raise ValueError(f"{name} must be seconds, and is {seconds!r}")
+        if not isinstance(timeout, (int, float)) or not 0 < timeout < math.inf:
+            raise ValueError(f"timeout must be more than 0 seconds, and is {timeout!r}")
         self.timeout = timeout
         self.attempts = attempts
         self.backoff = backoff
@@ -174,11 +279,24 @@ class RewardClient:
         known = token or own or os.environ.get("RAYLING_SERVE_TOKEN")
         self._headers = {"content-type": "application/json"}
         if known:
+            if not (known.isascii() and known.isprintable()) or " " in known:
+                raise ValueError("the token must be ASCII without spaces")
             self._headers["authorization"] = f"Bearer {known}"
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
-        self._threads: ThreadPoolExecutor | None = None
-        self._closed = False
+        self._threads: _Threads | None = None
+
+    def _check(self) -> None:
+        """A fork has neither the threads nor a share in the connections, which would mix up the answers."""
+        if os.getpid() != self._process:
+            self._begin()
+        if self._closed:
+            raise RuntimeError("the client is closed")
 
     @property
     def url(self) -> str:
@@ -209,8 +327,11 @@ class RewardClient:
             "extra_info": extra_info,
             "id": id,
         }
-        body = _encoded(_keyed(sample), "the sample")
-        return _outcome(self._ask("/score", body, _read_json))
+        return self._score(sample, _Calls())
+
+    def _score(self, sample: Sample, calls: _Calls) -> Outcome:
+        body = _encoded(_keyed(sample, "the sample"), "the sample")
+        return _outcome(self._ask("/score", body, calls))
 
     def score_batch(self, samples: Iterable[Sample]) -> list[Outcome]:
         """Scores many samples; outcomes come in their order. Long batches travel as several requests, a few of them at a time.
@@ -228,6 +349,7 @@ class RewardClient:
         :raises RewardUnavailableError: no answer came within all tries.
         """
         pool = self._pool()
+        calls = _Calls()
         under_way: dict[Future[list[Outcome]], int] = {}
         requests = _chunks(samples, self.batch_size)
         is_over = False
@@ -238,7 +360,7 @@ class RewardClient:
                     if not chunk:
                         is_over = True
                     else:
-                        under_way[pool.submit(self._score_request, first, chunk)] = first
+                        under_way[pool.submit(self._score_request, first, chunk, calls)] = first
                 if not under_way:
                     return
                 done, _ = wait(under_way, return_when=FIRST_COMPLETED)
@@ -249,11 +371,12 @@ class RewardClient:
         finally:
             for one in under_way:
                 one.cancel()
+            calls.leave()
 
     def ready(self) -> bool:
         """Whether the server takes samples now. Tries once."""
         try:
-            self._once("GET", "/readyz", None, _read_json)
+            self._once("GET", "/readyz", None, _Calls())
         except (RewardError, _TryAgain):
             return False
         return True
@@ -288,24 +411,22 @@ class RewardClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _pool(self) -> ThreadPoolExecutor:
+    def _pool(self) -> _Threads:
+        self._check()
         with self._lock:
-            if self._closed:
-                raise RuntimeError("the client is closed")
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(
-                    max_workers=self.in_flight, thread_name_prefix="rayling-client"
-                )
+                self._threads = _threads(self, self.in_flight)
             return self._threads
 
-    def _score_request(self, first: int, samples: Sequence[Sample]) -> list[Outcome]:
-        keyed = [_keyed(sample) for sample in samples]
-        texts = [
-            _encoded(sample, f"sample {first + offset}").decode()
-            for offset, sample in enumerate(keyed)
-        ]
+    def _score_request(self, first: int, samples: Sequence[Sample], calls: _Calls) -> list[Outcome]:
+        names = [f"sample {first + offset}" for offset in range(len(samples))]
+        keyed = [_keyed(sample, name) for sample, name in zip(samples, names, strict=True)]
+        texts = [_encoded(sample, name).decode() for sample, name in zip(keyed, names, strict=True)]
         body = f'{{"samples":[{",".join(texts)}]}}'.encode()
-        answer = self._ask("/score/batch", body, _read_json)
+        try:
+            answer = self._ask("/score/batch", body, calls)
+        except RewardRequestError as error:
+            raise _placed(error, first) from error
         outcomes = [_outcome(one) for one in answer["outcomes"]]
         if len(outcomes) != len(keyed):
             raise RewardUnavailableError(
@@ -313,14 +434,14 @@ class RewardClient:
             )
         return outcomes
 
-    def _ask(self, path: str, body: bytes, read: Callable[[http.client.HTTPResponse], T]) -> T:
+    def _ask(self, path: str, body: bytes, calls: _Calls) -> Any:
         for attempt in range(1, self.attempts + 1):
             try:
-                return self._once("POST", path, body, read)
+                return self._once("POST", path, body, calls)
             except _TryAgain as error:
                 if attempt == self.attempts:
                     raise RewardUnavailableError(self.url, attempt, error.cause) from error
-                time.sleep(self._pause(attempt, error.retry_after))
+                calls.pause(self._pause(attempt, error.retry_after))
         raise AssertionError("unreachable")
 
     def _pause(self, attempt: int, retry_after: float | None) -> float:
@@ -328,26 +449,24 @@ class RewardClient:
         drawn = random.uniform(0, min(self.max_backoff, self.backoff * 2 ** (attempt - 1)))
         return min(self.max_backoff, max(drawn, retry_after or 0.0))
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        read: Callable[[http.client.HTTPResponse], T],
-    ) -> T:
+    def _once(self, method: str, path: str, body: bytes | None, calls: _Calls) -> Any:
         connection = self._connection()
         try:
-            connection.request(method, f"{self._base}{path}", body, self._headers)
-            response = connection.getresponse()
-            if response.status >= 300:
-                raise _refusal(response)
-            value = read(response)
+            if connection.sock is None:
+                connection.connect()
+            with calls.using(connection.sock):
+                connection.request(method, f"{self._base}{path}", body, self._headers)
+                response = connection.getresponse()
+                if response.status >= 300:
+                    raise _refusal(response)
+                value = json.loads(response.read())
         except (RewardError, _TryAgain):
             self._give_back(connection)
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:
             # Refused, cut, late, or an answer that stops in the middle.
             connection.close()
+            calls.pause(0)
             raise _TryAgain(f"{type(error).__name__}: {error}") from error
         except BaseException:
             connection.close()
@@ -356,9 +475,8 @@ class RewardClient:
         return value
 
     def _connection(self) -> http.client.HTTPConnection:
+        self._check()
         with self._lock:
-            if self._closed:
-                raise RuntimeError("the client is closed")
             if self._idle:
                 return self._idle.pop()
         if self._scheme == "https":
@@ -381,9 +499,7 @@ class AsyncRewardClient:
     def __init__(self, url: str, *, in_flight: int = 64, **options: Any) -> None:
         """:param in_flight: requests under way at a time, single ones as well. :param options: those of :class:`RewardClient`."""
         self._client = RewardClient(url, in_flight=in_flight, **options)
-        self._threads = ThreadPoolExecutor(
-            max_workers=in_flight, thread_name_prefix="rayling-async-client"
-        )
+        self._threads = _threads(self, in_flight)
 
     @property
     def url(self) -> str:
@@ -392,7 +508,8 @@ class AsyncRewardClient:
 
     async def score(self, response: str, ground_truth: Any = None, **more: Any) -> Outcome:
         """As :meth:`RewardClient.score`."""
-        return await self._run(lambda: self._client.score(response, ground_truth, **more))
+        sample = {"response": response, "ground_truth": ground_truth, **more}
+        return await self._run(partial(self._client._score, sample))
 
     async def score_batch(self, samples: Iterable[Sample]) -> list[Outcome]:
         """As :meth:`RewardClient.score_batch`."""
@@ -426,7 +543,7 @@ class AsyncRewardClient:
 
     async def ready(self) -> bool:
         """As :meth:`RewardClient.ready`."""
-        return await self._run(self._client.ready)
+        return await self._run(lambda _: self._client.ready())
 
     async def close(self) -> None:
         """As :meth:`RewardClient.close`."""
@@ -439,10 +556,15 @@ class AsyncRewardClient:
         await self.close()
 
     async def _request(self, first: int, chunk: Sequence[Sample]) -> list[Outcome]:
-        return await self._run(lambda: self._client._score_request(first, chunk))
+        return await self._run(partial(self._client._score_request, first, chunk))
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _run(self, work: Callable[[_Calls], T]) -> T:
+        self._client._check()
+        calls = _Calls()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, calls)
+        finally:
+            calls.leave()
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -465,31 +587,43 @@ _OF_TRAINER = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """Columns of a data set, by what they are taken for."""
+
+    ground_truth: str | None
+    data_source: str | None
+    columns: Sequence[str] | None
+
+
 def reward_function(
     client: RewardClient | str,
     *,
     name: str = "rayling",
     ground_truth: str | None = None,
     data_source: str | None = None,
+    columns: Sequence[str] | None = None,
     raise_above: float = 1.0,
 ) -> RewardFunction:
     """A reward function for TRL: ``GRPOTrainer(reward_funcs=reward_function("http://127.0.0.1:8100"), ...)``.
 
     It is called with ``prompts``, ``completions`` and the columns of the data set. A completion that could not be scored gets ``None``, which TRL leaves out.
-    All columns reach the TypeScript function as ``extraInfo``.
+    Columns reach the TypeScript function as ``extraInfo``: those that JSON has values for, and so no images. NaN is ``null`` in them.
 
     :param client: a client, or the URL of one.
     :param name: under which TRL logs the reward.
     :param ground_truth: the column with it; default: the first of ``ground_truth``, ``solution``, ``answer`` and ``label`` that there is.
     :param data_source: the column that names the data set; default: ``data_source``, if there is one.
+    :param columns: those that reach the function, of which each must be one that can be sent.
     :param raise_above: raises RewardUnavailableError where more than this share of a batch could not be scored; default: never.
     """
     own = RewardClient(client) if isinstance(client, str) else client
+    taken = _Taken(ground_truth, data_source, columns)
 
     def reward(
-        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **columns: Any
+        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **data: Any
     ) -> list[float | None]:
-        samples = _samples(prompts, completions, columns, ground_truth, data_source)
+        samples = _samples(prompts, completions, data, taken)
         return _scores(own.score_batch(samples), raise_above, own.url)
 
     reward.__name__ = name
@@ -503,15 +637,17 @@ def async_reward_function(
     name: str = "rayling",
     ground_truth: str | None = None,
     data_source: str | None = None,
+    columns: Sequence[str] | None = None,
     raise_above: float = 1.0,
 ) -> AsyncRewardFunction:
     """As :func:`reward_function`, as a coroutine function, of which TRL runs several at a time."""
     own = AsyncRewardClient(client) if isinstance(client, str) else client
+    taken = _Taken(ground_truth, data_source, columns)
 
     async def reward(
-        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **columns: Any
+        prompts: Sequence[Any] | None = None, *, completions: Sequence[Any], **data: Any
     ) -> list[float | None]:
-        samples = _samples(prompts, completions, columns, ground_truth, data_source)
+        samples = _samples(prompts, completions, data, taken)
         return _scores(await own.score_batch(samples), raise_above, own.url)
 
     reward.__name__ = name
@@ -529,34 +665,55 @@ def _scores(outcomes: Sequence[Outcome], raise_above: float, url: str) -> list[f
     return [outcome.score for outcome in outcomes]
 
 
+def _columns(data: Mapping[str, Any], count: int) -> dict[str, Sequence[Any]]:
+    return {
+        name: column
+        for name, column in data.items()
+        if name not in _OF_TRAINER and isinstance(column, (list, tuple)) and len(column) == count
+    }
+
+
+def _column(name: str, lists: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
+    if name in lists:
+        return lists[name]
+    raise KeyError(f"the data set has no column {name!r}: it has {sorted(lists)}")
+
+
+def _sent(
+    lists: Mapping[str, Sequence[Any]], names: Sequence[str] | None
+) -> dict[str, Sequence[Any]]:
+    if names is not None:
+        return {name: _column(name, lists) for name in names}
+    sendable: dict[str, Sequence[Any]] = {}
+    for name, column in lists.items():
+        with contextlib.suppress(TypeError, ValueError):
+            sendable[name] = [_Plain(is_strict=False).of(value, name) for value in column]
+    return sendable
+
+
 def _samples(
     prompts: Sequence[Any] | None,
     completions: Sequence[Any],
-    columns: Mapping[str, Any],
-    ground_truth: str | None,
-    data_source: str | None,
+    data: Mapping[str, Any],
+    taken: _Taken,
 ) -> list[dict[str, Any]]:
-    count = len(completions)
-    lists = {
-        name: column
-        for name, column in columns.items()
-        if name not in _OF_TRAINER and isinstance(column, (list, tuple)) and len(column) == count
-    }
+    lists = _columns(data, len(completions))
+    sent = _sent(lists, taken.columns)
     usual = ("ground_truth", "solution", "answer", "label")
-    truth = ground_truth or next((name for name in usual if name in lists), None)
-    source = data_source or ("data_source" if "data_source" in lists else None)
-    for column in (truth, source):
-        if column is not None and column not in lists:
-            raise KeyError(f"the data set has no column {column!r}: it has {sorted(lists)}")
+    truth = taken.ground_truth or next((name for name in usual if name in lists), None)
+    source = taken.data_source or ("data_source" if "data_source" in lists else None)
+    truths = None if truth is None else _column(truth, lists)
+    sources = None if source is None else _column(source, lists)
     return [
         {
             "response": _text(completions[index]),
-            "prompt": None if prompts is None else prompts[index],
-            "ground_truth": None if truth is None else lists[truth][index],
-            "data_source": None if source is None else lists[source][index],
-            "extra_info": {name: column[index] for name, column in lists.items()},
+            # Without the images of its messages.
+            "prompt": None if prompts is None else _Plain(is_strict=False).of(prompts[index], ""),
+            "ground_truth": None if truths is None else truths[index],
+            "data_source": None if sources is None else sources[index],
+            "extra_info": {name: column[index] for name, column in sent.items()},
         }
-        for index in range(count)
+        for index in range(len(completions))
     ]
 
 
@@ -592,25 +749,98 @@ def _chunks(samples: Iterable[Sample], size: int) -> Iterator[tuple[int, list[Sa
         yield first, chunk
 
 
-def _keyed(sample: Sample) -> dict[str, Any]:
+def _keyed(sample: Sample, what: str) -> dict[str, Any]:
+    if not isinstance(sample, Mapping):
+        raise TypeError(f"{what} must be a mapping with a response, and is {sample!r}")
     told = {name: value for name, value in sample.items() if value is not None}
     return {"id": str(uuid.uuid4()), **told}
 
 
 def _encoded(sample: Mapping[str, Any], what: str) -> bytes:
     try:
-        return json.dumps(sample, allow_nan=False, ensure_ascii=False).encode()
+        return _json(sample)
+    except (TypeError, ValueError, RecursionError):
+        # It has more than JSON, or what nothing can be made of: the place is found below.
+        pass
+    try:
+        return _json(_Plain(is_strict=True).of(sample, ""))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what} cannot be sent: {error}") from None
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair, as a tokenizer cuts one: JSON has an escape for it, and UTF-8 has none.
-        return json.dumps(sample, allow_nan=False).encode()
-    except TypeError as error:
-        raise TypeError(f"{what} cannot be sent: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be sent: {error}") from error
+        return json.dumps(value, allow_nan=False).encode()
 
 
-def _read_json(response: http.client.HTTPResponse) -> Any:
-    return json.loads(response.read())
+class _Plain:
+    """Makes values of JSON of what Python has: of NumPy and torch, of dates, enumerations, sets and bytes that are UTF-8.
+
+    Strict, it raises TypeError or ValueError with the place of what JSON has nothing for. Else that is left out, and NaN is None, as pandas means it.
+    """
+
+    def __init__(self, is_strict: bool) -> None:
+        self._is_strict = is_strict
+        self._depth = 0
+
+    def of(self, value: Any, place: str) -> Any:
+        if isinstance(value, Enum):
+            return self.of(value.value, place)
+        if value is None or isinstance(value, (str, bool)):
+            return value
+        if isinstance(value, (int, float)):
+            return self._number(value, place)
+        # NumPy and torch, without importing them.
+        for name in ("tolist", "item", "isoformat"):
+            if callable(getattr(value, name, None)):
+                return self.of(getattr(value, name)(), place)
+        if isinstance(value, (bytes, bytearray)):
+            with contextlib.suppress(UnicodeDecodeError):
+                return value.decode()
+        elif isinstance(value, (Mapping, Sequence, Set)):
+            return self._container(value, place)
+        kind = type(value)
+        raise TypeError(f"{place} is a {kind.__module__}.{kind.__qualname__}")
+
+    def _number(self, value: int | float, place: str) -> Any:
+        if isinstance(value, int):
+            return int(value)
+        if math.isfinite(value):
+            return float(value)
+        if self._is_strict or not math.isnan(value):
+            raise ValueError(f"{place} is {value}, which JSON does not have")
+        return None
+
+    def _container(self, value: Any, place: str) -> Any:
+        self._depth += 1
+        try:
+            if self._depth > 200:
+                raise ValueError(f"{place[:100]} is nested in itself, or too deep")
+            if not isinstance(value, Mapping):
+                return [self.of(one, f"{place}[{index}]") for index, one in enumerate(value)]
+            made = {}
+            for key, one in value.items():
+                name = str(key.value if isinstance(key, Enum) else key)
+                try:
+                    made[name] = self.of(one, f"{place}.{name}" if place else name)
+                except (TypeError, ValueError):
+                    if self._is_strict:
+                        raise
+            return made
+        finally:
+            self._depth -= 1
+
+
+def _placed(error: RewardRequestError, first: int) -> RewardRequestError:
+    """The server counts the samples of a request, and the caller all of them."""
+    found = re.match(r"samples\[(\d+)\]", error.message)
+    if found is None:
+        return error
+    message = f"samples[{first + int(found[1])}]{error.message[found.end() :]}"
+    return RewardRequestError(error.status, error.code, message)
 
 
 def _outcome(wire: Mapping[str, Any]) -> Outcome:

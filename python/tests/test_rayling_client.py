@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import inspect
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import unittest
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,6 +46,10 @@ COMMAND = json.loads(
 )
 REWARD = ROOT / "packages/rayling/test/fixtures/served-reward.ts"
 TOKEN = "a-token-of-some-length"
+
+
+class Kind(enum.Enum):
+    EASY = "easy"
 
 
 class Server:
@@ -216,7 +224,29 @@ class Scores(WithServer):
         self.assertEqual(self.client.score("\ud83d", "\ud83d").score, 1)
         self.assertEqual(self.client.score("\U0001f600 é", "\U0001f600 é").score, 1)
 
+    def test_values_of_python_travel_as_those_of_json(self) -> None:
+        class Array:
+            def tolist(self) -> list[Any]:
+                return [1, Kind.EASY]
+
+        sent = {"array": Array(), "day": date(2026, 1, 2), "bytes": b"text", "set": {5}, 7: (1,)}
+        told = {"array": [1, "easy"], "day": "2026-01-02", "bytes": "text", "set": [5], "7": [1]}
+        outcome = self.client.score("told:", Kind.EASY, extra_info={"sent": sent})
+        self.assertEqual((outcome.extra["sent"], outcome.extra["groundTruth"]), (told, "easy"))
+
     def test_what_cannot_be_sent_is_named(self) -> None:
+        inside: list[Any] = []
+        inside.append({"again": inside})
+        for value, error, place in (
+            (object(), TypeError, r"extra_info\.a\[0\] is a builtins\.object"),
+            (b"\xff", TypeError, r"extra_info\.a\[0\] is a builtins\.bytes"),
+            (float("inf"), ValueError, r"extra_info\.a\[0\] is inf"),
+            (inside, ValueError, r"extra_info\.a\[0\]\[0\]\.again"),
+        ):
+            with self.assertRaisesRegex(error, place):
+                self.client.score("1", extra_info={"a": [value]})
+        with self.assertRaisesRegex(TypeError, "sample 1 must be a mapping"):
+            self.client.score_batch([{"response": "1"}, "1"])  # type: ignore[list-item]
         with self.assertRaisesRegex(ValueError, "sample 1 cannot be sent"):
             self.client.score_batch(
                 [{"response": "1"}, {"response": "1", "ground_truth": float("nan")}]
@@ -229,6 +259,117 @@ class Scores(WithServer):
             self.client.score_batch([{"response": "1"}, {"respnse": "1"}])
         self.assertEqual((raised.exception.status, raised.exception.code), (422, "invalid_request"))
         self.assertIn("samples[1]", raised.exception.message)
+
+    def test_a_refused_sample_is_counted_among_all_of_its_batch(self) -> None:
+        with (
+            RewardClient(self.server.url, batch_size=2) as client,
+            self.assertRaisesRegex(RewardRequestError, r"samples\[5\]\.response"),
+        ):
+            client.score_batch([*[{"response": "1"}] * 5, {"response": 1}])
+
+    def test_options_that_cannot_be_are_refused(self) -> None:
+        wrong: list[dict[str, Any]] = [
+            {"timeout": 0},
+            {"timeout": None},
+            {"backoff": -1},
+            {"max_backoff": float("nan")},
+            {"attempts": 1.5},
+            {"batch_size": 0},
+            {"token": "two\nlines"},
+        ]
+        for options in wrong:
+            with self.assertRaisesRegex(ValueError, f"{next(iter(options))} must be"):
+                RewardClient(self.server.url, **options)
+        with self.assertRaisesRegex(ValueError, "url must be"):
+            RewardClient(f"{self.server.url}?reward=dict")
+
+
+class Interrupts(unittest.TestCase):
+    """A server that never answers: a program that waited for it would never end."""
+
+    def setUp(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.open = threading.Event()
+        self.listening = Listening(self.answer)
+        self.addCleanup(self.listening.close)
+        self.addCleanup(self.open.set)
+
+    def answer(self, _: BaseHTTPRequestHandler) -> None:
+        self.asked.release()
+        self.open.wait()
+
+    def interrupted(self, does: str) -> int:
+        program = f"""
+            import asyncio, signal
+            from rayling_client import *
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            URL = {self.listening.url!r}
+            async def score(does):
+                async with AsyncRewardClient(URL) as client:
+                    await does(client)
+            {does}
+        """
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            stderr=subprocess.DEVNULL,
+        )
+        self.asked.acquire()
+        process.send_signal(signal.SIGINT)
+        return process.wait()
+
+    def test_a_program_ends_where_it_is_interrupted(self) -> None:
+        for does in (
+            "RewardClient(URL).score('1')",
+            "RewardClient(URL).score_batch([{'response': '1'}])",
+            "with RewardClient(URL) as client: client.score_batch([{'response': '1'}])",
+            "reward_function(URL)(completions=['1'])",
+            "asyncio.run(score(lambda client: client.score('1')))",
+            "asyncio.run(score(lambda client: client.score_batch([{'response': '1'}])))",
+        ):
+            with self.subTest(does):
+                self.assertEqual(self.interrupted(does), -signal.SIGINT)
+
+    def test_a_program_ends_where_it_has_left_what_it_asked(self) -> None:
+        async def cancelled() -> None:
+            async with AsyncRewardClient(self.listening.url) as client:
+                asking = asyncio.ensure_future(client.score("1"))
+                await asyncio.to_thread(self.asked.acquire)
+                asking.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await asking
+
+        asyncio.run(cancelled())
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "there are no forks here")
+class Forks(unittest.TestCase):
+    def test_a_fork_has_connections_of_its_own(self) -> None:
+        outcome = json.dumps({"score": 1, "valid": True})
+        ports: set[int] = set()
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.rfile.read(int(handler.headers["content-length"]))
+            ports.add(handler.client_address[1])
+            batch = json.dumps({"outcomes": [json.loads(outcome)]})
+            answer_with(handler, 200, batch if handler.path.endswith("batch") else outcome)
+
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        client = RewardClient(listening.url)
+        for _ in range(2):
+            client.score("1")
+        client.score_batch([{"response": "1"}])
+        self.assertEqual(len(ports), 1)
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(int(client.score_batch([{"response": "1"}])[0].score != 1))
+            finally:
+                os._exit(2)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        client.score("1")
+        self.assertEqual(len(ports), 2)
 
 
 class Tries(WithServer):
@@ -401,6 +542,39 @@ class Trl(WithServer):
             **self.of_trainer,
         )
         self.assertEqual(rewards, [1.0, 0.0])
+
+    def test_columns_that_json_has_no_values_for_are_left_out(self) -> None:
+        """Images of a data set, which TRL also puts into the messages of its prompts."""
+        seen: list[Any] = []
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            text = handler.rfile.read(int(handler.headers["content-length"]))
+            [sample] = json.loads(text)["samples"]
+            seen.append(sample)
+            answer_with(handler, 200, json.dumps({"outcomes": [{"score": 1, "valid": True}]}))
+
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        image = object()
+        content = [{"type": "image", "image": image}, {"type": "text", "text": "2+2?"}]
+        data: dict[str, Any] = {
+            "prompts": [[{"role": "user", "content": content}]],
+            "completions": ["4"],
+            "answer": ["4"],
+            "image": [image],
+            "level": [float("nan")],
+            "day": [date(2026, 1, 2)],
+        }
+        reward_function(listening.url)(**data)
+        [sample] = seen
+        self.assertEqual(sample["prompt"][0]["content"], [{"type": "image"}, content[1]])
+        self.assertEqual(sample["ground_truth"], "4")
+        self.assertEqual(sample["extra_info"], {"answer": "4", "level": None, "day": "2026-01-02"})
+        reward_function(listening.url, columns=["day"])(**data)
+        self.assertEqual(seen[1]["extra_info"], {"day": "2026-01-02"})
+        self.assertEqual(seen[1]["ground_truth"], "4")
+        with self.assertRaisesRegex(TypeError, r"extra_info\.image is a builtins\.object"):
+            reward_function(listening.url, columns=["image"])(**data)
 
     def test_a_column_that_is_not_there_is_named(self) -> None:
         reward = reward_function(self.client, ground_truth="truth")

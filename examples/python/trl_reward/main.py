@@ -23,8 +23,10 @@ def served(reward: Path) -> Iterator[str]:
         [*command, "--listen", "127.0.0.1:0", "--no-request-log"], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
 
 
 def main() -> None:
