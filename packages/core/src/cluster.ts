@@ -46,6 +46,7 @@ export {
   RayError,
   RaySystemError,
 } from "./shared/errors.ts";
+export { asError, codeOf } from "./shared/errors/thrown.ts";
 export { newId } from "./shared/ids.ts";
 export { warn } from "./shared/text/warning.ts";
 export { standardMemory, standardObjectStoreMemory } from "./shared/machine-memory.ts";

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type CodeRoot, RaySystemError } from "@rayling/core/cluster";
 import { type CodeControl, maxCodeOnTheWay, type ShippedCode } from "../contract.ts";
-import { type CodeCache, isId, shortCode } from "./code-cache.ts";
+import { shortCode } from "./cache-folders.ts";
+import { type CodeCache, isId } from "./code-cache.ts";
 import { BadPackageError, bytesOf, checkPath } from "./manifest.ts";
 import type { Receiving } from "./receiving.ts";
 
