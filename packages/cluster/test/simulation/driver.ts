@@ -63,7 +63,7 @@ export class SimulatedDriver {
       nodeId,
       nodeLabels: labels,
       objectStore: { budget, files: undefined as never, immutability: undefined },
-      directory: this.directory,
+      directory: this.directory.answers,
       errorClasses: { findOrigin: () => undefined, findClass: async () => undefined } as never,
       waiting: new Waiting(() => undefined),
       stuckWarningMs: 0,
@@ -137,7 +137,7 @@ export class SimulatedDriver {
       isDetached: false,
       retryExceptions: false,
     };
-    this.directory.register({
+    this.directory.answers.register({
       info,
       key: { name: info.className, moduleUrl: "file:///simulated.ts", exportName: info.className },
       name: undefined,
@@ -152,7 +152,7 @@ export class SimulatedDriver {
     });
     this.caller.starts.prepare(info.actorId, [], {
       start: (args, begun) => {
-        this.directory.start(info.actorId, args);
+        this.directory.answers.start(info.actorId, args);
         begun();
       },
       fail: () => undefined,

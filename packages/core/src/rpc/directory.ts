@@ -240,7 +240,8 @@ export type WorkerLease =
   | { readonly state: "withdrawn" }
   | { readonly state: "refused"; readonly cause: DeathCause };
 
-export interface Directory extends ClusterDirectory, InsideDirectory {
+/** Where actors are, and what becomes of them. */
+export interface ActorDirectory {
   register(spec: ActorSpec): Registration | Promise<Registration>;
   /** A signal among the arguments of the constructor of an actor is aborted. */
   abortSignal(actorId: string, index: number, reason: Encoded): void;
@@ -262,12 +263,12 @@ export interface Directory extends ClusterDirectory, InsideDirectory {
   kill(info: ActorInfo, noRestart: boolean): Promise<void>;
   /** Nobody holds a handle of it any more: it ends when what runs has ended. */
   outOfScope(actorId: string): void;
-  /** Resolves when that host is dead, or is not known any more. */
-  death(hostId: string): Promise<DeathCause>;
-  /** A direct way to another host. */
-  connect(hostId: string): Promise<Channel>;
   /** Undefined for an actor that is not known. */
   actorStatus(actorId: string): Promise<ActorStatus | undefined>;
+}
+
+/** The workers of tasks. */
+export interface WorkerDirectory {
   /** Why requests for those resources wait; undefined when none does. */
   whyWaiting(demand: Demand): Promise<string | undefined>;
   /** @param ticket names the request among those of this runtime */
@@ -279,4 +280,13 @@ export interface Directory extends ClusterDirectory, InsideDirectory {
   endWorker(hostId: string): Promise<void>;
   /** The task on this worker waits in `get` or `wait`: its CPU is free meanwhile. */
   setBlocked(hostId: string, blocked: boolean): void;
+}
+
+/** Who is where: the driver answers from memory, and a host asks the driver. */
+export interface Directory
+  extends ActorDirectory, WorkerDirectory, ClusterDirectory, InsideDirectory {
+  /** Resolves when that host is dead, or is not known any more. */
+  death(hostId: string): Promise<DeathCause>;
+  /** A direct way to another host. */
+  connect(hostId: string): Promise<Channel>;
 }

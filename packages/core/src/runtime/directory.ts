@@ -3,48 +3,20 @@
  * plain data for each host.
  *
  * This file is composition: actor-registry knows the actors, workers the workers, cluster the nodes
- * and groups. The hosts are here.
+ * and groups; directory-answers asks them. The hosts are here.
  */
 import { asked, type DriverControl, methodsOf, told } from "../host/control.ts";
-import type { Encoded } from "../protocol/codec.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
-import type {
-  ClusterResources,
-  GroupInfo,
-  GroupRegistration,
-  GroupSpec,
-  GroupState,
-  NodeInfo,
-  NodeSpec,
-} from "../rpc/cluster.ts";
-import { type Demand, scopeOf } from "../rpc/demand.ts";
-import type {
-  ActorInfo,
-  ActorLocation,
-  ActorLoss,
-  ActorSpec,
-  ActorStatus,
-  Directory,
-  Registration,
-  StartArguments,
-  WorkerLease,
-  WorkerRequest,
-} from "../rpc/directory.ts";
+import { scopeOf } from "../rpc/demand.ts";
+import type { ActorInfo, Directory } from "../rpc/directory.ts";
+import type { HostReport, InsideDirectory } from "../rpc/state.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
-import type {
-  HostReport,
-  InsideDirectory,
-  StateAnswer,
-  StateQuery,
-  TraceEvent,
-} from "../rpc/state.ts";
-import type { Channel } from "../transport/channel.ts";
-import { ActorRegistry, forgotten } from "./actors/actor-registry.ts";
+import { ActorRegistry } from "./actors/actor-registry.ts";
+import type { Supervisor, SupervisorParts } from "./actors/supervisor.ts";
 import { LocalCluster } from "./cluster.ts";
+import { actorAnswers, clusterAnswers, insideAnswers, workerAnswers } from "./directory-answers.ts";
 import { type Host, HostLostError } from "./launch/host.ts";
 import { joinHosts } from "./nodes/join-hosts.ts";
-import { statusOf } from "./observe/status.ts";
-import type { Supervisor, SupervisorParts } from "./actors/supervisor.ts";
 import { Workers } from "./workers.ts";
 
 export interface DirectorySettings {
@@ -58,8 +30,10 @@ export interface DirectorySettings {
   readonly suspect: (taskNodeIds: readonly string[]) => void;
 }
 
-export class LocalDirectory implements Directory {
+export class LocalDirectory {
   readonly cluster: LocalCluster;
+  /** The Directory for the driver itself. */
+  readonly answers: Directory;
   readonly #settings: DirectorySettings;
   readonly #parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">;
   readonly #actors: ActorRegistry;
@@ -86,6 +60,18 @@ export class LocalDirectory implements Directory {
       actorEnded: async (actorId) => this.#actors.find(actorId)?.record.ended(),
       endGroup: (groupId, cause) => this.#endGroup(groupId, cause),
     });
+    const { driverId, inside } = settings;
+    this.answers = {
+      ...actorAnswers(this.#actors, (info) => this.#registered(info), driverId),
+      ...workerAnswers(this.#workers, parts.placement, driverId),
+      ...clusterAnswers(this.cluster),
+      ...insideAnswers(inside),
+      death: async (hostId) => this.#hosts.get(hostId)?.exited ?? hostGone,
+      connect: async (hostId) => {
+        // The driver has a session with every living host from its start.
+        throw new RaySystemError(`host ${hostId} is gone`);
+      },
+    };
   }
 
   addHost(host: Host): void {
@@ -97,67 +83,9 @@ export class LocalDirectory implements Directory {
     });
   }
 
-  register(spec: ActorSpec): Registration {
-    return this.#actors.register(spec, this.#settings.driverId);
-  }
-
-  start(actorId: string, args: StartArguments): void {
-    this.#actors.start(actorId, args);
-  }
-
-  abortSignal(actorId: string, index: number, reason: Encoded): void {
-    this.#actors.find(actorId)?.abortSignal(index, reason);
-  }
-
-  async actorEnded(actorId: string): Promise<void> {
-    await this.#actors.find(actorId)?.record.ended();
-  }
-
   /** Ends every actor with the runtime. */
   end(cause: DeathCause): void {
     this.#actors.end(cause);
-  }
-
-  abandon(actorId: string, cause: DeathCause): void {
-    this.#actors.get(actorId).abandon(cause);
-  }
-
-  async find(name: string, namespace: string | undefined): Promise<ActorInfo | undefined> {
-    return this.#actors.named(name, namespace)?.spec.info;
-  }
-
-  async list(
-    allNamespaces: boolean,
-  ): Promise<{ readonly name: string; readonly namespace: string }[]> {
-    return this.#actors.names(allNamespaces);
-  }
-
-  async locate(info: ActorInfo): Promise<ActorLocation> {
-    return (await this.#registered(info))?.record.located() ?? { state: "dead", cause: forgotten };
-  }
-
-  async loss(actorId: string, incarnation: number): Promise<ActorLoss> {
-    const actor = this.#actors.find(actorId);
-    return actor?.record.loss(incarnation) ?? { restarting: false, cause: forgotten };
-  }
-
-  outOfScope(actorId: string): void {
-    this.#actors.outOfScope(actorId);
-  }
-
-  async kill(info: ActorInfo, noRestart: boolean): Promise<void> {
-    // When possible, no turn passes in between: a call right after this finds the actor ending.
-    const actor = this.#actors.find(info.actorId) ?? (await this.#registered(info));
-    await actor?.kill({ kind: "killed", message: "it was killed by ray.kill" }, noRestart);
-  }
-
-  async death(hostId: string): Promise<DeathCause> {
-    return this.#hosts.get(hostId)?.exited ?? { kind: "unreachable", message: "its host is gone" };
-  }
-
-  async connect(hostId: string): Promise<Channel> {
-    // The driver has a session with every living host from its start.
-    throw new RaySystemError(`host ${hostId} is gone`);
   }
 
   /** Returns the living hosts. */
@@ -184,124 +112,42 @@ export class LocalDirectory implements Directory {
     return this.#parts.placement.pendingLines();
   }
 
-  state(query: StateQuery): Promise<StateAnswer> {
-    return this.#settings.inside().state(query);
-  }
-
-  timeline(): Promise<readonly TraceEvent[]> {
-    return this.#settings.inside().timeline();
-  }
-
-  metricsText(): Promise<string> {
-    return this.#settings.inside().metricsText();
-  }
-
-  async actorStatus(actorId: string): Promise<ActorStatus | undefined> {
-    const actor = this.#actors.find(actorId);
-    return actor === undefined ? undefined : await statusOf(actor);
-  }
-
-  async whyWaiting(demand: Demand): Promise<string | undefined> {
-    return this.#parts.placement.whyWaiting(demand);
-  }
-
-  leaseWorker(request: WorkerRequest, ticket: number): Promise<WorkerLease> {
-    return this.#workers.lease(request, this.#settings.driverId, ticket);
-  }
-
-  withdrawWorker(ticket: number): void {
-    this.#workers.withdraw(this.#settings.driverId, ticket);
-  }
-
-  releaseWorker(hostId: string): void {
-    this.#workers.release(hostId);
-  }
-
-  endWorker(hostId: string): Promise<void> {
-    return this.#workers.end(hostId, {
-      kind: "killed",
-      message: "its task was cancelled with force",
-    });
-  }
-
-  setBlocked(hostId: string, blocked: boolean): void {
-    this.#workers.setBlocked(hostId, blocked);
-  }
-
-  async nodes(): Promise<readonly NodeInfo[]> {
-    return this.cluster.nodes();
-  }
-
-  async resources(): Promise<ClusterResources> {
-    return this.cluster.resources();
-  }
-
-  async addNode(spec: NodeSpec): Promise<NodeInfo> {
-    return this.cluster.addNode(spec);
-  }
-
-  removeNode(nodeId: string): Promise<boolean> {
-    return this.cluster.removeNode(nodeId);
-  }
-
-  drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined> {
-    return this.cluster.drainNode(nodeId, timeoutMs);
-  }
-
-  createGroup(spec: GroupSpec): GroupRegistration {
-    return this.cluster.createGroup(spec);
-  }
-
-  groupReady(groupId: string): Promise<GroupState> {
-    return this.cluster.groupReady(groupId);
-  }
-
-  removeGroup(groupId: string): Promise<void> {
-    return this.cluster.removeGroup(groupId);
-  }
-
-  async groups(): Promise<readonly GroupInfo[]> {
-    return this.cluster.groups();
-  }
-
   /** Returns the Directory for one host, in plain data. */
   controlFor(fromHostId: string): DriverControl {
+    const { answers } = this;
     return {
-      ...methodsOf<Directory, (typeof asked)[number] | (typeof told)[number]>(this, [
-        ...asked,
-        ...told,
-      ]),
+      ...methodsOf(answers, [...asked, ...told]),
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
       start: (actorId, args) => {
         // The refs in the arguments are claimed at once, because the start may wait long: they are
         // no longer in flight.
         for (const value of [args.values, ...args.dependencies])
           this.#parts.caller().values.claim(value);
-        this.start(actorId, args);
+        answers.start(actorId, args);
       },
       abortSignal: (actorId, index, reason) => {
         this.#parts.caller().values.claim(reason);
-        this.abortSignal(actorId, index, reason);
+        answers.abortSignal(actorId, index, reason);
       },
-      abandon: (actorId, cause) => this.abandon(actorId, causeFromData(cause)),
+      abandon: (actorId, cause) => answers.abandon(actorId, causeFromData(cause)),
       locate: async (info) => {
-        const location = await this.locate(info);
+        const location = await answers.locate(info);
         return location.state === "alive"
           ? location
           : { state: "dead", cause: causeToData(location.cause) };
       },
       loss: async (actorId, incarnation) => {
-        const { restarting, cause } = await this.loss(actorId, incarnation);
+        const { restarting, cause } = await answers.loss(actorId, incarnation);
         return { restarting, cause: causeToData(cause) };
       },
       connect: async (from, to, wayId) => joinHosts(this.#host(from), this.#host(to), wayId),
-      death: async (hostId) => causeToData(await this.death(hostId)),
+      death: async (hostId) => causeToData(await answers.death(hostId)),
       reported: (report) => this.#settings.inside().reported(fromHostId, report),
       suspect: (ids) => this.#settings.suspect(ids),
       leaseWorker: async (request, ticket) => {
         const lease = await this.#workers.lease(request, fromHostId, ticket);
         if (lease.state === "leased" && !this.#hosts.has(fromHostId)) {
-          this.releaseWorker(lease.hostId);
+          answers.releaseWorker(lease.hostId);
         }
         return lease;
       },
@@ -355,3 +201,5 @@ export class LocalDirectory implements Directory {
     return this.#actors.find(actorId);
   }
 }
+
+const hostGone: DeathCause = { kind: "unreachable", message: "its host is gone" };

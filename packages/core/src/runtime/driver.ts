@@ -189,7 +189,7 @@ export class Driver {
       nodeId: this.#nodeId,
       nodeLabels,
       objectStore: this.#objectStore,
-      directory: this.#directory,
+      directory: this.#directory.answers,
       errorClasses,
       waiting,
       stuckWarningMs: this.#settings.inside.stuckWarningMs,
