@@ -4,7 +4,7 @@
  * setting.
  */
 
-import { applyOverrides, isTree, readYamlFile } from "@rayling/config-tree";
+import { applyOverrides, isTree, readYamlFile, treeOf } from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
@@ -79,9 +79,7 @@ const rewardRoots: ReadonlySet<string> = new Set([
 /** verl's own files lack these, so that there they are added, not changed. */
 const added = ["max_concurrent", "max_rpm", "max_tpm", "estimated_tokens_per_request", "timeout"];
 
-const defaults = defaultRewardConfig as unknown as ConfigTree & {
-  readonly reward_model: ConfigTree;
-};
+const defaults = treeOf(defaultRewardConfig);
 
 /** All known keys with their defaults at their present places, and null at their old places. */
 export const knownRewardKeys: ConfigTree = {
@@ -90,7 +88,7 @@ export const knownRewardKeys: ConfigTree = {
     ...defaults,
     ...Object.fromEntries(added.map((key) => [key, null])),
     reward_model: {
-      ...defaults.reward_model,
+      ...treeOf(defaults["reward_model"]),
       rollout: { ...Object.fromEntries(rolloutKeys.map((key) => [key, null])), ...rolloutDefaults },
     },
   },

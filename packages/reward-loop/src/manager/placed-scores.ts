@@ -24,5 +24,6 @@ export async function placedScores(
     ...(responses === undefined ? {} : { responses }),
   });
   if (placed?.valid === false) throw new RewardAssemblyError(placed.error);
-  return placed?.rewardExtraInfo["rmScores"] as Float32Array | undefined;
+  const scores = placed?.rewardExtraInfo["rmScores"];
+  return scores instanceof Float32Array ? scores : undefined;
 }

@@ -24,6 +24,7 @@ import type { SharedLimiter } from "./shared-limiter.ts";
 import { SupervisedWorker } from "./supervised-worker.ts";
 import type { WorkerOptions } from "./supervised-worker.ts";
 import { itemAt } from "../values/present.ts";
+import { isList } from "../values/records.ts";
 
 interface PipelineParts {
   readonly settings: RewardLoopSettings;
@@ -137,7 +138,9 @@ export class RewardPipeline implements RewardSource {
   async postProcessScores(scores: GroupScoreList): Promise<GroupScores> {
     const after = await this.#untilDone((worker) => worker.postProcessScores.remote(scores));
     if (!after.valid) return after;
-    return { valid: true, scores: after.rewardExtraInfo["scores"] as GroupScoreList };
+    const { scores: given } = after.rewardExtraInfo;
+    if (!isScoreList(given)) throw new TypeError("a group was post-processed without scores");
+    return { valid: true, scores: given };
   }
 
   async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
@@ -219,6 +222,10 @@ export class RewardPipeline implements RewardSource {
       }
     }
   }
+}
+
+function isScoreList(value: unknown): value is GroupScoreList {
+  return isList(value) && value.every((one) => one === null || typeof one === "number");
 }
 
 /** Opens all workers, or none. */

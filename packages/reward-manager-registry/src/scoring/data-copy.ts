@@ -6,6 +6,8 @@
  * their owner can copy.
  */
 
+import { isTypedArray } from "../values/records.ts";
+
 export function copyData<Data>(data: Data): Data {
   return isSimple(data) ? data : (copyValue(data, new Map()) as Data);
 }
@@ -65,5 +67,5 @@ function copyBinary(value: Date | ArrayBuffer | ArrayBufferView): unknown {
   }
   // Node's Buffer.slice is a view of the same memory; Uint8Array's is a copy.
   if (value instanceof Uint8Array) return Uint8Array.from(value);
-  return (value as Float64Array).slice();
+  return isTypedArray(value) ? value.slice() : value;
 }

@@ -8,3 +8,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 export function fieldOf(value: unknown, name: string): unknown {
   return isRecord(value) ? value[name] : undefined;
 }
+
+export function isTypedArray(value: unknown): value is NodeJS.TypedArray {
+  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+}

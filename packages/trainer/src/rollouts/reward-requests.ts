@@ -8,6 +8,7 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type { RewardArrangement } from "../settings/program-options.ts";
 import { rewardSampleOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
+import { isRecord } from "../values/records.ts";
 
 export type RewardLane = "training" | "validation";
 
@@ -86,8 +87,8 @@ function limitOf({ limits, manager, managerOptions }: RewardLoopOptions): number
     return concurrency === "auto" ? Infinity : (concurrency.max ?? Infinity);
   }
   if (manager !== "rate_limited" && manager !== "limited") return Infinity;
-  const { maxConcurrent = 1 } = (managerOptions ?? {}) as { readonly maxConcurrent?: number };
-  return maxConcurrent;
+  const most = isRecord(managerOptions) ? managerOptions["maxConcurrent"] : undefined;
+  return typeof most === "number" ? most : 1;
 }
 
 export class RewardTicket {

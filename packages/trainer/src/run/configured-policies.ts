@@ -3,12 +3,11 @@
  * critic where the estimator needs one.
  */
 
-import type { ConfigTree } from "@rayling/config-tree";
 import { kill } from "@rayling/core";
 import { messageText } from "../policy/message-text.ts";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
-import { snakeTree } from "../config/camel-keys.ts";
+import { snakeKey } from "../config/camel-keys.ts";
 import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
@@ -200,7 +199,11 @@ function timed({ rayling }: TrainerConfig): Kind {
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, timedKwargs);
   const { reward: _reward, adv: _adv, ...phases } = rayling.expectedSeconds;
   // A policy's phases are called as verl's timers are.
-  const seconds = snakeTree(phases as ConfigTree) as Record<string, number>;
+  const seconds = Object.fromEntries(
+    Object.entries(phases).flatMap(([phase, value]) =>
+      value === undefined ? [] : [[snakeKey(phase), value]],
+    ),
+  );
   const settings: TimedPolicySettings = { seconds, ...rayling.policyKwargs };
   return {
     policy: () => TimedPolicyActor.remote(settings),
@@ -270,9 +273,9 @@ async function actorClassOf<Instance>(
 ): Promise<RemoteClass<Instance>> {
   try {
     const { path, name = defaultName } = parseRewardSpec(text);
-    const module = (await import(resolveRewardModule(path, baseDirectory))) as Readonly<
-      Record<string, unknown>
-    >;
+    const module: Readonly<Record<string, unknown>> = await import(
+      resolveRewardModule(path, baseDirectory)
+    );
     const found = module[name] as Partial<RemoteClass<Instance>> | undefined;
     if (typeof found?.remote === "function") return found as RemoteClass<Instance>;
     throw refusal(

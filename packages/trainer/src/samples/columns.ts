@@ -5,6 +5,7 @@ import type { SampleOutcome } from "@rayling/reward-loop";
 import { placesOf } from "@rayling/reward-manager-registry";
 import type { TokenRows } from "../policy/policy.ts";
 import type { TrainingSample } from "./training-sample.ts";
+import { present } from "../values/present.ts";
 
 /** Returns the extra info of the score functions by key; null where an outcome lacks it. */
 export function extraInfoColumns(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {
@@ -79,7 +80,7 @@ export function tensorIn(data: DataProto, name: string): NonNullable<DataProto["
 
 /** Rows without a valid score are left out of every mean that a loss takes. */
 export function validIn(data: DataProto): readonly boolean[] {
-  return data.nonTensorBatch["valid"] as readonly boolean[];
+  return Array.from(present(data.nonTensorBatch["valid"], "the column valid"), Boolean);
 }
 
 /**

@@ -74,15 +74,10 @@ export function arithmeticTask(options: ArithmeticOptions = {}): ArithmeticTask 
   const shuffled = Array.from(seededOrder(pairs.length, seed, 0), (i) => pairs[i]!);
   const tested = Math.round(pairs.length * testShare);
   const rows = (split: "train" | "test", some: typeof pairs): ArithmeticRow[] => {
-    const both = some.flatMap(
-      ([a, b]) =>
-        (a === b
-          ? [[a, b]]
-          : [
-              [a, b],
-              [b, a],
-            ]) as typeof pairs,
-    );
+    const both = some.flatMap(([a, b]): typeof pairs => {
+      const turned: typeof pairs = a === b ? [] : [[b, a]];
+      return [[a, b], ...turned];
+    });
     return Array.from(seededOrder(both.length, seed, 1), (i, index) => {
       const [a, b] = both[i]!;
       return rowOf(a, b, { reversed, split, index });

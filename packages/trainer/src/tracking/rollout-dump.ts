@@ -7,6 +7,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
+import { isTypedArray } from "../values/records.ts";
 
 /** Columns of one step, all of the same length. */
 export interface RolloutDump {
@@ -71,9 +72,8 @@ function jsonOf(value: unknown, within: readonly object[] = []): unknown {
   const listed = (list: Iterable<unknown>): unknown[] =>
     Array.from(list, (one) => jsonOf(one, inside));
   if (Array.isArray(value) || value instanceof Set) return listed(value);
-  if (ArrayBuffer.isView(value)) {
-    return value instanceof DataView ? null : listed(value as unknown as Iterable<unknown>);
-  }
+  if (value instanceof DataView) return null;
+  if (isTypedArray(value)) return listed(value);
   const entries: Iterable<readonly [unknown, unknown]> =
     value instanceof Map ? value : Object.entries(value);
   return Object.fromEntries(

@@ -7,3 +7,7 @@ export function isList(value: unknown): value is readonly unknown[] {
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+export function isTypedArray(value: unknown): value is NodeJS.TypedArray {
+  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+}

@@ -94,9 +94,8 @@ export class ExpressionParser {
 
   #compareOperator(): CompareOperator | undefined {
     const tokens = this.#tokens;
-    if (tokens.is("operator", "==", "!=", "<", "<=", ">", ">=")) {
-      return tokens.next().text as CompareOperator;
-    }
+    const operator = tokens.take("operator", "==", "!=", "<", "<=", ">", ">=");
+    if (operator !== undefined) return operator;
     if (tokens.skip("name", "in")) return "in";
     const next = tokens.peek();
     if (!tokens.is("name", "not") || next.kind !== "name" || next.text !== "in") return undefined;
@@ -123,11 +122,11 @@ export class ExpressionParser {
   #binary(operators: readonly BinaryOperator[], parse: () => Expression): Expression {
     const { line } = this.#tokens;
     let left = parse();
-    while (this.#tokens.is("operator", ...operators)) {
-      const operator = this.#tokens.next().text as BinaryOperator;
+    for (;;) {
+      const operator = this.#tokens.take("operator", ...operators);
+      if (operator === undefined) return left;
       left = { kind: "binary", operator, left, right: parse(), line };
     }
-    return left;
   }
 
   #unary(hasFilters = true): Expression {

@@ -34,6 +34,14 @@ export class TokenStream {
     return current.kind === kind && (texts.length === 0 || texts.includes(current.text));
   }
 
+  /** Takes the token if it has one of the texts, and returns its text. */
+  take<Text extends string>(kind: TokenKind, ...texts: readonly Text[]): Text | undefined {
+    const { current } = this;
+    const found = current.kind === kind ? texts.find((text) => text === current.text) : undefined;
+    if (found !== undefined) this.next();
+    return found;
+  }
+
   skip(kind: TokenKind, text: string): boolean {
     const isThere = this.is(kind, text);
     if (isThere) this.next();

@@ -21,7 +21,7 @@ import type { ModelConfig, NamedModelConfig } from "./named-models.ts";
 import { defaultRewardConfig } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { RewardConfigError } from "../reward-config-error.ts";
-import { type ConfigValue } from "@rayling/config-tree";
+import { type ConfigValue, treeOf } from "@rayling/config-tree";
 
 type Engine = RewardModelUse["engine"];
 
@@ -144,7 +144,7 @@ function keyOfRouterOption(option: string): string {
 function sleeps(config: ModelConfig, rollout: Rollout): boolean {
   const isOurs = config.servers.length === 0;
   const isDefault = isDeepStrictEqual(config.rollout, defaultRewardConfig.reward_model.rollout);
-  const own = isDefault ? {} : (config.rollout as Rollout);
+  const own: Readonly<Record<string, unknown>> = isDefault ? {} : config.rollout;
   const isSaid = isOurs ? rollout : own;
   return isSaid["free_cache_engine"] === true && !config.enable_resource_pool;
 }
@@ -153,7 +153,7 @@ type Rollout = Readonly<Record<string, ConfigValue>>;
 
 /** Adds verl's defaults and removes nulls. */
 function settingsOf({ rollout }: ModelConfig): Rollout {
-  const all = Object.entries({ ...rolloutDefaults, ...rollout }) as [string, ConfigValue][];
+  const all = Object.entries(treeOf({ ...rolloutDefaults, ...rollout }));
   return Object.fromEntries(all.filter(([, value]) => value !== null));
 }
 

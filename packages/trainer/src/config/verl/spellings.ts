@@ -5,6 +5,7 @@
 
 import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import { isList } from "../../values/records.ts";
 
 export interface Respelt {
   readonly tree: ConfigTree;
@@ -97,7 +98,7 @@ export function respelt(given: ConfigTree): Respelt {
 
 /** Returns the loggers that exist here; adds a note for each other one. */
 function loggersOf(value: ConfigValue, notes: string[]): ConfigValue {
-  const names = (Array.isArray(value) ? value : [value]) as readonly ConfigValue[];
+  const names: readonly ConfigValue[] = isList(value) ? value : [value];
   const isOther = (name: ConfigValue): name is string => isOneOf(otherLoggers, name);
   const isOwn = (name: ConfigValue): name is string => isOneOf(loggerNames, name);
   const missing = names.filter(isOther);

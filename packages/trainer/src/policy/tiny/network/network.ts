@@ -220,5 +220,7 @@ function intArray(values: Int32Array, shape: readonly number[]): np.Array {
 }
 
 function floats(array: np.Array): Float32Array {
-  return array.dataSync() as Float32Array;
+  const values = array.dataSync();
+  if (values instanceof Float32Array) return values;
+  throw new TypeError("an array of the network has another type than float32");
 }
