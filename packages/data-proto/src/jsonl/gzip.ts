@@ -76,7 +76,8 @@ async function lastByte(path: string, bytes: number): Promise<number | "torn" | 
   let last: number | undefined;
   const gunzip = createReadStream(path, { end: bytes - 1 }).pipe(createGunzip());
   try {
-    for await (const chunk of gunzip as AsyncIterable<Buffer>) last = chunk.at(-1) ?? last;
+    const chunks: AsyncIterable<Buffer> = gunzip;
+    for await (const chunk of chunks) last = chunk.at(-1) ?? last;
     return last;
   } catch (cause) {
     const isError = cause instanceof Error;

@@ -16,7 +16,7 @@
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
 import { InvalidBatchError } from "../errors.ts";
-import { itemAt } from "../values/present.ts";
+import { itemAt, present } from "../values/present.ts";
 import { fieldOf } from "../values/records.ts";
 
 /** Columns that the loop itself reads or makes: extra info of these names stands elsewhere. */
@@ -128,7 +128,7 @@ function responseReader(data: DataProto): (row: number) => RewardSample["respons
   if (responses === undefined) {
     throw new InvalidBatchError("responses", "is missing, and so is a column response of texts");
   }
-  return responseShape(data).idsOf as (row: number) => number[];
+  return present(responseShape(data).idsOf, "the token ids of responses");
 }
 
 /**

@@ -76,7 +76,7 @@ function responseOf(response: unknown): SampleTexts["response"] {
   return ids.every((id): id is number => Number.isFinite(id)) ? ids : null;
 }
 
-/** What JSON cannot carry stays as it is: the log writes that as text. */
+/** Returns the truth as it is: the log writes as text the values that JSON cannot carry. */
 function shortOf(truth: unknown): unknown {
   const text = JSON.stringify(truth, (_, value: unknown) =>
     typeof value === "bigint" ? String(value) : value,

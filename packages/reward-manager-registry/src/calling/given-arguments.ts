@@ -174,7 +174,8 @@ function lookOut(
   refuse: (given: unknown, error: UnknownScoreArgumentError) => void,
 ): object {
   const mayLack = new Set<string | symbol>([...optional, ...probes, ...optionalArguments]);
-  return new Proxy(Object.create(Object.prototype) as object, {
+  const prototype: object = Object.create(Object.prototype);
+  return new Proxy(prototype, {
     get(target, key, given: unknown) {
       if (typeof key === "symbol" || key in target) return Reflect.get(target, key, given);
       if (mayLack.has(key)) return undefined;
