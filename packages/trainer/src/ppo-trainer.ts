@@ -22,6 +22,7 @@ import { Training } from "./step/training.ts";
 import { silentTracker } from "./tracking/step-tracker.ts";
 import type { StepTracker } from "./tracking/step-tracker.ts";
 import { Validations } from "./validation/validations.ts";
+import { present } from "./values/present.ts";
 
 /** Result of a training. */
 export interface TrainingReport {
@@ -59,7 +60,7 @@ export class PPOTrainer implements AsyncDisposable {
     this.#options = options;
     this.settings = settings;
     this.#schedule =
-      typeof schedule === "function" ? schedule : schedules[settings.schedule as ScheduleName];
+      typeof schedule === "function" ? schedule : schedules[present(settings.schedule, "schedule")];
     this.#learner = learner;
     this.#rewards = rewards;
     this.#tracker = options.tracking ?? silentTracker;

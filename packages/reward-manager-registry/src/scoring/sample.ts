@@ -83,10 +83,7 @@ export function checkSample(sample: RewardSample): void {
     throw new InvalidSampleError("dataSource", "a string", describeValue(dataSource));
   if (groundTruth === undefined)
     throw new InvalidSampleError("groundTruth", "given (null counts)", "undefined");
-  if (
-    typeof response !== "string" &&
-    typeof (response as ArrayLike<number> | null | undefined)?.length !== "number"
-  ) {
+  if (typeof response !== "string" && typeof Reflect.get(Object(response), "length") !== "number") {
     throw new InvalidSampleError(
       "response",
       "a string or a list of token ids",

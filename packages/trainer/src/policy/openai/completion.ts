@@ -6,6 +6,7 @@
 import { EndpointError } from "@rayling/reward-loop/client";
 import type { ChatMessage, GenerateRequest } from "../policy.ts";
 import { labelOf, labelsOfText } from "./labels.ts";
+import { isList, isRecord } from "../../values/records.ts";
 
 /** One answer of the server. */
 export interface CompletedSample {
@@ -45,14 +46,6 @@ export function completionBody(request: GenerateRequest, asked: Asked): Record<s
   };
 }
 
-interface RawChoice {
-  readonly message?: { readonly content?: unknown };
-  readonly finish_reason?: unknown;
-  readonly logprobs?: { readonly content?: readonly RawToken[] | null } | null;
-  /** vLLM's, if it was asked for them. */
-  readonly token_ids?: readonly number[] | null;
-}
-
 interface RawToken {
   readonly token: string;
   readonly logprob: number;
@@ -71,22 +64,30 @@ export function readCompletion(
 ): Completion {
   const malformed = (problem: string): EndpointError =>
     new EndpointError(url, problem, { code: "MALFORMED_ANSWER", body: JSON.stringify(raw) });
-  const { choices, prompt_token_ids: promptIds } = (raw ?? {}) as {
-    readonly choices?: readonly RawChoice[];
-    readonly prompt_token_ids?: readonly number[] | null;
-  };
-  if (!Array.isArray(choices) || choices.length !== n) {
-    throw malformed(`answered without ${n} choices`);
+  const choices = fieldOf(raw, "choices");
+  const promptIds = fieldOf(raw, "prompt_token_ids") ?? undefined;
+  if (!isList(choices) || choices.length !== n) throw malformed(`answered without ${n} choices`);
+  if (!(promptIds === undefined || isNumbers(promptIds))) {
+    throw malformed("answered with prompt_token_ids that are no numbers");
   }
   return {
-    promptIds: promptIds == null ? undefined : Int32Array.from(promptIds),
-    samples: (choices as readonly RawChoice[]).map((choice) => {
-      const content = choice.message?.content;
+    promptIds: promptIds && Int32Array.from(promptIds),
+    samples: choices.map((choice) => {
+      const content = fieldOf(fieldOf(choice, "message"), "content");
+      const finishReason = fieldOf(choice, "finish_reason");
       // A model that thought until its tokens were over says nothing.
-      const text = content === null && choice.finish_reason === "length" ? "" : content;
+      const text = content === null && finishReason === "length" ? "" : content;
       if (typeof text !== "string") throw malformed("answered without a choice's message.content");
-      const tokens = choice.logprobs?.content ?? undefined;
-      const ids = idsOf(text, choice.token_ids ?? undefined, tokens);
+      const tokens = fieldOf(fieldOf(choice, "logprobs"), "content") ?? undefined;
+      if (!(tokens === undefined || isTokens(tokens))) {
+        throw malformed("answered with logprobs that are no tokens with their logprob");
+      }
+      // vLLM's, if it was asked for them.
+      const tokenIds = fieldOf(choice, "token_ids") ?? undefined;
+      if (!(tokenIds === undefined || isNumbers(tokenIds))) {
+        throw malformed("answered with token_ids that are no numbers");
+      }
+      const ids = idsOf(text, tokenIds, tokens);
       if (tokens !== undefined && tokens.length !== ids.length) {
         throw malformed(`answered with ${tokens.length} logprobs and ${ids.length} token_ids`);
       }
@@ -98,12 +99,29 @@ export function readCompletion(
             ? undefined
             : Float32Array.from(tokens.slice(0, maxResponseLength), ({ logprob }) => logprob),
         // A content filter ends an answer that would have gone on.
-        finishReason: /^(length|content_filter)$/.test(String(choice.finish_reason))
-          ? "length"
-          : "stop",
+        finishReason:
+          finishReason === "length" || finishReason === "content_filter" ? "length" : "stop",
       };
     }),
   };
+}
+
+function isNumbers(value: unknown): value is readonly number[] {
+  return isList(value) && value.every((one) => typeof one === "number");
+}
+
+function isTokens(value: unknown): value is readonly RawToken[] {
+  return isList(value) && value.every(isToken);
+}
+
+function isToken(value: unknown): value is RawToken {
+  const [token, logprob] = [fieldOf(value, "token"), fieldOf(value, "logprob")];
+  const bytes = fieldOf(value, "bytes") ?? [];
+  return typeof token === "string" && typeof logprob === "number" && isNumbers(bytes);
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return isRecord(value) ? value[name] : undefined;
 }
 
 function idsOf(
