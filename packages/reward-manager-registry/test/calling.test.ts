@@ -46,6 +46,27 @@ const snake = ["data_source", "solution_str", "ground_truth", "extra_info"];
 const camel = ["dataSource", "solutionStr", "groundTruth", "extraInfo"];
 const short = ["e", "t", "n", "r"];
 
+describe("a thenable of a module's own is awaited as await does", () => {
+  test.each([
+    ["settles at once and returns nothing", "then(settle) { settle(0.5); }"],
+    ["settles later", "then(settle) { setTimeout(settle, 0, 0.5); }"],
+    ["settles with another", "then(settle) { settle({ then: (again) => void again(0.5) }); }"],
+    ["settles twice, and throws", "then(settle) { settle(0.5); settle(1); throw 2; }"],
+  ])("%s", async (_, then) => {
+    expect(await scoreBy(`export const computeScore = () => ({ ${then} });`)).toBe(0.5);
+    const list = `export const computeScore = (data_source, solution_str) => ({ ${then} });`;
+    expect(await scoreBy(list)).toBe(0.5);
+  });
+
+  test.each([
+    ["is rejected", "then(_, fail) { fail(new Error('mine')); }"],
+    ["throws", "then() { throw new Error('mine'); }"],
+  ])("%s", async (_, then) => {
+    const scoring = scoreBy(`export const computeScore = () => ({ ${then} });`);
+    await expect(scoring).rejects.toThrow("mine");
+  });
+});
+
 describe("a function that declares several parameters gets verl's arguments", () => {
   const table: [string, string][] = [
     [

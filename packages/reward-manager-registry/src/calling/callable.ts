@@ -123,7 +123,8 @@ function verified(result: unknown, verify: () => void): unknown {
     verify();
     return result;
   }
-  return result.then((value) => {
+  // A thenable of another library may return nothing from its `then`.
+  return Promise.resolve(result).then((value) => {
     verify();
     return value;
   });
