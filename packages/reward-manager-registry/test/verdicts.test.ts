@@ -69,6 +69,8 @@ describe("verl's verdicts", () => {
       "(y*6^-1)*(100/((2*y)/2))",
       false,
     ],
+    ["sympy makes whole numbers of those with a point in denominators", "x/a^2.0", "x/a^2", true],
+    ["sympy makes 1 of a power of 1.0", "(1.0)^x", "1^x", true],
   ])("differ where %s", (_why, answer, truth, verl) => {
     expect(scorePrimeMath(boxed(answer), truth).correct).toBe(!verl);
   });
@@ -142,6 +144,26 @@ describe("more lenient than verl", () => {
     expect(() => createDefaultComputeScore({ lenient: "yes" as unknown as boolean })).toThrow(
       expect.objectContaining({ code: "INVALID_SCORER_OPTION", option: "lenient" }),
     );
+  });
+});
+
+/** verl 0.9.1 says these. */
+describe("a name begins with what begins a name in Python", () => {
+  test.each([
+    ["½+0", "½", false],
+    ["¾", "+¾", false],
+    ["x½", "½x", false],
+    ["x½+1", "1+x½", true],
+    ["Ⅷ+1", "1+Ⅷ", true],
+    ["一+1", "1+一", true],
+    ["①+1", "1+①", false],
+    ["x①+1", "1+x①", false],
+    ["x፩+1", "1+x፩", false],
+    ["ªx", "xª", true],
+    ["_½", "½_", false],
+  ])("%s and %s: %s", (answer, truth, isRight) => {
+    expect(scoreGeo3k(boxed(answer), truth)).toBe(isRight ? 0.9 : 0);
+    expect(scorePrimeMath(boxed(answer), truth).correct).toBe(isRight);
   });
 });
 

@@ -5,6 +5,7 @@
  */
 
 import { itemAt } from "../../../values/present.ts";
+import { hasDigit } from "../../python-text.ts";
 
 /** A number as it is written, because numbers with a point are rounded and others are not. */
 export interface NumberToken {
@@ -52,11 +53,13 @@ const tokenPattern = new RegExp(
     // zero before other digits is a number of its own.
     String.raw`(\d(?:_?\d)*[jJ]|(?:(?:\d(?:_?\d)*\.(?:\d(?:_?\d)*)?|\.\d(?:_?\d)*)(?:[eE][-+]?\d(?:_?\d)*)?|\d(?:_?\d)*[eE][-+]?\d(?:_?\d)*)[jJ]?` +
     String.raw`|0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0(?:_?0)*|[1-9](?:_?\d)*)` +
-    String.raw`|([\p{L}\p{N}_]+)|(\*\*|\/\/|[!=]=|[-+*/()!])|(\r?\n)|$)`,
+    String.raw`|((?:\p{XIDS}|_)[\p{L}\p{N}_]*)|(\*\*|\/\/|[!=]=|[-+*/()!])|(\r?\n)|$)`,
   "uy",
 );
 
-/** Returns undefined for other characters, or Python's keywords. */
+/**
+ * Returns undefined for other characters (as `½` is, before a letter), or Python's keywords.
+ */
 export function tokensOf(text: string): Token[] | undefined {
   const tokens: Token[] = [];
   tokenPattern.lastIndex = 0;
@@ -143,7 +146,7 @@ export function splitName(name: string): Token[] | undefined {
   const parts: Token[] = [];
   for (const [part] of name.matchAll(/[0-9]+|[^0-9]/gu)) {
     if (/^[0-9]/.test(part)) parts.push(numberToken(part));
-    else if (/\p{Nd}|[\xb2\xb3\xb9\u2070\u2074-\u2079\u2080-\u2089]/u.test(part)) return undefined;
+    else if (hasDigit(part)) return undefined;
     else parts.push({ kind: "symbol", name: part });
   }
   return parts;
