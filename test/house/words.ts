@@ -11,17 +11,17 @@ export interface BannedWord {
 export const bannedWords: Readonly<Record<string, BannedWord>> = {
   arrivals: { use: "pending arguments", most: 0 },
   desk: { use: "what it does: scores, spending", most: 0 },
-  door: { use: "host listener, entry", most: 30 },
+  door: { use: "host listener, entry", most: 0 },
   farewell: { use: "exit message", most: 0 },
   heart: { use: "heartbeat", most: 0 },
-  lives: { use: "handle counts, restarts", most: 9 },
+  lives: { use: "handle counts, restarts", most: 0 },
   pace: { use: "slow-peer guard, rate", most: 0 },
-  patience: { use: "timeout", most: 44 },
+  patience: { use: "timeout", most: 0 },
   purse: { use: "budget", most: 0 },
-  seat: { use: "slot, worker", most: 70 },
-  told: { use: "reported, logged", most: 60 },
+  seat: { use: "slot, worker", most: 0 },
+  told: { use: "reported, logged", most: 0 },
   vigil: { use: "spin wait", most: 0 },
-  ways: { use: "channels", most: 24 },
+  ways: { use: "channels", most: 0 },
 };
 
 /** The words of a name, of a file or an identifier: `WorkerSeat`, `worker-seat` and `WORKER_SEAT` are alike. */

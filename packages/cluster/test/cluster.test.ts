@@ -327,9 +327,9 @@ describe("machines with an agent", () => {
         [...text.matchAll(/\) (?:number (\d+)|(\d+) lines are missing|a line is missing)/g)].map(
           ([, number, missing]) => (number === undefined ? -Number(missing ?? 1) : Number(number)),
         );
-      const isTold = (): boolean =>
+      const isReported = (): boolean =>
         seen().reduce((sum, number) => sum + Math.max(1, -number), 0) >= count;
-      await expect.poll(isTold, { timeout: 60_000, interval: 500 }).toBe(true);
+      await expect.poll(isReported, { timeout: 60_000, interval: 500 }).toBe(true);
       let next = 0;
       for (const number of seen()) {
         if (number < 0) {

@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import { deadline, Patience } from "../src/transport/deadline.ts";
+import { deadline, TimeLimit } from "../src/transport/deadline.ts";
 
 const over = vi.fn<() => void>();
 afterEach(() => void over.mockClear());
@@ -60,7 +60,7 @@ test("who was waited for while this thread was held gets its time once more", as
 test("patience passes only while it runs, and is whole again when it is renewed", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
-  const patience = new Patience(1000, over);
+  const patience = new TimeLimit(1000, over);
   patience.run();
   await vi.advanceTimersByTimeAsync(900);
   patience.stop();
@@ -89,7 +89,7 @@ test("patience that ran while this thread was held is not used up by that", asyn
     vi.useRealTimers();
     now.mockRestore();
   });
-  const patience = new Patience(1000, over);
+  const patience = new TimeLimit(1000, over);
   patience.run();
   now.mockReturnValue(2500);
   // The other side was reached meanwhile, which this thread hears first.

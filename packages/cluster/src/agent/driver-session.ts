@@ -166,7 +166,7 @@ export class DriverSession {
           objectStoreMemory,
           ...order,
           network: { ...network, ...identity.network },
-          door: {
+          listenAt: {
             place: { host, port: 0 },
             token: newToken(),
             isSecure: network.credentials !== undefined,

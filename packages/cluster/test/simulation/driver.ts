@@ -9,7 +9,7 @@ import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
 import { AddressList } from "../../../core/src/runtime/nodes/address-list.ts";
 import { JoinedNodes } from "../../../core/src/runtime/nodes/joined-nodes.ts";
 import { Launcher } from "../../../core/src/runtime/launch/launcher.ts";
-import { Seats } from "../../../core/src/runtime/actors/seats.ts";
+import { ActorSlots } from "../../../core/src/runtime/actors/actor-slots.ts";
 import type { Supervisor } from "../../../core/src/runtime/actors/supervisor.ts";
 import { type DeathCause, RaySystemError } from "../../../core/src/shared/errors.ts";
 import { newId } from "../../../core/src/shared/ids.ts";
@@ -44,7 +44,7 @@ export class SimulatedDriver {
         caller: () => this.caller,
         launcher: () => this.#launcher,
         placement: this.#scheduler,
-        seats: new Seats(
+        slots: new ActorSlots(
           () => this.#launcher,
           () => 1,
         ),

@@ -2,7 +2,10 @@
 import { PassThrough } from "node:stream";
 import { expose, wrap } from "comlink";
 import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
-import { HostListener, type HostListenerParts } from "../../../core/src/host/ways/host-listener.ts";
+import {
+  HostListener,
+  type HostListenerParts,
+} from "../../../core/src/host/channels/host-listener.ts";
 import { HostRuntime } from "../../../core/src/host/host-runtime.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
 import { newBudget } from "../../../core/src/store/budget.ts";
@@ -204,10 +207,10 @@ export class SimulatedHost implements AgentHost {
   }
 
   async #main({ settings }: HostOrder, classOf: ClassOf): Promise<void> {
-    const { hostId, driverId, network, door: address } = settings;
+    const { hostId, driverId, network, listenAt: address } = settings;
     let known: Pick<HostListenerParts, "death" | "onChannel"> | undefined;
     const early: [string, Channel][] = [];
-    const door = new HostListener({
+    const listener = new HostListener({
       hostId,
       address,
       network,
@@ -218,8 +221,8 @@ export class SimulatedHost implements AgentHost {
         else known.onChannel(peerId, channel);
       },
     });
-    const expected = [door.expect(dialled.control), door.expect(dialled.data)] as const;
-    const place = await door.address();
+    const expected = [listener.expect(dialled.control), listener.expect(dialled.data)] as const;
+    const place = await listener.address();
     this.#toAgent(place);
     const [control, data] = await Promise.all(expected.map(({ channel }) => channel));
     if (control === undefined || data === undefined) return;
@@ -234,12 +237,12 @@ export class SimulatedHost implements AgentHost {
         identity: settings,
         driver,
         data: () => data,
-        door: (parts) => {
+        listen: (parts) => {
           known = parts;
           queueMicrotask(() => {
             for (const [peerId, channel] of early) parts.onChannel(peerId, channel);
           });
-          return door;
+          return listener;
         },
         objectStore: {
           budget: newBudget(2 ** 30),

@@ -49,7 +49,7 @@ export interface WaitResult<Ref> {
   readonly pending: Ref[];
 }
 
-const patience = {
+const waitOptions = {
   timeoutMs: count(0, "fraction"),
   stuckWarningMs: count(0, "fraction"),
   signal: (value: unknown) => (value instanceof AbortSignal ? undefined : "must be an AbortSignal"),
@@ -93,7 +93,7 @@ async function getOrReject(
   asked: Asked,
 ): Promise<unknown> {
   if (isDriverCode()) return never();
-  if (options !== none) checkOptions("get", options, patience);
+  if (options !== none) checkOptions("get", options, waitOptions);
   // The check precedes the start of a runtime, because the refs may belong to an ended one.
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
@@ -167,7 +167,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   // The check precedes the start of a runtime: if none runs, all refs belong to an ended one.
   if (Array.isArray(refs) && refs.length > 0) waitableOf(refs[0], 0);
   const caller = useCaller();
-  checkOptions("wait", options, { numReturns: count(1), ...patience });
+  checkOptions("wait", options, { numReturns: count(1), ...waitOptions });
   checkInterrupted();
   options.signal?.throwIfAborted();
   const numReturns = options.numReturns ?? 1;

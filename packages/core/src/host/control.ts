@@ -91,7 +91,7 @@ export interface ProcessSettings extends HostIdentity {
    * Its listening address. On a path, its channels to the driver are inherited files; on a port,
    * the driver dials them.
    */
-  readonly door: Address;
+  readonly listenAt: Address;
   /** The host name that others dial, if it differs from the listening one. */
   readonly publicHost?: string;
   /** The host takes the first free port of these. */
@@ -224,10 +224,10 @@ export const asked = [
 ] as const;
 
 /** Messages of the Directory that a host passes to the driver as they are. */
-export const told = ["outOfScope", "withdrawWorker", "releaseWorker", "setBlocked"] as const;
+export const reports = ["outOfScope", "withdrawWorker", "releaseWorker", "setBlocked"] as const;
 
 type Asked = (typeof asked)[number];
-type Told = (typeof told)[number];
+type Reports = (typeof reports)[number];
 
 /**
  * Methods of `target` as functions of their own, by their names.
@@ -247,7 +247,7 @@ export function methodsOf<Target extends object, Name extends keyof Target>(
 }
 
 /** The calls of a host to its driver: the Directory in plain data. */
-export interface DriverControl extends Pick<Directory, Asked | Told> {
+export interface DriverControl extends Pick<Directory, Asked | Reports> {
   register(spec: ActorSpec): Registration;
   start(actorId: string, args: StartArguments): void;
   abortSignal(actorId: string, index: number, reason: Encoded): void;

@@ -28,7 +28,7 @@ import { renew } from "../transport/tls/credentials.ts";
 import { drainAll } from "../transport/drain.ts";
 import { PendingArguments } from "./calls/pending-arguments.ts";
 import type { DriverControl, HostControl, HostIdentity, HostStats } from "./control.ts";
-import type { HostListener, HostListenerParts } from "./ways/host-listener.ts";
+import type { HostListener, HostListenerParts } from "./channels/host-listener.ts";
 import { errorClasses } from "./code/error-classes.ts";
 import { Execution } from "./calls/execution.ts";
 import { HostedActors } from "./calls/hosted-actors.ts";
@@ -43,7 +43,7 @@ import { runTask, taskTarget } from "./calls/task-runner.ts";
 import { warnOfServers } from "./code/top-level.ts";
 import { viewHost } from "./view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
-import { DirectChannels } from "./ways/direct-channels.ts";
+import { DirectChannels } from "./channels/direct-channels.ts";
 
 export interface HostWiring {
   readonly identity: HostIdentity;
@@ -51,7 +51,7 @@ export interface HostWiring {
   /** Returns the channel to the driver; `explain` resolves when the driver is known to be gone. */
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
   /** Makes the listener for other hosts, if they may dial this one. */
-  readonly door?: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
+  readonly listen?: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
   readonly objectStore: {
     readonly budget: Budget;
     readonly spillDirectory: string;
@@ -109,11 +109,11 @@ export class HostRuntime {
     this.#loader = loader;
     this.#driver = driver;
     const death = (peerId: string): Promise<DeathCause> => this.#death(peerId);
-    const door = wiring.door?.({
+    const listener = wiring.listen?.({
       death,
       onChannel: (peerId, channel) => this.#begin(peerId, this.#direct.keep(channel)),
     });
-    this.#direct = new DirectChannels({ hostId, door, death, network: identity.network });
+    this.#direct = new DirectChannels({ hostId, listener, death, network: identity.network });
     this.#directory = remoteDirectory(driver, hostId, this.#direct, (values) => {
       for (const value of values) this.caller.references.exportTo(driverId, value.references ?? []);
     });

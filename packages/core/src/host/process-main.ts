@@ -18,7 +18,7 @@ import { channelEndpoint } from "../transport/endpoint.ts";
 import { renew } from "../transport/tls/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket/socket.ts";
 import { dialled, inherited, type LauncherControl } from "./control.ts";
-import { HostListener, type HostListenerParts } from "./ways/host-listener.ts";
+import { HostListener, type HostListenerParts } from "./channels/host-listener.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
@@ -27,7 +27,7 @@ import { readCredentialsFrom, readSettings } from "./settings.ts";
 interface Lines {
   readonly control: Channel;
   readonly data: (explain: () => Promise<DeathCause>) => Channel;
-  readonly door: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
+  readonly listen: (parts: Pick<HostListenerParts, "death" | "onChannel">) => HostListener;
   /** Reports the cause to the agent, too: a message to the driver may no longer leave. */
   readonly dying?: (cause: CauseData) => void;
 }
@@ -40,19 +40,19 @@ process.title = `rayling ${settings.hostId}`;
 setCodeRoots(settings.codeRoots ?? []);
 
 if (settings.inside.logToDriver === true) {
-  const ways = {
+  const outputs = {
     stdout: { pipe: new PipeWriter(1), marker: new LineMarker() },
     stderr: { pipe: new PipeWriter(2), marker: new LineMarker() },
   };
   redirectOutput((stream, owner, text) => {
-    const { pipe, marker } = ways[stream];
+    const { pipe, marker } = outputs[stream];
     pipe.write(marker.mark(owner, text));
   });
   process.on("exit", () => {
-    for (const { pipe } of Object.values(ways)) pipe.end();
+    for (const { pipe } of Object.values(outputs)) pipe.end();
   });
 }
-const lines = "path" in settings.door.place ? inheritedLines() : await dialledLines();
+const lines = "path" in settings.listenAt.place ? inheritedLines() : await dialledLines();
 const { control } = lines;
 void control.closed.then(({ kind, message }) => {
   // Without this message its agent sees a clean exit, without a reason.
@@ -68,7 +68,7 @@ expose(
     identity: settings,
     driver,
     data: lines.data,
-    door: lines.door,
+    listen: lines.listen,
     objectStore: {
       budget: newBudget(settings.objectStoreMemory),
       spillDirectory: settings.spillDirectory,
@@ -89,7 +89,7 @@ expose(
 void driver.ready();
 
 function inheritedLines(): Lines {
-  const { hostId, network, door: address } = settings;
+  const { hostId, network, listenAt: address } = settings;
   return {
     control: new SocketChannel(inheritedSocket(inherited.control), {
       peer: "the driver",
@@ -98,16 +98,16 @@ function inheritedLines(): Lines {
     }),
     data: (explain) =>
       new SocketChannel(inheritedSocket(inherited.data), { peer: "the driver", explain }),
-    door: (parts) => new HostListener({ hostId, network, address, ...parts }),
+    listen: (parts) => new HostListener({ hostId, network, address, ...parts }),
   };
 }
 
 /** Reports the listening address to the agent, and waits for the driver. */
 async function dialledLines(): Promise<Lines> {
-  const { hostId, driverId, network, door: address, publicHost, ports } = settings;
+  const { hostId, driverId, network, listenAt: address, publicHost, ports } = settings;
   let known: Pick<HostListenerParts, "death" | "onChannel"> | undefined;
   const early: [string, Channel][] = [];
-  const door = new HostListener({
+  const listener = new HostListener({
     hostId,
     address,
     ...(publicHost === undefined ? {} : { publicHost }),
@@ -120,7 +120,7 @@ async function dialledLines(): Promise<Lines> {
       else known.onChannel(peerId, channel);
     },
   });
-  const expected = [door.expect(dialled.control), door.expect(dialled.data)] as const;
+  const expected = [listener.expect(dialled.control), listener.expect(dialled.data)] as const;
   const agent = inheritedSocket(inherited.control);
   agent.on("error", () => undefined);
   // Without its agent nobody would end it.
@@ -128,7 +128,7 @@ async function dialledLines(): Promise<Lines> {
   readCredentialsFrom(agent, (renewed) => {
     if (network.credentials !== undefined) renew(network.credentials, renewed);
   });
-  agent.write(`${JSON.stringify(await door.address())}\n`);
+  agent.write(`${JSON.stringify(await listener.address())}\n`);
   const [toControl, toData] = await Promise.all(expected.map(({ channel }) => channel));
   for (const one of expected) one.end();
   if (toControl === undefined || toData === undefined) throw new Error("two were expected");
@@ -142,14 +142,14 @@ async function dialledLines(): Promise<Lines> {
         // The cause is then the way the process ended.
       }
     },
-    door: (parts) => {
+    listen: (parts) => {
       known = parts;
       // The host asks for its listener while it is being made, so early channels are delivered
       // afterwards.
       queueMicrotask(() => {
         for (const [peerId, channel] of early) parts.onChannel(peerId, channel);
       });
-      return door;
+      return listener;
     },
   };
 }

@@ -7,15 +7,22 @@ import { causeFromData, causeToData } from "../protocol/cause.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { Channel } from "../transport/channel.ts";
 import { newId } from "../shared/ids.ts";
-import { asked, detach, detachArguments, type DriverControl, methodsOf, told } from "./control.ts";
-import type { DirectChannels } from "./ways/direct-channels.ts";
+import {
+  asked,
+  detach,
+  detachArguments,
+  type DriverControl,
+  methodsOf,
+  reports,
+} from "./control.ts";
+import type { DirectChannels } from "./channels/direct-channels.ts";
 
 export type RemoteDirectory = Directory & { readonly registered: () => Promise<void> };
 
 export function remoteDirectory(
   driver: Remote<DriverControl>,
   hostId: string,
-  ways: DirectChannels,
+  channels: DirectChannels,
   onExport: (values: readonly Encoded[]) => void,
 ): RemoteDirectory {
   const registrations = new Set<Promise<void>>();
@@ -23,7 +30,7 @@ export function remoteDirectory(
   const tell = (sent: Promise<unknown>): void => void sent.catch(() => undefined);
   return {
     ...methodsOf(driver, asked),
-    ...methodsOf(driver, told, (sent) => tell(Promise.resolve(sent))),
+    ...methodsOf(driver, reports, (sent) => tell(Promise.resolve(sent))),
     register(spec) {
       const registering = driver.register(spec);
       const settled = registering.then(
@@ -57,9 +64,9 @@ export function remoteDirectory(
     death: async (deadId) => causeFromData(await driver.death(deadId)),
     async connect(toHostId): Promise<Channel> {
       const wayId = newId("way");
-      const incoming = ways.expect(wayId);
+      const incoming = channels.expect(wayId);
       try {
-        return await ways.open(await driver.connect(hostId, toHostId, wayId), toHostId, wayId);
+        return await channels.open(await driver.connect(hostId, toHostId, wayId), toHostId, wayId);
       } finally {
         incoming.end();
       }

@@ -92,8 +92,8 @@ export function foundCycle(
     // The stack of the detection says nothing; the waiter adds its own place.
     error.stack = `${error.name}: ${error.message}`;
     if (rejects) return wait.stop?.(error);
-    if (!wait.isTold) warn(error.message);
-    wait.isTold = true;
+    if (!wait.isReported) warn(error.message);
+    wait.isReported = true;
     return;
   }
 }

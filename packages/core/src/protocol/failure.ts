@@ -78,7 +78,7 @@ const nameParts = new Set(["name", "message", "stack"]);
 const skippedFields = new Set([...nameParts, "cause", "errors"]);
 
 /** How errors become data: which of their parts travel, and where their classes come from. */
-export interface FailureWays {
+export interface FailureOptions {
   /** Parts that it rejects go as text. */
   readonly encodable: (value: unknown) => boolean;
   readonly findOrigin?: FindOrigin | undefined;
@@ -87,11 +87,11 @@ export interface FailureWays {
 /** @param site where it was thrown, if that is another runtime */
 export function toFailure(
   thrown: unknown,
-  { encodable, findOrigin }: FailureWays,
+  { encodable, findOrigin }: FailureOptions,
   site?: RemoteSite,
 ): FailureData {
-  const ways = { encodable: (value: unknown) => canTravel(value, encodable), findOrigin };
-  const failure = failureIn(thrown, ways, new Set(), []);
+  const options = { encodable: (value: unknown) => canTravel(value, encodable), findOrigin };
+  const failure = failureIn(thrown, options, new Set(), []);
   return site === undefined ? failure : { ...failure, site };
 }
 
@@ -101,12 +101,12 @@ export function toFailure(
  */
 function failureIn(
   thrown: unknown,
-  ways: FailureWays,
+  options: FailureOptions,
   carried: Set<unknown>,
   above: readonly unknown[],
 ): FailureData {
-  const { encodable: isEncodable, findOrigin } = ways;
-  const next = (inner: unknown): FailureData => failureIn(inner, ways, carried, path);
+  const { encodable: isEncodable, findOrigin } = options;
+  const next = (inner: unknown): FailureData => failureIn(inner, options, carried, path);
   const path = [thrown, ...above];
   const depth = above.length;
   carried.add(thrown);

@@ -5,7 +5,7 @@
  * This file is composition: actor-registry knows the actors, workers the workers, cluster the nodes
  * and groups; directory-answers asks them. The hosts are here.
  */
-import { asked, type DriverControl, methodsOf, told } from "../host/control.ts";
+import { asked, type DriverControl, methodsOf, reports } from "../host/control.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
 import { scopeOf } from "../rpc/demand.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
@@ -51,7 +51,7 @@ export class LocalDirectory {
       isolation: parts.isolation,
       maxIdle: settings.maxIdleWorkers,
       isLiving: (hostId) => this.#hosts.has(hostId),
-      ownsActors: (hostId) => this.#actors.livesOwnedBy(hostId),
+      ownsActors: (hostId) => this.#actors.ownsLiving(hostId),
     });
     this.cluster = new LocalCluster({
       placement: parts.placement,
@@ -116,7 +116,7 @@ export class LocalDirectory {
   controlFor(fromHostId: string): DriverControl {
     const { answers } = this;
     return {
-      ...methodsOf(answers, [...asked, ...told]),
+      ...methodsOf(answers, [...asked, ...reports]),
       register: (spec) => this.#actors.registerFrom(fromHostId, spec),
       start: (actorId, args) => {
         // The refs in the arguments are claimed at once, because the start may wait long: they are
@@ -170,7 +170,7 @@ export class LocalDirectory {
       if (actor.record.life.host?.nodeId === nodeId) void actor.leave(cause);
     }
     this.#workers.endIdleOn(nodeId);
-    this.#parts.seats.endEmptyOn(nodeId, cause);
+    this.#parts.slots.endEmptyOn(nodeId, cause);
     return this.hosts().every((host) => host.nodeId !== nodeId);
   }
 

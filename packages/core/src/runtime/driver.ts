@@ -31,7 +31,7 @@ import { JoinedNodes } from "./nodes/joined-nodes.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Launcher } from "./launch/launcher.ts";
 import { type MetricsServer, serveMetrics } from "./observe/metrics-server.ts";
-import { Seats } from "./actors/seats.ts";
+import { ActorSlots } from "./actors/actor-slots.ts";
 import { SessionStore } from "./session-store.ts";
 
 export class Driver {
@@ -170,7 +170,7 @@ export class Driver {
         caller: () => this.caller,
         launcher: () => this.#launcher,
         placement: this.#placement,
-        seats: new Seats(
+        slots: new ActorSlots(
           () => this.#launcher,
           (nodeId) => Math.max(1, this.#directory.cluster.cpus(nodeId)),
         ),

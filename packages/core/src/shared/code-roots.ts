@@ -46,9 +46,11 @@ export function driversOf(url: string): string {
 
 /** Replaces local URLs and paths inside a text by the driver's. */
 export function driversText(text: string): string {
-  let told = text;
+  let translated = text;
   for (const { driver, here } of slot.roots) {
-    told = told.replaceAll(here, driver).replaceAll(fileURLToPath(here), fileURLToPath(driver));
+    translated = translated
+      .replaceAll(here, driver)
+      .replaceAll(fileURLToPath(here), fileURLToPath(driver));
   }
-  return told;
+  return translated;
 }

@@ -1,6 +1,6 @@
 /**
- * Values that leave memory for the disk, and return. A value does not change, so it is written once.
- * A value that is still being read while it moves away is found again in its reader's memory.
+ * Values that leave memory for the disk, and return. A value does not change, so it is written
+ * once. A value that is still being read while it moves away is found again in its reader's memory.
  */
 import type { FailureData } from "../protocol/failure.ts";
 import { allocateShared } from "../protocol/shared-memory.ts";

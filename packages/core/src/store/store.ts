@@ -61,7 +61,7 @@ export class Store {
   > = new Map();
   readonly #dropped: FinalizationRegistry<Borrowed>;
   /** The number of channels to each living owner that were lost with their last messages. */
-  readonly #lostWays: Map<string, number> = new Map();
+  readonly #lostChannels: Map<string, number> = new Map();
 
   constructor(id: string, link: StoreLink) {
     this.id = id;
@@ -96,19 +96,19 @@ export class Store {
     const borrowed = this.#borrowed.get(entry.id);
     // The owner always has its own objects, whatever messages are lost.
     if (borrowed !== undefined && peerId !== entry.owner) {
-      borrowed.units.passedOnAfter ??= this.#lostWays.get(entry.owner) ?? 0;
+      borrowed.units.passedOnAfter ??= this.#lostChannels.get(entry.owner) ?? 0;
     }
     this.#link.changeReference(entry.owner, entry.id, holder, 1);
   }
 
   /** A channel to a living owner is lost: its last messages may not have arrived. */
   wayLost(owner: string): void {
-    this.#lostWays.set(owner, (this.#lostWays.get(owner) ?? 0) + 1);
+    this.#lostChannels.set(owner, (this.#lostChannels.get(owner) ?? 0) + 1);
   }
 
   /** Whether the owner may lack the count of a runtime that got the ref from here. */
   #mayBeMissed({ owner, passedOnAfter }: Borrowed): boolean {
-    return passedOnAfter !== undefined && passedOnAfter < (this.#lostWays.get(owner) ?? 0);
+    return passedOnAfter !== undefined && passedOnAfter < (this.#lostChannels.get(owner) ?? 0);
   }
 
   /** Takes over a ref that came out of a message: this runtime holds and releases it. */
@@ -179,7 +179,7 @@ export class Store {
       if (!exported.holders.delete(inFlightTo(holder)) && !held) continue;
       if (exported.holders.size === 0) this.#exported.delete(objectId);
     }
-    this.#lostWays.delete(holder);
+    this.#lostChannels.delete(holder);
     for (const [objectId, borrowed] of this.#borrowed) {
       if (borrowed.units.owner !== holder) continue;
       const entry = borrowed.entry.deref();

@@ -47,7 +47,7 @@ export function deadline(ms: number, onOver: () => void): Deadline {
 }
 
 /** A time budget that passes only while it runs. */
-export class Patience {
+export class TimeLimit {
   readonly #ms: number;
   readonly #onOver: () => void;
   #leftMs: number;

@@ -114,7 +114,7 @@ function parsed(url: string, text: string): unknown {
   }
 }
 
-/** The most that an answer may have, unpacked: a small one may unpack to more than there is memory. */
+/** The most bytes of an unpacked answer: a small one may unpack to more than there is memory. */
 const mostBytes = 64 * 2 ** 20;
 
 async function textOf(url: string, response: Response): Promise<string> {

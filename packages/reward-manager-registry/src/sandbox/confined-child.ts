@@ -52,7 +52,7 @@ export interface ChildEnd {
    */
   readonly reached: string;
   /** Its output on file descriptor 3, unless `talk` was used. */
-  readonly told: string;
+  readonly reported: string;
   readonly durationMs: number;
 }
 
@@ -148,11 +148,12 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
     const stdout = new Collected(pipeOf(child.stdout), maxOutputBytes, tooMuch);
     const stderr = new Collected(pipeOf(child.stderr), maxErrorBytes);
     const channel = pipeOf(child.stdio[3]);
-    const told = talk === undefined ? new Collected(channel, maxOutputBytes, tooMuch) : undefined;
+    const reported =
+      talk === undefined ? new Collected(channel, maxOutputBytes, tooMuch) : undefined;
     if (talk !== undefined) talk(channel);
     const stdio: readonly unknown[] = child.stdio;
     const reached = new Collected(pipeOf(stdio[5]), maxReachedBytes);
-    const all = [stdout, stderr, reached, ...(told === undefined ? [] : [told])];
+    const all = [stdout, stderr, reached, ...(reported === undefined ? [] : [reported])];
     child.stdio[4]?.on("error", () => undefined);
 
     let late: NodeJS.Timeout | undefined;
@@ -167,7 +168,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       over();
       if (signal?.aborted === true) return reject(signal.reason);
       if (exit === undefined) return;
-      const output = { stdout: stdout.text, stderr: stderr.text, told: told?.text ?? "" };
+      const output = { stdout: stdout.text, stderr: stderr.text, reported: reported?.text ?? "" };
       resolve({ reason, ...exit, reached: reached.text, ...output });
     };
     /** Waits as long as output comes. */

@@ -162,7 +162,7 @@ export class LocalSandbox {
       return programEnd(await runProgram({ ...request, part: { kind: "script" } }), cpuSeconds);
     }
     const end = await runProgram({ ...request, part: { kind: "function", name: functionName } });
-    return { ...programEnd(end, cpuSeconds), value: valueIn(end.told) };
+    return { ...programEnd(end, cpuSeconds), value: valueIn(end.reported) };
   }
 
   async #isolation(language: string): Promise<Isolation> {
@@ -236,8 +236,8 @@ function withSignal({ exitCode, signal }: ChildEnd): Pick<ProgramEnd, "exitCode"
 }
 
 /** Numbers may have any size, so the text is not parsed here. */
-function valueIn(told: string): string | undefined {
-  return /^\{"value": ?([\s\S]*)\}$/.exec(told)?.[1];
+function valueIn(reported: string): string | undefined {
+  return /^\{"value": ?([\s\S]*)\}$/.exec(reported)?.[1];
 }
 
 function positive(option: string, value: number): number {

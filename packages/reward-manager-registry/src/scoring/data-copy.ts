@@ -8,6 +8,7 @@
 
 import { isTypedArray } from "../values/records.ts";
 
+/** Returns a deep copy of plain data; functions and class instances are the same ones. */
 export function copyData<Data>(data: Data): Data {
   return isSimple(data) ? data : (copyValue(data, new Map()) as Data);
 }

@@ -13,7 +13,7 @@ import type { RewardResult } from "./reward-result.ts";
 import type { RewardSample } from "./sample.ts";
 import type { ComputeScores } from "./scorer.ts";
 
-interface Seat {
+interface RowInGroup {
   readonly call: GroupCall;
   readonly place: number;
 }
@@ -21,7 +21,7 @@ interface Seat {
 /** Scores all answers to one prompt with one call of a function of groups. */
 export class GroupScorer {
   readonly #computeScores: ComputeScores;
-  readonly #seats = new AsyncLocalStorage<Seat>();
+  readonly #rows = new AsyncLocalStorage<RowInGroup>();
 
   constructor(computeScores: ComputeScores) {
     this.#computeScores = computeScores;
@@ -29,8 +29,8 @@ export class GroupScorer {
 
   /** The score function for the manager. A call outside of a group is a group of one. */
   readonly computeScore: ComputeScore = (input) => {
-    const seat = this.#seats.getStore();
-    if (seat !== undefined) return seat.call.join(seat.place, input);
+    const row = this.#rows.getStore();
+    if (row !== undefined) return row.call.join(row.place, input);
     const call = new GroupCall(1, this.#computeScores);
     return call.join(0, input);
   };
@@ -48,7 +48,7 @@ export class GroupScorer {
     const call = new GroupCall(samples.length, this.#computeScores);
     const results = await Promise.allSettled(
       samples.map((sample, place) =>
-        this.#seats.run({ call, place }, async () => {
+        this.#rows.run({ call, place }, async () => {
           try {
             return await runSingle(sample);
           } finally {

@@ -96,10 +96,10 @@ export function processValidationMetrics(
   const collected: Collected = new Map();
   for (const { source, uid, rows } of questionsOf(results)) {
     for (const [variable, column] of Object.entries(results.infos)) {
-      const told = rows.filter((row) => column[row] !== null && column[row] !== undefined);
-      const values = valuesOf(column, told, { variable, uid, onMixed });
+      const known = rows.filter((row) => column[row] !== null && column[row] !== undefined);
+      const values = valuesOf(column, known, { variable, uid, onMixed });
       if (values === undefined) continue;
-      const metrics = metricsOf(values, answersOf(results.infos["pred"], told), draw);
+      const metrics = metricsOf(values, answersOf(results.infos["pred"], known), draw);
       for (const [name, value] of Object.entries(metrics)) {
         const ofSource = entry(collected, source, () => new Map<string, Map<string, number[]>>());
         const ofVariable = entry(ofSource, variable, () => new Map<string, number[]>());

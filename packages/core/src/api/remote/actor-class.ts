@@ -119,10 +119,10 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
   });
   const answer = directory.register(spec);
   if (answer instanceof Promise) {
-    const registered = answer.then((told) => {
-      pending.resolve(told.state === "new");
-      if (told.state === "taken") {
-        throw new ActorAlreadyExistsError(told.name, told.namespace);
+    const registered = answer.then((registration) => {
+      pending.resolve(registration.state === "new");
+      if (registration.state === "taken") {
+        throw new ActorAlreadyExistsError(registration.name, registration.namespace);
       }
     });
     // It may turn out to be another name of an existing actor, which ends with its handles.

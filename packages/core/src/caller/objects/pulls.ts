@@ -27,7 +27,7 @@ interface Sender {
 
 export class Pulls {
   readonly #limitBytes: number;
-  readonly #patienceMs: number;
+  readonly #stalledAfterMs: number;
   readonly #waiting: Fifo<Waiting> = new Fifo();
   readonly #senders: Map<object, Sender> = new Map();
   /** Bytes of the senders that are not stalled. */
@@ -35,9 +35,9 @@ export class Pulls {
   #isBeginning = false;
   #watch: NodeJS.Timeout | undefined;
 
-  constructor(limitBytes: number, patienceMs = 5000) {
+  constructor(limitBytes: number, stalledAfterMs = 5000) {
     this.#limitBytes = limitBytes;
-    this.#patienceMs = patienceMs;
+    this.#stalledAfterMs = stalledAfterMs;
   }
 
   /** In order of asking, but for what stalled peers send. `begin` is called once, now or later. */
@@ -105,7 +105,7 @@ export class Pulls {
     if (this.#watch !== undefined) return;
     let first = Infinity;
     for (const { stalled, cameAt } of this.#senders.values()) {
-      if (stalled === undefined) first = Math.min(first, cameAt + this.#patienceMs);
+      if (stalled === undefined) first = Math.min(first, cameAt + this.#stalledAfterMs);
     }
     const ms = Math.max(0, Math.ceil(first - performance.now()));
     this.#watch = setTimeout(() => {
@@ -122,7 +122,7 @@ export class Pulls {
     if (this.#waiting.size === 0) return;
     const now = performance.now();
     for (const sender of this.#senders.values()) {
-      if (sender.stalled !== undefined || now - sender.cameAt < this.#patienceMs) continue;
+      if (sender.stalled !== undefined || now - sender.cameAt < this.#stalledAfterMs) continue;
       sender.stalled = [];
       this.#bytes -= sender.bytes;
     }

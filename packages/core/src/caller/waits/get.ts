@@ -13,7 +13,7 @@ import type { Waitable } from "./waitable.ts";
 /**
  * How long a wait may take, what ends it early, and when it is warned of; undefined: as by default.
  */
-export interface Patience {
+export interface WaitLimits {
   readonly timeoutMs?: number | undefined;
   readonly stuckWarningMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -47,7 +47,7 @@ interface Waits {
 /** Begins a wait with its time limit and its signal. Returns how to end it; call that once. */
 function beginWait(
   caller: Caller,
-  { timeoutMs, stuckWarningMs, signal }: Patience,
+  { timeoutMs, stuckWarningMs, signal }: WaitLimits,
   { what, waitables, numReturns, onStop: stop, onAbort, onTimeout }: Waits,
 ): () => void {
   const isEndless = timeoutMs === undefined && signal === undefined;
@@ -67,11 +67,11 @@ function beginWait(
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  patience: Patience,
+  limits: WaitLimits,
   asked: Asked = {},
 ): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
-    if (patience.signal?.aborted === true) return reject(reasonOf(patience.signal));
+    if (limits.signal?.aborted === true) return reject(reasonOf(limits.signal));
     let unsettled = entries.length;
     let over = false;
     let endWaiting: (() => void) | undefined;
@@ -107,7 +107,7 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = beginWait(caller, patience, {
+    endWaiting = beginWait(caller, limits, {
       what: "get",
       waitables: entries,
       onStop: (reason) => {
@@ -116,7 +116,7 @@ export function getValues(
         for (const entry of entries) entry.overlook();
       },
       onAbort: fail,
-      onTimeout: () => fail(lateError(entries, patience.timeoutMs ?? 0)),
+      onTimeout: () => fail(lateError(entries, limits.timeoutMs ?? 0)),
     });
   });
 }
@@ -141,7 +141,7 @@ export function waitReady(
     waitables,
     numReturns,
   }: { readonly waitables: readonly Waitable[]; readonly numReturns: number },
-  patience: Patience,
+  limits: WaitLimits,
   asked: Asked = {},
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -169,7 +169,7 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = beginWait(caller, patience, {
+    endWaiting = beginWait(caller, limits, {
       what: "wait",
       waitables,
       numReturns,

@@ -38,7 +38,7 @@ export class Wait {
   nextLookMs = 0;
   lookAgainMs = 0;
   /** That it waits for itself. */
-  isTold = false;
+  isReported = false;
   previous: Wait | undefined = undefined;
   next: Wait | undefined = undefined;
   /**

@@ -32,7 +32,7 @@ const maxReasonsBytes: number = 4096 * maxReasonBytes;
  * Calls to a life of an actor that is over, with answers on their way, may meet calls to its next
  * life.
  */
-const livesAtOnce = 2;
+const incarnationsAtOnce = 2;
 
 /**
  * A value that is kept must fill at least this part of the frame it arrived in; a smaller one gets
@@ -86,7 +86,7 @@ export class Ledger {
   #checkCredit(target: string): void {
     const concurrency = this.#parts.concurrencyOf(target);
     const calls = this.#held.get(target)?.calls ?? 0;
-    if (concurrency === undefined || calls < livesAtOnce * freeCalls(concurrency)) return;
+    if (concurrency === undefined || calls < incarnationsAtOnce * freeCalls(concurrency)) return;
     throw new RaySystemError(
       `a call to ${target} without credit: ${calls} to it are under way, and arguments of ${this.#bytes} bytes, of ${this.#parts.maxBytes}`,
     );

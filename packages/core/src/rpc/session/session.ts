@@ -3,9 +3,9 @@
  * reference counts. It knows nothing of actors, retries or values.
  *
  * Every request settles exactly once: by its answer or by the loss of the peer. Its parts: what has
- * arrived (IncomingBatches), what is about to be sent (Outbox), our requests and their credit (Requests), the peer's calls and what it
- * may have under way (IncomingCalls), values that travel in parts (PartTransfers), and calls to one
- * actor (Lanes).
+ * arrived (IncomingBatches), what is about to be sent (Outbox), our requests and their credit
+ * (Requests), the peer's calls and what it may have under way (IncomingCalls), values that travel
+ * in parts (PartTransfers), and calls to one actor (Lanes).
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import type { Answer, FetchMessage, Message, Notice } from "../../protocol/message.ts";

@@ -1,6 +1,6 @@
 /**
  * The record of an actor: its state, its incarnation and the cause of its last end. Its supervisor
- * writes it; whoever asks for the actor waits for its changes.
+ * writes it; those who ask for the actor wait for its changes.
  */
 import type { ActorLocation, ActorLoss } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";

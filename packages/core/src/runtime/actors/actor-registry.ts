@@ -133,7 +133,7 @@ export class ActorRegistry {
     });
   }
 
-  livesOwnedBy(owner: string): boolean {
+  ownsLiving(owner: string): boolean {
     return this.all().some((actor) => actor.owner === owner && !actor.record.isDead);
   }
 

@@ -11,11 +11,11 @@ import type { ActorSpec, Isolation, StartArguments } from "../../rpc/directory.t
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { hasSettings, type Host, HostLostError } from "../launch/host.ts";
-import type { Seat, Seats } from "./seats.ts";
+import type { ActorSlot, ActorSlots } from "./actor-slots.ts";
 
 export interface IncarnationParts {
   readonly caller: () => Caller;
-  readonly seats: Seats;
+  readonly slots: ActorSlots;
   /** The isolation of actors and tasks that do not set their own. */
   readonly isolation: Isolation;
   /** The most time for an actor to end by itself, before it is ended by force. */
@@ -36,7 +36,7 @@ export class Incarnation {
   readonly #spec: ActorSpec;
   readonly #parts: IncarnationParts;
   #allocation: Allocation | undefined;
-  #seat: Seat | undefined;
+  #slot: ActorSlot | undefined;
   /** Ends it if it takes too long to end by itself. */
   #grace: NodeJS.Timeout | undefined;
 
@@ -50,13 +50,13 @@ export class Incarnation {
   }
 
   /** Its place in a host, while it has one. */
-  get seat(): Seat | undefined {
-    return this.#seat;
+  get slot(): ActorSlot | undefined {
+    return this.#slot;
   }
 
   /** The host in which it lives, or soon will. */
   get host(): Host | undefined {
-    return this.#seat?.host;
+    return this.#slot?.host;
   }
 
   /** Whether it was on a node that is being drained. */
@@ -65,23 +65,23 @@ export class Incarnation {
   }
 
   /** Takes a place on the node of its resources; undefined when it is not wanted any more. */
-  async take(allocation: Allocation, isWanted: () => boolean): Promise<Seat | undefined> {
+  async take(allocation: Allocation, isWanted: () => boolean): Promise<ActorSlot | undefined> {
     this.#allocation = allocation;
     if (!isWanted()) return undefined;
     const { nodeId } = allocation;
     const { isolation } = this;
     const { runtimeEnv, key } = this.#spec;
     const { moduleUrl } = key;
-    return this.#parts.seats.take({ nodeId, isolation, runtimeEnv, moduleUrl }, isWanted);
+    return this.#parts.slots.take({ nodeId, isolation, runtimeEnv, moduleUrl }, isWanted);
   }
 
   /** Makes the actor in that place. Returns the cause of its end if that fails. */
   async start(
-    seat: Seat,
+    slot: ActorSlot,
     args: StartArguments,
     namespace: string,
   ): Promise<DeathCause | undefined> {
-    this.#seat = seat;
+    this.#slot = slot;
     this.isWaiting = false;
     const { target } = this;
     const spec = this.#spec;
@@ -90,9 +90,9 @@ export class Incarnation {
       // Refs among the arguments are held here for every later incarnation.
       for (const value of [args.values, ...args.dependencies]) {
         caller.values.codec.claim(value);
-        caller.references.exportTo(seat.host.id, value.references ?? []);
+        caller.references.exportTo(slot.host.id, value.references ?? []);
       }
-      const created = await seat.create({
+      const created = await slot.create({
         target,
         key: spec.key,
         info: spec.info,
@@ -107,12 +107,12 @@ export class Incarnation {
       const error = caller.values.codec.reviveFailure(created.failure);
       const message = `${failedStep[created.kind]}: ${error.name}: ${error.message}`;
       const cause: DeathCause = { kind: created.kind, message, error };
-      await seat.end(cause);
+      await slot.end(cause);
       return cause;
     } catch (error) {
       const cause = causeOfStart(error);
       // Its new host belongs to nobody else.
-      if (!(error instanceof HostLostError)) await seat.end(cause);
+      if (!(error instanceof HostLostError)) await slot.end(cause);
       return cause;
     }
   }
@@ -139,22 +139,22 @@ export class Incarnation {
 
   /** Restarts the grace period. */
   endAfterGrace(cause: DeathCause): void {
-    const seat = this.#seat;
-    if (seat === undefined) return;
+    const slot = this.#slot;
+    if (slot === undefined) return;
     clearTimeout(this.#grace);
-    const grace = setTimeout(() => void seat.end(cause), this.#parts.graceMs);
+    const grace = setTimeout(() => void slot.end(cause), this.#parts.graceMs);
     grace.unref();
     this.#grace = grace;
-    void seat.ended.then(() => clearTimeout(grace));
+    void slot.ended.then(() => clearTimeout(grace));
   }
 
   /** Frees its place and its resources: it has ended, or was not begun. */
   over(): void {
     const allocation = this.#allocation;
-    const gone = this.#seat?.gone;
+    const gone = this.#slot?.gone;
     if (gone === undefined) allocation?.release();
     else void gone.then(() => allocation?.release());
-    this.#seat = undefined;
+    this.#slot = undefined;
     this.isWaiting = false;
   }
 }

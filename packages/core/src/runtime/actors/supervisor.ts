@@ -104,19 +104,19 @@ export class Supervisor {
     if (placed === undefined) return life.lostTurn ?? record.cause ?? noCause;
     if ("kind" in placed) return life.lostTurn ?? placed;
     const isWanted = (): boolean => !record.isDead && life.lostTurn === undefined && !placed.isLost;
-    const seat = await life.take(placed, isWanted);
-    if (seat === undefined || !isWanted()) {
+    const slot = await life.take(placed, isWanted);
+    if (slot === undefined || !isWanted()) {
       const message = `its place on node ${placed.nodeId} is gone`;
       const cause = this.#killed ?? life.lostTurn ?? { kind: "node-died", message };
-      void seat?.end(cause);
+      void slot?.end(cause);
       return cause;
     }
-    const failure = await life.start(seat, args, this.namespace);
+    const failure = await life.start(slot, args, this.namespace);
     if (failure !== undefined) return failure;
     record.set("alive");
     for (const [index, reason] of this.#aborted) life.abortSignal(index, reason);
     this.#parts.launcher().warmUp();
-    return seat.ended;
+    return slot.ended;
   }
 
   /**
@@ -140,15 +140,15 @@ export class Supervisor {
    */
   async leave(cause: DeathCause): Promise<void> {
     const { life, state } = this.record;
-    const { seat } = life;
-    if (state !== "alive" || seat === undefined) return;
+    const { slot } = life;
+    if (state !== "alive" || slot === undefined) return;
     if (life.isLeaving || this.spec.maxRestarts === 0) return;
     life.isLeaving = true;
     const request = this.#next.ask();
-    void seat.ended.then(() => request.withdraw());
+    void slot.ended.then(() => request.withdraw());
     const outcome = await request.outcome.catch(() => undefined);
     if (outcome?.kind !== "placed") return;
-    if (this.record.isDead || life.seat !== seat) return outcome.allocation.release();
+    if (this.record.isDead || life.slot !== slot) return outcome.allocation.release();
     this.#next.keep(outcome.allocation);
     await life.terminate(cause);
   }
@@ -165,7 +165,7 @@ export class Supervisor {
     const { life } = record;
     if (record.isDead) return;
     if (noRestart) this.#killed ??= cause;
-    if (life.seat !== undefined) await life.seat.end(cause);
+    if (life.slot !== undefined) await life.slot.end(cause);
     else if (noRestart) this.#die(cause);
     else if (record.state === "registered") {
       // It waits for its arguments: nothing has to restart, but the kill uses up a restart.
@@ -186,8 +186,8 @@ export class Supervisor {
     const { life, isDead, state } = this.record;
     if (isDead) return;
     this.#killed ??= cause;
-    if (life.seat === undefined) return this.#die(cause);
-    if (state !== "alive") return void life.seat.end(cause);
+    if (life.slot === undefined) return this.#die(cause);
+    if (state !== "alive") return void life.slot.end(cause);
     void life.terminate(cause);
     life.endAfterGrace(cause);
   }
@@ -210,13 +210,13 @@ export class Supervisor {
     if (cause.kind !== "drained") this.#killed ??= cause;
     // The grace period covers its last messages, too: their reader may never read them.
     life.endAfterGrace(cause);
-    void life.seat?.leave(cause).catch(() => undefined);
+    void life.slot?.leave(cause).catch(() => undefined);
   }
 
   /** Returns that incarnation if it is the current one and has a place. */
   #seated(incarnation: number): Incarnation | undefined {
     const { life, isDead } = this.record;
-    const isCurrent = !isDead && life.number === incarnation && life.seat !== undefined;
+    const isCurrent = !isDead && life.number === incarnation && life.slot !== undefined;
     return isCurrent ? life : undefined;
   }
 
@@ -234,7 +234,7 @@ export class Supervisor {
   /** Ends the actor with the runtime, wherever it is; the launcher ends its host. */
   end(cause: DeathCause): void {
     this.#killed ??= cause;
-    if (this.record.life.seat === undefined) this.#die(cause);
+    if (this.record.life.slot === undefined) this.#die(cause);
   }
 
   #die(cause: DeathCause): void {

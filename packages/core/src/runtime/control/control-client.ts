@@ -99,7 +99,7 @@ async function findDriver(record: FoundRecord): Promise<FoundDriver> {
     await removeFiles(record.path);
     return { state: "gone", about };
   }
-  return { state: "silent", about, error: toldBy(found) ?? new DriverSilentError(about, found) };
+  return { state: "silent", about, error: refusalIn(found) ?? new DriverSilentError(about, found) };
 }
 
 /** Returns the connection, or the error that prevented it. */
@@ -125,9 +125,9 @@ function isRefusal({ cause }: Error): boolean {
 }
 
 /** Returns the error by which an answering driver refused this client. */
-function toldBy(error: Error): RayError | undefined {
-  const isTold = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
-  return isTold ? error : undefined;
+function refusalIn(error: Error): RayError | undefined {
+  const isRefusal = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
+  return isRefusal ? error : undefined;
 }
 
 function aboutOf({ path: _path, token: _token, ...about }: FoundRecord): DriverAbout {

@@ -27,7 +27,7 @@ export function launchProcess(request: HostRequest, options: LauncherOptions, gu
   const objectStore = options.objectStoreFor(id);
   const settings: ProcessSettings = {
     ...identityOf(id, nodeId, options),
-    door: { place: { path: join(guard.folder, id) }, token: newToken() },
+    listenAt: { place: { path: join(guard.folder, id) }, token: newToken() },
     spillDirectory: objectStore.spillDirectory,
     isDevelopment: objectStore.isDevelopment,
     objectStoreMemory: objectStore.budget.limitBytes,

@@ -211,9 +211,9 @@ export class Inspector implements InsideDirectory {
         .map(async (host) => {
           // A host reports its records only once, so a report that is too late for the query still
           // counts.
-          const told = async (control: Remote<HostControl>): Promise<void> =>
+          const report = async (control: Remote<HostControl>): Promise<void> =>
             this.reported(host.id, await control.report());
-          await answerOf<void>(host, told, timeoutMs);
+          await answerOf<void>(host, report, timeoutMs);
         }),
     );
   }

@@ -10,7 +10,7 @@ import { newId } from "../../shared/ids.ts";
 import { type Address, cutOff, type Hello } from "../address.ts";
 import { answerTimes } from "../connect/answer-times.ts";
 import type { Channel } from "../channel.ts";
-import { deadline, Patience } from "../deadline.ts";
+import { deadline, TimeLimit } from "../deadline.ts";
 import { sayGoodbyeAtExit } from "../exit-message.ts";
 import { connectTo, type PeerOptions } from "../connect/connect.ts";
 import { type Busy, firstOf } from "../connect/first-connection.ts";
@@ -130,10 +130,10 @@ async function insist<T>(
   const isPatient = mayBeBusy === true && over !== undefined;
   const mostMs =
     mayBeBusy === true ? (network?.reconnectTimeoutMs ?? insistMs.host) : insistMs.agent;
-  const patience = new Patience(mostMs, () => undefined);
-  const onReached = (): void => patience.stop();
+  const timeLimit = new TimeLimit(mostMs, () => undefined);
+  const onReached = (): void => timeLimit.stop();
   let pausedMs = 0;
-  patience.run();
+  timeLimit.run();
   try {
     for (let ms = insistMs.first; ; ms = Math.min(2 * ms, insistMs.longest)) {
       try {
@@ -141,17 +141,17 @@ async function insist<T>(
       } catch (error) {
         if (over?.aborted === true) throw new RaySystemError(`${peerId} is gone`, { cause: error });
         const mayPass = isPatient ? !isFinal(error) : error instanceof TurnedAwayError;
-        const isSpent = isPatient ? patience.isOver : pausedMs >= mostMs;
+        const isSpent = isPatient ? timeLimit.isOver : pausedMs >= mostMs;
         if (!mayPass || isSpent) throw error;
       }
-      patience.run();
+      timeLimit.run();
       // Random pauses spread the diallers that were turned away together.
       const pauseMs = ms * (0.5 + Math.random());
       pausedMs += pauseMs;
       await new Promise<void>((resolve) => deadline(pauseMs, resolve));
     }
   } finally {
-    patience.stop();
+    timeLimit.stop();
   }
 }
 

@@ -8,7 +8,7 @@
  * restart the time.
  */
 import type { DeathCause } from "../../shared/errors.ts";
-import { Patience } from "../deadline.ts";
+import { TimeLimit } from "../deadline.ts";
 import type { SocketChannel } from "../socket/socket.ts";
 import { Cuts } from "./cuts.ts";
 import { askWord, goodbyeWord } from "./link-words.ts";
@@ -53,7 +53,7 @@ export class LinkConnection {
   heartbeat: SocketChannel | undefined;
   readonly #parts: LinkConnectionParts;
   /** The time budget of a cut: it runs while the link is cut and the peer is not reached. */
-  readonly #patience: Patience;
+  readonly #timeLimit: TimeLimit;
   readonly #cuts: Cuts;
   readonly #redialler: Redialler | undefined;
   #wire: SocketChannel | undefined;
@@ -67,7 +67,7 @@ export class LinkConnection {
   constructor(parts: LinkConnectionParts) {
     this.#parts = parts;
     this.#cuts = new Cuts(parts.peer);
-    this.#patience = new Patience(parts.reconnectTimeoutMs, () => this.#giveUpPeer());
+    this.#timeLimit = new TimeLimit(parts.reconnectTimeoutMs, () => this.#giveUpPeer());
     const { redial } = parts;
     if (redial === undefined) return;
     this.#redialler = new Redialler({
@@ -75,7 +75,7 @@ export class LinkConnection {
       isOpen: () => this.#isOpen,
       isWanted: () => this.#wire === undefined && (parts.goesOn() || this.#owesGoodbye),
       received: parts.received,
-      onReached: () => this.#patience.stop(),
+      onReached: () => this.#timeLimit.stop(),
       onConnected: (resumed) => {
         if (this.#owesGoodbye) {
           resumed.wire.sendWord(goodbyeWord());
@@ -84,7 +84,7 @@ export class LinkConnection {
       },
       onFailed: () => {
         // The time budget of the first connection starts at its first failure.
-        if (this.#isOpen) this.#patience.run();
+        if (this.#isOpen) this.#timeLimit.run();
       },
       onRefused: (error) => parts.onLost(error.message, error, () => true),
     });
@@ -128,7 +128,7 @@ export class LinkConnection {
     const last = this.#wire;
     this.#wire = wire;
     last?.close(replaced);
-    this.#patience.renew();
+    this.#timeLimit.renew();
     this.#attachedAt = performance.now();
     this.#redialler?.succeeded();
     void wire.closed.then((reason) => this.#ended(wire, reason));
@@ -179,15 +179,15 @@ export class LinkConnection {
   /** Ends the connection with the link. */
   end(reason: DeathCause): void {
     this.#isOpen = false;
-    this.#patience.stop();
+    this.#timeLimit.stop();
     this.#redialler?.end(this.#owesGoodbye ? this.#parts.goodbyeMs : undefined);
     this.#wire?.close(reason);
   }
 
   #renew(): void {
     if (!this.#parts.goesOn()) return;
-    this.#patience.renew();
-    this.#patience.run();
+    this.#timeLimit.renew();
+    this.#timeLimit.run();
   }
 
   #ended(wire: SocketChannel, reason: DeathCause): void {
@@ -198,7 +198,7 @@ export class LinkConnection {
     this.#parts.onCut?.();
     this.#redialler?.cutAfter(performance.now() - this.#attachedAt);
     this.#cuts.warnOfFlapping();
-    if (this.#isOpen) this.#patience.run();
+    if (this.#isOpen) this.#timeLimit.run();
     this.begin();
   }
 
@@ -212,7 +212,7 @@ export class LinkConnection {
     if (this.#isHeldBeside && performance.now() - heardAt() < longestSilenceMs) {
       return this.#renew();
     }
-    onLost(this.#notReached(), this.#redialler?.failure, () => this.#patience.isOver);
+    onLost(this.#notReached(), this.#redialler?.failure, () => this.#timeLimit.isOver);
   }
 
   /** Says how long the peer was unreachable, and why, if this side dialled. */

@@ -1,10 +1,10 @@
 /**
  * Listens on a path of this machine or on a port, and admits peers that have the token.
  *
- * Peers prove that (transport/connect/handshake.ts) before they say anything else; until then they are
- * few and have little time. On a path a channel is its connection. On a port a channel is a link,
- * which the dialler names with each of its connections. With credentials everything is said under
- * TLS.
+ * Peers prove that (transport/connect/handshake.ts) before they say anything else; until then they
+ * are few and have little time. On a path a channel is its connection. On a port a channel is a
+ * link, which the dialler names with each of its connections. With credentials everything is said
+ * under TLS.
  */
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { AuthenticationError, type DeathCause, RaySystemError } from "../../shared/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * What arrives over a socket: batches for the one receiver, and control words for the other end of
+ * Reads a socket: batches for the one receiver, and control words for the other end of
  * the connection.
  */
 import type { Socket } from "node:net";

@@ -7,8 +7,8 @@
  * `explain` does, within `explainMs`. When a write finds the peer gone, the data that the peer sent
  * before is still read.
  *
- * Credit bounds the data that waits for the peer (rpc/session/session.ts); past `maxUnreadBytes` the
- * connection ends. It also ends for a peer that is too slow in the middle of a frame
+ * Credit bounds the data that waits for the peer (rpc/session/session.ts); past `maxUnreadBytes`
+ * the connection ends. It also ends for a peer that is too slow in the middle of a frame
  * (transport/socket/slow-peers.ts).
  */
 import { Socket } from "node:net";

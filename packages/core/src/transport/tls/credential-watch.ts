@@ -47,7 +47,7 @@ class CredentialWatch {
    */
   #seen: string | undefined;
   #read: string | undefined;
-  readonly #told: Set<string> = new Set();
+  readonly #reported: Set<string> = new Set();
   #timer: NodeJS.Timeout | undefined;
   #isOpen = true;
 
@@ -109,8 +109,8 @@ class CredentialWatch {
   }
 
   #tell(what: string, line: string): void {
-    if (this.#told.has(what)) return;
-    this.#told.add(what);
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
     this.#options.tell(line);
   }
 }

@@ -118,11 +118,11 @@ function samplesOf(
 ): SolutionSample[] {
   if (!isRow(value)) throw bad("the line is not an object");
   // Parquet's rows have all columns, even without a value, so null counts as missing, in JSON, too.
-  const told = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
-  const isOfSolutions = Object.values(told).some((part) => isRow(part) && "solution" in part);
-  return isRollout(told, options.keys) || !isOfSolutions
-    ? rolloutsOf(told, options, bad, counted)
-    : solutionsOf(told, options, bad, counted);
+  const present = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== null));
+  const isOfSolutions = Object.values(present).some((part) => isRow(part) && "solution" in part);
+  return isRollout(present, options.keys) || !isOfSolutions
+    ? rolloutsOf(present, options, bad, counted)
+    : solutionsOf(present, options, bad, counted);
 }
 
 /** One question with any number of solutions. */

@@ -100,7 +100,7 @@ export function sampleOf(wire: WireSample): RewardSample {
   });
 }
 
-interface Told {
+interface SampleFields {
   readonly response: string;
   readonly groundTruth: unknown;
   readonly dataSource?: string | undefined;
@@ -113,10 +113,15 @@ interface Told {
  * Makes a sample of the parts that a wire form has found; `question` stands among the extra info,
  * as in `rayling score`.
  */
-export function rewardSample({ prompt, dataSource, extraInfo, ...told }: Told): RewardSample {
+export function rewardSample({
+  prompt,
+  dataSource,
+  extraInfo,
+  ...fields
+}: SampleFields): RewardSample {
   const question = extraInfo["question"] ?? lastOf(prompt) ?? "";
   return {
-    ...told,
+    ...fields,
     dataSource: dataSource ?? assumedSource,
     ...(dataSource === undefined ? { isSourceAssumed: true } : {}),
     extraInfo: { ...extraInfo, question },
@@ -125,7 +130,7 @@ export function rewardSample({ prompt, dataSource, extraInfo, ...told }: Told): 
 }
 
 /** Returns the last message of the prompt, where that is a text. */
-function lastOf(prompt: Told["prompt"]): string | undefined {
+function lastOf(prompt: SampleFields["prompt"]): string | undefined {
   if (typeof prompt === "string") return prompt;
   const content = prompt?.at(-1)?.content;
   return typeof content === "string" ? content : undefined;

@@ -76,7 +76,7 @@ function endsOf(text: string): ReadonlyMap<number, number> {
   return new Map(closed.toSorted(([one], [other]) => one - other));
 }
 
-/** Adds the brace at `from` and those that are met outside of strings; stops at one that is known. */
+/** Adds the brace at `from` and those outside of strings behind it; stops at one that is known. */
 function scan(text: string, from: number, known: Map<number, number | undefined>): void {
   const open: number[] = [];
   let isInString = false;

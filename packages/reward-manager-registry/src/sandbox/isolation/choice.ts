@@ -23,7 +23,7 @@ export interface SandboxReport {
   readonly missing: readonly { readonly isolation: SandboxIsolation; readonly problem: string }[];
 }
 
-const ways: Readonly<Record<SandboxIsolation, readonly Isolation[]>> = {
+const isolationsFor: Readonly<Record<SandboxIsolation, readonly Isolation[]>> = {
   bubblewrap: [bubblewrap],
   namespaces: [namespaces],
   landlock: [landlock],
@@ -47,7 +47,7 @@ export async function chooseIsolation(
   const missing: { isolation: SandboxIsolation; problem: string }[] = [];
   for (const one of isolations
     .filter((name) => permitted.includes(name))
-    .flatMap((name) => ways[name])) {
+    .flatMap((name) => isolationsFor[name])) {
     // An isolation without requirements is not tried.
     // oxlint-disable-next-line no-await-in-loop -- the first that is there ends it
     const problem = one === plainProcess ? undefined : await problemOf(attempt(one));

@@ -20,7 +20,7 @@ export class LossQuestions {
     if (reason?.kind === "shutdown") return { restarting: false, cause: reason };
     // Only the connection broke; the actor may well live, and a new connection is made.
     if (reason?.kind === "channel-broken") return { restarting: true, cause: reason };
-    if (reason?.kind !== "unreachable") return this.#told(incarnation);
+    if (reason?.kind !== "unreachable") return this.#reported(incarnation);
     // The actor may be unreachable from here alone, and the directory may reach it all the time.
     return (await this.#soon(incarnation)) ?? { restarting: true, cause: reason };
   }
@@ -35,14 +35,14 @@ export class LossQuestions {
     const { promise: late, resolve } = Promise.withResolvers<undefined>();
     const timer = setTimeout(() => resolve(undefined), outOfReachMs).unref();
     try {
-      return await Promise.race([this.#told(incarnation), late]);
+      return await Promise.race([this.#reported(incarnation), late]);
     } finally {
       clearTimeout(timer);
     }
   }
 
   /** The directory's answer, which may never come. */
-  #told(incarnation: number): Promise<ActorLoss> {
+  #reported(incarnation: number): Promise<ActorLoss> {
     if (this.#asked?.incarnation !== incarnation) {
       const loss = this.#directory
         .loss(this.#actorId, incarnation)

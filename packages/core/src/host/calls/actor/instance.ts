@@ -3,8 +3,9 @@
  *
  * Calls start in order of arrival, at most `limit` of a concurrency group at a time (1 for a sync
  * actor). A method that returns a thenable or a stream holds its place until that settles; any
- * other is answered at once. Once the actor exits, no call starts: queued calls are answered "gone", or "absent"
- * if the actor goes on elsewhere. Running calls may end, and then the shutdown hook runs.
+ * other is answered at once. Once the actor exits, no call starts: queued calls are answered
+ * "gone", or "absent" if the actor goes on elsewhere. Running calls may end, and then the shutdown
+ * hook runs.
  */
 import type { Caller } from "../../../caller/caller.ts";
 import {
@@ -119,7 +120,7 @@ export class Instance implements ExecutionSite, ActorScope {
     const name = call.route.shape?.group;
     const group = this.groups.of(name);
     if (this.#exiting !== undefined) {
-      const kind = livesOn(this.#exiting) ? "absent" : "gone";
+      const kind = goesOn(this.#exiting) ? "absent" : "gone";
       return session.answer({ kind, id: call.id });
     }
     if (group === undefined) {
@@ -142,13 +143,13 @@ export class Instance implements ExecutionSite, ActorScope {
 
   exit(cause: DeathCause): void {
     const before = this.#exiting;
-    if (before !== undefined && !livesOn(before)) return;
+    if (before !== undefined && !goesOn(before)) return;
     this.#exiting = cause;
-    if (!livesOn(cause)) this.#settings.onExiting(cause);
+    if (!goesOn(cause)) this.#settings.onExiting(cause);
     // The actor was to go on elsewhere, and now is not.
     if (before !== undefined) return;
     for (const execution of this.groups.drain()) {
-      execution.answerWith(livesOn(cause) ? "absent" : "gone");
+      execution.answerWith(goesOn(cause) ? "absent" : "gone");
     }
     // The method that exits may still be on the stack.
     queueMicrotask(() => this.#exitIfIdle());
@@ -300,7 +301,7 @@ export class Instance implements ExecutionSite, ActorScope {
 }
 
 /** Whether the next incarnation gets the calls that this one has not begun. */
-function livesOn({ kind }: DeathCause): boolean {
+function goesOn({ kind }: DeathCause): boolean {
   return kind === "drained";
 }
 

@@ -13,7 +13,7 @@ import type { HostListener } from "./host-listener.ts";
 export interface DirectChannelsOptions {
   readonly hostId: string;
   /** The listener of this host; undefined when it cannot be dialled. */
-  readonly door: HostListener | undefined;
+  readonly listener: HostListener | undefined;
   /** Resolves when that host is gone. */
   readonly death: (hostId: string) => Promise<DeathCause>;
   readonly network: NetworkSettings;
@@ -33,7 +33,7 @@ export class DirectChannels {
 
   /** Expects a connection from the other side as the answer to a request. */
   expect(wayId: string): { end(): void } {
-    return this.#options.door?.expect(wayId) ?? { end: () => undefined };
+    return this.#options.listener?.expect(wayId) ?? { end: () => undefined };
   }
 
   async open(way: Way, peerId: string, wayId: string): Promise<Channel> {
@@ -48,13 +48,13 @@ export class DirectChannels {
 
   /** Returns the address at which this host may be dialled. */
   async address(): Promise<Address> {
-    const { door, hostId } = this.#options;
-    if (door === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
-    return door.address();
+    const { listener, hostId } = this.#options;
+    if (listener === undefined) throw new RaySystemError(`host ${hostId} cannot be dialled`);
+    return listener.address();
   }
 
   async #open(way: Way, peerId: string, wayId: string): Promise<Channel> {
-    const { hostId, door, death, network } = this.#options;
+    const { hostId, listener, death, network } = this.#options;
     const explain = (): Promise<DeathCause> => death(peerId);
     switch (way.kind) {
       case "port":
@@ -66,7 +66,7 @@ export class DirectChannels {
           { peerId, explain, network, mayBeBusy: true },
         );
       case "incoming": {
-        const waiting = door?.expected(wayId);
+        const waiting = listener?.expected(wayId);
         if (waiting === undefined)
           throw new RaySystemError(`no request waits for channel ${wayId}`);
         return waiting;

@@ -11,7 +11,7 @@ import type { DeathCause } from "../../shared/errors.ts";
 import { type Host, HostLostError } from "../launch/host.ts";
 import type { Launcher } from "../launch/launcher.ts";
 
-export interface SeatRequest {
+export interface SlotRequest {
   readonly nodeId: string;
   readonly isolation: Isolation;
   readonly runtimeEnv: RuntimeEnv | undefined;
@@ -19,7 +19,7 @@ export interface SeatRequest {
 }
 
 /** The place of one incarnation of an actor. */
-export interface Seat {
+export interface ActorSlot {
   readonly host: Host;
   /** Resolves with the cause when the incarnation ends. */
   readonly ended: Promise<DeathCause>;
@@ -39,7 +39,7 @@ export interface Seat {
 /** From this many actors in a thread on, another thread starts, if the limit allows one. */
 const manyActors = 100;
 
-export class Seats {
+export class ActorSlots {
   readonly #launcher: () => Launcher;
   readonly #maxSharedHosts: (nodeId: string) => number;
   readonly #shared: Map<string, SharedHost[]> = new Map();
@@ -53,12 +53,12 @@ export class Seats {
    * @param isWanted called again when a host is there; if it returns false, the result is undefined
    */
   async take(
-    { isolation, ...request }: SeatRequest,
+    { isolation, ...request }: SlotRequest,
     isWanted: () => boolean,
-  ): Promise<Seat | undefined> {
-    if (isolation === "shared") return new SharedSeat(this.#sharedHost(request.nodeId));
+  ): Promise<ActorSlot | undefined> {
+    if (isolation === "shared") return new SharedSlot(this.#sharedHost(request.nodeId));
     const host = await this.#launcher().take({ ...request, isolation }, isWanted);
-    return host === undefined ? undefined : ownSeat(host);
+    return host === undefined ? undefined : ownSlot(host);
   }
 
   /** Ends the empty shared threads of a draining node. */
@@ -93,7 +93,7 @@ export class Seats {
   }
 }
 
-function ownSeat(host: Host): Seat {
+function ownSlot(host: Host): ActorSlot {
   return {
     host,
     ended: host.exited,
@@ -126,7 +126,7 @@ const discardMs = 5000;
 
 class SharedHost {
   readonly host: Host;
-  readonly #seats: Set<SharedSeat> = new Set();
+  readonly #slots: Set<SharedSlot> = new Set();
   #creations: Map<string, Creation> = new Map();
   #discards: string[] = [];
   #discarded: PromiseWithResolvers<void> = Promise.withResolvers();
@@ -135,16 +135,16 @@ class SharedHost {
   constructor(host: Host) {
     this.host = host;
     void host.exited.then((cause) => {
-      const count = this.#seats.size;
+      const count = this.#slots.size;
       const shared: DeathCause =
         count > 1
           ? { ...cause, message: `${cause.message}; ${count} actors shared the thread` }
           : cause;
-      for (const seat of this.#seats) {
-        seat.resolveEnded(shared);
-        seat.resolveGone();
+      for (const slot of this.#slots) {
+        slot.resolveEnded(shared);
+        slot.resolveGone();
       }
-      this.#seats.clear();
+      this.#slots.clear();
       for (const { reject } of this.#creations.values()) {
         reject(new HostLostError(host.id, shared));
       }
@@ -153,15 +153,15 @@ class SharedHost {
   }
 
   get population(): number {
-    return this.#seats.size;
+    return this.#slots.size;
   }
 
-  enter(seat: SharedSeat): void {
-    this.#seats.add(seat);
+  enter(slot: SharedSlot): void {
+    this.#slots.add(slot);
   }
 
-  leave(seat: SharedSeat): void {
-    this.#seats.delete(seat);
+  leave(slot: SharedSlot): void {
+    this.#slots.delete(slot);
   }
 
   create(request: CreateRequest): Promise<CreateResult> {
@@ -247,7 +247,7 @@ class SharedHost {
   }
 }
 
-class SharedSeat implements Seat {
+class SharedSlot implements ActorSlot {
   readonly ended: Promise<DeathCause>;
   readonly resolveEnded: (cause: DeathCause) => void;
   readonly gone: Promise<void>;
