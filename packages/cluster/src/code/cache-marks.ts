@@ -32,7 +32,7 @@ let caches = 0;
 
 export class CacheMarks {
   /** Tells this cache from all others. */
-  readonly owner = `${thisProcess}-${++caches}`;
+  readonly owner: string = `${thisProcess}-${++caches}`;
   readonly #folders: CacheFolders;
   /** The packages that this cache uses, with the number of uses. */
   readonly #users: Map<string, number> = new Map();

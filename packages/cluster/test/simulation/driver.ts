@@ -137,7 +137,7 @@ export class SimulatedDriver {
       isDetached: false,
       retryExceptions: false,
     };
-    this.directory.answers.register({
+    void this.directory.answers.register({
       info,
       key: { name: info.className, moduleUrl: "file:///simulated.ts", exportName: info.className },
       name: undefined,

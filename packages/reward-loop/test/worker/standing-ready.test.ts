@@ -100,7 +100,7 @@ describe("samples that stand ready in an executor", () => {
           executor.take.remote({ ids: [], slots: [], samples: [], first: [] }),
         );
         others.push(...more.ids);
-        const replies = fromTables(more.rows) as ScoreReply[];
+        const replies = fromTables<ScoreReply>(more.rows);
         expect(replies.every(({ ok }) => ok === true)).toBe(true);
       }
       expect(others.toSorted((one, other) => one - other)).toEqual([1, 2, 4, 5]);

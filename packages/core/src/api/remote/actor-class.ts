@@ -119,10 +119,10 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
   });
   const answer = directory.register(spec);
   if (answer instanceof Promise) {
-    const registered = answer.then((registration) => {
-      pending.resolve(registration.state === "new");
-      if (registration.state === "taken") {
-        throw new ActorAlreadyExistsError(registration.name, registration.namespace);
+    const registered = answer.then((outcome) => {
+      pending.resolve(outcome.state === "new");
+      if (outcome.state === "taken") {
+        throw new ActorAlreadyExistsError(outcome.name, outcome.namespace);
       }
     });
     // It may turn out to be another name of an existing actor, which ends with its handles.

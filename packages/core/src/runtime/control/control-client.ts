@@ -126,8 +126,8 @@ function isRefusal({ cause }: Error): boolean {
 
 /** Returns the error by which an answering driver refused this client. */
 function refusalIn(error: Error): RayError | undefined {
-  const isRefusal = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
-  return isRefusal ? error : undefined;
+  const isAnswer = error instanceof AuthenticationError || error instanceof ProtocolVersionError;
+  return isAnswer ? error : undefined;
 }
 
 function aboutOf({ path: _path, token: _token, ...about }: FoundRecord): DriverAbout {

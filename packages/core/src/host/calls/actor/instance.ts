@@ -120,7 +120,7 @@ export class Instance implements ExecutionSite, ActorScope {
     const name = call.route.shape?.group;
     const group = this.groups.of(name);
     if (this.#exiting !== undefined) {
-      const kind = goesOn(this.#exiting) ? "absent" : "gone";
+      const kind = isElsewhere(this.#exiting) ? "absent" : "gone";
       return session.answer({ kind, id: call.id });
     }
     if (group === undefined) {
@@ -143,13 +143,13 @@ export class Instance implements ExecutionSite, ActorScope {
 
   exit(cause: DeathCause): void {
     const before = this.#exiting;
-    if (before !== undefined && !goesOn(before)) return;
+    if (before !== undefined && !isElsewhere(before)) return;
     this.#exiting = cause;
-    if (!goesOn(cause)) this.#settings.onExiting(cause);
+    if (!isElsewhere(cause)) this.#settings.onExiting(cause);
     // The actor was to go on elsewhere, and now is not.
     if (before !== undefined) return;
     for (const execution of this.groups.drain()) {
-      execution.answerWith(goesOn(cause) ? "absent" : "gone");
+      execution.answerWith(isElsewhere(cause) ? "absent" : "gone");
     }
     // The method that exits may still be on the stack.
     queueMicrotask(() => this.#exitIfIdle());
@@ -301,7 +301,7 @@ export class Instance implements ExecutionSite, ActorScope {
 }
 
 /** Whether the next incarnation gets the calls that this one has not begun. */
-function goesOn({ kind }: DeathCause): boolean {
+function isElsewhere({ kind }: DeathCause): boolean {
   return kind === "drained";
 }
 
