@@ -61,8 +61,8 @@ const core: readonly Row[] = [
   [
     "ledger-no-credit",
     "core/src/rpc/session/ledger",
-    "calls < livesAtOnce * freeCalls(concurrency)",
-    "calls < 1000 * livesAtOnce * freeCalls(concurrency)",
+    "calls < incarnationsAtOnce * freeCalls(concurrency)",
+    "calls < 1000 * incarnationsAtOnce * freeCalls(concurrency)",
     "a greedy peer fills the memory of a host",
     "packages/core/test/greedy-peer.test.ts",
     "packages/core/test/credit.test.ts",
@@ -96,7 +96,7 @@ const core: readonly Row[] = [
   [
     "move-loses-queue",
     "core/src/host/calls/actor/instance",
-    '      execution.answerWith(livesOn(cause) ? "absent" : "gone");',
+    '      execution.answerWith(isElsewhere(cause) ? "absent" : "gone");',
     '      execution.answerWith("gone");',
     "calls that wait for an actor that moves are lost",
     "test/core/drain.test.ts",
@@ -215,8 +215,8 @@ const core: readonly Row[] = [
   [
     "link-flapping",
     "core/src/transport/link/link-connection",
-    "    this.#patience.renew();\n    this.#attachedAt",
-    "    this.#patience.stop();\n    this.#attachedAt",
+    "    this.#timeLimit.renew();\n    this.#attachedAt",
+    "    this.#timeLimit.stop();\n    this.#attachedAt",
     "an actor dies on a way that comes and goes, though no outage is long",
     "packages/cluster/test/simulation.test.ts",
   ],
