@@ -11,6 +11,7 @@ import {
   findCredentials,
   newId,
   RaySystemError,
+  asError,
 } from "@rayling/core/cluster";
 import { addressName, NodeAddressError, parseAddress } from "../address.ts";
 import { type DrainReport, type OperatorControl, operatorWay } from "../contract.ts";
@@ -58,7 +59,7 @@ export async function drainAgent(
     });
     return await Promise.race([agent.drain(timeoutMs), lost]);
   } catch (error) {
-    throw new NodeAddressError(name, (error as Error).message, error);
+    throw new NodeAddressError(name, asError(error).message, error);
   } finally {
     clearInterval(alive);
     channel?.close(over);

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { RaySystemError, registeredModules, type RuntimeEnv } from "@rayling/core/cluster";
+import { RaySystemError, registeredModules, type RuntimeEnv, asError } from "@rayling/core/cluster";
 import { type Collected, modulesIn } from "../collect/collect.ts";
 import { collectInThread } from "../collect/thread.ts";
 import type { CodeOffer, ShippedCode } from "../contract.ts";
@@ -118,7 +118,7 @@ export class CodePackage {
     try {
       for await (const piece of this.#bytes()) hash.update(piece);
     } catch (error) {
-      throw unreadable(error as Error);
+      throw unreadable(asError(error));
     }
     return { id: hash.digest("hex"), rootUrl, directory, runtime };
   }
@@ -144,7 +144,7 @@ export class CodePackage {
       if (hash.digest("hex") === id) return path;
     } catch (error) {
       await rm(path, { force: true });
-      throw unreadable(error as Error);
+      throw unreadable(asError(error));
     }
     await rm(path, { force: true });
     throw new CodeChangedError();

@@ -12,6 +12,7 @@ import { show } from "../shared/text/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./types.ts";
+import { asError } from "../shared/errors/thrown.ts";
 
 /** Options of `get`. */
 export interface GetOptions {
@@ -117,7 +118,7 @@ async function getOrReject(
     // pays nothing for it.
     const trace: { stack?: string } = {};
     Error.captureStackTrace(trace, getOrReject);
-    appendLocalStack(error as Error, trace.stack ?? "");
+    appendLocalStack(asError(error), trace.stack ?? "");
     throw error;
   }
 }

@@ -6,6 +6,7 @@ import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import type { TraceEvent } from "../rpc/state.ts";
 import { asked, isDriverCode, never } from "./session.ts";
+import { asError } from "../shared/errors/thrown.ts";
 
 /**
  * Returns the events of calls and tasks in Chrome's trace format, and writes them to `path`, if
@@ -23,7 +24,7 @@ export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
   try {
     await writeFile(path, JSON.stringify(trace));
   } catch (cause) {
-    const why = (cause as Error).message;
+    const why = asError(cause).message;
     throw new InvalidOptionError("path", `timeline: ${show(path)} cannot be written: ${why}`, {
       cause,
     });

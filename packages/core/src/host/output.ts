@@ -10,6 +10,7 @@ import { writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { currentTask } from "../caller/waits/task-scope.ts";
 import { shortId } from "../shared/ids.ts";
+import { codeOf } from "../shared/errors/thrown.ts";
 
 export type OutputStream = "stdout" | "stderr";
 
@@ -126,7 +127,7 @@ export class PipeWriter {
         this.#rest = this.#rest.subarray(writeSync(this.#fd, this.#rest));
       }
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EAGAIN") return false;
+      if (codeOf(error) === "EAGAIN") return false;
       // The pipe has no reader any more.
       this.#rest = Buffer.alloc(0);
       this.#waiting.length = 0;

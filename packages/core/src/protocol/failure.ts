@@ -18,6 +18,7 @@ import {
   UnserializableException,
 } from "../shared/errors.ts";
 import { terminalLine, terminalText } from "../shared/text/terminal-text.ts";
+import { prototypeOf } from "../shared/methods.ts";
 
 export interface FailureData {
   readonly name: string;
@@ -410,7 +411,7 @@ function classNames(thrown: Error): string[] {
 }
 
 function parentOf(value: object): object | undefined {
-  return (Object.getPrototypeOf(value) as object | null) ?? undefined;
+  return prototypeOf(value) ?? undefined;
 }
 
 function readField(error: Error, key: string): unknown {

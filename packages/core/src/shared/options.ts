@@ -5,6 +5,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { InvalidOptionError } from "./errors.ts";
 import { show, showKind } from "./text/show.ts";
+import { codeOf } from "./errors/thrown.ts";
 
 /** Returns what is wrong with a value, or undefined. */
 export interface Check {
@@ -125,7 +126,7 @@ export const writableDirectory: Check = (value) => {
     accessSync(value as string, constants.W_OK | constants.X_OK);
     return statSync(value as string).isDirectory() ? undefined : "must be a directory";
   } catch (error) {
-    return `must be a directory that can be written to (${(error as { code?: string }).code ?? String(error)})`;
+    return `must be a directory that can be written to (${codeOf(error) ?? String(error)})`;
   }
 };
 

@@ -11,6 +11,7 @@ import { lstat, readdir, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { newId } from "../shared/ids.ts";
+import { codeOf } from "../shared/errors/thrown.ts";
 
 const prefix = "rayling-spill";
 
@@ -70,6 +71,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as { code?: string }).code !== "ESRCH";
+    return codeOf(error) !== "ESRCH";
   }
 }

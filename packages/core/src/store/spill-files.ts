@@ -9,6 +9,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, unlink, writevSync } from "node:fs";
 import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { codeOf } from "../shared/errors/thrown.ts";
 
 /** The place of a value in a file. */
 export interface Extent {
@@ -139,7 +140,7 @@ export class SpillFiles {
   }
 
   #readable(error: unknown): unknown {
-    const { code } = error as { code?: string };
+    const code = codeOf(error);
     if (code !== "ENOSPC" && code !== "EDQUOT") return error;
     return new DiskFull(this.directory, { cause: error });
   }

@@ -11,6 +11,7 @@ import type { Channel } from "../../transport/channel.ts";
 import type { Address, Hello, NetworkSettings } from "../../transport/address.ts";
 import { listen, type Listener } from "../../transport/link/listen.ts";
 import type { PortRange } from "../control.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** A request whose answer may be a connection from the other side. */
 export interface Expected {
@@ -93,7 +94,7 @@ export class HostListener {
       try {
         return await this.#listen({ ...address, place: { host, port } });
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+        if (codeOf(error) !== "EADDRINUSE") throw error;
       }
     }
     const { hostId } = this.#parts;

@@ -29,6 +29,7 @@ import {
 } from "./registry.ts";
 import { FileWatch, ofTheDriver } from "./top-level.ts";
 import { whyUnreadable } from "./unreadable.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 
 type Loaded =
   | { readonly how: "complete" }
@@ -170,7 +171,7 @@ function isThere(place: string): boolean {
     return statSync(fileURLToPath(place)).isFile();
   } catch (error) {
     // Node reports every other problem when it imports the file.
-    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+    return codeOf(error) !== "ENOENT";
   }
 }
 

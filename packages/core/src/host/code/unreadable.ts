@@ -10,12 +10,13 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { hasCodeRoots, hereOf } from "../../shared/code-roots.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** Returns undefined when the module was read and its own code has thrown. */
 export function whyUnreadable(moduleUrl: string, error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { message } = error;
-  const { code } = error as NodeJS.ErrnoException;
+  const code = codeOf(error);
   if (isOfTestRunner(error)) {
     return `its module stopped in a worker at a call of a test runner, which is not there: ${firstLine(message)}. Move the remote() call above the first test, or to a file of its own`;
   }

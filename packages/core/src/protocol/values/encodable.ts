@@ -9,6 +9,7 @@
 import { types } from "node:util";
 import { isOwnView, isPlainArray, type Kind, kindOf, ownKindOf, viewKind } from "./kinds.ts";
 import { hasOnlyItems } from "./lists.ts";
+import { prototypeOf } from "../../shared/methods.ts";
 
 /**
  * Buffers of this size and more travel out of band, as SharedArrayBuffer handles between threads
@@ -155,7 +156,7 @@ class Surveyor {
       if (isPlainArray(value)) return this.#list(value, depth);
       return this.#isSpecial(value) ? "special" : "refused";
     }
-    const prototype = Object.getPrototypeOf(value) as object | null;
+    const prototype = prototypeOf(value);
     if (prototype === Object.prototype || prototype === null) {
       return this.#fields(value, depth);
     }

@@ -6,6 +6,7 @@
  * here.
  */
 import { types } from "node:util";
+import { prototypeOf } from "../../shared/methods.ts";
 
 /** Kinds that travel. An "object" has no class. */
 export type Kind =
@@ -98,7 +99,7 @@ function isForeignPlain(prototype: object): boolean {
 function isForeignClass(prototype: object, levels: number): boolean {
   let root = prototype;
   for (let level = 0; level < levels; level++) {
-    const next = Object.getPrototypeOf(root) as object | null;
+    const next = prototypeOf(root);
     if (next === null || next === Object.prototype) return false;
     root = next;
   }
@@ -106,24 +107,27 @@ function isForeignClass(prototype: object, levels: number): boolean {
 }
 
 /** Reads the name of a built-in view class. Neither a subclass nor an own property hides it. */
-const viewName = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype) as object,
-  Symbol.toStringTag,
-) as { get(this: unknown): string | undefined };
+const viewName: { readonly get?: (this: unknown) => unknown } | undefined =
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
 
-const views: Readonly<Record<string, { readonly prototype: object } | undefined>> =
-  globalThis as never;
+/** Returns the prototype of a built-in class of this realm. */
+function prototypeHere(name: string): unknown {
+  const found: unknown = Reflect.get(globalThis, name);
+  return typeof found === "function" ? found.prototype : undefined;
+}
 
 /** Returns the name of a view's class, if it is a built-in class and not a subclass. */
 export function viewKind(view: ArrayBufferView): string | undefined {
-  const prototype = Object.getPrototypeOf(view) as object;
+  const prototype = prototypeOf(view);
+  if (prototype === null) return undefined;
   if (prototype === Buffer.prototype) return "Buffer";
-  const name = viewName.get.call(view) ?? "DataView";
-  if (prototype === views[name]?.prototype) return name;
+  const given = viewName?.get?.call(view);
+  const name = typeof given === "string" ? given : "DataView";
+  if (prototype === prototypeHere(name)) return name;
   return isForeignClass(prototype, name === "DataView" ? 1 : 2) ? name : undefined;
 }
 
 /** Whether a view's class belongs to this realm; msgpackr knows only these. */
 export function isOwnView(view: ArrayBufferView, kind: string): boolean {
-  return Object.getPrototypeOf(view) === views[kind]?.prototype;
+  return Object.getPrototypeOf(view) === prototypeHere(kind);
 }

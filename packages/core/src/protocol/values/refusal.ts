@@ -8,6 +8,7 @@ import { types } from "node:util";
 import { NotEncodableError } from "../../shared/errors.ts";
 import { type IsSpecial, maxDepth, memoryProblem } from "./encodable.ts";
 import { isPlainArray, type Kind, kindOf } from "./kinds.ts";
+import { prototypeOf } from "../../shared/methods.ts";
 
 /** Returns the error for the first part of `value` that cannot travel, with its path. */
 export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
@@ -103,7 +104,7 @@ function* partsOf(value: object, path: string, isSpecial: IsSpecial): Generator<
 
 function containerKind(value: object, isSpecial: IsSpecial): Kind | undefined {
   if (Array.isArray(value)) return isPlainArray(value) ? "list" : undefined;
-  const prototype = Object.getPrototypeOf(value) as object | null;
+  const prototype = prototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return "object";
   return isSpecial(value) ? undefined : kindOf(value, prototype);
 }

@@ -14,6 +14,7 @@ import { Memories } from "./memories.ts";
 import { serializers } from "./serializers.ts";
 import { isOurs } from "../shared-memory.ts";
 import { slot, Special, type SpecialContent } from "./special.ts";
+import { prototypeOf } from "../../shared/methods.ts";
 
 /** Writes refs and handles, and finds the modules of error classes. */
 export interface WritingRules {
@@ -98,7 +99,7 @@ export class Writing {
 
   #copy(value: object): unknown {
     if (isPlainArray(value)) return this.#list(value);
-    const prototype = Object.getPrototypeOf(value) as object | null;
+    const prototype = prototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return this.#object(value);
     if (ArrayBuffer.isView(value)) {
       const kind = viewKind(value);

@@ -19,6 +19,7 @@ import { dial } from "../../transport/link/dial.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import { handshakeMs } from "../../transport/connect/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** The driver has ended during a query, or has closed the connection. Code "DRIVER_GONE". */
 export class DriverGoneError extends RayError {
@@ -191,6 +192,6 @@ function isProcess(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+    return codeOf(error) !== "ESRCH";
   }
 }

@@ -23,6 +23,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { DriverAbout } from "../../rpc/commands.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { isOfUserAlone } from "./user-directory.ts";
+import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** A driver's description of itself. */
 export interface DriverRecord extends DriverAbout {
@@ -114,7 +115,7 @@ function namedDirectory(): string | undefined {
 
 /** Other drivers use the directory, or removed it first. */
 function ignoreFull(error: unknown): void {
-  const { code } = error as NodeJS.ErrnoException;
+  const code = codeOf(error);
   if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOENT") throw error;
 }
 
@@ -136,7 +137,7 @@ export async function readRecords(directory: string): Promise<readonly FoundReco
     await checkDirectory(directory);
     names = (await readdir(directory)).filter((name) => name.endsWith(".sock"));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    if (codeOf(error) === "ENOENT") return [];
     throw error;
   }
   const records = await Promise.all(names.map((name) => readRecord(join(directory, name))));
@@ -153,7 +154,7 @@ async function readRecord(path: string): Promise<FoundRecord | undefined> {
   try {
     text = await readFile(recordPath(path), "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
   const record = parsed(text);

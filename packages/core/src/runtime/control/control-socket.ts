@@ -19,6 +19,7 @@ import { warn } from "../../shared/text/warning.ts";
 import type { Listener } from "../../transport/link/listen.ts";
 import type { FrameLimits } from "../../transport/socket/framing.ts";
 import type { ControlAnswers, ControlSession } from "./control-session.ts";
+import { asError, codeOf } from "../../shared/errors/thrown.ts";
 
 /** Queries are short. */
 const questionLimits: FrameLimits = { maxBatchBytes: 64 * 1024, maxBuffers: 0, maxBufferBytes: 0 };
@@ -46,7 +47,7 @@ export class ControlSocket {
     this.#soon = setImmediate(() => {
       this.#opening = this.#open().catch((error: unknown) => {
         warn(
-          `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${(error as Error).message}`,
+          `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${asError(error).message}`,
         );
       });
     });
@@ -109,7 +110,7 @@ async function inDirectory(directory: string, start: () => Promise<Listener>): P
       return await start();
     } catch (error) {
       // The system reports a socket in a missing directory as forbidden.
-      const isGone = ["ENOENT", "EACCES"].includes((error as { code?: string }).code ?? "");
+      const isGone = ["ENOENT", "EACCES"].includes(codeOf(error) ?? "");
       if (!isGone || tries === maxTries) throw error;
     }
   }

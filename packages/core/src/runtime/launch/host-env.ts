@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { warn } from "../../shared/text/warning.ts";
 import { isOfUserAlone } from "../control/user-directory.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
   const own = { ...withoutTokens(process.env), ...env };
@@ -57,7 +58,7 @@ function codeCache(): string | undefined {
     if (isOfUserAlone(lstatSync(directory))) return directory;
     problem = "is not a directory of this user alone";
   } catch (error) {
-    problem = `cannot be made: ${(error as Error).message}`;
+    problem = `cannot be made: ${asError(error).message}`;
   }
   if (!warned) {
     warned = true;

@@ -35,6 +35,7 @@ import { sessionStatus } from "./session-status.ts";
 import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
 import { answerOf } from "./status.ts";
 import { toTrace } from "./trace.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 
 /** The number of dead hosts whose events and end are remembered. */
 const maxGone = 1000;
@@ -173,7 +174,7 @@ export class Inspector implements InsideDirectory {
     try {
       this.#metrics.add(part);
     } catch (error) {
-      const warning = `${hostId}: ${(error as Error).message}`;
+      const warning = `${hostId}: ${asError(error).message}`;
       if (this.#warnings.has(warning) || this.#warnings.size >= maxWarnings) return;
       this.#warnings.add(warning);
       warn(warning);

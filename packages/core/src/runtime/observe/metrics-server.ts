@@ -5,6 +5,7 @@
 import { RaySystemError } from "../../shared/errors.ts";
 import { HttpRefusal } from "../../transport/http/refusal.ts";
 import type { HttpEndpoint } from "../../transport/http/endpoint.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 
 export interface MetricsServer {
   readonly port: number;
@@ -48,7 +49,7 @@ export async function serveMetrics(
     );
   } catch (error) {
     throw new RaySystemError(
-      `init: the metrics cannot be served on port ${port}: ${(error as Error).message}`,
+      `init: the metrics cannot be served on port ${port}: ${asError(error).message}`,
       { cause: error },
     );
   }

@@ -51,7 +51,7 @@ export const standardTimes: Required<LinkTimes> = { reconnectTimeoutMs: 30_000, 
 export class Link implements Channel {
   readonly closed: Promise<DeathCause>;
   readonly connection: LinkConnection;
-  /** The messages that have arrived over all connections. */
+  /** The batches that have arrived over all connections. */
   readonly receipts: Receipts;
   readonly #resolveClosed: (reason: DeathCause) => void;
   readonly #sent: ResendBuffer;

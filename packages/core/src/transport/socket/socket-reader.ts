@@ -1,6 +1,5 @@
 /**
- * Reads a socket: batches for the one receiver, and control words for the other end of
- * the connection.
+ * Reads a socket: batches go to the one receiver, control words to the listener for words.
  */
 import type { Socket } from "node:net";
 import type { Batch } from "../../protocol/message.ts";

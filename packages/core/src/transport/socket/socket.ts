@@ -2,10 +2,10 @@
  * The channel over a socket: unix sockets and inherited pipes between processes of one machine, and
  * TCP under links.
  *
- * Owner, with transport/connect/ and transport/link/listen.ts, of node:net. It does not
- * keep the process alive unless `keepsAlive` is set. A socket that closes does not say why:
- * `explain` does, within `explainMs`. When a write finds the peer gone, the data that the peer sent
- * before is still read.
+ * Owner, with transport/connect/ and transport/link/listen.ts, of node:net. It does not keep the
+ * process alive unless `keepsAlive` is set. A socket that closes does not say why: `explain` does,
+ * within `explainMs`. When a write finds the peer gone, the data that the peer sent before is still
+ * read.
  *
  * Credit bounds the data that waits for the peer (rpc/session/session.ts); past `maxUnreadBytes`
  * the connection ends. It also ends for a peer that is too slow in the middle of a frame

@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { CertificateError } from "../../shared/errors.ts";
 import type { Credentials } from "./credentials.ts";
 import { whyUnusable } from "./tls.ts";
+import { asError, codeOf } from "../../shared/errors/thrown.ts";
 
 /**
  * Paths of credentials: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as
@@ -100,9 +101,8 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const hint =
-      (error as NodeJS.ErrnoException).code === "ENOENT" ? ": rayling cert makes it" : "";
-    throw new CertificateError(path, `cannot be read (${(error as Error).message})${hint}`, error);
+    const hint = codeOf(error) === "ENOENT" ? ": rayling cert makes it" : "";
+    throw new CertificateError(path, `cannot be read (${asError(error).message})${hint}`, error);
   }
 }
 
@@ -143,7 +143,7 @@ function parse<T>(path: string, make: () => T, where = ""): T {
   try {
     return make();
   } catch (error) {
-    throw new CertificateError(path, `is invalid${where}: ${(error as Error).message}`, error);
+    throw new CertificateError(path, `is invalid${where}: ${asError(error).message}`, error);
   }
 }
 

@@ -16,6 +16,7 @@ import {
   readCredentials,
 } from "./credential-files.ts";
 import { type Credentials, isSame, renew } from "./credentials.ts";
+import { asError, codeOf } from "../../shared/errors/thrown.ts";
 
 /** The pause between two looks, in ms. */
 const pauseMs = 2000;
@@ -83,7 +84,7 @@ class CredentialWatch {
     try {
       found = readCredentials(this.#paths);
     } catch (error) {
-      const { message } = error as Error;
+      const { message } = asError(error);
       this.#tell(stamp, `${message}; the previous certificates stay in use until it is repaired`);
       return;
     }
@@ -125,7 +126,7 @@ async function stampOf({ ca, cert, key }: CredentialPaths): Promise<string> {
         const { mtimeMs, ctimeMs, size, ino } = await stat(path);
         return [mtimeMs, ctimeMs, size, ino].join();
       } catch (error) {
-        return (error as NodeJS.ErrnoException).code;
+        return codeOf(error);
       }
     }),
   );

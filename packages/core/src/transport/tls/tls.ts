@@ -16,6 +16,7 @@ import {
 } from "node:tls";
 import { type Credentials, isSame } from "./credentials.ts";
 import { type Deadline, deadline } from "../deadline.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 
 function options({ ca, cert, key }: Credentials): SecureContextOptions {
   return { ca, cert, key, minVersion: "TLSv1.3" };
@@ -30,7 +31,7 @@ export function whyUnusable(credentials: Credentials): string | undefined {
     createSecureContext(options(credentials));
     return undefined;
   } catch (error) {
-    return (error as Error).message;
+    return asError(error).message;
   }
 }
 
