@@ -6,7 +6,7 @@ import type { NodeInfo } from "../rpc/cluster.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import { nodeAmounts } from "../runtime/init-options.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { checkOptions, count, text } from "../shared/options.ts";
+import { checkOptions, count, text, isRecord } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
 import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
 import { labels } from "./scheduling/labels.ts";
@@ -55,7 +55,7 @@ export async function drainNode(
 ): Promise<boolean> {
   if (isDriverCode()) return never();
   checkOptions("drainNode", options, { timeoutMs: count(0, "fraction") });
-  const nodeId: unknown = (node as { nodeId?: unknown } | null)?.nodeId;
+  const nodeId: unknown = isRecord(node) ? node["nodeId"] : undefined;
   const { timeoutMs = 600_000 } = options;
   const isEmpty =
     typeof nodeId === "string"
@@ -119,7 +119,7 @@ export class Cluster {
    */
   async removeNode(node: Pick<NodeInfo, "nodeId">): Promise<void> {
     if (isDriverCode()) return never();
-    const nodeId: unknown = (node as { nodeId?: unknown } | null)?.nodeId;
+    const nodeId: unknown = isRecord(node) ? node["nodeId"] : undefined;
     const removed =
       typeof nodeId === "string" && (await asked((directory) => directory.removeNode(nodeId)));
     if (!removed) {

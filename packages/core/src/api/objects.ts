@@ -13,6 +13,7 @@ import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./types.ts";
 import { asError } from "../shared/errors/thrown.ts";
+import { present } from "../shared/errors/internal.ts";
 
 /** Options of `get`. */
 export interface GetOptions {
@@ -223,7 +224,7 @@ function split<Ref>(refs: readonly Ref[], numReturns: number): WaitResult<Ref> {
   const ready: Ref[] = [];
   const pending: Ref[] = [];
   for (let index = 0; index < refs.length; index++) {
-    const ref = refs[index] as Ref;
+    const ref = present(refs[index], "ref");
     if (ready.length === numReturns) {
       // The rest is copied at once.
       const rest = refs.slice(index);

@@ -8,6 +8,7 @@
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import { present } from "../shared/errors/internal.ts";
 
 export interface MetricInfo {
   readonly kind: "counter" | "gauge" | "histogram";
@@ -138,8 +139,9 @@ export class Metrics {
   }
 
   #series(info: MetricInfo, tags: readonly string[]): Series {
-    const { series } = this.#metrics.get(info.name) as Metric;
-    const key = tags.length === 1 ? (tags[0] as string) : JSON.stringify(tags);
+    const { series } = present(this.#metrics.get(info.name), "metric of that name");
+    const [only] = tags;
+    const key = tags.length === 1 && only !== undefined ? only : JSON.stringify(tags);
     let own = series.get(key);
     if (own === undefined) {
       if (this.#seriesCount >= this.#maxSeries) throw this.#full();
@@ -212,6 +214,6 @@ function shapeOf({ kind, tagKeys, boundaries }: MetricInfo): unknown {
 
 function count({ buckets }: Series, boundaries: readonly number[], value: number): void {
   let index = 0;
-  while (index < boundaries.length && value > (boundaries[index] as number)) index += 1;
+  while (index < boundaries.length && value > (boundaries[index] ?? Infinity)) index += 1;
   buckets[index] = (buckets[index] ?? 0) + 1;
 }

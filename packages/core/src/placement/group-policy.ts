@@ -11,6 +11,7 @@ import type { LabelConditions } from "../rpc/demand.ts";
 import { assertNever } from "../shared/errors.ts";
 import { type Labels, meets } from "./labels.ts";
 import { change, covers, type Units } from "./resources.ts";
+import { present } from "../shared/errors/internal.ts";
 
 export interface BundleRequest {
   readonly units: Units;
@@ -76,7 +77,7 @@ function oneEach(
 ): readonly string[] | undefined {
   const bundleOn = new Map<NodeRoom, number>();
   const place = (index: number, tried: Set<NodeRoom>): boolean => {
-    const bundle = bundles[index] as BundleRequest;
+    const bundle = present(bundles[index], "bundle");
     const fitsOn = (node: NodeRoom): boolean => fits(bundle, node.room, node.labels);
     const free = nodes.find((node) => !bundleOn.has(node) && fitsOn(node));
     if (free !== undefined) {
@@ -84,10 +85,10 @@ function oneEach(
       return true;
     }
     // All nodes that it fits on are taken.
-    for (const node of [...bundleOn.keys()].filter(fitsOn)) {
+    for (const [node, other] of [...bundleOn].filter(([one]) => fitsOn(one))) {
       if (tried.has(node)) continue;
       tried.add(node);
-      if (!place(bundleOn.get(node) as number, tried)) continue;
+      if (!place(other, tried)) continue;
       bundleOn.set(node, index);
       return true;
     }
@@ -144,7 +145,7 @@ function search(
   const place = (position: number): boolean => {
     const index = order[position];
     if (index === undefined) return true;
-    const bundle = bundles[index] as BundleRequest;
+    const bundle = present(bundles[index], "bundle");
     const tried = new Set<Candidate>();
     for (;;) {
       const best = bestOf(candidates, bundle, preference, tried);
@@ -224,9 +225,7 @@ function biggestFirst(
   const sizes = bundles.map(({ units }) =>
     [...units].reduce((size, [name, wanted]) => Math.max(size, wanted / mostOf(name)), 0),
   );
-  return [...bundles.keys()].toSorted(
-    (left, right) => (sizes[right] as number) - (sizes[left] as number),
-  );
+  return [...bundles.keys()].toSorted((left, right) => (sizes[right] ?? 0) - (sizes[left] ?? 0));
 }
 
 /** Counts the bundles that a node could take alone. */

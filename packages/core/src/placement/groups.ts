@@ -10,6 +10,7 @@ import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
 import { type NodeRoom, planBundles } from "./group-policy.ts";
 import { Pool } from "./pool.ts";
 import { toUnits, type Units } from "./resources.ts";
+import { present } from "../shared/errors/internal.ts";
 
 const maxRemembered = 1000;
 
@@ -57,8 +58,8 @@ export class Groups {
     let next = 0;
     for (const [index, bundle] of group.bundles.entries()) {
       if (bundle !== undefined) continue;
-      const node = nodes.get(plan[next++] as string) as Pool;
-      const units = group.units[index] as Units;
+      const node = present(nodes.get(plan[next++] ?? ""), "node of the plan");
+      const units = present(group.units[index], "bundle");
       node.take(units);
       group.bundles[index] = new Pool(node.nodeId, node.labels, units);
     }
@@ -105,7 +106,9 @@ export class Groups {
     }
     settle(group, "REMOVED");
     this.#removed.push(group.spec.groupId);
-    if (this.#removed.length > maxRemembered) this.#groups.delete(this.#removed.shift() as string);
+    if (this.#removed.length <= maxRemembered) return;
+    const oldest = this.#removed.shift();
+    if (oldest !== undefined) this.#groups.delete(oldest);
   }
 
   /** @param waitsFor returns why a group is not placed yet */
@@ -152,7 +155,7 @@ function planOf(
   }
   const missing = [...group.bundles.keys()].filter((index) => group.bundles[index] === undefined);
   const wanted = missing.map((index) => ({
-    units: group.units[index] as Units,
+    units: present(group.units[index], "bundle"),
     selector: group.spec.selectors[index] ?? {},
   }));
   return planBundles(wanted, group.spec.strategy, rooms);

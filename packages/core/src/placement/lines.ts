@@ -9,6 +9,7 @@
 import type { Amounts } from "../rpc/demand.ts";
 import { Line as Queue } from "../shared/text/line.ts";
 import { warn } from "../shared/text/warning.ts";
+import { present } from "../shared/errors/internal.ts";
 
 /** The reason for a wait. If `feasible` is false, no node has as much even when idle. */
 export interface Why {
@@ -76,7 +77,7 @@ export class Lines {
     // The first in order of request is at the end.
     const heads = [...this.#lines.values()].toSorted(later);
     for (let line = heads.pop(); line !== undefined; line = heads.pop()) {
-      const waiter = line.waiters.peek() as Waiter;
+      const waiter = firstOf(line);
       const why = waiter.attempt();
       if (why !== undefined) {
         line.why = why;
@@ -109,7 +110,7 @@ export class Lines {
     return [...this.#lines.values()]
       .toSorted((left, right) => later(right, left))
       .map((line) => {
-        const { label, wants, sinceMs } = line.waiters.peek() as Waiter;
+        const { label, wants, sinceMs } = firstOf(line);
         const { feasible, reason } = line.why;
         return { label, wants, sinceMs, feasible, reason, size: line.waiters.size };
       });
@@ -144,14 +145,19 @@ export class Lines {
   }
 }
 
+/** A line without requests does not stay. */
+function firstOf({ waiters }: Line): Waiter {
+  return present(waiters.peek(), "request of a line");
+}
+
 const served: Entry = { leave: () => undefined, reason: undefined };
 
 function later(left: Line, right: Line): number {
   return sequenceOf(right) - sequenceOf(left);
 }
 
-function sequenceOf({ waiters }: Line): number {
-  return (waiters.peek() as Waiter).sequence;
+function sequenceOf(line: Line): number {
+  return firstOf(line).sequence;
 }
 
 /** Finds the place of a line among the remaining ones, the latest first. */
@@ -160,7 +166,7 @@ function placeOf(line: Line, heads: readonly Line[]): number {
   let [low, high] = [0, heads.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (sequenceOf(heads[middle] as Line) > sequence) low = middle + 1;
+    if (sequenceOf(present(heads[middle], "line")) > sequence) low = middle + 1;
     else high = middle;
   }
   return low;

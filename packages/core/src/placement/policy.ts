@@ -9,6 +9,7 @@ import type { Demand, LabelConditions, Strategy } from "../rpc/demand.ts";
 import { assertNever } from "../shared/errors.ts";
 import { describe, type Labels, meets } from "./labels.ts";
 import { covers, shortage, toUnits, type Units } from "./resources.ts";
+import { present } from "../shared/errors/internal.ts";
 
 export interface PlacementRequest {
   readonly place: Units;
@@ -65,7 +66,7 @@ export function decide<Pool extends PoolView>(
   return (
     decisions.find(({ kind }) => kind !== "wait") ??
     decisions.find((decision) => decision.kind === "wait" && decision.feasible) ??
-    (decisions[0] as Decision<Pool>)
+    present(decisions[0], "strategy")
   );
 }
 

@@ -361,10 +361,12 @@ const ownClasses: ReadonlyMap<string, { readonly prototype: object }> = new Map(
 );
 
 function originOf(thrown: Error, findOrigin: FindOrigin | undefined): ErrorOrigin | undefined {
-  const name = Object.getPrototypeOf(thrown)?.constructor?.name as string | undefined;
-  const own = name === undefined ? undefined : ownClasses.get(name);
-  if (own !== undefined && Object.getPrototypeOf(thrown) === own.prototype) {
-    return { moduleUrl: ownModule, exportName: name as string };
+  const prototype: { readonly constructor?: unknown } | null = prototypeOf(thrown);
+  const maker = prototype?.constructor;
+  const name = typeof maker === "function" ? maker.name : "";
+  const own = ownClasses.get(name);
+  if (own !== undefined && prototype === own.prototype) {
+    return { moduleUrl: ownModule, exportName: name };
   }
   return findOrigin?.(thrown.constructor);
 }
@@ -400,7 +402,7 @@ function classNames(thrown: Error): string[] {
     for (let level = parentOf(thrown); level !== undefined; level = parentOf(level)) {
       const isRoot = parentOf(level) === undefined;
       if (isRoot || names.length === mostClasses) break;
-      const { constructor } = level as { readonly constructor?: unknown };
+      const { constructor }: { readonly constructor?: unknown } = level;
       const name = typeof constructor === "function" ? textOf(constructor.name, "") : "";
       if (name !== "") names.push(name);
     }
@@ -416,7 +418,7 @@ function parentOf(value: object): object | undefined {
 
 function readField(error: Error, key: string): unknown {
   try {
-    return (error as unknown as Record<string, unknown>)[key];
+    return Reflect.get(error, key);
   } catch (cause) {
     // A getter that throws must not hide the error that carries it.
     return `<unreadable: ${cause instanceof Error ? cause.message : safeText(cause)}>`;

@@ -1,6 +1,6 @@
 /** Queries of the state API, checked and with their defaults; and the counts of a summary. */
 import { InvalidOptionError } from "../shared/errors.ts";
-import { type Check, checkOptions, count, flag } from "../shared/options.ts";
+import { type Check, checkOptions, count, flag, atMost } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
 import {
   type Filter,
@@ -44,12 +44,11 @@ export const maxLimit = 10_000;
 const defaultLimit = 100;
 const defaultTimeoutMs = 30_000;
 
-const limit: Check = (value) =>
-  count(1)(value) ?? ((value as number) <= maxLimit ? undefined : `must be at most ${maxLimit}`);
+const limit: Check = (value) => count(1)(value) ?? atMost(maxLimit)(value);
 
 const filters: Check = (value) => {
   if (!Array.isArray(value)) return "must be a list of [key, predicate, value]";
-  for (const filter of value as readonly unknown[]) {
+  for (const filter of value) {
     if (!Array.isArray(filter) || filter.length !== 3 || typeof filter[0] !== "string")
       return `must hold lists of [key, "=" or "!=", value]`;
     if (filter[1] !== "=" && filter[1] !== "!=") return `must compare by "=" or "!="`;

@@ -106,8 +106,9 @@ export class LocalCluster {
       deathReason: message,
     });
     this.#dead.push(nodeId);
-    if (this.#dead.length > maxDeadNodes) this.#nodes.delete(this.#dead.shift() as string);
-    this.#parts.placement.removeNode(nodeId);
+    const oldest = this.#dead.length > maxDeadNodes ? this.#dead.shift() : undefined;
+    if (oldest !== undefined) this.#nodes.delete(oldest);
+    this.#parts.scheduler.removeNode(nodeId);
     await this.#parts.endNode(nodeId, { kind: "node-died", message });
     return true;
   }

@@ -78,14 +78,20 @@ export const returnCount: Check = (value) =>
 
 /** Accepts a number of at most `most`. */
 export function atMost(most: number): Check {
-  return (value) => ((value as number) <= most ? undefined : `must be at most ${most}`);
+  return (value) =>
+    typeof value === "number" && value <= most ? undefined : `must be at most ${most}`;
 }
 
 export function oneOf(...known: readonly string[]): Check {
   return (value) =>
-    known.includes(value as string)
+    known.some((one) => one === value)
       ? undefined
       : `must be ${known.map((one) => JSON.stringify(one)).join(" or ")}`;
+}
+
+/** Whether a value has fields: it is an object and no list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export const flag: Check = (value) =>
@@ -99,32 +105,31 @@ const maxNameLength = 65_536;
 
 export const nameText: Check = (value) =>
   text(value) ??
-  ((value as string).length <= maxNameLength
+  (String(value).length <= maxNameLength
     ? undefined
     : `must have ${maxNameLength} characters at most`);
 
 /** Accepts milliseconds that a timer can wait. Node's timers end at once beyond 2^31 - 1. */
 export const timerMs: Check = (value) =>
-  count(1)(value) ?? ((value as number) < 2 ** 31 ? undefined : "must be below 2^31");
+  count(1)(value) ?? (Number(value) < 2 ** 31 ? undefined : "must be below 2^31");
 
 /** Accepts `CredentialFiles`. */
 export const credentialFiles: Check = (value) => {
   if (typeof value === "string" && value !== "") return undefined;
-  const { ca, cert, key } = (value ?? {}) as Record<string, unknown>;
+  const { ca, cert, key } = isRecord(value) ? value : {};
   const isComplete = [ca, cert, key].every((path) => typeof path === "string" && path !== "");
   return isComplete ? undefined : "must be a folder, or { ca, cert, key } with the path of each";
 };
 
 export const portNumber: Check = (value) =>
-  count(0)(value) ?? ((value as number) < 65_536 ? undefined : "must be a port: below 65,536");
+  count(0)(value) ?? (Number(value) < 65_536 ? undefined : "must be a port: below 65,536");
 
 /** Accepts an existing directory that this process may write to. */
 export const writableDirectory: Check = (value) => {
-  const problem = text(value);
-  if (problem !== undefined) return problem;
+  if (typeof value !== "string" || text(value) !== undefined) return text(value);
   try {
-    accessSync(value as string, constants.W_OK | constants.X_OK);
-    return statSync(value as string).isDirectory() ? undefined : "must be a directory";
+    accessSync(value, constants.W_OK | constants.X_OK);
+    return statSync(value).isDirectory() ? undefined : "must be a directory";
   } catch (error) {
     return `must be a directory that can be written to (${codeOf(error) ?? String(error)})`;
   }

@@ -28,7 +28,7 @@ const parts: Readonly<Record<string, Part>> = {
       typeof one === "number" && one > 0 && Number.isFinite(one);
     if (!Object.values(value).every(isPositive)) return "must map limits to positive numbers";
     for (const [name, least] of Object.entries(floors)) {
-      if (((value[name] as number | undefined) ?? least) < least) {
+      if (Number(value[name] ?? least) < least) {
         return `.${name} must be at least ${least}: with less no worker starts, and a thread can take the whole process along`;
       }
     }
@@ -36,7 +36,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   execArgv: (value) => {
     if (!Array.isArray(value)) return "must be a list of flags";
-    for (const one of value as readonly unknown[]) {
+    for (const one of value) {
       const problem = problemOfFlag(one);
       if (problem !== undefined) return problem;
     }

@@ -47,11 +47,11 @@ const refused: ReadonlySet<unknown> = new Set(["GET", "SET", "CONSTRUCT", "ENDPO
  * @throws RaySystemError for any other request
  */
 function checkRequest(data: unknown): void {
-  const { type, path } = (data ?? {}) as { readonly type?: unknown; readonly path?: unknown };
+  const { type, path }: { readonly type?: unknown; readonly path?: unknown } = data ?? {};
   if (refused.has(type))
     throw new RaySystemError(`request to ${String(type)} refused: only calls are allowed`);
   if (type !== "APPLY") return;
-  const [name, ...rest] = Array.isArray(path) ? (path as readonly unknown[]) : [];
+  const [name, ...rest]: readonly unknown[] = Array.isArray(path) ? path : [];
   if (typeof name !== "string" || rest.length > 0 || name in Object.prototype) {
     throw new RaySystemError("call refused: the peer names no exposed method");
   }

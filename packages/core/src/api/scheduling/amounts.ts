@@ -2,7 +2,6 @@
  * Checks of resource amounts as users write them: fractions go down to 0.0001, and memory is in
  * whole bytes.
  */
-import type { Amounts } from "../../rpc/demand.ts";
 import { type Check, count } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 
@@ -11,17 +10,13 @@ const smallest = 0.0001;
 export const amount: Check = (value) => {
   const problem = count(0, "fraction")(value);
   if (problem !== undefined) return problem;
-  return value !== 0 && (value as number) < smallest
-    ? `must be 0 or at least ${smallest}`
-    : undefined;
+  return value !== 0 && Number(value) < smallest ? `must be 0 or at least ${smallest}` : undefined;
 };
 
 /** One GPU can be shared in fractions; several are whole. */
 export const gpus: Check = (value) =>
   amount(value) ??
-  ((value as number) > 1 && !Number.isInteger(value)
-    ? "must be a whole number above 1"
-    : undefined);
+  (Number(value) > 1 && !Number.isInteger(value) ? "must be a whole number above 1" : undefined);
 
 export const bytes: Check = count(0);
 
@@ -44,7 +39,7 @@ export const resources: Check = (value) => {
 export const bundle: Check = (value) => {
   const problem = named(value, { CPU: amount, GPU: amount, memory: bytes });
   if (problem !== undefined) return problem;
-  return Object.values(value as Amounts).some((wanted) => wanted > 0)
+  return Object.values(Object(value)).some((wanted) => Number(wanted) > 0)
     ? undefined
     : "must not be empty";
 };

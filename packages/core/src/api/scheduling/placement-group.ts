@@ -235,7 +235,7 @@ function checkBundles(bundles: unknown): void {
       `placementGroup takes a list of bundles, not ${Array.isArray(bundles) ? "an empty one" : show(bundles)}`,
     );
   }
-  for (const [index, one] of (bundles as readonly unknown[]).entries()) {
+  for (const [index, one] of bundles.entries()) {
     const problem = checkBundle(one);
     if (problem === undefined) continue;
     throw new InvalidOptionError(
@@ -250,7 +250,7 @@ function selectorsFor(bundles: readonly Amounts[]): Check {
     if (!Array.isArray(value) || value.length !== bundles.length) {
       return `must be a list of ${bundles.length}, one for each bundle`;
     }
-    return (value as readonly unknown[]).map(labelSelector).find((one) => one !== undefined);
+    return value.map(labelSelector).find((one) => one !== undefined);
   };
 }
 

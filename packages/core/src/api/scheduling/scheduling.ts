@@ -11,7 +11,7 @@ import {
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import { covers, toUnits } from "../../placement/resources.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
-import { type Check, type Checks, count, flag, text } from "../../shared/options.ts";
+import { type Check, type Checks, count, flag, text, isRecord } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { amount, bytes, gpus, resources } from "./amounts.ts";
 import { PlacementGroup } from "./placement-group.ts";
@@ -136,8 +136,8 @@ function checkFit(where: string, place: Amounts, { group, bundleIndex }: GroupPl
 
 const schedulingStrategy: Check = (value) => {
   if (value === "DEFAULT" || value === "SPREAD") return undefined;
-  if (typeof value !== "object" || value === null) return problemOfStrategy;
-  const strategy = value as Readonly<Record<string, unknown>>;
+  if (!isRecord(value)) return problemOfStrategy;
+  const strategy = value;
   switch (strategy["kind"]) {
     case "NODE_AFFINITY":
       return (
@@ -170,11 +170,11 @@ const problemOfStrategy =
 
 const fallbackStrategy: Check = (value) => {
   if (!Array.isArray(value)) return "must be a list";
-  for (const one of value as readonly unknown[]) {
-    if (typeof one !== "object" || one === null) return "must be a list of { labelSelector }";
+  for (const one of value) {
+    if (!isRecord(one)) return "must be a list of { labelSelector }";
     const problem =
-      unknownPart(one as Readonly<Record<string, unknown>>, ["labelSelector"]) ??
-      inPart("labelSelector", labelSelector((one as Partial<FallbackStrategy>).labelSelector));
+      unknownPart(one, ["labelSelector"]) ??
+      inPart("labelSelector", labelSelector(one["labelSelector"]));
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -193,7 +193,7 @@ export const schedulingChecks: Checks<SchedulingOptions> = {
 function labelConditions(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return "must map labels to conditions";
   for (const [label, condition] of Object.entries(value)) {
-    const entries = Object.entries((condition ?? {}) as object);
+    const entries = Object.entries(isRecord(condition) ? condition : {});
     const [[kind, operand] = ["", undefined]] = entries;
     const isList =
       Array.isArray(operand) &&

@@ -30,7 +30,7 @@ export interface StandIn {
 /** @throws RaySystemError for what stands for nothing */
 export function standInOf(value: unknown): StandIn {
   const { kept, byteLength, object } = (value ?? {}) as Partial<StandIn>;
-  const isSize = Number.isSafeInteger(byteLength) && (byteLength as number) >= 0;
+  const isSize = Number.isSafeInteger(byteLength) && Number(byteLength) >= 0;
   if (
     !(kept instanceof ObjectRef) ||
     !isSize ||

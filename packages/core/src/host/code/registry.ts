@@ -25,6 +25,7 @@ import {
   type Place,
   placeText,
 } from "./call-chain.ts";
+import { present } from "../../shared/errors/internal.ts";
 
 type Exports = Readonly<Record<string, unknown>>;
 
@@ -108,7 +109,7 @@ export function registerRemote(
     );
   }
   const { places } = chain;
-  const { moduleUrl } = places.at(-1) as Place;
+  const { moduleUrl } = present(places.at(-1), "place of a call");
   const record = recordOf(moduleUrl, chain.isEsm);
   const site = chainText(places);
   const known = siteOf(record, site, places);

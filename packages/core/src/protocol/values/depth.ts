@@ -32,7 +32,7 @@ const bundle = 0x62;
 /** The number of bytes that follow a token without further structure: numbers, short texts, nil. */
 const more = 255;
 const payload: Uint8Array = Uint8Array.from({ length: 256 }, (_, token) => {
-  if (token >= 0xca && token <= 0xd3) return [4, 8, 1, 2, 4, 8, 1, 2, 4, 8][token - 0xca] as number;
+  if (token >= 0xca && token <= 0xd3) return [4, 8, 1, 2, 4, 8, 1, 2, 4, 8][token - 0xca] ?? more;
   if (token >= 0xa0 && token < 0xc0) return token & 0x1f;
   return token < 0x40 || token >= 0xe0 || (token >= 0xc0 && token < 0xc4) ? 0 : more;
 });
@@ -77,8 +77,8 @@ class Walk {
         left = outer;
       }
       left -= 1;
-      const token = bytes[at++] as number;
-      const size = payload[token] as number;
+      const token = bytes[at++] ?? 0;
+      const size = payload[token] ?? more;
       if (size !== more) {
         at += size;
         continue;
@@ -195,7 +195,7 @@ class Walk {
     this.#at += size;
     if (this.#at > this.#end) return 0;
     return size === 1
-      ? (this.#bytes[at] as number)
+      ? (this.#bytes[at] ?? 0)
       : size === 2
         ? this.#view.getUint16(at)
         : this.#view.getUint32(at);

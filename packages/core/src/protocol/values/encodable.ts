@@ -120,8 +120,8 @@ export function memoryProblem(value: ArrayBufferView | ArrayBufferLike): string 
 function isOutOfBounds(view: ArrayBufferView): boolean {
   try {
     // Both reads touch nothing of a view that is in bounds, and throw for any other view.
-    if (view instanceof DataView || types.isDataView(view)) return view.byteLength < 0;
-    (view as Uint8Array).at(0);
+    if (!types.isTypedArray(view)) return view.byteLength < 0;
+    view.at(0);
     return false;
   } catch {
     return true;
@@ -174,21 +174,21 @@ class Surveyor {
   #ofKind(kind: Kind, value: object, prototype: object, depth: number): Survey {
     switch (kind) {
       case "map": {
-        const map = value as Map<unknown, unknown>;
-        const keys = this.#all([...map.keys()], depth);
-        const values = keys === "refused" ? keys : this.#all([...map.values()], depth);
+        if (!types.isMap(value)) return "refused";
+        const keys = this.#all([...value.keys()], depth);
+        const values = keys === "refused" ? keys : this.#all([...value.values()], depth);
         return keys === "special" && values === "plain" ? keys : values;
       }
       case "set":
-        return this.#all([...(value as Set<unknown>)], depth);
+        return types.isSet(value) ? this.#all([...value], depth) : "refused";
       case "object":
         return this.#fields(value, depth);
       case "date":
         return "plain";
       case "pattern":
-        return (value as RegExp).source.isWellFormed() ? "plain" : "special";
+        return types.isRegExp(value) && value.source.isWellFormed() ? "plain" : "special";
       case "memory":
-        return this.#buffer(value as ArrayBufferLike, prototype);
+        return types.isAnyArrayBuffer(value) ? this.#buffer(value, prototype) : "refused";
       default:
         return "special";
     }
@@ -234,9 +234,7 @@ class Surveyor {
     if (isArguments(value, names)) return "refused";
     const found = this.#all(Object.values(value), depth);
     if (found !== "plain") return found;
-    for (let index = 0; index < names.length; index++) {
-      if (!isPackedName(names[index] as string)) return "special";
-    }
+    for (const name of names) if (!isPackedName(name)) return "special";
     return found;
   }
 

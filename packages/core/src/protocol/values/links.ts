@@ -63,7 +63,7 @@ export class Links {
 function joinParts(container: object, real: (value: unknown) => unknown): void {
   if (container instanceof Map) return joinMap(container, real);
   if (container instanceof Set) {
-    const members = [...(container as Set<unknown>)];
+    const members: readonly unknown[] = [...container];
     const joined = members.map(real);
     if (!joined.some((one, index) => one !== members[index])) return;
     container.clear();

@@ -50,7 +50,8 @@ export function hasOnlyItems(list: readonly unknown[]): boolean {
   const text = inspect(list, propertiesOnly);
   if (text === `[ ... ${length} more items ]`) return true;
   const keys = Object.keys(list);
-  return keys.length === 0 || indexOf(keys.at(-1) as string) !== undefined;
+  const last = keys.at(-1);
+  return last === undefined || indexOf(last) !== undefined;
 }
 
 function indexOf(key: string): number | undefined {
@@ -67,16 +68,17 @@ export function takeApart(list: readonly unknown[]): ListParts {
   const items: unknown[] = [];
   let next = -1;
   let at = 0;
-  for (; at < keys.length; at++) {
-    const index = indexOf(keys[at] as string);
+  for (const key of keys) {
+    const index = indexOf(key);
     if (index === undefined) break;
-    if (index === next) runs[runs.length - 1] = (runs.at(-1) as number) + 1;
+    at += 1;
+    if (index === next) runs[runs.length - 1] = (runs.at(-1) ?? 0) + 1;
     else runs.push(index, 1);
     next = index + 1;
     items.push(list[index]);
   }
   const names = keys.slice(at);
-  const values = names.map((name) => (list as unknown as Record<string, unknown>)[name]);
+  const values = names.map((name): unknown => Reflect.get(list, name));
   return { length: list.length, runs, items, names, values };
 }
 
@@ -127,5 +129,5 @@ export function defineOwn(target: object, name: string, value: unknown): void {
       writable: true,
       configurable: true,
     });
-  } else (target as Record<string, unknown>)[name] = value;
+  } else Reflect.set(target, name, value);
 }

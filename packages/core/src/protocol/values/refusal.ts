@@ -87,16 +87,17 @@ function* partsOf(value: object, path: string, isSpecial: IsSpecial): Generator<
       const isItem = kind === "list" && /^\d+$/.test(key);
       yield {
         path: path + (isItem ? `[${key}]` : propertyText(key)),
-        read: () => (value as Record<string, unknown>)[key],
+        read: (): unknown => Reflect.get(value, key),
       };
     }
-  } else if (kind === "map") {
-    const map = value as Map<unknown, unknown>;
+  } else if (types.isMap(value)) {
+    const map: ReadonlyMap<unknown, unknown> = value;
     for (const key of map.keys()) yield { path: `${path}.keys(${keyText(key)})`, read: () => key };
     for (const [key, one] of map) yield { path: `${path}.get(${keyText(key)})`, read: () => one };
-  } else if (kind === "set") {
+  } else if (types.isSet(value)) {
+    const set: ReadonlySet<unknown> = value;
     let index = 0;
-    for (const one of value as Set<unknown>) {
+    for (const one of set) {
       yield { path: `${path}.values()[${index++}]`, read: () => one };
     }
   }
@@ -119,8 +120,8 @@ function problemOf(value: unknown, depth: number, isSpecial: IsSpecial): string 
   const advice = adviceFor(value);
   if (advice !== undefined) return advice;
   const kind = containerKind(value, isSpecial);
-  if (kind === "view" || kind === "memory") {
-    return memoryProblem(value as ArrayBufferView | ArrayBufferLike);
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
+    if (kind === "view" || kind === "memory") return memoryProblem(value);
   }
   if (kind !== undefined || isSpecial(value)) return undefined;
   if (value instanceof AbortSignal) {
@@ -130,7 +131,7 @@ function problemOf(value: unknown, depth: number, isSpecial: IsSpecial): string 
 }
 
 function nameOf(value: object): string {
-  const { constructor } = value as { readonly constructor?: unknown };
+  const { constructor }: { readonly constructor?: unknown } = value;
   const name = typeof constructor === "function" ? constructor.name : "";
   const what = `an instance of ${name === "" ? "an unnamed class" : name}`;
   return types.isProxy(value) ? `a proxy of ${what}` : what;
@@ -155,7 +156,7 @@ function adviceFor(value: object): string | undefined {
 
 function classOf(value: object): string {
   if (types.isProxy(value)) return "";
-  const prototype = Object.getPrototypeOf(value) as { readonly constructor?: unknown } | null;
+  const prototype: { readonly constructor?: unknown } | null = prototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return "";
   const { constructor } = prototype;
   return typeof constructor === "function" ? constructor.name : "";

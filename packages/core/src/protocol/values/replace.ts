@@ -80,7 +80,7 @@ export class Writing {
     if (typeof value !== "object" || value === null) {
       if (surveyPrimitive(value) !== "special") return value;
       if (typeof value === "number") return new Special(["negative-zero"]);
-      return textSpecial(value as string);
+      return textSpecial(String(value));
     }
     const known = this.#copies.get(value);
     if (known !== undefined) return known;
@@ -132,13 +132,14 @@ export class Writing {
         return this.#object(value);
       case "map": {
         const copy = this.#keep(value, new Map<unknown, unknown>());
-        for (const [key, child] of value as Map<unknown, unknown>)
-          copy.set(this.#replace(key), this.#replace(child));
+        const map: ReadonlyMap<unknown, unknown> = types.isMap(value) ? value : new Map();
+        for (const [key, child] of map) copy.set(this.#replace(key), this.#replace(child));
         return copy;
       }
       case "set": {
         const copy = this.#keep(value, new Set<unknown>());
-        for (const child of value as Set<unknown>) copy.add(this.#replace(child));
+        const set: ReadonlySet<unknown> = types.isSet(value) ? value : new Set();
+        for (const child of set) copy.add(this.#replace(child));
         return copy;
       }
       case "date":
@@ -172,13 +173,12 @@ export class Writing {
     const names = Object.keys(value);
     if (names.every(isPackedName)) {
       const copy = this.#keep<Record<string, unknown>>(value, {});
-      for (const name of names) copy[name] = this.#replace((value as typeof copy)[name]);
+      for (const name of names) copy[name] = this.#replace(Reflect.get(value, name));
       return copy;
     }
     return this.#made(value, false, () => {
       const replaced = names.map((name) => this.#replace(name));
-      const own = value as Record<string, unknown>;
-      return ["object", replaced, names.map((name) => this.#replace(own[name]))];
+      return ["object", replaced, names.map((name) => this.#replace(Reflect.get(value, name)))];
     });
   }
 

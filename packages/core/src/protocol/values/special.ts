@@ -53,7 +53,7 @@ export interface Reviver {
 }
 
 let current: Reviver | undefined;
-const noLinks = undefined as Links | undefined;
+const noLinks: Links | undefined = undefined;
 /** Links of the current decoding; made when an object contains itself. */
 let links: Links | undefined = noLinks;
 

@@ -10,6 +10,7 @@ import type { Isolation, RuntimeEnv } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Host, HostLostError } from "../launch/host.ts";
 import type { Launcher } from "../launch/launcher.ts";
+import { present } from "../../shared/errors/internal.ts";
 
 export interface SlotRequest {
   readonly nodeId: string;
@@ -101,7 +102,7 @@ function ownSlot(host: Host): ActorSlot {
       const [result] = await host.control<readonly CreateResult[]>((control) =>
         control.create([request]),
       );
-      return result as CreateResult;
+      return present(result, "result of a creation");
     },
     end: (cause) => host.terminate(cause),
     leave: (cause) => host.stop(cause),
@@ -239,7 +240,7 @@ class SharedHost {
         control.create(creations.map(({ request }) => request)),
       );
       for (const [index, { resolve }] of creations.entries()) {
-        resolve(results[index] as CreateResult);
+        resolve(present(results[index], "result of a creation"));
       }
     } catch (error) {
       for (const { reject } of creations) reject(error);

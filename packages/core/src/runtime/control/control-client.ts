@@ -121,7 +121,7 @@ async function connectTo(record: FoundRecord): Promise<DriverClient | Error> {
 
 /** Whether nobody listens at the socket. */
 function isRefusal({ cause }: Error): boolean {
-  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  const code = codeOf(cause);
   return code === "ECONNREFUSED" || code === "ENOENT";
 }
 

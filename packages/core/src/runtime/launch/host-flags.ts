@@ -11,6 +11,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ownFolder } from "../../shared/own-files.ts";
 import type { Permissions, RuntimeEnv } from "../../rpc/directory.ts";
+import { present } from "../../shared/errors/internal.ts";
 
 export interface FlagsRequest {
   readonly runtimeEnv: RuntimeEnv | undefined;
@@ -67,7 +68,7 @@ const ofModules = new RegExp(
 function withValues(execArgv: readonly string[]): string[][] {
   const flags: string[][] = [];
   for (let index = 0; index < execArgv.length; index++) {
-    const flag = execArgv[index] as string;
+    const flag = present(execArgv[index], "flag");
     const isCode = /^(-e|-p|-pe|--eval|--print)$/.test(flag);
     const next = execArgv[index + 1];
     const hasValue = next !== undefined && (isCode || !next.startsWith("-"));

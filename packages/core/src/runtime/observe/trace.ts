@@ -99,7 +99,7 @@ function lanesOf(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   const lanes: { readonly slices: Slice[]; readonly open: Slice[] }[] = [];
   for (const slice of slices) {
     for (const { open } of lanes) {
-      while (open.length > 0 && (open.at(-1) as Slice).endNs <= slice.startNs) open.pop();
+      while ((open.at(-1)?.endNs ?? Infinity) <= slice.startNs) open.pop();
     }
     const fitting = lanes.filter(({ open }) => (open.at(-1)?.endNs ?? Infinity) >= slice.endNs);
     const own = fitting.find(({ open }) => open.some(({ taskId }) => taskId === slice.taskId));

@@ -20,7 +20,7 @@ export function showKind(value: unknown): string {
   if (typeof value === "string") return `a text of ${value.length} characters`;
   if (typeof value !== "object" || value === null) return show(value);
   if (types.isProxy(value)) return "a proxy";
-  const { constructor } = value as { readonly constructor?: unknown };
+  const { constructor }: { readonly constructor?: unknown } = value;
   return `an instance of ${typeof constructor === "function" ? constructor.name : "no class"}`;
 }
 

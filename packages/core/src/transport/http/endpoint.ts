@@ -8,6 +8,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { RaySystemError } from "../../shared/errors.ts";
 import { bodyOf, dropRest, lingerMs } from "./body.ts";
 import { Connections } from "./connections.ts";
 import {
@@ -112,13 +113,19 @@ export class HttpEndpoint {
     return endpoint;
   }
 
+  get #place(): AddressInfo {
+    const place = this.#server.address();
+    if (typeof place === "object" && place !== null) return place;
+    throw new RaySystemError("internal error: the endpoint does not listen on a port");
+  }
+
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#place.port;
   }
 
   /** Returns host:port; an IPv6 host is in brackets. */
   get address(): string {
-    const { address, family, port } = this.#server.address() as AddressInfo;
+    const { address, family, port } = this.#place;
     return `${family === "IPv6" ? `[${address}]` : address}:${port}`;
   }
 

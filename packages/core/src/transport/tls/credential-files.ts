@@ -10,6 +10,7 @@ import { CertificateError } from "../../shared/errors.ts";
 import type { Credentials } from "./credentials.ts";
 import { whyUnusable } from "./tls.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
+import { present } from "../../shared/errors/internal.ts";
 
 /**
  * Paths of credentials: three files, or a folder with `ca.pem`, `cert.pem` and `key.pem`, as
@@ -64,8 +65,8 @@ export function readCredentials(paths: CredentialPaths): Credentials {
   // expired.
   const authority = authorities.find((one) => whyUnfit(one) === undefined) ?? authorities[0];
   const [cert] = certificatesIn(paths.cert, credentials.cert);
-  checkAge(paths.ca, authority as X509Certificate, newAuthority);
-  checkAge(paths.cert, cert as X509Certificate, newCertificate);
+  checkAge(paths.ca, present(authority, "certificate in the file"), newAuthority);
+  checkAge(paths.cert, present(cert, "certificate in the file"), newCertificate);
   const key = parse(paths.key, () => createPrivateKey(credentials.key));
   if (cert?.checkPrivateKey(key) !== true) {
     throw new CertificateError(paths.key, `is not the key of ${paths.cert}`);
