@@ -108,7 +108,7 @@ export class LocalCluster {
     this.#dead.push(nodeId);
     const oldest = this.#dead.length > maxDeadNodes ? this.#dead.shift() : undefined;
     if (oldest !== undefined) this.#nodes.delete(oldest);
-    this.#parts.scheduler.removeNode(nodeId);
+    this.#parts.placement.removeNode(nodeId);
     await this.#parts.endNode(nodeId, { kind: "node-died", message });
     return true;
   }
