@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import logging
 import math
 import os
@@ -29,7 +30,6 @@ from rayling import score_host  # noqa: E402
 from rayling.plain import NotPlainError, Plain  # noqa: E402
 from rayling.score_host import RewardLoopError, ScoreHost  # noqa: E402
 from rayling.verl import RewardInvalidError, compute_score  # noqa: E402
-from rayling.wire import frames  # noqa: E402
 
 GRADE = str(ROOT / "python/tests/graders/grade.ts")
 
@@ -99,12 +99,11 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(record, {"score": (1 * 0.1 + 2 * 0.1) / 1.3, "words": 2})
 
     async def test_samples_of_one_turn_go_in_one_message(self) -> None:
-        with mock.patch.object(score_host, "_frame", wraps=score_host._frame) as frame:
+        with mock.patch.object(score_host, "_head", wraps=score_host._head) as head:
             samples = [compute_score("s", "w1", 1, {}, options=options("half")) for _ in range(50)]
             await asyncio.gather(*samples)
-        sizes = [
-            len(call.args[0]) for call in frame.call_args_list if isinstance(call.args[0], list)
-        ]
+        messages = [call.args[0] for call in head.call_args_list]
+        sizes = [len(rows) for rows in messages if isinstance(rows, list)]
         self.assertEqual(sizes, [50])
 
     async def test_a_failed_sample_raises(self) -> None:
@@ -134,6 +133,58 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(rows[2], {**failed, "reward_error": "INVALID_SCORE"})
         none = await score("throw", "none")
         self.assertEqual(none, {"score": None, "words": None, "reward_error": "SCORE_THREW"})
+
+    async def test_samples_that_cannot_be_sent_are_invalid_and_no_others(self) -> None:
+        inside: dict[str, Any] = {}
+        inside["x"] = inside
+
+        class Broken(dict[str, Any]):
+            def items(self) -> Any:
+                raise LookupError("no items")
+
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"data_source": None}, "data_source is a NoneType, and must be text"),
+            ({"solution_str": 5}, "solution_str is a int, and must be text"),
+            ({"extra_info": [1]}, "extra_info is a list, and must be a mapping"),
+            ({"extra_info": {"x": object()}}, r"extra_info\.x is a builtins\.object"),
+            ({"extra_info": inside}, "extra_info is nested in itself"),
+            ({"extra_info": {"x": Broken(a=1)}}, "cannot be read: LookupError: no items"),
+        ]
+        good: dict[str, Any] = {
+            "data_source": "s",
+            "solution_str": "w1",
+            "ground_truth": 1,
+            "extra_info": {},
+        }
+        more: dict[str, Any] = {"options": options(), "invalid": 0}
+        samples = [good, *({**good, **one} for one, _ in wrong), good]
+        rows: list[Any] = await asyncio.gather(*(compute_score(**one, **more) for one in samples))
+        scored = {"score": rows[0]["score"], "words": 1, "reward_error": None}
+        invalid = {"score": 0.0, "words": None, "reward_error": "INVALID_SAMPLE"}
+        self.assertEqual([*rows], [scored, *([invalid] * len(wrong)), scored])
+        for one, reason in wrong:
+            with self.assertRaisesRegex(RewardInvalidError, reason):
+                await compute_score(**{**good, **one}, options=options())
+
+    async def test_a_value_of_200_levels_comes_whether_its_numbers_are_tagged_or_not(self) -> None:
+        for innermost in (1, 2**60):
+            value: Any = innermost
+            for _ in range(199):
+                value = [value]
+            row = await compute_score("s", "w1", 1, {"x": value}, options=options("half"))
+            self.assertEqual(row, 0.5)
+
+    async def test_a_turn_of_many_bytes_travels_in_several_frames(self) -> None:
+        texts = [" ".join(["w1"] * n) for n in (*range(1, 100), 2000)]
+        with (
+            mock.patch.object(score_host, "_FULL_FRAME", 2000),
+            mock.patch.object(score_host, "MAX_HEAD_BYTES", 3000),
+        ):
+            rows: list[Any] = await asyncio.gather(
+                *(compute_score("s", one, 1, {}, options=options(), invalid=-1) for one in texts)
+            )
+        words = [(row["words"], row["reward_error"]) for row in rows]
+        self.assertEqual(words, [*((n, None) for n in range(1, 100)), (None, "INVALID_SAMPLE")])
 
     async def test_a_number_has_the_column_acc_where_others_fail(self) -> None:
         row = await compute_score("s", "w1", 1, {}, options=options("half"), invalid=0)
@@ -171,16 +222,6 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             echoed = row["extraInfo"]
             self.assertEqual([echoed["$"], echoed["deep"]], [["i", "5"], {"$": 1}])
 
-    async def test_a_sample_that_is_too_long_fails_alone(self) -> None:
-        async def score(response: str) -> Any:
-            mine = options("half")
-            return await compute_score("s", response, 1, {}, options=mine, invalid="none")
-
-        with mock.patch.object(frames, "_MAX_HEAD_BYTES", 1000):
-            rows = await asyncio.gather(*[score("w" * size) for size in (400, 2000, 400, 400)])
-        errors = [row["reward_error"] for row in rows]
-        self.assertEqual(errors, [None, "INVALID_SAMPLE", None, None])
-
     async def test_what_graders_print_is_logged(self) -> None:
         said: asyncio.Queue[str] = asyncio.Queue()
         handler = logging.Handler()
@@ -210,9 +251,29 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         ):
             with self.assertRaisesRegex(RewardLoopError, reason):
                 await compute_score("s", "w1", 1, {}, options=mine)
-        for wrong in ({"share": "nod"}, {"invalid": "rise"}, {"invalid": True}):
-            with self.assertRaisesRegex(ValueError, "must be"):
-                await compute_score("s", "w1", 1, {}, options=options(), **wrong)
+        wrong: list[dict[str, Any]] = [
+            {"share": "nod"},
+            {"invalid": "rise"},
+            {"invalid": True},
+            {"invalid": math.nan},
+            {"columns": "words"},
+            {"config": 5},
+            {"options": GRADE},
+        ]
+        for arguments in wrong:
+            more: dict[str, Any] = {"options": options(), **arguments}
+            with self.assertRaisesRegex(
+                (TypeError, ValueError), f"^{next(iter(arguments))} must be"
+            ):
+                await compute_score("s", "w1", 1, {}, **more)
+
+    async def test_a_file_that_cannot_be_read_is_named(self) -> None:
+        config = Path(self.folder) / "rewards.yaml"
+        for text in ("reward: [", None):
+            config.unlink(missing_ok=True) if text is None else config.write_text(text)
+            with self.assertRaisesRegex(RewardLoopError, f"{config} cannot be read as YAML"):
+                await compute_score("s", "w1", 1, {}, config=str(config))
+            config = config.with_name("missing.yaml")
 
     async def test_a_host_that_is_killed_is_replaced(self) -> None:
         mine = options(timeoutMs=60_000)
@@ -338,6 +399,26 @@ class PlainTest(unittest.TestCase):
         self.assertEqual(
             Plain().of(np.array([{"a": np.str_("b")}], dtype=object), "x"), [{"a": "b"}]
         )
+
+    def test_an_enumeration_is_its_value(self) -> None:
+        class Kind(str, enum.Enum):
+            EASY = "easy"
+
+        class Level(enum.Enum):
+            ONE = 1
+
+        self.assertEqual(
+            Plain().of([Kind.EASY, Level.ONE, {Kind.EASY: Level.ONE}], "x"),
+            ["easy", 1, {"easy": 1}],
+        )
+
+    def test_a_value_may_have_200_levels(self) -> None:
+        value: Any = 1
+        for _ in range(199):
+            value = [value]
+        self.assertEqual(Plain().of({"a": value}, "x"), {"a": value})
+        with self.assertRaisesRegex(NotPlainError, "^x is nested in itself, or deeper than 200"):
+            Plain().of({"a": [value]}, "x")
 
     def test_the_place_of_what_cannot_be_sent(self) -> None:
         with self.assertRaisesRegex(NotPlainError, r"extra_info\.a\.b is a builtins\.object"):

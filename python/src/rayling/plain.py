@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from enum import Enum
 from typing import Any
 
 from rayling.wire.values import MAX_SAFE_INTEGER
 
 __all__ = ["NotPlainError", "Plain"]
 
+#: Levels of containers in a value: more would exhaust the stack of Python or of Node.
+_DEEPEST = 200
+
 
 class NotPlainError(TypeError):
     """A value that JavaScript has nothing for."""
 
-    def __init__(self, place: str, value: object) -> None:
-        """Names the place and the type of the value."""
+    def __init__(self, place: str, value: object, problem: str | None = None) -> None:
+        """Names the place and, where there is no other problem, the type of the value."""
         kind = type(value)
         super().__init__(
-            f"{place} is a {kind.__module__}.{kind.__qualname__}, which cannot be sent to Node"
+            f"{place} {problem}"
+            if problem
+            else f"{place} is a {kind.__module__}.{kind.__qualname__}, which cannot be sent to Node"
         )
         self.place = place
 
@@ -27,7 +33,8 @@ class Plain:
     """Makes plain values of what a program has, and knows whether JSON has all their numbers.
 
     numpy and torch scalars become numbers, their arrays lists, mappings dictionaries with texts as
-    keys, other sequences and sets lists, and bytes that are UTF-8 text texts.
+    keys, other sequences and sets lists, and bytes that are UTF-8 text texts. An enumeration
+    becomes its value.
 
     Attributes:
         is_tagged: whether a value had a number that JSON or JavaScript lacks.
@@ -36,6 +43,7 @@ class Plain:
     def __init__(self) -> None:
         """Starts without a value."""
         self.is_tagged = False
+        self._depth = 0
 
     def of(self, value: Any, place: str) -> Any:
         """Returns the plain value.
@@ -54,9 +62,22 @@ class Plain:
             return value if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER else self._tag(value)
         if kind is float:
             return value if math.isfinite(value) else self._tag(value)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            top = place.split(".", 1)[0]
+            raise NotPlainError(
+                top, value, f"is nested in itself, or deeper than {_DEEPEST} levels"
+            )
+        try:
+            return self._container(value, place)
+        finally:
+            self._depth -= 1
+
+    def _container(self, value: Any, place: str) -> Any:
+        kind = type(value)
         if kind is dict or isinstance(value, Mapping):
             return {
-                key if type(key) is str else str(key): self.of(one, f"{place}.{key}")
+                key if type(key) is str else _text(key): self.of(one, f"{place}.{key}")
                 for key, one in value.items()
             }
         if kind is list or kind is tuple:
@@ -68,8 +89,10 @@ class Plain:
         return value
 
     def _other(self, value: Any, place: str) -> Any:
+        if isinstance(value, Enum):
+            return self.of(value.value, place)
         if isinstance(value, (str, int, float)):
-            # A subclass, as numpy's and enumerations are.
+            # A subclass, as those of numpy are.
             for base in (str, bool, int, float):
                 if isinstance(value, base):
                     return self.of(base(value), place)
@@ -86,5 +109,10 @@ class Plain:
         if isinstance(value, (Sequence, Set)):
             return [self.of(one, place) for one in value]
         if callable(getattr(value, "isoformat", None)):
-            return value.isoformat()
+            return self.of(value.isoformat(), place)
         raise NotPlainError(place, value)
+
+
+def _text(key: object) -> str:
+    """Returns the name that a key of a mapping has in JavaScript."""
+    return str(key.value if isinstance(key, Enum) else key)

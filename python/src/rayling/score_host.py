@@ -10,16 +10,16 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rayling import runtime
 from rayling.errors import HostLostError, RaylingError
 from rayling.node_socket import open_own, open_shared
-from rayling.plain import Plain
+from rayling.plain import NotPlainError, Plain
 from rayling.wire import values
-from rayling.wire.frames import FrameReader, encode_frame
+from rayling.wire.frames import MAX_HEAD_BYTES, FrameReader, encode_frame
 
 __all__ = ["Outcome", "RewardLoopError", "ScoreHost"]
 
@@ -30,6 +30,9 @@ _MODULE = "python/score-host"
 
 #: How often a sample is sent before its loss is an error.
 _ATTEMPTS = 3
+
+#: Samples of one turn travel in several frames where one would be longer.
+_FULL_FRAME = 2**26
 
 
 class RewardLoopError(RaylingError):
@@ -79,7 +82,8 @@ class ScoreHost:
             hello["config"] = os.path.abspath(config)
         if columns is not None:
             hello["columns"] = list(columns)
-        self._hello = b"".join(_frame(hello, plain.is_tagged))
+        head, buffers = _head(hello, plain.is_tagged)
+        self._hello = b"".join([encode_frame(head, buffers), *buffers])
         self._key = json.dumps(
             [_scope(), str(runtime.find_runtime().folder), os.getcwd(), hello], sort_keys=True
         )
@@ -96,24 +100,20 @@ class ScoreHost:
 
         Where the Node process is lost, another one is started, and the sample is sent again.
 
+        Returns:
+            Its outcome; `INVALID_SAMPLE` where JavaScript has nothing for a value of the sample.
+
         Raises:
-            NotPlainError: JavaScript has nothing for a value of the sample.
             RewardLoopError: the loop cannot be opened.
             HostLostError: the Node process was lost each time.
         """
-        plain = Plain()
-        row = [
-            plain.of(data_source, "data_source"),
-            plain.of(response, "solution_str"),
-            plain.of(ground_truth, "ground_truth"),
-            plain.of(extra_info, "extra_info"),
-        ]
+        row, is_tagged = _row(data_source, response, ground_truth, extra_info)
         for attempt in range(_ATTEMPTS):
             connection = self._connection
             if connection is None or not connection.is_open:
                 connection = await self._connect()
             try:
-                return await connection.score(row, plain.is_tagged)
+                return await connection.score(row, is_tagged)
             except HostLostError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -247,24 +247,53 @@ class _Connection(asyncio.BufferedProtocol):
         out, self._out = self._out, []
         is_tagged, self._is_tagged = self._is_tagged, False
         if self._transport is not None and not self._is_closed:
-            self._write(out, is_tagged)
+            for frame in _frames(out, is_tagged):
+                self._transport.writelines(frame)
 
-    def _write(self, rows: list[list[Any]], is_tagged: bool) -> None:
-        assert self._transport is not None
-        try:
-            parts = _frame(rows, is_tagged)
-        except (ValueError, TypeError, RecursionError) as error:
-            # Too long or too deep: a sample that can travel is not held back by one that cannot.
-            if len(rows) > 1:
-                half = len(rows) // 2
-                self._write(rows[:half], is_tagged)
-                self._write(rows[half:], is_tagged)
-                return
-            waiting = self._waiting.pop(rows[0][0], None)
-            if waiting is not None and not waiting.done():
-                waiting.set_result(Outcome(None, {}, "INVALID_SAMPLE", str(error), "data"))
-            return
-        self._transport.writelines(parts)
+
+def _row(
+    data_source: object, response: object, ground_truth: object, extra_info: object
+) -> tuple[list[Any], bool]:
+    """Returns what is sent of a sample behind its number, and whether it travels tagged.
+
+    A sample that cannot be sent is one text, which says why: the loop answers for it, as it knows
+    the columns of the others.
+    """
+    plain = Plain()
+    try:
+        row = [
+            _of_kind(plain.of(data_source, "data_source"), str, "data_source", data_source),
+            _of_kind(plain.of(response, "solution_str"), str, "solution_str", response),
+            plain.of(ground_truth, "ground_truth"),
+            _of_kind(plain.of(extra_info, "extra_info"), dict, "extra_info", extra_info),
+        ]
+    except NotPlainError as error:
+        return [str(error)], False
+    except Exception as error:
+        # A value's own code: a container that computes what it holds.
+        return [f"the sample cannot be read: {type(error).__name__}: {error}"], False
+    return row, plain.is_tagged
+
+
+def _of_kind(plain: Any, kind: type, place: str, value: object) -> Any:
+    if isinstance(plain, kind):
+        return plain
+    must = "text" if kind is str else "a mapping"
+    raise NotPlainError(place, value, f"is a {type(value).__qualname__}, and must be {must}")
+
+
+def _frames(rows: list[list[Any]], is_tagged: bool) -> Iterator[list[bytes | memoryview]]:
+    """Yields the rows in frames that Node can read, each in parts."""
+    head, buffers = _head(rows, is_tagged)
+    if len(head) <= (_FULL_FRAME if len(rows) > 1 else MAX_HEAD_BYTES):
+        yield [encode_frame(head, buffers), *buffers]
+    elif len(rows) > 1:
+        half = len(rows) // 2
+        yield from _frames(rows[:half], is_tagged)
+        yield from _frames(rows[half:], is_tagged)
+    else:
+        problem = f"the sample takes {len(head)} bytes as text, and may take {MAX_HEAD_BYTES}"
+        yield from _frames([[rows[0][0], problem]], False)
 
 
 class _Lines:
@@ -280,17 +309,12 @@ class _Lines:
             self._log("%s", line)
 
 
-def _frame(message: object, is_tagged: bool) -> list[bytes | memoryview]:
-    """Returns the frame of a message of plain values, in parts: `[is_tagged, message]`.
-
-    Raises:
-        ValueError: it is longer than a text in JavaScript may be.
-        TypeError: it is nested too deep.
-    """
+def _head(message: object, is_tagged: bool) -> tuple[str, list[memoryview]]:
+    """Returns the head of a frame, `[is_tagged, message]`, and its buffers; values are plain."""
     if not is_tagged:
-        return [encode_frame(f"[false,{values.text(message)}]", ())]
+        return f"[false,{values.text(message)}]", []
     text, buffers = values.encode_tagged(message)
-    return [encode_frame(f"[true,{text}]", buffers), *buffers]
+    return f"[true,{text}]", buffers
 
 
 def _scope() -> str:

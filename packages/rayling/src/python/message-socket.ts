@@ -1,11 +1,11 @@
 /**
  * One Python process, over a socket: messages that come together leave together. Nothing is sent
- * to a process that has gone. A message is a frame `[isTagged, message]`.
+ * to a process that has gone.
  */
 
 import type { Socket } from "node:net";
-import { encodeFrame, type Frame, FrameError, FrameReader } from "./wire/frames.ts";
-import { decode, encode } from "./wire/values.ts";
+import { frameOf, framesOf, messageOf } from "./messages.ts";
+import { FrameReader } from "./wire/frames.ts";
 
 export interface SocketListener {
   /** Throws for a message that is none of the protocol's: the socket is closed then. */
@@ -37,7 +37,7 @@ export class MessageSocket {
 
   /** Sends a message of its own. */
   send(message: object): void {
-    this.#write(message);
+    if (this.#socket.writable) this.#write(frameOf(message));
   }
 
   /** Sends it in one list with all others of this turn of the event loop. */
@@ -55,18 +55,11 @@ export class MessageSocket {
   #sendRows(): void {
     const rows = this.#rows;
     this.#rows = [];
-    if (rows.length > 0) this.#write(rows);
+    if (rows.length === 0 || !this.#socket.writable) return;
+    for (const frame of framesOf(rows)) this.#write(frame);
   }
 
-  #write(message: unknown): void {
-    if (!this.#socket.writable) return;
-    const { value, isTagged, buffers } = encode(message);
-    for (const part of encodeFrame([isTagged, value], buffers)) this.#socket.write(part);
+  #write(frame: readonly Uint8Array[]): void {
+    for (const part of frame) this.#socket.write(part);
   }
-}
-
-function messageOf({ head, buffers }: Frame): unknown {
-  if (!Array.isArray(head) || head.length !== 2) throw new FrameError("a message was expected");
-  const [isTagged, value]: unknown[] = head;
-  return isTagged === true ? decode(value, buffers) : value;
 }

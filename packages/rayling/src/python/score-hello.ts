@@ -50,7 +50,8 @@ export function readHello(message: unknown): Hello {
 
 /**
  * Returns the options for RewardLoopManager.create, which checks them. Relative paths start at the
- * folder of the file, where there is one. Rejects where the file cannot be read.
+ * folder of the file, where there is one. Rejects with TypeError, which names the file, where that
+ * cannot be read.
  */
 export async function loopOptionsOf({ options, config }: Hello): Promise<RewardLoopOptions> {
   const given: RewardLoopOptions = { ...(await readConfig(config)), ...options };
@@ -60,8 +61,17 @@ export async function loopOptionsOf({ options, config }: Hello): Promise<RewardL
 
 async function readConfig(path: string | undefined): Promise<Readonly<Record<string, unknown>>> {
   if (path === undefined) return {};
-  const { parse } = await import("yaml");
-  const content = record.safeParse(parse(await readFile(path, "utf8")));
+  const content = record.safeParse(await parsed(path));
   if (content.success) return { baseDirectory: dirname(resolve(path)), ...content.data };
   throw new TypeError(`${path} must hold options of a reward loop by their names`);
+}
+
+async function parsed(path: string): Promise<unknown> {
+  const { parse } = await import("yaml");
+  try {
+    return parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TypeError(`${path} cannot be read as YAML: ${reason}`, { cause });
+  }
 }

@@ -5,7 +5,8 @@
  *
  * Command line: `listen FD PATH`, where FD is a listening socket at PATH, or `socket FD`. A process
  * sends its hello first, and all send the same. Then come lists of samples
- * `[number, data source, response, ground truth, extra info]`, and lists of outcomes go back:
+ * `[number, data source, response, ground truth, extra info]`, or `[number, problem]` for a sample
+ * that Python cannot send, and lists of outcomes go back:
  * `[number, score, extra info]` or `[number, null, extra info, code, message, class]`.
  */
 
@@ -18,8 +19,8 @@ import { Columns } from "./columns.ts";
 import { MessageSocket } from "./message-socket.ts";
 import { loopOptionsOf, readHello } from "./score-hello.ts";
 import type { Hello } from "./score-hello.ts";
-import { readRows, sampleOf } from "./score-rows.ts";
-import type { ScoreRow } from "./score-rows.ts";
+import { isRefused, readRows, sampleOf } from "./score-rows.ts";
+import type { RefusedRow, ScoreRow } from "./score-rows.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** How long the loop has for its end: its log and its cache. */
@@ -42,7 +43,10 @@ class ScoreHost {
     const client: MessageSocket = new MessageSocket(socket, {
       onMessage: (message) => {
         if (hasGreeted) {
-          for (const row of readRows(message)) void this.#score(client, row);
+          for (const row of readRows(message)) {
+            if (isRefused(row)) this.#refuse(client, row);
+            else void this.#score(client, row);
+          }
           return;
         }
         hasGreeted = true;
@@ -86,6 +90,13 @@ class ScoreHost {
     // Where it fails, the first sample says why.
     warmUp(loop, options, () => this.#hasBegun).catch(() => undefined);
     return loop;
+  }
+
+  #refuse(client: MessageSocket, [number, problem]: RefusedRow): void {
+    this.#columns.begin();
+    this.#columns.failed({}, (info) => {
+      client.sendRow([number, null, info, "INVALID_SAMPLE", problem, "data"]);
+    });
   }
 
   async #score(client: MessageSocket, row: ScoreRow): Promise<void> {

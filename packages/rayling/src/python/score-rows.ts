@@ -3,6 +3,9 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { FrameError } from "./wire/frames.ts";
 
+/** A sample that Python cannot send, and why. */
+export type RefusedRow = readonly [number: number, problem: string];
+
 export type ScoreRow = readonly [
   number: number,
   dataSource: string,
@@ -12,9 +15,20 @@ export type ScoreRow = readonly [
 ];
 
 /** Throws FrameError for what is no list of samples. */
-export function readRows(message: unknown): readonly ScoreRow[] {
-  if (Array.isArray(message) && message.every(isRow)) return message;
+export function readRows(message: unknown): readonly (ScoreRow | RefusedRow)[] {
+  if (Array.isArray(message) && message.every((row) => isRow(row) || isRefused(row))) {
+    return message;
+  }
   throw new FrameError("a list of samples was expected");
+}
+
+export function isRefused(row: unknown): row is RefusedRow {
+  return (
+    Array.isArray(row) &&
+    row.length === 2 &&
+    typeof row[0] === "number" &&
+    typeof row[1] === "string"
+  );
 }
 
 function isRow(row: unknown): row is ScoreRow {

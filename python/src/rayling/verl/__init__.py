@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from rayling.errors import RaylingError
-from rayling.plain import NotPlainError, Plain
+from rayling.plain import Plain
 from rayling.score_host import Outcome, RewardLoopError, ScoreHost
 from rayling.verl.sight import kwargs_in_sight
 
@@ -84,19 +86,17 @@ async def compute_score(
         RuntimeVersionError: the JavaScript runtime has another version than this package.
     """
     host = _hosts.get(options, config, share, invalid, columns, reward_router_address)
-    try:
-        outcome = await host.score(data_source, solution_str, ground_truth, extra_info or {})
-    except NotPlainError as error:
-        outcome = Outcome(None, {}, "INVALID_SAMPLE", str(error), "data")
+    info = {} if extra_info is None else extra_info
+    outcome = await host.score(data_source, solution_str, ground_truth, info)
     if invalid == "raise":
         if outcome.code is not None:
             raise RewardInvalidError(outcome.code, outcome.message)
         return _as_returned(outcome)
     score = outcome.score if outcome.code is None else _value(invalid)
-    info = outcome.info if outcome.info else {"acc": None}
-    if "acc" in info and outcome.code is not None:
-        info = {**info, "acc": score}
-    return {**info, "score": score, "reward_error": outcome.code}
+    row = outcome.info if outcome.info else {"acc": None}
+    if "acc" in row and outcome.code is not None:
+        row = {**row, "acc": score}
+    return {**row, "score": score, "reward_error": outcome.code}
 
 
 def start(
@@ -137,7 +137,7 @@ class _Hosts:
         if self._last is not None and all(map(_is, self._last[0], said)):
             return self._last[1]
         options, config, share, invalid, columns, address = said
-        _check(share, invalid)
+        _check(options, config, share, invalid, columns)
         given = Plain().of(dict(options or {}), "options")
         if address is not None:
             given.setdefault("rewardRouterAddress", address)
@@ -160,12 +160,20 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _check(share: object, invalid: object) -> None:
+def _check(
+    options: object, config: object, share: object, invalid: object, columns: object
+) -> None:
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"options must be options by their names, not {options!r}")
+    if config is not None and not isinstance(config, (str, os.PathLike)):
+        raise TypeError(f"config must be the path of a YAML file, not {config!r}")
     if share not in ("node", "process"):
         raise ValueError(f"share must be node or process, not {share!r}")
     is_number = isinstance(invalid, (int, float)) and not isinstance(invalid, bool)
-    if not is_number and invalid not in ("raise", "none"):
-        raise ValueError(f"invalid must be raise, none or a number, not {invalid!r}")
+    if not (is_number and math.isfinite(cast(float, invalid))) and invalid not in ("raise", "none"):
+        raise ValueError(f"invalid must be raise, none or a finite number, not {invalid!r}")
+    if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence)):
+        raise TypeError(f"columns must be a list of names, not {columns!r}")
 
 
 _hosts = _Hosts()

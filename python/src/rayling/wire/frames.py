@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Frame", "FrameReader", "FrameWriter", "encode_frame"]
+__all__ = ["MAX_HEAD_BYTES", "Frame", "FrameReader", "FrameWriter", "encode_frame"]
 
 _PREFIX = struct.Struct("<II")
 _BUFFER_BYTES = 262_144
 #: Strings of V8 are not longer than this.
-_MAX_HEAD_BYTES = 2**29 - 25
+MAX_HEAD_BYTES = 2**29 - 25
 
 #: The decoded head, and the memory of each buffer.
 Frame = tuple[list[Any], list[io.BytesIO]]
@@ -32,9 +32,9 @@ def encode_frame(head: str, buffers: Sequence[memoryview]) -> bytes:
         ValueError: the head is longer than a text in JavaScript may be.
     """
     text = head.encode("ascii")
-    if len(text) > _MAX_HEAD_BYTES:
+    if len(text) > MAX_HEAD_BYTES:
         raise ValueError(
-            f"the values take {len(text)} bytes as text, and at most {_MAX_HEAD_BYTES} can travel "
+            f"the values take {len(text)} bytes as text, and at most {MAX_HEAD_BYTES} can travel "
             "at once: send bytes or NumPy arrays, or several calls"
         )
     if not buffers:

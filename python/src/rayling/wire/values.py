@@ -44,8 +44,8 @@ ABORT_SIGNAL = AbortSignal()
 
 #: Whole numbers beyond this one, and its negative, are `bigint` in TypeScript.
 MAX_SAFE_INTEGER = 2**53 - 1
-#: Levels of a value that holds more than JSON.
-_DEEPEST = 200
+#: Levels of a value that holds more than JSON, with those of the message around it.
+_DEEPEST = 250
 _LONG_INTEGER = re.compile(r"(?<![.\d])\d{16}(?!\d*[.eE])")
 _FORMATS = {
     "int8": "b",
