@@ -199,6 +199,11 @@ describe("is put right as a whole", () => {
     ["MeanFree", ["a 1", "a 3", "b 5"], [-1, 1, 0]],
     ["FillsByMean", ["a 1", "a throw", "a -9", "a 17"], [1, 3, 3, 17]],
     ["DropsBest", ["a 1", "a 10"], [1, "INVALID_SCORE"]],
+    ["InPlace", ["a 1", "a 0"], [1, 10]],
+    ["InPlace", ["a 2", "a 0"], [2, 20]],
+    ["InPlace", ["a 3", "a 30"], ["INVALID_SCORE", "INVALID_SCORE"]],
+    ["InPlace", ["a 4", "a 40"], ["INVALID_SCORE", "INVALID_SCORE"]],
+    ["InPlace", ["a 5", "a 50"], ["INVALID_SCORE", "INVALID_SCORE"]],
     ["BadGroups", ["a 2", "a 5", "b 4", "b 6"], ["SCORE_THREW", "SCORE_THREW", -1, 1]],
   ])("by the user's postProcessScores (%s)", async (name, texts, scores) => {
     await using loop = await open({ reward: `${fixture("agents.ts")}:${name}` });

@@ -22,8 +22,10 @@ async function runOther(
   work: Exclude<ScoreWork, { readonly kind: "sample" }>,
 ): Promise<RewardResult> {
   if (work.kind === "group") {
-    const { scores } = work;
-    return resultOf(await (pipeline.postProcessScores?.(scores) ?? scores), scores);
+    // The hook may change the list that it gets, and return nothing.
+    const scores = [...work.scores];
+    const after: unknown = await pipeline.postProcessScores?.(scores);
+    return resultOf(after ?? scores, work.scores);
   }
   if (work.kind === "batch") {
     const { batch } = work;
