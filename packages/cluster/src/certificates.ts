@@ -52,12 +52,15 @@ interface KeyAndCertificate {
 export async function makeCertificate(options: CertificateOptions): Promise<MadeCertificate> {
   const { authority: home = defaultCredentialFolder, hosts, days = 365 } = options;
   const folder = options.out ?? home;
-  if (hosts.length === 0) throw new CertificateError("a certificate", "needs at least one host");
+  const [first] = hosts;
+  if (first === undefined) {
+    throw new CertificateError("a certificate", "needs at least one host");
+  }
   const { isNew, believed, ...authority } = await authorityIn(home);
   const until = new Date(Date.now() + days * dayMs);
   const { validToDate } = new X509Certificate(authority.cert);
   const validTo = validToDate < until ? validToDate : until;
-  const machine = await signed(hosts[0] as string, validTo, authority, [
+  const machine = await signed(first, validTo, authority, [
     { name: "basicConstraints", cA: false, critical: true },
     { name: "keyUsage", digitalSignature: true, critical: true },
     { name: "extKeyUsage", serverAuth: true, clientAuth: true },

@@ -7,7 +7,6 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism, homedir, hostname } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { AddressInfo } from "node:net";
 import { expose } from "comlink";
 import {
   type Address,
@@ -28,6 +27,8 @@ import {
   watchCredentials,
   standardMemory,
   standardObjectStoreMemory,
+  asError,
+  codeOf,
 } from "@rayling/core/cluster";
 import { formatAddress, standardPort } from "../address.ts";
 import { type AgentOptions, checkAgentOptions } from "./agent-options.ts";
@@ -143,8 +144,9 @@ class RunningAgent implements Agent {
   get address(): string {
     const { host, port } = this.#place;
     const name = this.#options.publicHost ?? nameOf(host, this.#found?.credentials);
-    const bound = this.#listener?.address as AddressInfo | undefined;
-    return formatAddress(this.#address, name, bound?.port ?? port);
+    const bound = this.#listener?.address;
+    const own = typeof bound === "object" ? bound?.port : undefined;
+    return formatAddress(this.#address, name, own ?? port);
   }
 
   get hostCount(): number {
@@ -190,8 +192,8 @@ class RunningAgent implements Agent {
         onChannel: (channel, { peerId, wayId }) => this.#connected(channel, peerId, wayId),
       });
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const why = code === "EADDRINUSE" ? "the port is taken" : message;
+      const isTaken = codeOf(error) === "EADDRINUSE";
+      const why = isTaken ? "the port is taken" : asError(error).message;
       throw new RaySystemError(`the agent cannot listen on ${host}:${port}: ${why}`, {
         cause: error,
       });

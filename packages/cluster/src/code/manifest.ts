@@ -41,12 +41,13 @@ export function bytesOf({ files }: Manifest): number {
 
 /** @throws BadPackageError for anything but a manifest of at most `maxBytes` */
 export function checkManifest(value: unknown, maxBytes: number): Manifest {
-  const { files, links, ...more } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const { files, links, ...more }: { readonly files?: unknown; readonly links?: unknown } =
+    value ?? {};
   if (!Array.isArray(files) || !Array.isArray(links) || Object.keys(more).length > 0) {
     throw new BadPackageError("its list must have files and links, and nothing else");
   }
-  for (const entry of files as readonly unknown[]) checkFile(entry);
-  for (const entry of links as readonly unknown[]) checkLink(entry);
+  for (const entry of files) checkFile(entry);
+  for (const entry of links) checkLink(entry);
   const manifest: Manifest = { files, links };
   const bytes = bytesOf(manifest);
   if (bytes > maxBytes) {
@@ -81,7 +82,7 @@ function problemOfPath(path: unknown): string | undefined {
 }
 
 function checkFile(entry: unknown): void {
-  const [path, size, executable, ...more] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  const [path, size, executable, ...more]: readonly unknown[] = Array.isArray(entry) ? entry : [];
   checkPath(path);
   const isSize = typeof size === "number" && Number.isSafeInteger(size) && size >= 0;
   if (!isSize || (executable !== 0 && executable !== 1) || more.length > 0) {
@@ -90,7 +91,7 @@ function checkFile(entry: unknown): void {
 }
 
 function checkLink(entry: unknown): void {
-  const [path, target, ...more] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  const [path, target, ...more]: readonly unknown[] = Array.isArray(entry) ? entry : [];
   checkPath(path);
   if (typeof target !== "string" || more.length > 0) {
     throw new BadPackageError(`the entry of the link ${path} is not path and target`);

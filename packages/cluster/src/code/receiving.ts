@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
-import { RaySystemError } from "@rayling/core/cluster";
+import { RaySystemError, asError } from "@rayling/core/cluster";
 import { BadPackageError, bytesOf, type Manifest } from "./manifest.ts";
 import { manifestText, unpack } from "./stream.ts";
 
@@ -90,7 +90,7 @@ async function receive(
   } catch (error) {
     input.destroy();
     await settle(false);
-    throw asProblem(error as NodeJS.ErrnoException, problem);
+    throw asProblem(asError(error), problem);
   }
 }
 

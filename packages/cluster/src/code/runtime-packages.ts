@@ -48,7 +48,7 @@ export function runtimePackagesHere(
 function nameIn(folder: string): string | undefined {
   try {
     const text = readFileSync(join(folder, "package.json"), "utf8");
-    const { name, private: isPrivate } = JSON.parse(text) as Readonly<Record<string, unknown>>;
+    const { name, private: isPrivate }: Readonly<Record<string, unknown>> = JSON.parse(text);
     // A private package belongs to the user, whatever its name.
     return isPrivate === true ? "" : String(name);
   } catch {

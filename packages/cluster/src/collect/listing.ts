@@ -66,7 +66,7 @@ export interface Listed {
 }
 
 function commonFolder(paths: readonly string[]): string {
-  let common = dirname(paths[0] as string);
+  let common = dirname(paths[0] ?? "");
   for (const path of paths) {
     while (!path.startsWith(withEnd(common))) {
       if (dirname(common) === common) {

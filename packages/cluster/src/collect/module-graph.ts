@@ -59,7 +59,7 @@ export async function addModules(
   } catch (error) {
     // The search is complete: Node cannot run files that esbuild cannot read or link, and reports
     // them better.
-    if (!("errors" in (error as object))) throw error;
+    if (typeof error !== "object" || error === null || !("errors" in error)) throw error;
   } finally {
     await stop();
   }
