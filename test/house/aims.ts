@@ -13,7 +13,7 @@ export const aims: Readonly<Record<Measure, Aim>> = {
   "lines of a function": { what: "functions of more than 60 lines", aim: 0, most: 0 },
   "members of a class": { what: "classes of more than 30 members", aim: 0, most: 1 },
   parameters: { what: "functions of more than 4 parameters", aim: 0, most: 0 },
-  "type assertions": { what: "type assertions (as)", aim: 250, most: 612 },
+  "type assertions": { what: "type assertions (as)", aim: 250, most: 217 },
   "comments that begin in the middle": {
     what: "comments that begin with Of, Those, The same, What",
     aim: 0,
