@@ -4,16 +4,18 @@
  *     npx -y pnpm@12 house [--list "members of a class"]
  */
 import { parseArgs } from "node:util";
-import { aims } from "./aims.ts";
+import { aims, exceptions, isException } from "./aims.ts";
 import { type Measure, measure } from "./measure.ts";
 
 const { values } = parseArgs({ options: { list: { type: "string" } } });
 const findings = measure();
 
-for (const [name, { what, aim, most }] of Object.entries(aims)) {
-  const size = findings[name as Measure].length;
-  console.log(`${String(size).padStart(6)}  ${what} (aim: ${aim}; at most ${most} now)`);
+for (const [name, { what, most }] of Object.entries(aims)) {
+  const measured = name as Measure;
+  const found = findings[measured].filter((one) => !isException(measured, one.what));
+  console.log(`${String(found.length).padStart(6)}  ${what} (at most ${most})`);
 }
+for (const [, what, reason] of exceptions) console.log(`   but ${what}: ${reason}`);
 if (values.list !== undefined) {
   for (const { place, what, size } of findings[values.list as Measure] ?? []) {
     console.log(`${String(size).padStart(6)}  ${place}  ${what}`);
