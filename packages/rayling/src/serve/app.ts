@@ -10,7 +10,7 @@ import { Hono } from "hono";
 import type { Context } from "hono";
 import { stream } from "hono/streaming";
 import type { Answer } from "./answer.ts";
-import { refusalOf } from "./forms/form.ts";
+import { bodyText, refusalOf } from "./forms/form.ts";
 import type { Form, OnInvalid } from "./forms/form.ts";
 import { aggregated, figuresRequest } from "./forms/nemo-gym-figures.ts";
 import { batchSchema, sampleOf, sampleSchema } from "./forms/sample.ts";
@@ -129,7 +129,7 @@ async function scoreForm(parts: AppParts, form: Form, c: Context<AppEnv>): Promi
   const answers = served.map(({ text }): Answer => JSON.parse(text));
   const error = answers.find(({ valid }) => !valid)?.error;
   if (error && onInvalid === "fail") throw refusalOf(error);
-  return json(JSON.stringify(form.write(answers, onInvalid, body, query)));
+  return json(bodyText(form.write(answers, onInvalid, body, query)));
 }
 
 /**

@@ -4,6 +4,13 @@ import { HttpRefusal } from "@rayling/core/http";
 import { jsonValue } from "@rayling/data-proto";
 import type { z } from "zod";
 
+/** Throws HttpRefusal 415: a body that is packed looks like one in another encoding. */
+export function refusePacked(encoding: string | undefined): void {
+  if (encoding === undefined || encoding.trim().toLowerCase() === "identity") return;
+  const problem = `a body in the encoding ${JSON.stringify(encoding)} is not read: send it as it is`;
+  throw new HttpRefusal(415, "unsupported_encoding", problem);
+}
+
 /** Whole numbers that a double cannot hold are bigints. Throws HttpRefusal 400. */
 export function jsonOf(body: Uint8Array): unknown {
   if (body.length === 0) {

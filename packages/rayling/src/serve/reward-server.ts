@@ -14,6 +14,7 @@ import { getRequestListener } from "@hono/node-server";
 import { createApp } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
 import type { ServeLimits } from "./limits.ts";
+import { refusePacked } from "./request-body.ts";
 import { isScoring, routes } from "./routes.ts";
 
 export interface RewardServerOptions extends Omit<AppParts, "notReady" | "maxSamples"> {
@@ -162,7 +163,9 @@ function listenerOf(app: App): (exchange: HttpExchange) => Promise<void> {
   );
   return async (exchange) => {
     const { request, response, signal } = exchange;
-    const body = hasBody(request) ? await exchange.body() : new Uint8Array();
+    const isPost = hasBody(request);
+    if (isPost) refusePacked(request.headers["content-encoding"]);
+    const body = isPost ? await exchange.body() : new Uint8Array();
     const cut = (): void => void response.destroy();
     bindings.set(request, { body, whole: aborted(signal), cut });
     response.once("prefinish", () => response.setTimeout(unreadMs, cut));

@@ -82,6 +82,8 @@ describe("OpenRLHF", () => {
   test("older versions send queries alone", async () => {
     const { status, body } = await post("/get_reward", { query: ["4"], prompts: [null] });
     expect([status, body]).toMatchObject([200, { rewards: [0] }]);
+    const none = await post("/get_reward", { query: ["4"], prompts: [null], labels: null });
+    expect([none.status, none.body]).toMatchObject([200, { rewards: [0] }]);
     const uneven = await post("/get_reward", { query: ["4", "5"], prompts: ["4"], labels: [] });
     expect(uneven.status).toBe(422);
   });
@@ -187,6 +189,16 @@ describe("NeMo-Gym", () => {
   ])("the ground truth stands in %s", async (_, more, query, expected) => {
     const { body } = await post(`/verify${query}`, row("told:", more));
     expect(body).toMatchObject({ groundTruth: expected });
+  });
+
+  test("integers of the row beyond 2^53 come back as they were", async () => {
+    const text = JSON.stringify(row("4", { seed: 0 })).replace(
+      '"seed":0',
+      '"seed":18446744073709551615',
+    );
+    const answered = await post("/verify", text);
+    expect(answered.status).toBe(200);
+    expect(answered.text).toContain('"seed":18446744073709551615,');
   });
 
   test("what the row has stays what it is, whatever the function says", async () => {

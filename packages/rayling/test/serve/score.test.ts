@@ -37,6 +37,44 @@ test("a sample gets its score, with what the function said besides", async () =>
   });
 });
 
+test("integers beyond 2^53 are not rounded", async () => {
+  const sent = (truth: string): string => `{"response": "told:", "ground_truth": ${truth}}`;
+  const truthOf = async (truth: string): Promise<unknown> => (await score(sent(truth))).body;
+  // A function that returns a bigint has its digits among the extras, as in the reward log.
+  const big = "123456789012345678901";
+  expect(await truthOf(big)).toMatchObject({ extra: { groundTruth: big } });
+  expect(await truthOf(`[-${big}]`)).toMatchObject({ extra: { groundTruth: [`-${big}`] } });
+  expect(await truthOf("9007199254740991")).toMatchObject({
+    extra: { groundTruth: 9007199254740991 },
+  });
+  expect(await truthOf("0.1234567890123456")).toMatchObject({
+    extra: { groundTruth: 0.1234567890123456 },
+  });
+  expect(await truthOf("1e300")).toMatchObject({ extra: { groundTruth: 1e300 } });
+  expect(await truthOf(`"${big}"`)).toMatchObject({ extra: { groundTruth: big } });
+});
+
+test("a message that only calls tools has no content", async () => {
+  const prompt = [
+    { role: "user", content: "2+2?" },
+    { role: "assistant", tool_calls: [{ id: "1" }] },
+    { role: "tool", content: "4" },
+  ];
+  const { body } = await score({ response: "told:", prompt });
+  expect(body).toMatchObject({ valid: true, extra: { question: "4" } });
+  expect((await score({ response: "told:", prompt: prompt.slice(0, 2) })).status).toBe(200);
+});
+
+test.each([
+  ["gzip", 415],
+  ["br, gzip", 415],
+  ["identity", 200],
+])("a body in the encoding %s: %i", async (encoding, expected) => {
+  const { status, body } = await score({ response: "4" }, { "content-encoding": encoding });
+  expect(status).toBe(expected);
+  if (status === 415) expect(body).toMatchObject({ error: { code: "unsupported_encoding" } });
+});
+
 test("the function gets what it gets from rayling score", async () => {
   const sample = {
     response: "told:",
@@ -152,7 +190,12 @@ test.each<[string, unknown, number, string]>([
   ["a name that is not known", { response: "4", groundtruth: 4 }, 422, "groundtruth"],
   ["an empty id", { response: "4", id: "" }, 422, "id: "],
   ["extra info that is a list", { response: "4", extra_info: [] }, 422, "extra_info: "],
-  ["a message without a role", { response: "4", prompt: [{ content: "" }] }, 422, "prompt: "],
+  [
+    "a message without a role",
+    { response: "4", prompt: [{ content: "" }] },
+    422,
+    "prompt: it must be a text, or a list of messages",
+  ],
 ])("is told what is wrong with its body: %s", async (_, body, status, problem) => {
   const answered = await score(body);
   expect(answered.status).toBe(status);

@@ -46,6 +46,13 @@ export function float(value: number): unknown {
   return /^-?\d+$/.test(text) ? rawJson(`${text}.0`) : value;
 }
 
+/** Returns an answer's body. Integers that came in as bigints go out as they came. */
+export function bodyText(answer: unknown): string {
+  return JSON.stringify(answer, (_, value: unknown) =>
+    typeof value === "bigint" ? rawJson(String(value)) : value,
+  );
+}
+
 /** ECMAScript's JSON.rawJSON, which Node 22 has and TypeScript does not know yet. */
 const rawJson: (text: string) => unknown = Reflect.get(JSON, "rawJSON");
 

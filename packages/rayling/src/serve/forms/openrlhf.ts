@@ -19,7 +19,7 @@ import { rewardSample } from "./sample.ts";
 const request = z.looseObject({
   query: z.array(z.string()).min(1),
   prompts: z.array(z.unknown()),
-  labels: z.array(z.unknown()).optional(),
+  labels: z.array(z.unknown()).nullish(),
 });
 
 const response = z.object({
@@ -37,7 +37,8 @@ export const openRlhf: Form = {
   request,
   response,
   read: (body, query) => {
-    const { query: queries, prompts, labels = [] } = checked(request, body);
+    const { query: queries, prompts, labels: said } = checked(request, body);
+    const labels = said ?? [];
     sameLength("prompts", prompts, queries);
     if (labels.length > 0) sameLength("labels", labels, queries);
     return queries.map((text, index) => {

@@ -8,7 +8,13 @@ import { z } from "zod";
 /** Names the data where a sample does not. */
 const assumedSource = "serve";
 
-export type Prompt = string | readonly { readonly role: string; readonly content: unknown }[];
+export type Prompt = string | readonly Message[];
+
+interface Message {
+  readonly role: string;
+  /** A message that only calls tools has none. */
+  readonly content?: unknown;
+}
 
 export interface WireSample {
   readonly id?: string | undefined;
@@ -20,10 +26,12 @@ export interface WireSample {
   readonly response_length?: number | undefined;
 }
 
-const message = z.looseObject({ role: z.string(), content: z.unknown() });
+const message = z.looseObject({ role: z.string(), content: z.unknown().optional() });
 
 /** A conversation, or one question. */
-export const promptSchema: z.ZodType<Prompt> = z.union([z.string(), z.array(message)]);
+export const promptSchema: z.ZodType<Prompt> = z.union([z.string(), z.array(message)], {
+  error: "it must be a text, or a list of messages of { role, content }",
+});
 
 export const sampleSchema: z.ZodType<WireSample> = z.strictObject({
   id: z
@@ -125,8 +133,12 @@ export function rewardSample({
     dataSource: dataSource ?? assumedSource,
     ...(dataSource === undefined ? { isSourceAssumed: true } : {}),
     extraInfo: { ...extraInfo, question },
-    ...(typeof prompt === "object" ? { rawPrompt: prompt } : {}),
+    ...(typeof prompt === "object" ? { rawPrompt: prompt.map(withContent) } : {}),
   };
+}
+
+function withContent(one: Message): Message & { readonly content: unknown } {
+  return { content: null, ...one };
 }
 
 /** Returns the last message of the prompt, where that is a text. */
