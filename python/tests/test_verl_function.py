@@ -215,6 +215,10 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         # Within extra info, what JSON has no number for comes back as a text.
         self.assertEqual([echoed["nan"], echoed["big"]], ["NaN", str(2**60)])
 
+    async def test_an_integer_that_python_does_not_read_comes_as_a_text(self) -> None:
+        row: Any = await compute_score("s", "w1", 1, {}, options=options("long"))
+        self.assertEqual(row["digits"], "1" + "0" * 4300)
+
     async def test_what_looks_like_a_tagged_value_comes_as_it_is(self) -> None:
         lookalikes: dict[str, Any] = {"$": ["i", "5"], "deep": {"$": 1}}
         for extra in (lookalikes, {**lookalikes, "big": 2**60}):

@@ -24,6 +24,11 @@ export function half(): number {
   return 0.5;
 }
 
+/** Two whole numbers: Python reads the first, and not the second. */
+export function long() {
+  return { score: 1, big: 2n ** 60n, digits: 10n ** 4300n };
+}
+
 /** What came with the sample. */
 export function echo({ dataSource, groundTruth, extraInfo }: ScoreInput) {
   return { score: 1, dataSource, groundTruth: JSON.stringify(groundTruth, text), extraInfo };

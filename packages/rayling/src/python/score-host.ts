@@ -22,6 +22,7 @@ import type { Hello } from "./score-hello.ts";
 import { isRefused, readRows, sampleOf } from "./score-rows.ts";
 import type { RefusedRow, ScoreRow } from "./score-rows.ts";
 import { warmUp } from "./warm-up.ts";
+import { mostDigits } from "./wire/values.ts";
 
 /** How long the loop has for its end: its log and its cache. */
 const closeTimeoutMs = 5000;
@@ -128,11 +129,14 @@ class ScoreHost {
   }
 }
 
-/** Returns it with a text for each value that JSON cannot carry; numbers stay. */
+/** Returns it with a text for each value that Python cannot have; numbers stay. */
 function sendable(info: Readonly<Record<string, unknown>>): unknown {
-  return Object.values(info).some((value) => typeof value === "object" && value !== null)
-    ? carriable(info).value
-    : info;
+  return Object.values(info).every(isSendable) ? info : carriable(info).value;
+}
+
+function isSendable(value: unknown): boolean {
+  if (typeof value === "bigint") return String(value).length <= mostDigits;
+  return typeof value !== "object" || value === null;
 }
 
 /** Graders' output reaches this process' streams, line by line, and Python's logging from there. */

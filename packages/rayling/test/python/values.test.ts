@@ -63,3 +63,24 @@ test("what Python cannot have is named with its path", () => {
   expect(() => encode(loop)).toThrow("inner.0 of the value is inside itself");
   expect(() => encode({ list: [Symbol("x")] })).toThrow("list.0 of the value is Symbol(x)");
 });
+
+const nested = (levels: number): unknown =>
+  Array.from({ length: levels - 1 }).reduce<unknown>((inside) => [inside], []);
+
+test.each([
+  ["an invalid date", { at: [new Date(Number.NaN)] }, "at.0 of the value is Invalid Date"],
+  ["a date beyond the year 9999", new Date(8.64e15), "which Python has no date for"],
+  ["a date before the year 1", new Date(-8.64e15), "which Python has no date for"],
+  ["a shape of another size", Object.assign(new Float32Array(6), { shape: [4, 4] }), "of 6 with"],
+  ["a shape that is none", Object.assign(new Int8Array(6), { shape: [-2, -3] }), "of 6 with"],
+  ["an integer that Python does not read", 10n ** 4300n, "an integer of 4301 digits"],
+  ["more levels than Python reads", nested(201), "more than 200 levels"],
+])("%s is refused where the value is", (_, value, problem) => {
+  expect(() => encode(value)).toThrow(new RegExp(problem));
+});
+
+test("the largest of what Python can have is encoded", () => {
+  for (const value of [nested(200), new Date("9999-12-31T23:59:59.999Z"), 10n ** 4299n]) {
+    expect(() => encode(value)).not.toThrow();
+  }
+});

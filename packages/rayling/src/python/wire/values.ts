@@ -32,7 +32,20 @@ const arrays: readonly (readonly [string, new (memory: ArrayBuffer) => NodeJS.Ty
   ["float64", Float64Array],
 ];
 
-/** @throws TypeError for what Python cannot have: a function, a symbol, an object inside itself */
+/** Levels of a value: Python's reader of JSON takes no more than about a thousand. */
+const deepest = 200;
+
+/** Python reads no longer integers, to keep out those that take minutes. */
+export const mostDigits = 4300;
+
+/** The years 1 to 9999, which Python's dates have. */
+const firstMs: number = Date.parse("0001-01-01T00:00:00Z");
+const lastMs: number = Date.UTC(10_000, 0, 1) - 1;
+
+/**
+ * @throws TypeError for what Python cannot have: a function, a symbol, an object inside itself, a
+ * date that is invalid or beyond the year 9999, an array of another size than its shape
+ */
 export function encode(value: unknown): Encoded {
   const encoder = new Encoder();
   const plain = encoder.encode(value);
@@ -57,7 +70,7 @@ class Encoder {
         if (Number.isFinite(value) && !Object.is(value, -0)) return value;
         return this.#tag("f", Object.is(value, -0) ? "-0" : String(value));
       case "bigint":
-        return this.#tag("i", String(value));
+        return this.#tag("i", this.#digits(value));
       case "object":
         return value === null ? null : this.#object(value);
       default:
@@ -68,7 +81,12 @@ class Encoder {
   #object(value: object): unknown {
     const binary = this.#binary(value);
     if (binary !== undefined) return binary;
-    if (value instanceof Date) return this.#tag("d", value.getTime());
+    if (value instanceof Date) return this.#tag("d", this.#time(value));
+    if (this.#around.size >= deepest) {
+      throw new TypeError(
+        `the value has more than ${deepest} levels, which Python cannot be given`,
+      );
+    }
     if (this.#around.has(value)) {
       throw new TypeError(`${this.#place()} is inside itself, which Python cannot be given`);
     }
@@ -110,7 +128,31 @@ class Encoder {
     }
     const known = arrays.find(([, Class]) => value instanceof Class);
     const kind = known?.[0] ?? (value instanceof Uint8ClampedArray ? "uint8" : "float16");
+    if (shape !== undefined) this.#checkShape(shape, bytes.byteLength / bytesOf(value));
     return this.#tag("a", kind, shape ?? null, this.#copied(bytes));
+  }
+
+  #checkShape(shape: unknown, size: number): void {
+    const isShape = Array.isArray(shape) && shape.every((one) => Number.isInteger(one) && one >= 0);
+    if (isShape && shape.reduce((product: number, one: number) => product * one, 1) === size)
+      return;
+    throw new TypeError(
+      `${this.#place()} is an array of ${size} with the shape ${inspect(shape)}, which it cannot have`,
+    );
+  }
+
+  #time(date: Date): number {
+    const time = date.getTime();
+    if (time >= firstMs && time <= lastMs) return time;
+    throw new TypeError(`${this.#place()} is ${inspect(date)}, which Python has no date for`);
+  }
+
+  #digits(value: bigint): string {
+    const digits = String(value);
+    if (digits.length <= mostDigits) return digits;
+    throw new TypeError(
+      `${this.#place()} is an integer of ${digits.length} digits, and Python reads ${mostDigits}`,
+    );
   }
 
   #copied(bytes: Uint8Array): number {
@@ -125,6 +167,10 @@ class Encoder {
   #place(): string {
     return this.#path.length === 0 ? "the value" : `${this.#path.join(".")} of the value`;
   }
+}
+
+function bytesOf(array: ArrayBufferView): number {
+  return "BYTES_PER_ELEMENT" in array ? Number(array.BYTES_PER_ELEMENT) : 1;
 }
 
 function entriesOf(value: object): Iterable<[string, unknown]> {
