@@ -44,10 +44,10 @@ class ScoreHost {
     const client: MessageSocket = new MessageSocket(socket, {
       onMessage: (message) => {
         if (hasGreeted) {
-          for (const row of readRows(message)) {
-            if (isRefused(row)) this.#refuse(client, row);
-            else void this.#score(client, row);
-          }
+          const rows = readRows(message);
+          for (const row of rows) if (!isRefused(row)) void this.#score(client, row);
+          // Behind those that may give the columns.
+          for (const row of rows) if (isRefused(row)) this.#refuse(client, row);
           return;
         }
         hasGreeted = true;

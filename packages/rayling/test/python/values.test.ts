@@ -1,5 +1,6 @@
 /** Values between Python and Node, in their frames, without either. */
 import { expect, test } from "vitest";
+import { describeThrown } from "../../src/python/actor-host/thrown.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../src/python/wire/frames.ts";
 import { decode, encode } from "../../src/python/wire/values.ts";
 
@@ -83,4 +84,17 @@ test("the largest of what Python can have is encoded", () => {
   for (const value of [nested(200), new Date("9999-12-31T23:59:59.999Z"), 10n ** 4299n]) {
     expect(() => encode(value)).not.toThrow();
   }
+});
+
+const fails = (): never => {
+  throw new Error("no stack");
+};
+
+test.each([
+  ["a stack", Object.defineProperty(new Error("g"), "stack", { get: fails })],
+  ["a cause", Object.defineProperty(new Error("g"), "cause", { get: fails })],
+  ["a proxy", new Proxy({}, { get: fails, getPrototypeOf: fails })],
+])("%s that throws when it is read is described", (_, thrown) => {
+  const { name, message } = describeThrown(thrown);
+  expect([name, message]).toEqual(["Error", "what was thrown cannot be described: no stack"]);
 });

@@ -16,7 +16,18 @@ const ownFolder = new URL("../", import.meta.url).href;
 /** Causes of causes beyond this many are left out. */
 const deepest = 8;
 
-export function describeThrown(error: unknown, depth = 0): Thrown {
+/** Never throws, whatever was thrown: a getter of the user's, or a Proxy, may. */
+export function describeThrown(error: unknown): Thrown {
+  try {
+    return described(error, 0);
+  } catch (problem) {
+    const reason = problem instanceof Error ? problem.message : "it cannot be read";
+    const message = `what was thrown cannot be described: ${reason}`;
+    return { name: "Error", message, stack: "", code: null, cause: null };
+  }
+}
+
+function described(error: unknown, depth: number): Thrown {
   if (!(error instanceof Error)) {
     const message = `${typeof error === "string" ? error : inspect(error)} was thrown`;
     return { name: "Error", message, stack: "", code: null, cause: null };
@@ -29,7 +40,7 @@ export function describeThrown(error: unknown, depth = 0): Thrown {
     message: error.message,
     stack: withoutOwnFrames(stack),
     code,
-    cause: hasCause ? describeThrown(error.cause, depth + 1) : null,
+    cause: hasCause ? described(error.cause, depth + 1) : null,
   };
 }
 
