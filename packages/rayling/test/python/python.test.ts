@@ -19,6 +19,7 @@ const env = {
 test.for([
   ["test_rayling_client", "scores, tries again, goes on over a kill, and does what TRL asks of it"],
   ["test_runtime", "finds Node and the runtime, of one version"],
+  ["test_connection", "tells of answers that cannot be read, and lets no call wait for ever"],
   ["test_verl_function", "scores for verl in a loop that its processes share, and leaves nothing"],
 ])("%s: the Python side %s", async ([module], { skip }) => {
   const reason = pythonProblem();

@@ -291,14 +291,28 @@ class Connection:
         if count == 0:
             self._socket_ended()
             return
-        for frame in self._reader.received(count):
-            self._take(frame)
+        try:
+            frames = self._reader.received(count)
+        except Exception as error:
+            # What follows in the bytes cannot be told apart from it.
+            self._lines.append(f"its answer cannot be read: {type(error).__name__}: {error}")
+            self._child.kill()
+            return
+        for frame in frames:
+            future = self._pending.pop(frame[0][1], None)
+            stream = self._streams.get(frame[0][1])
+            try:
+                self._take(frame, future, stream)
+            except Exception as error:
+                unread = RaylingError(f"the answer cannot be read: {type(error).__name__}: {error}")
+                if future is not None and not future.done():
+                    future.set_exception(unread)
+                elif stream is not None:
+                    stream.finish(unread)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: Frame, future: _Value | None, stream: Stream | None) -> None:
         head, buffers = frame
         kind, number = head[0], head[1]
-        future = self._pending.pop(number, None)
-        stream = self._streams.get(number)
         if kind in (Answer.VALUE, Answer.TAGGED):
             if future is not None and not future.done():
                 future.set_result(

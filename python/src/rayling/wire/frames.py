@@ -144,8 +144,9 @@ class FrameReader:
         at = self._start
         if count > 0:
             self._lengths = struct.unpack_from(f"<{count}Q", self._memory, at + _PREFIX.size)
-        self._head = json.loads(str(self._view[at + begin : at + whole], "utf-8"))
+        # One that cannot be read is not read again.
         self._start = at + whole
+        self._head = json.loads(str(self._view[at + begin : at + whole], "utf-8"))
         return True
 
     def _take_buffer(self, length: int) -> bool:
