@@ -19,7 +19,7 @@ const pure = [
   "packages/trainer/test/tracking/{console,generations,reward-metrics,rollout-dump,tracking}.test.ts",
   "packages/trainer/test/fit/{actor-gradients,join-columns,mini-batch-size}.test.ts",
   "packages/rayling/test/cli-parts.test.ts",
-  "packages/rayling/test/python/{columns,frames,values}.test.ts",
+  "packages/rayling/test/python/{columns,frames,messages,values}.test.ts",
   "test/bench/python.test.ts",
   "test/examples/rewards.test.ts",
   "test/workspace/{golden,house,layers,links,manifests,mutants,parity,public-names,suites,terminals}.test.ts",
