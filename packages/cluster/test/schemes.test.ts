@@ -2,11 +2,14 @@
 
 import { provideNodes } from "@rayling/core/cluster";
 import * as ray from "@rayling/core";
-import { afterAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 
-afterAll(() => ray.shutdown());
+let schemes = 0;
 
 test("addresses are joined by who was provided for their scheme, and a lost one is asked for again", async () => {
+  onTestFinished(() => ray.shutdown());
+  // The first who was provided counts.
+  const scheme = `proof${++schemes}`;
   const asked: string[] = [];
   const lose: (() => void)[] = [];
   provideNodes(
@@ -29,13 +32,14 @@ test("addresses are joined by who was provided for their scheme, and a lost one 
         close: async () => undefined,
       };
     },
-    "proof",
+    scheme,
   );
-  await ray.init({ prewarm: 0, nodes: ["proof://left", "PROOF://right"] });
+  const [left, right] = [`${scheme}://left`, `${scheme.toUpperCase()}://right`] as const;
+  await ray.init({ prewarm: 0, nodes: [left, right] });
   const names = async (): Promise<string[]> =>
     (await ray.nodes()).filter(({ alive }) => alive).map(({ nodeName }) => nodeName);
-  expect((await names()).slice(1)).toEqual(["proof://left#1", "PROOF://right#2"]);
+  expect((await names()).slice(1)).toEqual([`${left}#1`, `${right}#2`]);
   lose[0]?.();
-  await expect.poll(names).toContain("proof://left#3");
-  expect(asked).toEqual(["proof://left", "PROOF://right", "proof://left"]);
+  await expect.poll(names).toContain(`${left}#3`);
+  expect(asked).toEqual([left, right, left]);
 });
