@@ -1,7 +1,7 @@
 /**
  * Tells whether the last runs of a synchronous function were so brief that a message for each one
- * costs more than the runs themselves. Both sides follow it by the same times: the worker sends
- * more samples ahead, and the executor runs several in one turn of its event loop.
+ * costs more than the runs themselves. Dispatcher and worker then send more samples ahead, and the
+ * executor runs several in one turn of its event loop. Each of them measures for itself.
  */
 
 /** A run that ended within this time was brief. */
