@@ -15,7 +15,6 @@ import {
 } from "@rayling/reward-manager-registry";
 import type {
   ComputeScore,
-  ComputeScores,
   RewardManager,
   RewardManagerClass,
   RewardModelAccess,
@@ -35,7 +34,7 @@ import type { RunTracker } from "./run-tracker.ts";
 import { fieldOf } from "../values/records.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
-export type UserCode = Pick<RunTracker, "timed" | "signal" | "current">;
+export type UserCode = Pick<RunTracker, "timed" | "clock" | "signal" | "current">;
 
 export interface Pipeline
   extends
@@ -59,12 +58,12 @@ export async function loadPipeline(
   rememberTokens(settings);
   const { discriminative, rewardRouterAddress, rewardRouterToken } = settings;
   if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
-  const { scorer, isAsync } = await scorerOf(settings, tracker);
-  let overlaps = isAsync;
+  let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
+  const { scorer, isAsync } = await scorerOf(settings, tracker, onThenable);
+  if (isAsync) overlaps = true;
   const { computeScore, computeScores, postProcessScores, log } = scorer;
-  const groups =
-    computeScores && new GroupScorer(tracker.timed(computeScores, onThenable) as ComputeScores);
+  const groups = computeScores && new GroupScorer(computeScores);
   const forGroups = {
     ...(postProcessScores === undefined
       ? {}
@@ -74,7 +73,7 @@ export async function loadPipeline(
   const managerClass = await managerOf(settings);
   const registry = createDefaultRegistry();
   const manager = await registry.create(managerClass, {
-    computeScore: groups?.computeScore ?? tracker.timed(computeScore, onThenable),
+    computeScore: groups?.computeScore ?? computeScore,
     tokenizer: await loadTokenizer(settings, tracker),
     rewardRouterAddress,
     rewardRouterToken,
@@ -112,19 +111,23 @@ function rememberTokens(settings: PipelineSettings): void {
   }
 }
 
+/** @param onThenable called when its score function has returned a promise */
 async function scorerOf(
   settings: PipelineSettings,
   tracker: UserCode,
+  onThenable: () => void,
 ): Promise<{ readonly scorer: Scorer; readonly isAsync: boolean }> {
   const { reward, baseDirectory } = settings;
   const signal = (): AbortSignal => tracker.signal;
   if (reward === undefined) {
-    return { scorer: { computeScore: withSignal(settings, signal) }, isAsync: false };
+    const computeScore = tracker.timed(withSignal(settings, signal), onThenable);
+    return { scorer: { computeScore }, isAsync: false };
   }
   const onContext = (): void => {
     if (tracker.current !== undefined) tracker.current.readsContext = true;
   };
-  const scorer = await loadScorer(reward, { baseDirectory, signal, onContext });
+  const clock = tracker.clock(onThenable);
+  const scorer = await loadScorer(reward, { baseDirectory, signal, onContext, clock });
   return { scorer, isAsync: scorer.isAsync };
 }
 

@@ -11,6 +11,8 @@
  */
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
+import { onClock } from "@rayling/reward-manager-registry";
+import type { CallClock } from "@rayling/reward-manager-registry";
 import type { RunTable } from "./run-table.ts";
 import type { Run } from "./run.ts";
 
@@ -57,53 +59,37 @@ export class RunTracker {
     return run.abort.signal;
   }
 
-  /** Wraps a function so that the clock of the calling run starts with it. */
-  timed<Args extends unknown[], Result>(
-    work: (...args: Args) => Result | PromiseLike<Result>,
-    onThenable: () => void = ignore,
-  ): (...args: Args) => Result | Promise<Result> {
-    return (...args) => {
-      const run = this.#context.getStore();
-      if (run !== undefined) this.#enter(run);
-      let result: Result | PromiseLike<Result>;
-      try {
-        result = work(...args);
-      } catch (error) {
-        if (run !== undefined) this.#leave(run);
-        throw error;
-      }
-      if (!isThenable(result)) {
-        if (run !== undefined) this.#leave(run);
-        return result;
-      }
-      onThenable();
-      const settled = Promise.resolve(result);
-      if (run === undefined) return settled;
-      return settled.then(
-        (value) => {
-          this.#leave(run);
-          return value;
-        },
-        (error: unknown) => {
-          this.#leave(run);
-          throw error;
-        },
-      );
+  /**
+   * The clock of the calling run, which starts with a call.
+   *
+   * It goes on until the reply is made: reading a result may run user code (a getter, a proxy).
+   *
+   * @param onThenable called when a call has returned a promise
+   */
+  clock(onThenable?: () => void): CallClock<Run | undefined> {
+    return {
+      enter: () => {
+        const run = this.#context.getStore();
+        if (run !== undefined && run.depth++ === 0) {
+          run.startedAt ??= performance.now();
+          this.#table.start(run.slot);
+        }
+        return run;
+      },
+      leave: (run) => {
+        if (run !== undefined) run.depth -= 1;
+      },
+      onThenable,
     };
   }
 
-  #enter(run: Run): void {
-    if (run.depth++ > 0) return;
-    run.startedAt ??= performance.now();
-    this.#table.start(run.slot);
-  }
-
-  /**
-   * The clock goes on until the reply is made: reading a result may run user code (a getter, a
-   * proxy).
-   */
-  #leave(run: Run): void {
-    run.depth -= 1;
+  /** Wraps a function so that the clock of the calling run starts with it. */
+  timed<Args extends unknown[], Result>(
+    work: (...args: Args) => Result | PromiseLike<Result>,
+    onThenable?: () => void,
+  ): (...args: Args) => Result | Promise<Result> {
+    const clock = this.clock(onThenable);
+    return (...args) => onClock(clock, () => work(...args)) as Result | Promise<Result>;
   }
 
   #mark(id: number): void {
@@ -117,13 +103,3 @@ export class RunTracker {
 }
 
 const never: AbortSignal = new AbortController().signal;
-
-function isThenable<Result>(value: Result | PromiseLike<Result>): value is PromiseLike<Result> {
-  return (
-    ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    "then" in value &&
-    typeof value.then === "function"
-  );
-}
-
-function ignore(): void {}

@@ -3,6 +3,7 @@
 import { InvalidScoreError } from "@rayling/reward-manager-registry";
 import type { RewardResult, ScoredBatch } from "@rayling/reward-manager-registry";
 import { isGroup } from "../sample/group-sample.ts";
+import { withLane } from "../sample/lane.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 import { itemsIn } from "../values/records.ts";
@@ -11,7 +12,7 @@ import { itemsIn } from "../values/records.ts";
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
   if (work.kind !== "sample") return runOther(pipeline, work);
   const { sample } = work;
-  if (!isGroup(sample)) return pipeline.runSingle(sample);
+  if (!isGroup(sample)) return pipeline.runSingle(withLane(sample));
   if (pipeline.runGroup !== undefined) return pipeline.runGroup(sample);
   // The function was reloaded since the group was sent.
   return Promise.reject(new Error("the reward function does not score groups any more"));

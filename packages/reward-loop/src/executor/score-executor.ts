@@ -203,7 +203,8 @@ export class ScoreExecutor {
   #over(run: Run, pipeline: Pipeline, result: RewardResult): ScoreReply {
     try {
       const { rewardScore, rewardExtraInfo } = result;
-      return { ok: true, rewardScore, rewardExtraInfo, ...this.#measured(run, pipeline) };
+      const { latencyMs, overlaps } = this.#measured(run, pipeline);
+      return withSeen({ ok: true, rewardScore, rewardExtraInfo, latencyMs, overlaps }, run);
     } catch (error) {
       // The user's manager failed.
       return this.#failed(run, pipeline, error);
@@ -211,24 +212,14 @@ export class ScoreExecutor {
   }
 
   #failed(run: Run, pipeline: Pipeline, error: unknown): ScoreReply {
-    return { ok: false, error: failureOf(error), ...this.#measured(run, pipeline) };
+    const { latencyMs, overlaps } = this.#measured(run, pipeline);
+    return withSeen({ ok: false, error: failureOf(error), latencyMs, overlaps }, run);
   }
 
-  #measured(
-    run: Run,
-    { overlaps }: Pipeline,
-  ): Pick<ScoreReply, "latencyMs" | "overlaps" | "announced" | "readsContext" | "used"> {
+  #measured(run: Run, { overlaps }: Pipeline): Pick<ScoreReply, "latencyMs" | "overlaps"> {
     this.#runs.delete(run.id);
     const now = performance.now();
-    const { startedAt = now, announced, readsContext, used } = run;
-    const latencyMs = now - startedAt;
-    return {
-      latencyMs,
-      overlaps,
-      ...(announced === undefined ? {} : { announced }),
-      ...(readsContext ? { readsContext } : {}),
-      ...(used === undefined ? {} : { used }),
-    };
+    return { latencyMs: now - (run.startedAt ?? now), overlaps };
   }
 
   /** Sends the reply with others, or sends its marker and keeps it. */
@@ -273,6 +264,16 @@ export class ScoreExecutor {
     return { done: this.#outbox.waiting, used, busyMs };
   }
 }
+
+/** Adds what the run has told of its calls. Field by field: each sample passes here. */
+function withSeen(reply: Writable<ScoreReply>, { announced, readsContext, used }: Run): ScoreReply {
+  if (announced !== undefined) reply.announced = announced;
+  if (readsContext) reply.readsContext = readsContext;
+  if (used !== undefined) reply.used = used;
+  return reply;
+}
+
+type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
 
 /** A reply as it travels with others, if it may. */
 function sentOf(reply: ScoreReply): ScoreReply {

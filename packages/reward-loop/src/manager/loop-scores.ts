@@ -12,9 +12,10 @@ import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { OutcomeRecorder, SamplePlace } from "../record/outcome-recorder.ts";
 import type { RewardModels } from "../reward-model/reward-models.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
+import { inLane } from "../sample/lane.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
-import { inLane, ScoreRound } from "./score-round.ts";
+import { ScoreRound } from "./score-round.ts";
 
 /** The parts of a loop that scores one sample or one group. */
 export interface ScoringParts {
@@ -87,25 +88,38 @@ export class LoopScores {
   }
 
   /** @param place in the reward log; one that is scored once more has that of the first time */
-  async #submit(
+  #submit(
     sample: RewardSample,
     lane: string,
     place: SamplePlace | undefined,
     kept?: Promise<void>,
   ): Promise<SampleOutcome> {
-    if (place === undefined) {
-      const outcome = await this.#parts.source.score(sample, lane, kept);
-      this.#answers.add(outcome);
-      return outcome;
+    return place === undefined
+      ? this.#ask(sample, lane, kept)
+      : this.#recorded(sample, lane, place, kept);
+  }
+
+  async #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+    const outcome = await this.#parts.source.score(sample, lane, kept);
+    this.#answers.add(outcome);
+    return outcome;
+  }
+
+  async #recorded(
+    sample: RewardSample,
+    lane: string,
+    { index, known }: SamplePlace,
+    kept?: Promise<void>,
+  ): Promise<SampleOutcome> {
+    if (known !== undefined) {
+      this.#answers.add(known);
+      return known;
     }
     const written = Promise.withResolvers<void>();
     const both = kept === undefined ? written.promise : written.promise.then(() => kept);
     try {
-      const outcome = place.known ?? (await this.#parts.source.score(sample, lane, both));
-      this.#answers.add(outcome);
-      if (place.known === undefined) {
-        await this.#parts.recorder?.write(place.index, sample, outcome, lane);
-      }
+      const outcome = await this.#ask(sample, lane, both);
+      await this.#parts.recorder?.write(index, sample, outcome, lane);
       return outcome;
     } finally {
       written.resolve();

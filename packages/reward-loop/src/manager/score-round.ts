@@ -9,6 +9,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
+import { inLane } from "../sample/lane.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
 import { itemAt } from "../values/present.ts";
 
@@ -153,14 +154,6 @@ export class ScoreRound {
 
 /** Once, in that lane; what is scored once more has its places in the reward log. */
 type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
-
-/** Stores the lane in the sample's context, because a second scoring has another lane. */
-export function inLane(sample: RewardSample, lane: string): RewardSample {
-  // The scorer reports a sample that is not even an object.
-  const isPlain = typeof sample === "object" && sample !== null;
-  if (!isPlain || Object.getPrototypeOf(sample) !== Object.prototype) return sample;
-  return { ...sample, context: { lane, ...sample.context } };
-}
 
 function joined(first: SampleOutcome, second: SampleOutcome): SampleOutcome {
   return { ...second, attempts: first.attempts + second.attempts };

@@ -106,8 +106,11 @@ export class RewardModels implements AsyncDisposable {
    * reported and left out: its router refuses requests. Rejects as `work`, with EndpointError where
    * none of them wakes up, or where one does not go to sleep again.
    */
-  async awake<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#sleepers.length === 0) return work();
+  awake<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#canSleep ? this.#whileAwake(work) : work();
+  }
+
+  async #whileAwake<Result>(work: () => Promise<Result>): Promise<Result> {
     const release = await this.#wake();
     let hasFailed = true;
     try {
@@ -120,13 +123,15 @@ export class RewardModels implements AsyncDisposable {
   }
 
   /** The values of the stream; they are awake from its first value until it ends or is left. */
-  async *awakeFor<One>(
+  awakeFor<One>(
     stream: AsyncGenerator<One, void, undefined>,
   ): AsyncGenerator<One, void, undefined> {
-    if (this.#sleepers.length === 0) {
-      yield* stream;
-      return;
-    }
+    return this.#canSleep ? this.#awakeFor(stream) : stream;
+  }
+
+  async *#awakeFor<One>(
+    stream: AsyncGenerator<One, void, undefined>,
+  ): AsyncGenerator<One, void, undefined> {
     const release = await this.#wake();
     let hasFailed = false;
     try {
@@ -146,6 +151,11 @@ export class RewardModels implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  get #canSleep(): boolean {
+    for (const model of this.#models.values()) if (model.sleeps) return true;
+    return false;
   }
 
   get #sleepers(): [string, RewardModelManager][] {

@@ -7,6 +7,7 @@
 import type { GroupScorer, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { failureOf } from "../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import { withLane } from "./lane.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import { isList, isRecord } from "../values/records.ts";
@@ -36,7 +37,7 @@ export async function runGroup(
   { members }: GroupSample,
   runSingle: (sample: RewardSample) => Promise<RewardResult>,
 ): Promise<RewardResult> {
-  const settled = await scorer.run(members, runSingle);
+  const settled = await scorer.run(members.map(withLane), runSingle);
   const results = settled.map((one): MemberResult =>
     one.status === "fulfilled" ? one.value : { error: failureOf(one.reason) },
   );

@@ -17,6 +17,7 @@ import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings/settings.ts";
+import { inLane } from "../sample/lane.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables } from "../travel/table.ts";
@@ -186,7 +187,9 @@ export class RewardLoopWorker {
    */
   async computeScoreBatch(data: DataProtoData, lane?: string): Promise<SampleOutcome[]> {
     const samples = samplesOf(DataProto.fromData(data));
-    return Promise.all(samples.map((sample) => this.computeScore(sample, lane)));
+    return Promise.all(
+      samples.map((sample) => this.computeScore(lane ? inLane(sample, lane) : sample, lane)),
+    );
   }
 
   #score(id: number, sample: RewardSample, lane: string = "training"): void {

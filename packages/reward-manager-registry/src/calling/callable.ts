@@ -2,9 +2,11 @@
  * Gives any user function, whatever its parameters, one calling convention.
  */
 
-import type { ComputeScore, ScoreInput, ScoreOutput } from "../scoring/compute-score.ts";
+import type { ComputeScore, ScoreInput } from "../scoring/compute-score.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
+import { noClock, onClock } from "./call-clock.ts";
+import type { CallClock } from "./call-clock.ts";
 import { argumentNamed, orderedArguments, withOwnNames } from "./argument-names.ts";
 import { conventionOf, isListName, mayBeMissing } from "./convention.ts";
 import type { Convention, Slot } from "./convention.ts";
@@ -26,6 +28,8 @@ export interface CallableOptions {
    * there.
    */
   readonly onContext?: (() => void) | undefined;
+  /** Measures its calls. */
+  readonly clock?: CallClock | undefined;
 }
 
 export type UserFunction = (...args: never[]) => unknown;
@@ -41,7 +45,7 @@ export async function calledFunction(
   options: CallableOptions,
 ): Promise<CalledFunction> {
   const { convention, given } = await read(callable, options);
-  const call = caller(callable, options.self, convention, given);
+  const call = caller(callable, options, convention, given);
   return convention.takesLists
     ? { takesLists: true, call: (inputs) => call(listsOf(inputs)) as ReturnType<ComputeScores> }
     : { takesLists: false, call: (input) => call(input) as ReturnType<ComputeScore> };
@@ -58,7 +62,7 @@ export async function calledGroupFunction(
   const isNamed = first?.kind === "name" && isListName(argumentNamed(first.name));
   if (parameters !== undefined && isOne && !isNamed) {
     const { given } = await read(() => undefined, options);
-    return groupCaller(callable, options.self, given);
+    return groupCaller(callable, options, given);
   }
   const called = await calledFunction(callable, options);
   if (called.takesLists) return called.call;
@@ -92,42 +96,34 @@ async function read(
   return { convention, given };
 }
 
-function groupCaller(callable: UserFunction, self: unknown, given: GivenArguments): ComputeScores {
+function groupCaller(
+  callable: UserFunction,
+  { self, clock = noClock }: CallableOptions,
+  given: GivenArguments,
+): ComputeScores {
   return (inputs) => {
     const group = inputs.map((input) => given.of(input));
-    const result: unknown = Reflect.apply(callable, self, [group]);
-    return verified(result, () =>
-      group.forEach((one) => given.verify(one)),
-    ) as ReturnType<ComputeScores>;
+    const work = (): unknown => Reflect.apply(callable, self, [group]);
+    const verify = (): void => group.forEach((one) => given.verify(one));
+    return onClock(clock, work, verify) as ReturnType<ComputeScores>;
   };
 }
 
 function caller(
   callable: UserFunction,
-  self: unknown,
+  { self, clock = noClock }: CallableOptions,
   convention: Convention,
   given: GivenArguments,
 ): (input: Readonly<Record<string, unknown>>) => unknown {
   return (input) => {
     const all = given.of(input);
-    const values =
-      convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
-    const result: unknown = Reflect.apply(callable, self, values);
-    return verified(result, () => given.verify(all));
+    const work = (): unknown => {
+      const values =
+        convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
+      return Reflect.apply(callable, self, values);
+    };
+    return onClock(clock, work, () => given.verify(all));
   };
-}
-
-/** Returns the result when it is there and `verify` does not throw. */
-function verified(result: unknown, verify: () => void): unknown {
-  if (!isThenable(result)) {
-    verify();
-    return result;
-  }
-  // A thenable of another library may return nothing from its `then`.
-  return Promise.resolve(result).then((value) => {
-    verify();
-    return value;
-  });
 }
 
 function valueOf(slot: Slot, all: ScoreInput): unknown {
@@ -146,11 +142,4 @@ function listsOf(inputs: readonly ScoreInput[]): Record<string, unknown> {
     groundTruths: inputs.map(({ groundTruth }) => groundTruth),
     extraInfos: inputs.map(({ extraInfo }) => extraInfo),
   };
-}
-
-function isThenable(value: unknown): value is PromiseLike<ScoreOutput> {
-  return (
-    ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    typeof Reflect.get(value, "then") === "function"
-  );
 }

@@ -59,6 +59,14 @@ export function givenArguments(options: GivenOptions): GivenArguments {
   };
 }
 
+/** Its derived classes add their private fields to the object that they are given. */
+// oxlint-disable-next-line typescript/no-extraneous-class -- it is what returns the object
+class Returned {
+  constructor(own: object) {
+    return own;
+  }
+}
+
 /** The class of the objects that one score function gets. */
 interface GivenClass {
   readonly prototype: object;
@@ -69,7 +77,9 @@ interface GivenClass {
 }
 
 function givenClass({ functionName, keywords, isWatched, onContext }: GivenOptions): GivenClass {
-  return class Given {
+  // All objects share their accessors, so that they have one shape: a third of the time (measured).
+  const watched = new Map<string, PropertyDescriptor>();
+  return class Given extends Returned {
     #unknown: UnknownScoreArgumentError | undefined;
     #isRead = false;
     #hasReadContext = false;
@@ -77,15 +87,27 @@ function givenClass({ functionName, keywords, isWatched, onContext }: GivenOptio
     readonly #input: Readonly<Record<string, unknown>>;
 
     constructor(input: Readonly<Record<string, unknown>>) {
+      super(isWatched ? { __proto__: Given.prototype } : Given.#fieldsOf(input));
       this.#input = input;
-      if (isWatched) {
-        for (const name in input) if (!ofContext.has(name)) this.#watch(name, input[name]);
-        for (const name in keywords) this.#watch(name, keywords[name]);
-        return;
+      if (!isWatched) return;
+      for (const name in input) if (!ofContext.has(name)) this.#watch(name);
+      for (const name in keywords) this.#watch(name);
+    }
+
+    /**
+     * Returns the object with its fields. They are part of its literal, because an assignment asks
+     * the trap at the end of the prototype chain: 0.6 us a call instead of 0.1 (measured).
+     */
+    static #fieldsOf(input: Readonly<Record<string, unknown>>): object {
+      const { dataSource, solutionStr, groundTruth, extraInfo } = input;
+      const ofSample = { dataSource, solutionStr, groundTruth, extraInfo };
+      const own = hasAll(ofSample)
+        ? { __proto__: Given.prototype, ...ofSample, ...keywords }
+        : { __proto__: Given.prototype, ...keywords };
+      for (const name in input) {
+        if (!ofContext.has(name) && !Object.hasOwn(own, name)) define(own, name, input[name]);
       }
-      const own = this as Record<string, unknown>;
-      for (const name in input) if (!ofContext.has(name)) own[name] = input[name];
-      Object.assign(this, keywords);
+      return own;
     }
 
     /** Returns a value of the call's context and records that it was read. */
@@ -116,15 +138,44 @@ function givenClass({ functionName, keywords, isWatched, onContext }: GivenOptio
     }
 
     /** Defines an ordinary property, which can be copied and sent. */
-    #watch(name: string, value: unknown): void {
-      const get = (): unknown => {
-        this.#isRead = true;
-        return value;
+    #watch(name: string): void {
+      let property = watched.get(name);
+      if (property === undefined) watched.set(name, (property = Given.#watchedProperty(name)));
+      Object.defineProperty(this, name, property);
+    }
+
+    static #watchedProperty(name: string): PropertyDescriptor {
+      const isKeyword = Object.hasOwn(keywords, name);
+      return {
+        get(this: unknown) {
+          const given = Given.#givenIn(this);
+          if (given === undefined) return undefined;
+          given.#isRead = true;
+          return isKeyword ? keywords[name] : given.#input[name];
+        },
+        set(this: object, value: unknown) {
+          define(this, name, value);
+        },
+        enumerable: true,
+        configurable: true,
       };
-      const set = (other: unknown): void => define(this, name, other);
-      Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
+    }
+
+    /** Returns the arguments of which `value` is, or inherits from, the object. */
+    static #givenIn(value: unknown): Given | undefined {
+      let one = value;
+      while (one !== null && one !== undefined && !Given.#isGiven(one)) {
+        one = Object.getPrototypeOf(one);
+      }
+      return one ?? undefined;
     }
   };
+}
+
+/** One that is missing must not be there as undefined. */
+function hasAll(fields: Readonly<Record<string, unknown>>): boolean {
+  for (const name in fields) if (fields[name] === undefined) return false;
+  return true;
 }
 
 const ofContext: ReadonlySet<string> = new Set(["uid", "group", "step", "lane"]);

@@ -12,6 +12,7 @@ import {
   RewardModuleImportError,
 } from "../errors.ts";
 import type { RewardManagerClass } from "../managers/reward-manager.ts";
+import type { CallClock } from "../calling/call-clock.ts";
 import { calledFunction, calledGroupFunction } from "../calling/callable.ts";
 import type { CallableOptions, CalledFunction, UserFunction } from "../calling/callable.ts";
 import type { ComputeScore } from "../scoring/compute-score.ts";
@@ -35,6 +36,8 @@ export interface LoadOptions {
    * is there.
    */
   readonly onContext?: (() => void) | undefined;
+  /** Measures the calls of a score function. */
+  readonly clock?: CallClock | undefined;
 }
 
 /** A scorer that was loaded from a module. */
@@ -105,8 +108,8 @@ export async function loadScorer(
   const wanted = name === undefined ? FUNCTION_NAMES : [name];
   const exportName = pickExport(path, exports, wanted);
   const value = exports[exportName];
-  const { signal, onContext } = options;
-  const shared = { keywords: rewardKwargs, signal, onContext };
+  const { signal, onContext, clock } = options;
+  const shared = { keywords: rewardKwargs, signal, onContext, clock };
   if (isFunction(value) && !isClass(value)) {
     return scoring(value, GROUP_NAMES.includes(exportName), {
       name: exportName,

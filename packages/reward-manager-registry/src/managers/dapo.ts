@@ -7,9 +7,11 @@
 
 import { InvalidManagerOptionError, InvalidSampleError } from "../errors.ts";
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";
+import type { ComputeScore } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
+import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
@@ -47,12 +49,14 @@ interface Buffer {
 
 /** verl's dapo manager: the score, minus a penalty for responses near the limit of their length. */
 export class DapoRewardManager implements RewardManager {
-  readonly #args: RewardManagerArguments;
+  readonly #computeScore: ComputeScore;
+  readonly #options: ScoreSampleOptions;
   readonly #buffer: Buffer | undefined;
 
   /** Throws InvalidManagerOptionError. */
   constructor(args: RewardManagerArguments = {}) {
-    this.#args = args;
+    this.#computeScore = args.computeScore ?? defaultComputeScore;
+    this.#options = scoreOptionsOf(args);
     this.#buffer = readBuffer(args.options ?? {});
   }
 
@@ -61,12 +65,11 @@ export class DapoRewardManager implements RewardManager {
    * the penalty needs it.
    */
   async runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { computeScore = defaultComputeScore } = this.#args;
-    const settings = scoreOptionsOf(this.#args);
     const buffer = this.#buffer;
-    if (buffer === undefined) return await scoreSample(sample, computeScore, settings);
-    const length = lengthOf(sample);
-    const { rewardScore, rewardExtraInfo } = await scoreSample(sample, computeScore, settings);
+    const length = buffer === undefined ? 0 : lengthOf(sample);
+    const result = await scoreSample(sample, this.#computeScore, this.#options);
+    if (buffer === undefined) return result;
+    const { rewardScore, rewardExtraInfo } = result;
     const penalty = penaltyOf(length, buffer);
     return {
       rewardScore: rewardScore + penalty,

@@ -6,9 +6,11 @@
 
 import { InvalidManagerOptionError } from "../errors.ts";
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";
+import type { ComputeScore } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
+import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
@@ -24,7 +26,8 @@ export interface GdpoOptions {
  * one.
  */
 export class GdpoRewardManager implements RewardManager {
-  readonly #args: RewardManagerArguments;
+  readonly #computeScore: ComputeScore;
+  readonly #options: ScoreSampleOptions;
   readonly #experimentName: string | null;
 
   /** Throws InvalidManagerOptionError. */
@@ -38,15 +41,15 @@ export class GdpoRewardManager implements RewardManager {
         describeValue(experimentName),
       );
     }
-    this.#args = args;
+    this.#computeScore = args.computeScore ?? defaultComputeScore;
+    this.#options = scoreOptionsOf(args);
     this.#experimentName = experimentName;
   }
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    const { computeScore = defaultComputeScore } = this.#args;
-    return scoreSample(sample, computeScore, {
-      ...scoreOptionsOf(this.#args),
+    return scoreSample(sample, this.#computeScore, {
+      ...this.#options,
       extraInfo: { experimentName: this.#experimentName },
     });
   }

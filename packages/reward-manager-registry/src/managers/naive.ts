@@ -10,23 +10,24 @@ import type { ComputeScore } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
 import { scoreSample } from "../scoring/score-sample.ts";
+import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
 
 /** verl's naive manager: the score, with the rollout's facts in the function's `extraInfo`. */
 export class NaiveRewardManager implements RewardManager {
   readonly #computeScore: ComputeScore;
-  readonly #args: RewardManagerArguments;
+  readonly #options: ScoreSampleOptions;
 
   constructor(args: RewardManagerArguments = {}) {
     this.#computeScore = args.computeScore ?? defaultComputeScore;
-    this.#args = args;
+    this.#options = scoreOptionsOf(args);
   }
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
     return scoreSample(sample, this.#computeScore, {
-      ...scoreOptionsOf(this.#args),
+      ...this.#options,
       extraInfo: {
         ...sample.toolExtraFields,
         numTurns: sample.numTurns ?? null,

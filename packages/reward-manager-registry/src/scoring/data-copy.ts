@@ -10,44 +10,44 @@ import { isTypedArray } from "../values/records.ts";
 
 /** Returns a deep copy of plain data; functions and class instances are the same ones. */
 export function copyData<Data>(data: Data): Data {
-  return isSimple(data) ? data : (copyValue(data, new Map()) as Data);
+  return isSimple(data) ? data : (copyValue(data, new Copies()) as Data);
 }
 
 function isSimple(value: unknown): boolean {
   return typeof value !== "object" || value === null;
 }
 
-function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
+function copyValue(value: unknown, copies: Copies): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const known = copies.get(value);
+  const known = copies.of(value);
   if (known !== undefined) return known;
   if (Array.isArray(value)) {
     const copy: unknown[] = [];
-    copies.set(value, copy);
+    copies.add(value, copy);
     for (const item of value) copy.push(copyValue(item, copies));
     return copy;
   }
   if (value instanceof Map) {
     const copy = new Map<unknown, unknown>();
-    copies.set(value, copy);
+    copies.add(value, copy);
     for (const [key, item] of value) copy.set(copyValue(key, copies), copyValue(item, copies));
     return copy;
   }
   if (value instanceof Set) {
     const copy = new Set<unknown>();
-    copies.set(value, copy);
+    copies.add(value, copy);
     for (const item of value) copy.add(copyValue(item, copies));
     return copy;
   }
   if (value instanceof Date || value instanceof ArrayBuffer || ArrayBuffer.isView(value)) {
     const copy: unknown = copyBinary(value);
-    copies.set(value, copy);
+    copies.add(value, copy);
     return copy;
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
   const copy: Record<string, unknown> = prototype === null ? Object.create(null) : {};
-  copies.set(value, copy);
+  copies.add(value, copy);
   for (const key of Object.keys(value)) {
     const item = copyValue(Reflect.get(value, key), copies);
     // An assignment would not do: a key "__proto__" from parsed JSON is ordinary data.
@@ -56,6 +56,43 @@ function copyValue(value: unknown, copies: Map<object, unknown>): unknown {
   }
   return copy;
 }
+
+/** The copies so far, by their originals. Most samples have few objects: a map for them costs more. */
+class Copies {
+  #last: Copied | undefined;
+  #count = 0;
+  #many: Map<object, unknown> | undefined;
+
+  of(original: object): unknown {
+    if (this.#many !== undefined) return this.#many.get(original);
+    for (let one = this.#last; one !== undefined; one = one.before) {
+      if (one.original === original) return one.copy;
+    }
+    return undefined;
+  }
+
+  add(original: object, copy: unknown): void {
+    this.#count += 1;
+    if (this.#count <= few) this.#last = { original, copy, before: this.#last };
+    else (this.#many ??= this.#asMap()).set(original, copy);
+  }
+
+  #asMap(): Map<object, unknown> {
+    const copies = new Map<object, unknown>();
+    for (let one = this.#last; one !== undefined; one = one.before) {
+      copies.set(one.original, one.copy);
+    }
+    return copies;
+  }
+}
+
+interface Copied {
+  readonly original: object;
+  readonly copy: unknown;
+  readonly before: Copied | undefined;
+}
+
+const few = 8;
 
 const ordinary = { writable: true, enumerable: true, configurable: true } as const;
 

@@ -41,15 +41,7 @@ export async function scoreSample(
   // A text is not awaited.
   const solutionStr =
     typeof response === "string" ? response : await decodeResponse(sample, options.tokenizer);
-  const output = await computeScore({
-    dataSource: sample.dataSource,
-    solutionStr,
-    groundTruth: copyData(sample.groundTruth),
-    extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
-    ...(sample.rawPrompt === undefined ? {} : { rawPrompt: [...copyData(sample.rawPrompt)] }),
-    ...contextOf(sample),
-    ...rewardModelArguments(options),
-  });
+  const output = await computeScore(inputOf(sample, solutionStr, options));
   return placed(toRewardResult(output, sample.dataSource), sample);
 }
 
@@ -82,28 +74,33 @@ function lengthOf({ response, responseLength }: RewardSample): number | undefine
   return typeof response === "string" ? responseLength : response.length;
 }
 
-/** Returns the known fields of the context. */
-function contextOf({ context }: RewardSample): Pick<ScoreInput, keyof SampleContext> {
-  if (context === undefined) return {};
-  const { uid, group, step, lane } = context;
-  return {
-    ...(uid === undefined ? {} : { uid }),
-    ...(group === undefined ? {} : { group }),
-    ...(step === undefined ? {} : { step }),
-    ...(lane === undefined ? {} : { lane }),
+/** What is unknown has no field. Filled field by field: each sample of a run passes here. */
+function inputOf(
+  sample: RewardSample,
+  solutionStr: string,
+  options: ScoreSampleOptions,
+): ScoreInput {
+  const input: Writable<ScoreInput> = {
+    dataSource: sample.dataSource,
+    solutionStr,
+    groundTruth: copyData(sample.groundTruth),
+    extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
   };
+  if (sample.rawPrompt !== undefined) input.rawPrompt = [...copyData(sample.rawPrompt)];
+  const { uid, group, step, lane } = sample.context ?? noContext;
+  if (uid !== undefined) input.uid = uid;
+  if (group !== undefined) input.group = group;
+  if (step !== undefined) input.step = step;
+  if (lane !== undefined) input.lane = lane;
+  const { rewardRouterAddress, rewardRouterToken, rewardModelTokenizer, rewardModels } = options;
+  if (rewardModels !== undefined) input.rewardModels = rewardModels;
+  if (rewardRouterAddress === undefined) return input;
+  input.rewardRouterAddress = rewardRouterAddress;
+  if (rewardRouterToken !== undefined) input.rewardRouterToken = rewardRouterToken;
+  if (rewardModelTokenizer !== undefined) input.rewardModelTokenizer = rewardModelTokenizer;
+  return input;
 }
 
-function rewardModelArguments(
-  options: ScoreSampleOptions,
-): Pick<ScoreInput, keyof RewardModelArguments> {
-  const { rewardRouterAddress, rewardRouterToken, rewardModelTokenizer, rewardModels } = options;
-  const byName = rewardModels === undefined ? {} : { rewardModels };
-  if (rewardRouterAddress === undefined) return byName;
-  return {
-    ...byName,
-    rewardRouterAddress,
-    ...(rewardRouterToken === undefined ? {} : { rewardRouterToken }),
-    ...(rewardModelTokenizer === undefined ? {} : { rewardModelTokenizer }),
-  };
-}
+type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
+
+const noContext: SampleContext = {};

@@ -18,6 +18,7 @@ const nobody: UserCode = {
       const result = work(...args);
       return result instanceof Promise ? result : (result as Awaited<typeof result>);
     },
+  clock: () => ({ enter: () => undefined, leave: () => undefined }),
   current: undefined,
   signal: new AbortController().signal,
 };

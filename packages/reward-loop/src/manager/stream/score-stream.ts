@@ -84,7 +84,7 @@ export function scoreStream<Sample extends RewardSample>(
 }
 
 class ScoreStream<Sample extends RewardSample> {
-  readonly #source: AsyncIterator<Sample>;
+  readonly #source: SampleReader<Sample>;
   readonly #scorer: StreamScorer;
   readonly #options: ScoreStreamOptions<Sample>;
   readonly #lane: string;
@@ -99,11 +99,13 @@ class ScoreStream<Sample extends RewardSample> {
   #asked = 0;
   /** Samples and groups that are being scored or put right. */
   #underWay = 0;
-  #wake: PromiseWithResolvers<void> = Promise.withResolvers();
+  /** Something has happened since the stream looked last. */
+  #isAwake = false;
+  #resume: (() => void) | undefined;
 
   constructor(samples: Input<Sample>, scorer: StreamScorer, options: ScoreStreamOptions<Sample>) {
     const { groups, lane = "training", drain } = options;
-    this.#source = iteratorOf(samples);
+    this.#source = readerOf(samples);
     this.#scorer = scorer;
     this.#options = options;
     this.#lane = lane;
@@ -120,14 +122,15 @@ class ScoreStream<Sample extends RewardSample> {
     const stop = this.#listen();
     try {
       for (;;) {
-        this.#wake = Promise.withResolvers();
+        this.#isAwake = false;
         const ready = this.#finished.splice(0);
         for (const one of ready) yield one;
         if (this.#failure !== undefined) throw this.#failure.error;
         const hasBegun = !this.#isDraining && this.#scorer.room.hasRoom && this.#begin();
         if (hasBegun || ready.length > 0 || this.#finished.length > 0) continue;
         if (this.#isOver) break;
-        await this.#wake.promise;
+        // A turn in any case, in which what was begun takes its room.
+        await (this.#isAwake ? undefined : this.#awakened());
       }
       for (const one of this.#gathering?.leave() ?? []) yield scoredOf(one);
     } finally {
@@ -136,6 +139,18 @@ class ScoreStream<Sample extends RewardSample> {
       if (this.#state === "idle") await this.#source.return?.();
       else if (this.#state === "reading") void this.#source.return?.();
     }
+  }
+
+  #wake(): void {
+    this.#isAwake = true;
+    this.#resume?.();
+    this.#resume = undefined;
+  }
+
+  #awakened(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resume = resolve;
+    });
   }
 
   get #isOver(): boolean {
@@ -151,10 +166,10 @@ class ScoreStream<Sample extends RewardSample> {
     signal?.addEventListener("abort", onAbort, { once: true });
     const onDrain = (): void => {
       this.#isDraining = true;
-      this.#wake.resolve();
+      this.#wake();
     };
     drain?.addEventListener("abort", onDrain, { once: true });
-    const stopListening = this.#scorer.room.onRoom(() => this.#wake.resolve());
+    const stopListening = this.#scorer.room.onRoom(() => this.#wake());
     const picture = (): void => {
       void this.#counter.look();
       onProgress?.(this.#counter.snapshot());
@@ -172,7 +187,7 @@ class ScoreStream<Sample extends RewardSample> {
 
   #fail(error: unknown): void {
     this.#failure ??= { error };
-    this.#wake.resolve();
+    this.#wake();
   }
 
   /**
@@ -186,25 +201,38 @@ class ScoreStream<Sample extends RewardSample> {
       void this.#sendUnit(unit);
       return true;
     }
-    if (this.#state === "idle") void this.#readNext();
+    if (this.#state === "idle") this.#readNext();
     return false;
   }
 
-  async #readNext(): Promise<void> {
+  #readNext(): void {
     this.#state = "reading";
     try {
-      const next = await this.#source.next();
-      this.#state = next.done === true ? "exhausted" : "idle";
-      if (next.done === true) {
-        this.#counter.total = this.#asked;
-        this.#gathering?.end();
-      } else if (!this.#isDraining) this.#take(next.value);
+      const next = this.#source.next();
+      if (!("then" in next)) return this.#arrived(next);
+      next.then(
+        (result) => this.#arrived(result),
+        (error: unknown) => this.#unreadable(error),
+      );
     } catch (error) {
-      this.#state = "exhausted";
-      // Errors of an input that is no longer needed are ignored.
-      if (!this.#isDraining) this.#fail(error);
+      this.#unreadable(error);
     }
-    this.#wake.resolve();
+  }
+
+  #arrived(next: IteratorResult<Sample, unknown>): void {
+    this.#state = next.done === true ? "exhausted" : "idle";
+    if (next.done === true) {
+      this.#counter.total = this.#asked;
+      this.#gathering?.end();
+    } else if (!this.#isDraining) this.#take(next.value);
+    this.#wake();
+  }
+
+  #unreadable(error: unknown): void {
+    this.#state = "exhausted";
+    // Errors of an input that is no longer needed are ignored.
+    if (!this.#isDraining) this.#fail(error);
+    this.#wake();
   }
 
   #take(sample: Sample): void {
@@ -223,7 +251,7 @@ class ScoreStream<Sample extends RewardSample> {
       await this.#options.onOutcome?.({ index, sample, outcome });
       this.#counter.finished(index, outcome);
       this.#finished.push({ index, sample, outcome });
-      this.#wake.resolve();
+      this.#wake();
     } catch (error) {
       this.#fail(error);
     } finally {
@@ -246,7 +274,7 @@ class ScoreStream<Sample extends RewardSample> {
       this.#fail(error);
     } finally {
       this.#underWay -= 1;
-      this.#wake.resolve();
+      this.#wake();
     }
   }
 
@@ -327,12 +355,16 @@ function isSame(one: SampleOutcome, other: SampleOutcome | undefined): boolean {
   return one.valid && other?.valid === true && one.rewardScore === other.rewardScore;
 }
 
-function iteratorOf<Sample>(samples: Input<Sample>): AsyncIterator<Sample> {
-  if (Symbol.asyncIterator in samples) return samples[Symbol.asyncIterator]();
-  const iterator = samples[Symbol.iterator]();
+interface SampleReader<Sample> {
+  next: () => IteratorResult<Sample, unknown> | PromiseLike<IteratorResult<Sample, unknown>>;
+  return: () => unknown;
+}
+
+function readerOf<Sample>(samples: Input<Sample>): SampleReader<Sample> {
+  const iterator =
+    Symbol.asyncIterator in samples ? samples[Symbol.asyncIterator]() : samples[Symbol.iterator]();
   return {
-    // An iterator that throws at once becomes a rejection.
-    next: async () => iterator.next(),
-    return: () => Promise.resolve(iterator.return?.() ?? { done: true, value: undefined }),
+    next: () => iterator.next(),
+    return: () => iterator.return?.(),
   };
 }

@@ -103,21 +103,29 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
   job.attempts += 1;
-  const measured = {
-    ...measuredBy(job),
-    ...(readsContext === true ? { readsContext } : {}),
-    ...(reply.used === undefined ? {} : { used: reply.used }),
-  };
-  job.settle({ valid: true, rewardScore, rewardExtraInfo, latencyMs, ...measured }, announced);
+  const { attempts } = job;
+  const outcome: ValidOutcome = { valid: true, rewardScore, rewardExtraInfo, latencyMs, attempts };
+  addMeasured(outcome, job);
+  if (readsContext === true) outcome.readsContext = true;
+  if (reply.used !== undefined) outcome.used = reply.used;
+  job.settle(outcome, announced);
 }
 
-function measuredBy({
-  attempts,
-  readyMs,
-  version,
-}: Job): Pick<AttemptOutcome, "attempts" | "readyMs" | "version"> {
-  const measured = version === undefined ? { attempts } : { attempts, version };
-  return readyMs === 0 ? measured : { ...measured, readyMs };
+/** Filled field by field: each sample of a run passes here. */
+type ValidOutcome = Writable<Extract<AttemptOutcome, { readonly valid: true }>>;
+type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
+
+type Measured = Pick<AttemptOutcome, "attempts" | "readyMs" | "version">;
+
+function measuredBy(job: Job): Measured {
+  const measured = { attempts: job.attempts };
+  addMeasured(measured, job);
+  return measured;
+}
+
+function addMeasured(outcome: Writable<Measured>, { readyMs, version }: Job): void {
+  if (version !== undefined) outcome.version = version;
+  if (readyMs !== 0) outcome.readyMs = readyMs;
 }
 
 /** A reply with a result. */

@@ -1,0 +1,28 @@
+/**
+ * The lane of a sample, as its score function sees it. Most samples are in the training lane, and
+ * travel without a word about it: that saves an object for each of them in every thread.
+ */
+
+import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
+
+const training = "training";
+const inTraining: SampleContext = Object.freeze({ lane: training });
+
+/** Stores the lane in the sample's context, because a second scoring has another lane. */
+export function inLane(sample: RewardSample, lane: string): RewardSample {
+  if (!isPlain(sample)) return sample;
+  if (lane === training && sample.context === undefined) return sample;
+  return { ...sample, context: { lane, ...sample.context } };
+}
+
+/** The other side of `inLane`: a sample that came without a context is in the training lane. */
+export function withLane(sample: RewardSample): RewardSample {
+  if (!isPlain(sample) || sample.context !== undefined) return sample;
+  return { ...sample, context: inTraining };
+}
+
+/** The scorer reports a sample that is not even an object. */
+function isPlain(sample: RewardSample): boolean {
+  const isObject = typeof sample === "object" && sample !== null;
+  return isObject && Object.getPrototypeOf(sample) === Object.prototype;
+}
