@@ -169,9 +169,13 @@ export class ExecutorPool {
       this.#starting.delete(lane);
       this.#starts.loaded();
     }
-    if ([...this.#lanes].every((lane) => lane.isReady)) this.#ready.resolve();
-    // One that is worn out is replaced when it has ended.
-    for (const lane of this.#lanes) if (lane.isSpent) void lane.stop();
+    let areReady = true;
+    for (const lane of this.#lanes) {
+      areReady &&= lane.isReady;
+      // One that is worn out is replaced when it has ended.
+      if (lane.isSpent) void lane.stop();
+    }
+    if (areReady) this.#ready.resolve();
     this.#pump();
     this.#pumpSuspects();
   }
@@ -179,13 +183,18 @@ export class ExecutorPool {
   #pump(): void {
     while (this.#waiting.length > 0 && leastLoaded(this.#lanes) !== undefined) {
       // The first, unless it waits for another executor than that of its other call.
-      const at = this.#waiting.findIndex(
-        (one) => one.signal?.aborted === true || this.#laneFor(one) !== undefined,
-      );
-      const [job] = at === -1 ? [] : this.#waiting.splice(at, 1);
+      let at = 0;
+      let job = this.#waiting[0];
+      let lane: ExecutorLane | undefined;
+      while (job !== undefined && job.signal?.aborted !== true) {
+        lane = this.#laneFor(job);
+        if (lane !== undefined) break;
+        job = this.#waiting[++at];
+      }
       if (job === undefined) return;
-      if (job.signal?.aborted === true) giveUp(job);
-      else this.#laneFor(job)?.run(job);
+      this.#waiting.splice(at, 1);
+      if (lane === undefined) giveUp(job);
+      else lane.run(job);
     }
   }
 

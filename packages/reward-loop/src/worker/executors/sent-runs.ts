@@ -86,6 +86,7 @@ export class SentRuns {
   /** Whether endless runs hold so many slots and so much memory that a new thread is better. */
   get areWornOut(): boolean {
     if (this.#pending.size === 0 && !this.hasSlot) return true;
+    if (this.#overdue.size === 0) return false;
     let endless = 0;
     for (const { isEndless } of this.#overdue.values()) if (isEndless) endless += 1;
     return endless >= this.#mostEndless;
