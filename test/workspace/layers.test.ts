@@ -31,7 +31,6 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "index",
   ],
   "reward-loop": [
-    "values",
     "outcome",
     "errors",
     "page",
@@ -111,6 +110,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop/rows",
     "@rayling/reward-loop/tokenizer",
     "@rayling/reward-manager-registry",
+    "@rayling/reward-manager-registry/values",
   ],
   "reward-loop": [
     "@rayling/config-tree",
@@ -121,6 +121,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-manager-registry",
+    "@rayling/reward-manager-registry/values",
   ],
   rayling: [
     "@rayling/cluster",
@@ -137,6 +138,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop/page",
     "@rayling/reward-loop/rows",
     "@rayling/reward-manager-registry",
+    "@rayling/reward-manager-registry/values",
     "@rayling/trainer",
     "@rayling/trainer/config",
     "@rayling/trainer/run",

@@ -5,6 +5,7 @@
  */
 
 import type { DeathCause } from "@rayling/core";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { ScoreFailure } from "./outcome.ts";
 
 /** An option is missing, of the wrong type or out of range. */
@@ -180,7 +181,7 @@ export class RewardCacheError extends Error {
   readonly path: string;
 
   constructor(path: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     super(`The score cache ${path} cannot be used: ${reason}.`, { cause });
     this.path = path;
   }

@@ -5,6 +5,8 @@
  * unchanged.
  */
 
+import { messageOf } from "./values/caught.ts";
+
 /** A score function returned a value that is no score. A failed score is never a zero. */
 export class InvalidScoreError extends Error {
   override readonly name = "InvalidScoreError";
@@ -346,10 +348,9 @@ export class RewardModuleImportError extends Error {
   readonly url: string;
 
   constructor(path: string, url: string, cause: unknown) {
-    super(
-      `Reward module "${path}" failed while it loaded (${url}): ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    );
+    super(`Reward module "${path}" failed while it loaded (${url}): ${messageOf(cause)}`, {
+      cause,
+    });
     this.path = path;
     this.url = url;
   }

@@ -3,6 +3,7 @@
  * closes nothing that it was given; a reward loop that it made itself it closes.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { createAdvantageRegistry } from "./algorithms/advantages/advantage-registry.ts";
 import { createPolicyLossRegistry } from "./algorithms/losses/policy-loss-registry.ts";
 import { TrainerInputError } from "./errors.ts";
@@ -22,7 +23,6 @@ import { Training } from "./step/training.ts";
 import { silentTracker } from "./tracking/step-tracker.ts";
 import type { StepTracker } from "./tracking/step-tracker.ts";
 import { Validations } from "./validation/validations.ts";
-import { present } from "./values/present.ts";
 
 /** Result of a training. */
 export interface TrainingReport {

@@ -328,8 +328,7 @@ function nameOf(host: string, credentials: Credentials | undefined): string {
 /** Calls `onEvent`; its failure does not end the reported work. */
 function tellSafely(onEvent: AgentOptions["onEvent"], line: string): void {
   const failed = (error: unknown): void => {
-    const why = error instanceof Error ? error.message : String(error);
-    warn(`onEvent failed, told "${line}": ${why}`);
+    warn(`onEvent failed, told "${line}": ${asError(error).message}`);
   };
   try {
     // It may be an async function, which this type includes.

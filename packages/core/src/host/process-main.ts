@@ -22,6 +22,7 @@ import { HostListener, type HostListenerParts } from "./channels/host-listener.t
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
+import { asError } from "../shared/errors/thrown.ts";
 
 /** The channels between this process and its driver. */
 interface Lines {
@@ -76,7 +77,7 @@ expose(
     },
     keepsResults: true,
     onFatal: (thrown) => {
-      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      const error = asError(thrown);
       const message = `uncaught in its process: ${error.name}: ${error.message}`;
       const cause = causeToData({ kind: "uncaught-exception", message, error });
       void driver.dying(cause);

@@ -22,6 +22,7 @@ import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.
 import { serializers } from "./values/serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
+import { asError } from "../shared/errors/thrown.ts";
 
 /**
  * A packed value: a window of `bytes`, the buffers that travel beside it, and the refs and handles
@@ -224,7 +225,7 @@ export class Codec {
       );
     } catch (cause) {
       throw new RaySystemError(
-        `a value of ${encoded.end - encoded.start} bytes cannot be decoded: ${cause instanceof Error ? cause.message : String(cause)}`,
+        `a value of ${encoded.end - encoded.start} bytes cannot be decoded: ${asError(cause).message}`,
         { cause },
       );
     }

@@ -4,6 +4,7 @@
  */
 import type { Check } from "./options.ts";
 import { show } from "./text/show.ts";
+import { isRecord } from "./options.ts";
 
 type Part = (value: unknown) => string | undefined;
 
@@ -126,8 +127,4 @@ function problemOfFlag(one: unknown): string | undefined {
   return process.allowedNodeEnvironmentFlags.has(one) || /^--expose[-_]gc$/.test(one)
     ? undefined
     : `must not contain ${one}: Node has no such flag, or it is not for a single worker`;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -6,6 +6,7 @@ import { constants } from "node:buffer";
 import { JsonlError } from "../errors.ts";
 import { parseJson } from "./parse-json.ts";
 import type { NumberRules } from "./parse-json.ts";
+import { reasonOf } from "../shared/file-problem.ts";
 
 export interface ArrayItem {
   readonly value: unknown;
@@ -50,7 +51,7 @@ export class ArrayReader {
       return items;
     } catch (cause) {
       const kind = cause instanceof TypeError ? "UTF-8" : "one JSON array";
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = reasonOf(cause);
       throw this.#malformed(`it begins with [ and is not ${kind}: ${why}`, cause);
     }
   }

@@ -3,10 +3,10 @@
  * error codes.
  */
 import { JsonlError } from "../errors.ts";
+import { isMissing, reasonOf } from "../shared/file-problem.ts";
 
 export function fileError(path: string, cause: unknown): JsonlError {
   if (cause instanceof JsonlError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
-  return new JsonlError(isMissing ? "JSONL_NOT_FOUND" : "JSONL_IO", { path, reason, cause });
+  const reason = reasonOf(cause);
+  return new JsonlError(isMissing(cause) ? "JSONL_NOT_FOUND" : "JSONL_IO", { path, reason, cause });
 }

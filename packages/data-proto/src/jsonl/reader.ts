@@ -19,6 +19,7 @@ import type { ChunkOptions, Chunks } from "./chunks.ts";
 import { fileError } from "./file-error.ts";
 import { parseJson } from "./parse-json.ts";
 import type { NumberRules } from "./parse-json.ts";
+import { reasonOf } from "../shared/file-problem.ts";
 
 /**
  * 64 MiB: far above any rollout (a 1M-token response is about 8 MB of ids), far below V8's longest
@@ -223,7 +224,7 @@ class LineReader {
       return /[^ \t\r]/.test(text) ? parseJson(text, this.#rules) : undefined;
     } catch (cause) {
       const kind = cause instanceof TypeError ? "UTF-8" : "JSON";
-      const reason = `the line is not valid ${kind}: ${cause instanceof Error ? cause.message : String(cause)}`;
+      const reason = `the line is not valid ${kind}: ${reasonOf(cause)}`;
       const path = this.#path;
       this.#onMalformed(
         new JsonlError("JSONL_MALFORMED", { path, line, unterminated, reason, cause }),

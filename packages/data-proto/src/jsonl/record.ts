@@ -8,6 +8,7 @@
  * rule (undefined and functions in objects) are dropped.
  */
 import { describe, JsonlError } from "../errors.ts";
+import { reasonOf } from "../shared/file-problem.ts";
 
 /**
  * Returns the JSON of a value by the rules of a record, for other targets than a file. Throws
@@ -55,11 +56,7 @@ function stringify(record: unknown, path: string): string | undefined {
     return JSON.stringify(record, check);
   } catch (cause) {
     if (cause instanceof JsonlError) throw cause;
-    throw badValue(
-      path,
-      `the record cannot be written as JSON: ${cause instanceof Error ? cause.message : String(cause)}`,
-      cause,
-    );
+    throw badValue(path, `the record cannot be written as JSON: ${reasonOf(cause)}`, cause);
   }
 }
 

@@ -8,6 +8,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { AsyncBuffer } from "hyparquet";
 import { ParquetError } from "../errors.ts";
 import { fileKind, HEAD_BYTES } from "../shared/file-kind.ts";
+import { isMissing, reasonOf } from "../shared/file-problem.ts";
 
 export interface ParquetFile {
   readonly path: string;
@@ -50,9 +51,12 @@ async function refuseOther(handle: FileHandle, path: string, size: number): Prom
 
 export function ioError(path: string, cause: unknown): ParquetError {
   if (cause instanceof ParquetError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
-  return new ParquetError(isMissing ? "PARQUET_NOT_FOUND" : "PARQUET_IO", { path, reason, cause });
+  const reason = reasonOf(cause);
+  return new ParquetError(isMissing(cause) ? "PARQUET_NOT_FOUND" : "PARQUET_IO", {
+    path,
+    reason,
+    cause,
+  });
 }
 
 async function readRange(

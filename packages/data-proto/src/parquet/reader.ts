@@ -14,6 +14,7 @@ import { ParquetError, requireInteger } from "../errors.ts";
 import { openParquet } from "./file.ts";
 import type { ParquetFile } from "./file.ts";
 import { hidden, hideNames, parsers, shown, shownKeys } from "./proto-key.ts";
+import { reasonOf } from "../shared/file-problem.ts";
 
 /** One row of a Parquet file, with its number. */
 export interface ParquetRecord {
@@ -152,7 +153,7 @@ async function ofFormat<Value>(path: string, work: Promise<Value>): Promise<Valu
     return await work;
   } catch (cause) {
     if (cause instanceof ParquetError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new ParquetError("PARQUET_MALFORMED", { path, reason, cause });
   }
 }

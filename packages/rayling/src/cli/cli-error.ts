@@ -37,13 +37,3 @@ export class StaleRewardsError extends Error {
     this.changed = changed;
   }
 }
-
-/** Returns the text of anything that was thrown. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Returns the `code` of anything that was thrown; undefined without one. */
-export function codeOf(error: unknown): unknown {
-  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
-}

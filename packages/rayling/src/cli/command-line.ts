@@ -4,6 +4,7 @@
  */
 
 import { Command, CommanderError } from "commander";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { addCertCommand } from "./node/cert-options.ts";
 import { addDataCommand } from "./train/data-options.ts";
 import { addDriverCommands } from "./driver/driver-commands.ts";
@@ -12,7 +13,6 @@ import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";
-import { messageOf } from "./cli-error.ts";
 import { addReportCommand } from "./train/report-options.ts";
 import { addRewardsCommand, type RewardsCommands } from "./rewards/rewards-options.ts";
 import { addScoreCommand } from "./score/score-options.ts";

@@ -3,7 +3,8 @@
  */
 
 import { CommanderError } from "commander";
-import { CliError, codeOf } from "./cli-error.ts";
+import { codeOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "./cli-error.ts";
 
 export const exitCodes = {
   done: 0,

@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { z } from "zod";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 
 const record: z.ZodType<Readonly<Record<string, unknown>>> = z.record(z.string(), z.unknown());
 
@@ -71,7 +72,7 @@ async function parsed(path: string): Promise<unknown> {
   try {
     return parse(await readFile(path, "utf8"));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new TypeError(`${path} cannot be read as YAML: ${reason}`, { cause });
   }
 }

@@ -1,6 +1,7 @@
 /** Samples as a Python process sends them, by their place in a list. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { FrameError } from "./wire/frames.ts";
 
 /** A sample that Python cannot send, and why. */
@@ -54,8 +55,4 @@ export function sampleOf([, dataSource, response, groundTruth, extraInfo]: Score
     ...(typeof turns === "number" ? { numTurns: turns } : {}),
     ...(isRecord(scores) ? { rolloutRewardScores: scores } : {}),
   };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

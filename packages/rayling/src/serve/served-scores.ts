@@ -13,6 +13,7 @@ import { outcomeOf, readRewardLog, RewardLog, sampleKey, WriterMark } from "@ray
 import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { HttpRefusal } from "@rayling/core/http";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { answerTextOf } from "./answer.ts";
 
 /** Without a reward log: about 40 MB of answers of 300 bytes. */
@@ -210,7 +211,7 @@ export class ServedScores {
   }
 
   #failed(code: string, what: string, error: unknown): HttpRefusal {
-    this.#problem = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+    this.#problem = `${what}: ${messageOf(error)}`;
     return new HttpRefusal(503, code, this.#problem, { "retry-after": "5" });
   }
 

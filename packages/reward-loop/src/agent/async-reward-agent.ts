@@ -8,6 +8,7 @@
  */
 
 import type { DataProto } from "@rayling/data-proto";
+import { present } from "@rayling/reward-manager-registry/values";
 import { responseShape, samplesOf, shapeOfRows } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
@@ -15,7 +16,6 @@ import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { RewardRequest } from "./reward-request.ts";
 import type { RewardRequestOptions } from "./reward-request.ts";
-import { present } from "../values/present.ts";
 
 /** Rewards of some rows of the batch that was asked for. */
 export interface RewardChunk {

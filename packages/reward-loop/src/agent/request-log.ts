@@ -2,6 +2,7 @@
 
 import type { ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
 
 type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
@@ -35,7 +36,7 @@ export class RequestLog {
       if (logged.valid) return;
       why = logged.error.message;
     } catch (error) {
-      why = error instanceof Error ? error.message : String(error);
+      why = messageOf(error);
     }
     warn(`the reward function's log failed: ${why}`);
   }

@@ -9,6 +9,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt, present } from "@rayling/reward-manager-registry/values";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
@@ -17,7 +18,6 @@ import { GroupTakes } from "./group-takes.ts";
 import type { TakeRange } from "./group-takes.ts";
 import { RequestLog } from "./request-log.ts";
 import { RowOutcomes } from "./row-outcomes.ts";
-import { itemAt, present } from "../values/present.ts";
 
 interface Group {
   readonly uid: string;

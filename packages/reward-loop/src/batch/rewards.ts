@@ -11,12 +11,11 @@
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { placesOf } from "@rayling/reward-manager-registry";
+import { isList, itemAt } from "@rayling/reward-manager-registry/values";
 import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
 import { batchColumns } from "./rows.ts";
 import type { ResponseShape } from "./rows.ts";
-import { itemAt } from "../values/present.ts";
-import { isList } from "../values/records.ts";
 
 /**
  * metaInfo.rewardExtraKeys names the columns that came from extra info.

@@ -15,9 +15,8 @@
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
 import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
+import { fieldOf, itemAt, present } from "@rayling/reward-manager-registry/values";
 import { InvalidBatchError } from "../errors.ts";
-import { itemAt, present } from "../values/present.ts";
-import { fieldOf } from "../values/records.ts";
 
 /** Columns that the loop itself reads or makes: extra info of these names stands elsewhere. */
 export const batchColumns: ReadonlySet<string> = new Set([

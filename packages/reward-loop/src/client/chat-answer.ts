@@ -3,8 +3,8 @@
  * usage. An answer without a usable text is an EndpointError with that usage, never an empty text.
  */
 
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { EndpointError } from "./endpoint-error.ts";
-import { isRecord } from "../values/records.ts";
 
 export interface ChatUsage {
   readonly prompt_tokens: number;

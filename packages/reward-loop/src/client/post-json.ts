@@ -3,10 +3,10 @@
  * EndpointError.
  */
 
+import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
-import { fieldOf } from "../values/records.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;

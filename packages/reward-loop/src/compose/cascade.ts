@@ -6,12 +6,12 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import { answered } from "./combine.ts";
 import type { StagePlan } from "./plan/reward-plan.ts";
 import { aboutCascade, SeveralSources } from "./several-sources.ts";
-import { itemAt } from "../values/present.ts";
 
 export interface StageSource extends Pick<StagePlan, "name" | "passOn"> {
   readonly source: RewardSource;

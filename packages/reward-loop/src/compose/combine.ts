@@ -1,11 +1,11 @@
 /** How the outcomes of several functions become one. Pure. */
 
 import { weightedPlaces } from "@rayling/reward-manager-registry";
+import { itemAt, present } from "@rayling/reward-manager-registry/values";
 import type { ComponentPlan } from "./plan/reward-plan.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
-import { itemAt, present } from "../values/present.ts";
 
 type Component = Pick<ComponentPlan, "name" | "weight" | "onInvalid">;
 type Measures = Omit<Extract<SampleOutcome, { valid: false }>, "valid" | "error">;

@@ -7,12 +7,12 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { ComponentPlan } from "./plan/reward-plan.ts";
 import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { combined } from "./combine.ts";
 import { aboutRewards, SeveralSources } from "./several-sources.ts";
-import { itemAt } from "../values/present.ts";
 
 export type RewardComponentSource = Omit<ComponentPlan, "plan"> & { readonly source: RewardSource };
 

@@ -5,6 +5,7 @@
  */
 
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
@@ -13,7 +14,6 @@ import type { Budget } from "../spend/budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import { saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
-import { itemAt } from "../values/present.ts";
 
 export class DegradingReward implements RewardSource {
   readonly #main: RewardSource;

@@ -1,5 +1,6 @@
 /** Opens the sources of a plan: pipelines at the leaves, and combinations on top of them. */
 
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { RewardPlan } from "./plan/reward-plan.ts";
 import { RewardPipeline } from "../pipeline/reward-pipeline.ts";
 import type { RewardSource } from "../pipeline/reward-source.ts";
@@ -11,7 +12,6 @@ import { Cascade } from "./cascade.ts";
 import { ComposedRewards } from "./composed-rewards.ts";
 import { DegradingReward } from "./degrading.ts";
 import { checkTraits, closeAll, openAll } from "./parts.ts";
-import { itemAt } from "../values/present.ts";
 
 export interface SourceContext {
   /** Budgets that have been opened, in order. */

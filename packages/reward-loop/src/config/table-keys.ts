@@ -6,13 +6,13 @@
 
 import { nested, option } from "@rayling/config-tree/options";
 import { z } from "zod";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { loopOptions } from "../options/functions.ts";
 import { helpOf } from "../options/help.ts";
 import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";
 import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
 import { defaultWords, keyOf, snake } from "../options/words.ts";
-import { isRecord } from "../values/records.ts";
 
 type Keys = Record<string, z.ZodType>;
 
@@ -109,7 +109,7 @@ function functionKeys(help: string): Keys {
 
 /** Null says nothing, also where the default is a value. */
 function orDefault(type: z.ZodType, value: unknown): z.ZodType {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return type;
+  if (isRecord(value)) return type;
   return value === null ? type.nullable() : type.nullable().transform((said) => said ?? value);
 }
 

@@ -5,10 +5,10 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
+import { recordIn } from "@rayling/reward-manager-registry/values";
 import type { Form, FunctionFile, OptionsOf, OptionTable } from "../options/table.ts";
 import { camel } from "../options/words.ts";
 import { fileEntries, functionIn, noFunction } from "./table-keys.ts";
-import { recordIn } from "../values/records.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

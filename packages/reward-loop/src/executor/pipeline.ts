@@ -25,13 +25,13 @@ import type {
   Scorer,
   Tokenizer,
 } from "@rayling/reward-manager-registry";
+import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
 import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../settings/settings.ts";
 import { runGroup } from "../sample/group-sample.ts";
 import type { GroupSample } from "../sample/group-sample.ts";
 import type { RunTracker } from "./run-tracker.ts";
-import { fieldOf } from "../values/records.ts";
 
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
 export type UserCode = Pick<RunTracker, "timed" | "clock" | "signal" | "current">;

@@ -2,11 +2,11 @@
 
 import { InvalidScoreError } from "@rayling/reward-manager-registry";
 import type { RewardResult, ScoredBatch } from "@rayling/reward-manager-registry";
+import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { isGroup } from "../sample/group-sample.ts";
 import { withLane } from "../sample/lane.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
-import { itemsIn } from "../values/records.ts";
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {

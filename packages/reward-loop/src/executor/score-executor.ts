@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { announcements, uses } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { givenUpFailure } from "../outcome.ts";
@@ -32,7 +33,6 @@ import type { Run, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
 import { runWork } from "./run-work.ts";
 import type { ScoreWork } from "./score-work.ts";
-import { itemAt } from "../values/present.ts";
 
 /** Samples with their ids and their slots of the run table. */
 export interface SampleChunk {

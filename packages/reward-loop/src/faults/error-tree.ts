@@ -4,7 +4,7 @@
  * is.
  */
 
-import { isList } from "../values/records.ts";
+import { isList } from "@rayling/reward-manager-registry/values";
 
 /** The most errors that are looked at, the nearest first: chains may be circular. */
 const most = 32;

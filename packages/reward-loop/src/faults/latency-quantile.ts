@@ -8,7 +8,7 @@
  * Kaplan and Meier, with delayed entry).
  */
 
-import { itemAt } from "../values/present.ts";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 
 /** The number of remembered calls; a quantile needs a tenth of it answered. */
 const remembered = 512;

@@ -3,6 +3,7 @@
  * prefer the first side.
  */
 
+import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/budget.ts";
 import { together, usageOf } from "../spend/usage.ts";
@@ -11,7 +12,6 @@ import { JudgePromptError } from "./judge-error.ts";
 import { withUsage } from "./structured.ts";
 import { hasPlace } from "./template.ts";
 import type { PromptValues } from "./template.ts";
-import { fieldOf } from "../values/records.ts";
 
 /**
  * The prompt has places `{{first}}` and `{{second}}`, which are filled with the values `a` and `b`,

@@ -6,6 +6,7 @@
  */
 
 import { z } from "zod";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { partOf } from "../faults/error-tree.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
@@ -80,7 +81,7 @@ export function jsonSchemaOf(schema: z.ZodType): Readonly<Record<string, unknown
     try {
       return z.toJSONSchema(schema, { io: "input" });
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = messageOf(cause);
       throw new JudgePromptError(`A judge cannot answer by this schema: ${why}.`, { cause });
     }
   }

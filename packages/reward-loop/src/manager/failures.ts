@@ -4,12 +4,12 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
 import type { FailureSettings, OnFailure } from "../settings/policy-settings.ts";
 import type { InvalidOutcome, SampleOutcome } from "../outcome.ts";
 import type { GroupScores } from "../pipeline/reward-source.ts";
-import { itemAt } from "../values/present.ts";
 
 /** Applies the fallback value, if there is one: extra info has `fallback` and the reason. */
 export function withFallback(outcome: SampleOutcome, { fallback }: OnFailure): SampleOutcome {

@@ -7,6 +7,7 @@
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { assembleRewards } from "../batch/rewards.ts";
 import { responseShape, samplesOf } from "../batch/rows.ts";
 import type { ResponseShape } from "../batch/rows.ts";
@@ -42,7 +43,6 @@ import type { ScoreRound } from "./score-round.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState } from "../pipeline/shared-limiter.ts";
-import { itemAt } from "../values/present.ts";
 
 /** How a batch or a sample is scored. */
 export interface ScoreOptions {

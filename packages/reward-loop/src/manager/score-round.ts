@@ -6,12 +6,12 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { inLane } from "../sample/lane.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
-import { itemAt } from "../values/present.ts";
 
 /** The loop's part in a round. */
 export interface RoundScorer {

@@ -3,13 +3,13 @@
  * generated from them).
  */
 
+import { fieldOf } from "@rayling/reward-manager-registry/values";
 import * as functions from "./functions.ts";
 import { helpTexts } from "./help-texts.ts";
 import * as policies from "./policies.ts";
 import * as rewardModel from "./reward-model.ts";
 import type { Option } from "./table.ts";
 import { withNames } from "./words.ts";
-import { fieldOf } from "../values/records.ts";
 
 const tables: Readonly<Record<string, unknown>> = { ...policies, ...functions, ...rewardModel };
 

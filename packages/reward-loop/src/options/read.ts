@@ -1,10 +1,10 @@
 /** Options of a table as they were given: checked, each by its name, and with their defaults. */
 
+import { fieldOf, isRecord, recordIn } from "@rayling/reward-manager-registry/values";
 import { RewardLoopOptionError } from "../errors.ts";
 import { isOtherwise } from "./table.ts";
 import type { Form, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
 import { listed, rangeWords, wordsOf } from "./words.ts";
-import { fieldOf, recordIn } from "../values/records.ts";
 
 /** @param at what they are options of; "" for the loop itself. Throws RewardLoopOptionError. */
 export function readOptions<Table extends object>(
@@ -121,7 +121,7 @@ function settled(kind: Form, value: unknown): unknown {
 }
 
 function checkValue(kind: Form, value: unknown, at: string): void {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const isObject = isRecord(value);
   const refuse = (expected: string = wordsOf(kind)): never =>
     notAnOption(at, expected, shown(value));
   switch (kind.is) {

@@ -1,6 +1,6 @@
 /** An axis: positions of values, and round values as its ticks. */
 
-import { itemAt } from "../values/present.ts";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 
 export interface Axis {
   readonly ticks: readonly number[];

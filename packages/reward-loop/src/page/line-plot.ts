@@ -3,11 +3,11 @@
  * kept, so that no peak is lost.
  */
 
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { axisOf, linearTicks, numberText } from "./axis.ts";
 import type { Axis } from "./axis.ts";
 import { colourCount, escaped } from "./html.ts";
 import { frame, xOf, yOf } from "./plot-frame.ts";
-import { itemAt } from "../values/present.ts";
 
 type Point = readonly [x: number, y: number];
 

@@ -8,6 +8,7 @@
  * of a sample is allowed by its account.
  */
 
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-runs.ts";
 import { Lanes } from "../limits/lanes.ts";
@@ -18,7 +19,6 @@ import { readyPerSlot } from "../worker/slots.ts";
 import { notBegun, SubmittedSample } from "./submitted-sample.ts";
 import type { SampleEnds, Submission } from "./submitted-sample.ts";
 import type { SupervisedWorker } from "./supervised-worker.ts";
-import { itemAt } from "../values/present.ts";
 
 /**
  * One in progress, one ready in its thread, two on their way to and from the worker (measured on 2

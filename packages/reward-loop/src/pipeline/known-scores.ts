@@ -9,6 +9,7 @@
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
@@ -72,7 +73,7 @@ export class KnownScores {
     } catch (error) {
       if (!this.#hasWarned) {
         this.#hasWarned = true;
-        const message = error instanceof Error ? error.message : String(error);
+        const message = messageOf(error);
         warn(
           `the cache of scores failed, and scoring goes on without what it cannot do: ${message}`,
         );

@@ -8,6 +8,7 @@
 
 import * as ray from "@rayling/core";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { isList, itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { groupSampleOf, outcomesOf } from "../sample/group-sample.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
@@ -23,8 +24,6 @@ import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.
 import type { SharedLimiter } from "./shared-limiter.ts";
 import { SupervisedWorker } from "./supervised-worker.ts";
 import type { WorkerOptions } from "./supervised-worker.ts";
-import { itemAt } from "../values/present.ts";
-import { isList } from "../values/records.ts";
 
 interface PipelineParts {
   readonly settings: RewardLoopSettings;

@@ -9,6 +9,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRefGenerator } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { Exchange } from "../travel/exchange.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
@@ -21,7 +22,6 @@ import type {
 } from "../worker/reward-loop-worker.ts";
 import type { SpendNote } from "../worker/spend-requests.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
-import { itemAt } from "../values/present.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
 

@@ -5,7 +5,7 @@
  */
 
 import { inspect } from "node:util";
-import { itemsIn } from "../values/records.ts";
+import { itemsIn } from "@rayling/reward-manager-registry/values";
 
 /** A value that JSON can carry. */
 export interface Carriable {

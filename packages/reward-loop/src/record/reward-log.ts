@@ -15,6 +15,7 @@ import { JsonlError, openJsonlWriter, readJsonl } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
 import { warn } from "@rayling/core/terminal";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { present } from "@rayling/reward-manager-registry/values";
 import { RewardLogError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { carriable } from "./carriable.ts";
@@ -22,7 +23,6 @@ import { isRecord, recordsOf, takesPlaceOf, withoutTexts } from "./reward-record
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
 import { textsOf } from "../sample/sample-texts.ts";
 import { WriterMark } from "./writer-mark.ts";
-import { present } from "../values/present.ts";
 
 /** How a reward log is opened, and what it stores. */
 export interface RewardLogOptions {

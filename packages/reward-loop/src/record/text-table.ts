@@ -8,8 +8,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { JsonlError } from "@rayling/data-proto";
-import { fieldOf } from "../values/records.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
+import { codeOf, fieldOf, messageOf } from "@rayling/reward-manager-registry/values";
 
 type Row = Readonly<Record<string, unknown>>;
 

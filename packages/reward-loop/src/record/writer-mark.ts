@@ -11,8 +11,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import { RewardLogBusyError } from "../errors.ts";
-import { codeOf } from "../values/caught.ts";
 
 /** Marks the writer of a log by a file beside it, so that there is one at a time. */
 export class WriterMark {

@@ -3,8 +3,8 @@
  * to sleep and woken.
  */
 
+import { fieldOf, isList } from "@rayling/reward-manager-registry/values";
 import type { EngineName } from "../options/reward-model.ts";
-import { fieldOf, isList } from "../values/records.ts";
 
 export interface RewardModelEngine {
   readonly scorePath: string;

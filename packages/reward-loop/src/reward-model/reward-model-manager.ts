@@ -8,6 +8,7 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { postText } from "../client/post-json.ts";
 import { RewardLoopClosedError, RewardModelStartError } from "../errors.ts";
 import { engines } from "./engines.ts";
@@ -19,7 +20,6 @@ import type { RewardModelRouterHost } from "./router-actor.ts";
 import { ServerProcess } from "./server-process.ts";
 import type { LaunchOptions } from "../options/reward-model.ts";
 import type { UpstreamState } from "./upstreams.ts";
-import { messageOf } from "../values/caught.ts";
 
 /** How a reward model is. */
 export interface RewardModelState {

@@ -4,12 +4,12 @@
  */
 
 import { warn } from "@rayling/core/terminal";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { RewardLoopOptionError } from "../errors.ts";
 import { defaultName, modelOptionsOf } from "./model-options.ts";
 import type { NamedModel, Router } from "./loop-models.ts";
 import { RewardModelManager } from "./reward-model-manager.ts";
 import type { RewardModelState } from "./reward-model-manager.ts";
-import { messageOf } from "../values/caught.ts";
 
 /** Lets them sleep again. */
 type Release = (hasFailed: boolean) => Promise<void>;

@@ -16,6 +16,7 @@ import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import type { HttpExchange } from "@rayling/core/http";
 import { Agent, request as send } from "undici";
 import type { Dispatcher } from "undici";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { inferenceRoutes } from "./inference-paths.ts";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/reward-model.ts";
@@ -23,7 +24,6 @@ import { checkRouterOptions } from "./router-options.ts";
 import type { RouterOptions, RouterSettings } from "../options/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
 
 /** Forwards requests to the servers of a reward model, and leaves out those that fail. */
 export class RewardModelRouter implements AsyncDisposable {

@@ -9,9 +9,9 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import { RewardModelStartError } from "../errors.ts";
 import type { LaunchOptions } from "../options/reward-model.ts";
-import { codeOf } from "../values/caught.ts";
 
 /**
  * A shell that ends the server when its standard input closes, which happens when this process is

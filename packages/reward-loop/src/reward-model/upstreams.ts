@@ -9,10 +9,10 @@
  */
 
 import zlib from "node:zlib";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/reward-model.ts";
 import type { RouterStrategy } from "../options/reward-model.ts";
-import { itemAt } from "../values/present.ts";
 
 export interface UpstreamSettings {
   readonly strategy?: RouterStrategy;

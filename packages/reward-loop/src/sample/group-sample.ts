@@ -5,12 +5,12 @@
  */
 
 import type { GroupScorer, RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import { failureOf } from "../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { withLane } from "./lane.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
-import { isList, isRecord } from "../values/records.ts";
 
 export interface GroupSample extends RewardSample {
   readonly members: readonly RewardSample[];

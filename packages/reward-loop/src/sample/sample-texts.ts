@@ -4,7 +4,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { fieldOf, itemsIn } from "../values/records.ts";
+import { fieldOf, itemsIn } from "@rayling/reward-manager-registry/values";
 
 /** Texts of a sample that a reward log stores for people. */
 export interface SampleTexts {

@@ -11,7 +11,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { RewardCacheError } from "../errors.ts";
 import type { RewardResult } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
-import { isRecord, recordIn } from "../values/records.ts";
+import { isRecord, recordIn } from "@rayling/reward-manager-registry/values";
 
 /** The version of this file's layout. */
 const layout = 1;

@@ -5,10 +5,10 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fieldOf, isList } from "@rayling/reward-manager-registry/values";
 import { ChatTemplate } from "../chat-template/chat-template.ts";
 import { ChatTemplateError } from "../chat-template/error.ts";
 import { missing } from "./special-tokens.ts";
-import { fieldOf, isList } from "../values/records.ts";
 
 /** A model may have this one besides, for conversations with tools. */
 const TOOL_USE = "tool_use";

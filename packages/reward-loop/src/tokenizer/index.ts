@@ -8,12 +8,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Tokenizer as HuggingFace } from "@huggingface/tokenizers";
 import type { Tokenizer } from "@rayling/reward-manager-registry";
+import { codeOf, messageOf, recordIn } from "@rayling/reward-manager-registry/values";
 import { TokenizerFolderError } from "../errors.ts";
 import { chatTemplatesOf } from "./chat-templates.ts";
 import { specialTokensOf } from "./special-tokens.ts";
 import { templateMessages } from "./template-messages.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
-import { recordIn } from "../values/records.ts";
 
 export { ChatTemplateError } from "../chat-template/error.ts";
 export type { ChatTemplateErrorCode, ChatTemplateErrorFields } from "../chat-template/error.ts";

@@ -5,7 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fieldOf, recordIn } from "../values/records.ts";
+import { fieldOf, recordIn } from "@rayling/reward-manager-registry/values";
 
 const names = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"].map((name) => `${name}_token`);
 

@@ -7,7 +7,7 @@
  * that its receiver can report it.
  */
 
-import { isRecord } from "../values/records.ts";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 
 export type Table<Row extends object = object> =
   | { readonly keys: readonly string[]; readonly rows: number; readonly columns: readonly Column[] }

@@ -10,6 +10,7 @@ import type { ActorHandle } from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import { samplesOf } from "../batch/rows.ts";
 import { LimiterClient } from "../limits/limiter-client.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
@@ -28,7 +29,6 @@ import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
 import { SpendRequests } from "./spend-requests.ts";
 import type { SpendNote } from "./spend-requests.ts";
-import { itemAt } from "../values/present.ts";
 
 /** A worker's names and its relation to its loop. */
 export interface WorkerPlace {

@@ -12,6 +12,7 @@ import {
   RewardModuleLanguageError,
   RewardModuleNotFoundError,
 } from "../errors.ts";
+import { messageOf } from "../values/caught.ts";
 
 /** Throws RewardModuleNotFoundError, RewardModuleLanguageError or InvalidRewardSpecError. */
 export function resolveRewardModule(path: string, baseDirectory: string): string {
@@ -42,7 +43,7 @@ function packageUrl(path: string, baseDirectory: string): string {
   try {
     url = resolveFrom(name, baseDirectory);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new RewardModuleNotFoundError(
       path,
       `${name} from ${baseDirectory}`,

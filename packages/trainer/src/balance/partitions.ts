@@ -4,8 +4,8 @@
  * so the same rows go to the same part.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
-import { present } from "../values/present.ts";
 
 /** How a list is divided into parts of similar sums. */
 export interface PartitionOptions {

@@ -10,11 +10,11 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
 import { discardCheckpoint, readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { isLeftBehind, replaceDurably } from "./durable-files.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
 
 /** Where checkpoints are saved, and how many stay. */
 export interface SaveCheckpointOptions {

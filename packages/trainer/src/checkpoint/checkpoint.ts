@@ -12,6 +12,7 @@
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { readJsonl } from "@rayling/data-proto";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
 import type { PolicyState } from "../policy/policy.ts";
 import { readRange, syncFolder, unfinishedName, writeDurably } from "./durable-files.ts";
@@ -22,7 +23,6 @@ import { flatten, jsonLines, jsonOfLines, unflatten } from "./plain-data.ts";
 import type { FlatData } from "./plain-data.ts";
 import { readSafetensors, safetensorsBytes } from "./safetensors.ts";
 import type { NamedArrays } from "./safetensors.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
 
 /** The state of a training, as it is saved and read. */
 export interface Checkpoint {

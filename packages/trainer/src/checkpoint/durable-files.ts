@@ -8,7 +8,7 @@ import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { nanoid } from "nanoid";
-import { codeOf } from "../values/caught.ts";
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import { replaceFile } from "../values/replace-file.ts";
 
 export interface FileSum {

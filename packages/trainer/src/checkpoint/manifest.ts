@@ -7,11 +7,10 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isRecord, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
 import { fileSum } from "./durable-files.ts";
 import type { FileSum } from "./durable-files.ts";
-import { messageOf } from "../values/caught.ts";
-import { isRecord } from "../values/records.ts";
 
 export interface Manifest {
   readonly globalStep: number;

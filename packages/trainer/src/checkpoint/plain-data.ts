@@ -9,9 +9,9 @@
  * cannot write; keys of the data that begin with $ get another $.
  */
 
+import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import { isNumberArray } from "./safetensors.ts";
 import type { NumberArray } from "./safetensors.ts";
-import { isList, isRecord } from "../values/records.ts";
 
 export interface FlatData {
   /** For JSON.stringify. */

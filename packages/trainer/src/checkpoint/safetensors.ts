@@ -9,9 +9,8 @@
  */
 
 import { endianness } from "node:os";
+import { isList, isRecord, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
-import { messageOf } from "../values/caught.ts";
-import { isList, isRecord } from "../values/records.ts";
 
 /** Vectors: what has another shape in a file comes as its elements in order. */
 export interface NamedArrays {

@@ -5,10 +5,10 @@ import type { ConfigTree } from "@rayling/config-tree";
 import { defaultOf, entriesOf, readOptions, sectionOf } from "@rayling/config-tree/options";
 import type { OptionTable } from "@rayling/config-tree/options";
 import { z } from "zod";
+import { present } from "@rayling/reward-manager-registry/values";
 import { camelKey } from "./camel-keys.ts";
 import { keys, trainingOptions } from "./options/training-options.ts";
 import type { GivenOptions, TrainingValues } from "./options/training-options.ts";
-import { present } from "../values/present.ts";
 
 const entries = new Map(entriesOf(trainingOptions));
 const optionAt = new Map([...keys].map(([option, key]) => [key, option]));

@@ -7,11 +7,11 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import { readRowFiles } from "./row-files.ts";
 import { replaceFile } from "../values/replace-file.ts";
-import { isRecord } from "../values/records.ts";
 
 /** Files and settings of the preparation of GSM8K. */
 export interface Gsm8kOptions {

@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { valueAt } from "@rayling/reward-loop/rows";
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
 import { truncated, withoutOverlong } from "./prompt-lengths.ts";
 import type { LengthLimit, PromptLengths, Truncation } from "./prompt-lengths.ts";
@@ -14,7 +15,6 @@ import type { ColumnNames, PromptRow, RowShape } from "./prompt-row.ts";
 import { readRowFiles } from "./row-files.ts";
 import type { PlacedRow, RowFilesOptions } from "./row-files.ts";
 import { seededSubset } from "./seeded-order.ts";
-import { present } from "../values/present.ts";
 
 /** Files of a data set, and which rows of them are used. */
 export interface PromptDatasetOptions extends ColumnNames, RowFilesOptions, PromptLengthOptions {

@@ -7,11 +7,11 @@
  * (verl's trainer begins with epoch 0 after a resume, and loses a prefetched batch.)
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { DatasetError, TrainerInputError } from "../errors.ts";
 import type { PromptDataset } from "./prompt-dataset.ts";
 import type { PromptRow } from "./prompt-row.ts";
 import { seededOrder } from "./seeded-order.ts";
-import { present } from "../values/present.ts";
 
 /** Size and order of the batches. */
 export interface PromptLoaderOptions {

@@ -8,10 +8,10 @@ import { inspect } from "node:util";
 import { nearestOf } from "@rayling/config-tree/nearest";
 import { assumedSource, isRow, readPrompt, valueAt } from "@rayling/reward-loop/rows";
 import type { Row } from "@rayling/reward-loop/rows";
+import { isList } from "@rayling/reward-manager-registry/values";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 import type { ChatMessage } from "../policy/policy.ts";
-import { isList } from "../values/records.ts";
 
 /** One row of a data set, checked. */
 export interface PromptRow {

@@ -4,12 +4,12 @@
  * `_val_metrics_update`).
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
 import { wholeStdOf } from "../algorithms/statistics.ts";
 import { meanMaxMin } from "./data-metrics.ts";
 import { type Draws, drawPlaces, type Estimate, estimateOf, majorityOf } from "./bootstrap.ts";
 import { meanOf } from "../values/sums.ts";
-import { present } from "../values/present.ts";
 
 /** Columns, one entry for each answer. */
 export interface ValidationResults {

@@ -4,8 +4,8 @@
  */
 
 import { access, constants, mkdir } from "node:fs/promises";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
-import { messageOf } from "../values/caught.ts";
 
 /**
  * Creates folders, given by the names of their options; null and undefined are skipped. Rejects

@@ -4,6 +4,7 @@
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
+import { optional } from "@rayling/reward-manager-registry/values";
 import { responseMaskOf } from "../algorithms/tokens.ts";
 import { seqlenMetrics } from "../balance/batches.ts";
 import { dataMetrics, meanMaxMin } from "../metrics/data-metrics.ts";
@@ -15,7 +16,6 @@ import { extraInfoMetrics, rewardMetrics } from "../tracking/reward-metrics.ts";
 import { joinColumns } from "../samples/join-columns.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
 import { tensorIn } from "../samples/columns.ts";
-import { optional } from "../values/present.ts";
 import type { LearnedRows, StepRecord } from "./step-record.ts";
 import { sumOf } from "../values/sums.ts";
 

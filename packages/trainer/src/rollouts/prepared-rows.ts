@@ -7,6 +7,7 @@
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
+import { present } from "@rayling/reward-manager-registry/values";
 import { bypassed } from "../algorithms/rollout-correction/rollout-correction.ts";
 import type { CriticHandle, LogProbs, PolicyHandle, PolicyInfo } from "../policy/policy.ts";
 import { joinColumns } from "../samples/join-columns.ts";
@@ -17,7 +18,6 @@ import type { TrainingSample } from "../samples/training-sample.ts";
 import { needsReference } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { StepRecord } from "../record/step-record.ts";
-import { present } from "../values/present.ts";
 
 export interface PreparationParts {
   readonly policy: PolicyHandle;

@@ -5,10 +5,10 @@
 
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import type { RewardArrangement } from "../settings/program-options.ts";
 import { rewardSampleOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
-import { isRecord } from "../values/records.ts";
 
 export type RewardLane = "training" | "validation";
 

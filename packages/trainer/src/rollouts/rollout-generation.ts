@@ -1,5 +1,6 @@
 /** From the prompts that come next to rollouts with their rewards on the way. */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import type { PromptBatch, PromptLoader } from "../data/prompt-loader.ts";
 import type { GenerateRequest, PolicyHandle } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";
@@ -9,7 +10,6 @@ import { collectRollouts } from "./collect-rollouts.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { StepRecord } from "../record/step-record.ts";
-import { present } from "../values/present.ts";
 
 export interface GenerationParts {
   readonly policy: PolicyHandle;

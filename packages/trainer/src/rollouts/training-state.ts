@@ -7,6 +7,7 @@
  */
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import { optional, present } from "@rayling/reward-manager-registry/values";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { keepable } from "../checkpoint/plain-data.ts";
 import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
@@ -16,7 +17,6 @@ import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests } from "./reward-requests.ts";
 import type { RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
-import { optional, present } from "../values/present.ts";
 
 /** The place where a training begins or resumes, as a checkpoint keeps it. */
 export interface TrainingStart {

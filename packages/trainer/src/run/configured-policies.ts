@@ -7,6 +7,7 @@ import { kill } from "@rayling/core";
 import { messageText } from "../policy/message-text.ts";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { snakeKey } from "../config/camel-keys.ts";
 import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
@@ -24,7 +25,6 @@ import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { TinySettings } from "../policy/tiny/tiny-settings.ts";
 import { checkKwargs } from "./kwargs.ts";
 import { optimSettingsOf } from "./trainer-options.ts";
-import { messageOf } from "../values/caught.ts";
 
 export interface ConfiguredPolicies {
   readonly policy: PolicyHandle;

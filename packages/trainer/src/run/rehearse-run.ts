@@ -6,6 +6,7 @@
 import { resolve } from "node:path";
 import { checkRewardLoop } from "@rayling/reward-loop";
 import { rewardModelsIn } from "@rayling/reward-loop/config";
+import { codeOf, isRecord, messageOf } from "@rayling/reward-manager-registry/values";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
@@ -14,8 +15,6 @@ import { openPrompts } from "./prompt-files.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 import { totalStepsOf } from "./total-steps.ts";
 import { rewardOptionsOf } from "./trainer-options.ts";
-import { isRecord } from "../values/records.ts";
-import { codeOf, messageOf } from "../values/caught.ts";
 
 export interface RehearseOptions {
   /** Base of relative module paths. Default: the current directory. */

@@ -4,8 +4,8 @@
  */
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { TrainingSample } from "./training-sample.ts";
-import { present } from "../values/present.ts";
 
 export class Baselines {
   /** Greedy answers, one for each group of the batch, in order. */

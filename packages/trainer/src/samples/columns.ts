@@ -3,9 +3,9 @@
 import { asTensor, DataProto, zeros } from "@rayling/data-proto";
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { placesOf } from "@rayling/reward-manager-registry";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { TokenRows } from "../policy/policy.ts";
 import type { TrainingSample } from "./training-sample.ts";
-import { present } from "../values/present.ts";
 
 /** Returns the extra info of the score functions by key; null where an outcome lacks it. */
 export function extraInfoColumns(outcomes: readonly SampleOutcome[]): Record<string, unknown[]> {

@@ -5,9 +5,9 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { Baselines } from "./baselines.ts";
 import type { TrainingSample } from "./training-sample.ts";
-import { present } from "../values/present.ts";
 
 /** Rollouts of some prompts, with their rewards on the way. */
 export interface RolloutBatch {

@@ -1,10 +1,10 @@
 /** One rollout of one prompt, with its group and the weights that generated it. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { optional } from "@rayling/reward-manager-registry/values";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { messageText } from "../policy/message-text.ts";
 import type { Rollout } from "../policy/policy.ts";
-import { optional } from "../values/present.ts";
 
 /** One prompt with one rollout. */
 export interface TrainingSample {

@@ -4,6 +4,7 @@
  */
 
 import type { DataProto, Tensor } from "@rayling/data-proto";
+import { optional } from "@rayling/reward-manager-registry/values";
 import { klPenalty } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
 import type { Aggregated, GlobalBatchInfo } from "../algorithms/losses/aggregation.ts";
@@ -15,7 +16,6 @@ import { leavesFewerThan, validMask } from "../algorithms/valid.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { tensorIn, validIn } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
-import { optional } from "../values/present.ts";
 
 /** Answer of the policy for the rows now, [rows, R]. */
 export interface PolicyNow {

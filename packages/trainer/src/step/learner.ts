@@ -5,6 +5,7 @@
 
 import { asTensor, DataProto } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
+import { optional } from "@rayling/reward-manager-registry/values";
 import { computeAdvantage } from "../algorithms/advantages/compute.ts";
 import type { AdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
 import { createKlController } from "../algorithms/kl.ts";
@@ -24,7 +25,6 @@ import { componentMetrics, componentsOf } from "./reward-components.ts";
 import { tensorIn, tokenRowsOf, validIn } from "../samples/columns.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
-import { optional } from "../values/present.ts";
 
 /** Rows that are trained on together. */
 export interface ScoredRows {

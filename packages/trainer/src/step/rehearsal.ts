@@ -7,6 +7,7 @@
 
 import { asTensor, DataProto } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
+import { optional } from "@rayling/reward-manager-registry/values";
 import { computeAdvantage } from "../algorithms/advantages/compute.ts";
 import { createAdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
 import type { AdvantageRegistry } from "../algorithms/advantages/advantage-registry.ts";
@@ -17,7 +18,6 @@ import { valueLoss } from "../algorithms/losses/value-loss.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import { CollectedMetrics } from "../record/collected-metrics.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
-import { optional } from "../values/present.ts";
 
 /** The user's own are not called with what is not theirs. */
 export interface RehearsedParts {

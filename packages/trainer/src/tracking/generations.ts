@@ -3,9 +3,9 @@
  * the same ones, and each validation the same prompts.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { createMt19937 } from "../metrics/mt19937.ts";
 import type { Generation } from "./tracking-logger.ts";
-import { present } from "../values/present.ts";
 
 /**
  * Chooses as verl does: sorts, shuffles with numpy's legacy `RandomState(42).shuffle`, and takes

@@ -6,8 +6,8 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { openJsonlWriter } from "@rayling/data-proto";
+import { isTypedArray } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../errors.ts";
-import { isTypedArray } from "../values/records.ts";
 
 /** Columns of one step, all of the same length. */
 export interface RolloutDump {

@@ -5,8 +5,8 @@
 
 import { mkdir, realpath, rename, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import { TrackingError } from "../errors.ts";
-import { codeOf } from "../values/caught.ts";
 
 const LATEST = "latest";
 

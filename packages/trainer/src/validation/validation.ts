@@ -5,6 +5,7 @@
 
 import type { SampleOutcome } from "@rayling/reward-loop";
 import { warn } from "@rayling/core/terminal";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptRow } from "../data/prompt-row.ts";
 import { validationMetrics } from "../metrics/validation-metrics.ts";
@@ -17,7 +18,6 @@ import { extraInfoColumns } from "../samples/columns.ts";
 import { promptTextOf } from "../samples/training-sample.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
-import { present } from "../values/present.ts";
 
 export interface ValidationParts {
   readonly policy: PolicyHandle;

@@ -4,6 +4,7 @@
  */
 import type { LabelCondition, LabelConditions } from "../../rpc/demand.ts";
 import type { Check } from "../../shared/options.ts";
+import { isRecord } from "../../shared/options.ts";
 
 /** A condition for each label: a value, `!value`, `in(a,b)` or `!in(a,b)`; all must hold. */
 export type LabelSelector = Readonly<Record<string, string>>;
@@ -51,8 +52,4 @@ function valuesOf(text: string): readonly string[] {
 
 function isTexts(value: unknown): value is Readonly<Record<string, string>> {
   return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

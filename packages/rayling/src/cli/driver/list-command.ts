@@ -9,7 +9,8 @@ import {
   type Summarized,
   type Summary,
 } from "@rayling/core/control";
-import { CliError, messageOf } from "../cli-error.ts";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 import { withDriver } from "./drivers.ts";
 import { print, tellMissing } from "../output/formats.ts";
 import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";

@@ -2,7 +2,7 @@
  * `rayling logs`: the output of a driver's hosts, kept and future lines.
  */
 import type { DriverClient, LogLine } from "@rayling/core/control";
-import { codeOf } from "../cli-error.ts";
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 import { plain, sayStyled, tell } from "../output/output.ts";
 

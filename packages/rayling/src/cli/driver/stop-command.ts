@@ -8,7 +8,8 @@ import {
   DriverGoneError,
   DriverSilentError,
 } from "@rayling/core/control";
-import { CliError, codeOf } from "../cli-error.ts";
+import { codeOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
 import { plain, say } from "../output/output.ts";
 

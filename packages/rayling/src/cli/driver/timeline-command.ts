@@ -3,7 +3,8 @@
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { DriverClient } from "@rayling/core/control";
-import { CliError, messageOf } from "../cli-error.ts";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 import { type DriverChoice, withDriver } from "./drivers.ts";
 import { jsonText, plain, say, sayData } from "../output/output.ts";
 

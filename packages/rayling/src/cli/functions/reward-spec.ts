@@ -4,7 +4,8 @@
 
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
-import { CliError, messageOf } from "../cli-error.ts";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 
 /** Throws CliError 2. */
 export function readSpec(flag: string, text: string): RewardSpec {

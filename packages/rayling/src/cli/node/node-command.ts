@@ -11,7 +11,8 @@ import {
   readToken,
   startAgent,
 } from "@rayling/cluster";
-import { CliError, messageOf } from "../cli-error.ts";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 import { plain, say, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
 

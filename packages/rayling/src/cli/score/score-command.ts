@@ -16,10 +16,11 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopManager, SampleOutcome, StreamGroups } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { askedFunctions } from "../functions/asked-functions.ts";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
-import { CliError, messageOf } from "../cli-error.ts";
+import { CliError } from "../cli-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { groupSizesOf } from "../inputs/sample-groups.ts";

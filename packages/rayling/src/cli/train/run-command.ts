@@ -6,7 +6,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { resolve } from "node:path";
 import { parseAddress } from "@rayling/cluster";
-import { CliError, messageOf } from "../cli-error.ts";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
 
 export interface RunOptions {
   readonly script: string;

@@ -8,6 +8,7 @@
  */
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
+import { isThenable } from "@rayling/reward-manager-registry/values";
 import { encodeFrame, type Frame, FrameReader } from "../wire/frames.ts";
 import { decode, encode } from "../wire/values.ts";
 import { openExport, type ServedExport } from "./served-export.ts";
@@ -225,15 +226,6 @@ function joined(parts: readonly Uint8Array[]): readonly Uint8Array[] {
   }
   if (small.length > 0) result.push(Buffer.concat(small));
   return result;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "then" in value &&
-    typeof value.then === "function"
-  );
 }
 
 new ActorHost(new Socket({ fd: socketDescriptor, readable: true, writable: true })).serve();

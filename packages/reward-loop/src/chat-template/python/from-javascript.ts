@@ -1,9 +1,9 @@
 /** How values of JavaScript become Python's. */
 
+import { isList } from "@rayling/reward-manager-registry/values";
 import { unsupported } from "../error.ts";
 import { Dict, Opaque } from "./values.ts";
 import type { Value } from "./values.ts";
-import { isList } from "../../values/records.ts";
 
 /**
  * @param where as an error names it. A whole number is an int. What is undefined in an object is

@@ -4,6 +4,7 @@
  * A method that would change a value is undefined, too, as in the sandbox that transformers uses.
  */
 
+import { isList } from "@rayling/reward-manager-registry/values";
 import { bound, integer } from "./arguments.ts";
 import { equals } from "./compare.ts";
 import { fail, unsupported } from "../error.ts";
@@ -28,7 +29,6 @@ import {
   Undefined,
 } from "./values.ts";
 import type { Arguments, Value } from "./values.ts";
-import { isList } from "../../values/records.ts";
 
 /**
  * @param hasItems whether an item of that name will do: a dot of a template; Python's own has

@@ -4,11 +4,10 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
+import { present, recordIn } from "@rayling/reward-manager-registry/values";
 import type { Form, FunctionFile, Option, OptionTable } from "../../options/table.ts";
 import { fileDefaultOf, fileEntries, functionIn, keyNameOf, noFunction } from "../table-keys.ts";
 import type { IdleKey } from "./idle-key.ts";
-import { recordIn } from "../../values/records.ts";
-import { present } from "../../values/present.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 type Said = Pick<IdleKey, "key" | "value">;

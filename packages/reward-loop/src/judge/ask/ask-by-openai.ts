@@ -1,11 +1,11 @@
 /** A judge asked by the openai SDK, or by what has its form. */
 
+import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage } from "../../client/announced.ts";
 import { chatAnswerOf } from "../../client/chat-answer.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
-import { fieldOf } from "../../values/records.ts";
 
 /**
  * The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop retries, within

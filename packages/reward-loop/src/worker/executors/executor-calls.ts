@@ -7,6 +7,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { RunTablePlace } from "../../executor/run-table.ts";
 import { ScoreExecutorActor } from "../../executor/score-executor.ts";
 import type { ScoreReply } from "../../executor/run.ts";
@@ -17,7 +18,6 @@ import { Exchange } from "../../travel/exchange.ts";
 import type { NumberedRows } from "../../travel/outbox.ts";
 import { fromTables, toTables } from "../../travel/table.ts";
 import type { SentRun } from "./sent-runs.ts";
-import { itemAt } from "../../values/present.ts";
 
 export interface CallsOwner {
   /** Finds a run that has not been answered. */

@@ -3,6 +3,7 @@
  * once, even if its executors die.
  */
 
+import { codeOf } from "@rayling/reward-manager-registry/values";
 import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
@@ -10,7 +11,6 @@ import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
 import type { AttemptOutcome, ScoreFailure } from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
-import { codeOf } from "../../values/caught.ts";
 
 export interface Job {
   readonly work: ScoreWork;

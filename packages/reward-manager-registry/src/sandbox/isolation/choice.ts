@@ -8,6 +8,7 @@ import { isolations } from "./isolation.ts";
 import type { Isolation, SandboxIsolation } from "./isolation.ts";
 import { namespaces } from "./namespaces.ts";
 import { filteredProcess, landlock, plainProcess } from "./unboxed.ts";
+import { messageOf } from "../../values/caught.ts";
 
 /** The isolation of a sandbox on this machine, and why no stronger one is used. */
 export interface SandboxReport {
@@ -62,10 +63,7 @@ export async function chooseIsolation(
 }
 
 function problemOf(attempt: Promise<void>): Promise<string | undefined> {
-  return attempt.then(
-    () => undefined,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
+  return attempt.then(() => undefined, messageOf);
 }
 
 function hasFilter(isolation: Isolation): boolean {

@@ -4,6 +4,7 @@
  */
 
 import { gatherRows } from "@rayling/data-proto";
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import { filled, matrixOf } from "../matrix.ts";
 import {
@@ -15,7 +16,6 @@ import {
   groupIdsOf,
   rowsOf,
 } from "./batch.ts";
-import { present } from "../../values/present.ts";
 
 export interface Sessions {
   readonly sessions: readonly (string | number)[];

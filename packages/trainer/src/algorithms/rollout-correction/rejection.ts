@@ -7,6 +7,7 @@
  * logarithms, with the sign of k1: "0.5_2.0" passes tokens whose -log r is from log 0.5 to log 2.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
 import { clamp, filled, type Matrix, newMatrix, rowSums } from "../matrix.ts";
@@ -14,7 +15,6 @@ import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 import { safetyBound } from "./weights.ts";
 import { meanOf } from "../../values/sums.ts";
-import { present } from "../../values/present.ts";
 
 const options = [
   "token_k1",

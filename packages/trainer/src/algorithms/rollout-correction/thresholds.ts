@@ -3,8 +3,8 @@
  * not one is refused by its name.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
-import { present } from "../../values/present.ts";
 
 export interface Band {
   /** Null where there is only an upper bound. */

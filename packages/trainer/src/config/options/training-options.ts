@@ -10,13 +10,13 @@ import type { Frozen } from "@rayling/config-tree/options";
 import { entriesOf } from "@rayling/config-tree/options";
 import type { RewardLoopManager } from "@rayling/reward-loop";
 import { z } from "zod";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { PolicyLossSettings } from "../../algorithms/losses/policy-loss.ts";
 import { algorithm, constants } from "./algorithm.ts";
 import { trainerOptions } from "./index.ts";
 import type { TrainerConfig } from "./index.ts";
 import { learning, policyLoss, rollout, rollouts, valKwargs, valueLearning } from "./policies.ts";
 import { arrangement, checkpoints, dumps, run, scheduling, seeds } from "./run.ts";
-import { present } from "../../values/present.ts";
 
 const { defaultLocalDir, maxActorCkptToKeep, resumeMode, resumeFromPath } = checkpoints;
 const { rolloutCorrection, filterGroups } = algorithm.shape;

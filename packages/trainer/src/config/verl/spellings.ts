@@ -5,7 +5,7 @@
 
 import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
-import { isList } from "../../values/records.ts";
+import { isList } from "@rayling/reward-manager-registry/values";
 
 export interface Respelt {
   readonly tree: ConfigTree;

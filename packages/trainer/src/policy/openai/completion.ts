@@ -4,9 +4,9 @@
  */
 
 import { EndpointError } from "@rayling/reward-loop/client";
+import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import type { ChatMessage, GenerateRequest } from "../policy.ts";
 import { labelOf, labelsOfText } from "./labels.ts";
-import { isList, isRecord } from "../../values/records.ts";
 
 /** One answer of the server. */
 export interface CompletedSample {

@@ -14,6 +14,7 @@ import type { ActorClass } from "@rayling/core";
 import { apiRootOf, postRequest } from "@rayling/reward-loop/client";
 import type { ChatTokenizer } from "@rayling/reward-loop/tokenizer";
 import pLimit from "p-limit";
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type {
   ChatMessage,
@@ -35,7 +36,6 @@ import { checkOpenAISettings } from "./openai-settings.ts";
 import type { OpenAIPolicySettings } from "./openai-settings.ts";
 import { loadUpdater } from "./updater.ts";
 import type { PolicyUpdater } from "./updater.ts";
-import { present } from "../../values/present.ts";
 
 /** Samples of a prompt that one request asks for. */
 interface Piece {

@@ -4,10 +4,10 @@
  */
 
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import { hasMethod, isRecord } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type { LogProbs, PolicyState, PolicyUpdate, TokenRows, UpdateMetrics } from "../policy.ts";
 import type { UpdaterSpec } from "./openai-settings.ts";
-import { isRecord } from "../../values/records.ts";
 
 /**
  * Only `update` is needed. Its rows have the ids of the rollouts: the server's ids, if it reports
@@ -44,9 +44,5 @@ export async function loadUpdater(spec: UpdaterSpec): Promise<PolicyUpdater> {
 }
 
 function isUpdater(value: unknown): value is PolicyUpdater {
-  return (
-    ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    "update" in value &&
-    typeof value.update === "function"
-  );
+  return hasMethod(value, "update");
 }

@@ -7,6 +7,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type { GenerateRequest, Rollout } from "../policy.ts";
 import type { Decoding, Network, PromptChunk } from "./network/network.ts";
@@ -18,7 +19,6 @@ import type { DrawSettings } from "./sampling.ts";
 import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId, padTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";
-import { present } from "../../values/present.ts";
 
 /** Rows that are decoded together; one prompt with more samples than that is decoded in parts. */
 const maxRows = 256;

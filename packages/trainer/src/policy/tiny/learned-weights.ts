@@ -6,6 +6,7 @@
  * ones.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type { PolicyState, UpdateMetrics } from "../policy.ts";
 import { firstWeights } from "./network/architecture.ts";
@@ -15,7 +16,6 @@ import { adamWStep, noMoments } from "./optimizer/adamw.ts";
 import type { Moments, Weights } from "./optimizer/adamw.ts";
 import { learningRateOf } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedTinySettings } from "./tiny-settings.ts";
-import { present } from "../../values/present.ts";
 
 /**
  * Named numbers of an owner, kept with the state. Whole and below 2^24, so that float32 has them

@@ -5,13 +5,13 @@
 
 import { asTensor } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type { ChatMessage, TokenRows } from "../policy.ts";
 import { uniformOf } from "../../values/random.ts";
 import { requireCount } from "./tiny-settings.ts";
 import { eosTokenId } from "./tokenizer.ts";
 import type { CharTokenizer } from "./tokenizer.ts";
-import { present } from "../../values/present.ts";
 import { sumOf } from "../../values/sums.ts";
 
 export interface SupervisedPair {

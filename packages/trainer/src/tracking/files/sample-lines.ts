@@ -5,10 +5,10 @@
  */
 
 import { failureClassOf } from "@rayling/reward-loop";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { SampleRecord } from "../tracking-logger.ts";
 import { bucketOf } from "./latency-buckets.ts";
 import type { FailureCount, RewardsLine, SampleLine } from "./run-lines.ts";
-import { present } from "../../values/present.ts";
 
 /** Lines for one step. */
 const most = 256;

@@ -14,11 +14,11 @@ import {
   numberText,
 } from "@rayling/reward-loop/page";
 import type { Axis } from "@rayling/reward-loop/page";
+import { present } from "@rayling/reward-manager-registry/values";
 import { spanText } from "../console/time-left.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { inFlightOver } from "./in-flight.ts";
-import { present } from "../../values/present.ts";
 
 const size = {
   width: 1060,

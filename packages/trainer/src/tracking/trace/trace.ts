@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import type { TraceEvent } from "@rayling/core";
+import { present } from "@rayling/reward-manager-registry/values";
 import { readRun } from "../files/run-files.ts";
 import { runFiles } from "../files/run-lines.ts";
 import type { RunRecord } from "../files/run-files.ts";
@@ -13,7 +14,6 @@ import type { PhaseLine, SampleLine } from "../files/run-lines.ts";
 import { writeWhole } from "../files/write-whole.ts";
 import { lanesOf } from "./lanes.ts";
 import type { Span } from "./lanes.ts";
-import { present } from "../../values/present.ts";
 
 /** An event of core's traces, or the middle of an arrow. */
 export type TrainingTraceEvent = Omit<TraceEvent, "ph"> & { readonly ph: TraceEvent["ph"] | "t" };

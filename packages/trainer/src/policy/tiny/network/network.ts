@@ -4,6 +4,7 @@
  */
 
 import { numpy as np, tree } from "@jax-js/jax";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { Weights } from "../optimizer/adamw.ts";
 import type { RowChunk } from "../rows.ts";
 import { weightShapes } from "./architecture.ts";
@@ -11,7 +12,6 @@ import type { Architecture } from "./architecture.ts";
 import { programsOf } from "./programs.ts";
 import type { Programs, ResponseInputs } from "./programs.ts";
 import type { Arrays, KeysAndValues, TokenInputs } from "./transformer.ts";
-import { present } from "../../../values/present.ts";
 
 /** [size, responseWidth] of a chunk, each. */
 export interface ChunkScores {

@@ -8,8 +8,8 @@
  */
 
 import { nn, numpy as np } from "@jax-js/jax";
+import { present } from "@rayling/reward-manager-registry/values";
 import type { Architecture } from "./architecture.ts";
-import { present } from "../../../values/present.ts";
 
 export type Arrays = Record<string, np.Array>;
 

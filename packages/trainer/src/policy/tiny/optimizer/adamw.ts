@@ -4,9 +4,9 @@
  * is changed in place: who holds the old weights still holds them.
  */
 
+import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../../errors.ts";
 import type { ResolvedOptimizerSettings } from "./optimizer-settings.ts";
-import { present } from "../../../values/present.ts";
 
 /** Weights by name. */
 export type Weights = Readonly<Record<string, Float32Array>>;
