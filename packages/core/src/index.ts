@@ -30,7 +30,7 @@ export type { CancelOptions } from "./api/tasks.ts";
 export { remote } from "./api/remote/remote.ts";
 export type { RemoteName } from "./api/remote/remote.ts";
 export type { ActorClass } from "./api/remote/actor-class.ts";
-export type { ActorOptions, CallOptionsOfMethod, TaskOptions } from "./api/remote/options.ts";
+export type { ActorOptions, TaskOptions } from "./api/remote/options.ts";
 export type { RemoteFunction } from "./api/remote/remote-function.ts";
 export { registerError } from "./host/code/error-classes.ts";
 export type {
@@ -68,7 +68,7 @@ export type {
   TaskIsolation,
 } from "./rpc/directory.ts";
 export { ObjectRefGenerator } from "./caller/stream.ts";
-export type { CallOptions } from "./caller/handle.ts";
+export type { CallOptions, CallOptionsOfMethod } from "./caller/call-options.ts";
 export type { InitOptions } from "./runtime/init-options.ts";
 export {
   ActorAlreadyExistsError,

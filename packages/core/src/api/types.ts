@@ -2,7 +2,7 @@
  * The types that describe classes and functions at their callers: handles, refs as arguments,
  * values of lists of refs.
  */
-import type { CallOptions } from "../caller/handle.ts";
+import type { CallOptions } from "../caller/call-options.ts";
 import type { ObjectRefGenerator } from "../caller/stream.ts";
 import type { ObjectRef } from "../store/object-ref.ts";
 

@@ -9,52 +9,14 @@ import { inspect } from "node:util";
 import type { CallShape, Route } from "../protocol/message.ts";
 import { InvalidOptionError, MethodNotFoundError } from "../shared/errors.ts";
 import { builtInMethods } from "../shared/methods.ts";
-import {
-  checkOptions,
-  type Checks,
-  count,
-  errorNames,
-  flag,
-  returnCount,
-  type RetryPolicy,
-  retryPolicy,
-  nameText,
-} from "../shared/options.ts";
+import { checkOptions, errorNames } from "../shared/options.ts";
 import { refuseJson } from "../shared/text/no-json.ts";
 import { show } from "../shared/text/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
+import { callChecks, type CallOptions } from "./call-options.ts";
 import type { CallPlan } from "./calls/call.ts";
 import type { Waiting } from "./waits/waiting.ts";
-
-/** Per-call options, stronger than those of the method and of the actor. */
-export interface CallOptions {
-  /** The call's own name in errors, states and the runtime context. */
-  readonly name?: string;
-  /** How often this call is tried again when the actor's host dies; -1 without limit. */
-  readonly maxTaskRetries?: number;
-  /** Try again when the method throws: always, or for these error classes (or names of them). */
-  readonly retryExceptions?: RetryPolicy;
-  /**
-   * How many values the method returns. For 0 `.remote()` gives nothing; for n of 2 and more the
-   * method returns a list of n and `.remote()` gives a list of n refs. "streaming": the method
-   * returns an iterable, and `.remote()` gives an ObjectRefGenerator of its items, which is the
-   * default for generator methods.
-   */
-  readonly numReturns?: number | "streaming";
-  /** Run it among the calls of that group of the actor's `concurrencyGroups`. */
-  readonly concurrencyGroup?: string;
-  /**
-   * A streaming method pauses while this many of its items are not taken. Default: it does not
-   * pause.
-   */
-  readonly generatorBackpressureNumObjects?: number;
-  /**
-   * A streaming method runs on to its end when nobody takes its items any more. Default: it ends
-   * then.
-   */
-  readonly detached?: boolean;
-}
 
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {
@@ -169,16 +131,6 @@ function makePrototype({ className, methods, getters = [] }: ActorInfo): object 
   return prototype;
 }
 
-const optionChecks: Checks<CallOptions> = {
-  name: nameText,
-  maxTaskRetries: count(-1),
-  retryExceptions: retryPolicy,
-  numReturns: returnCount,
-  concurrencyGroup: nameText,
-  generatorBackpressureNumObjects: count(1),
-  detached: flag,
-};
-
 function makeMethod(handle: object, { info, caller }: Inside, method: string): UntypedMethod {
   const where = `${info.className}.${method}`;
   const direct = (): never => {
@@ -193,7 +145,7 @@ function makeMethod(handle: object, { info, caller }: Inside, method: string): U
   return Object.assign(direct, {
     remote: (...args: unknown[]): unknown => caller.callActor(info, plan, args, handle),
     options: (options: CallOptions) => {
-      checkOptions(where, options, optionChecks);
+      checkOptions(where, options, callChecks);
       const group = options.concurrencyGroup;
       if (group !== undefined && !Object.hasOwn(info.concurrencyGroups, group)) {
         throw new InvalidOptionError(

@@ -31,7 +31,7 @@ export function checkValues(
   options: unknown,
   checks: Readonly<Record<string, Check>>,
 ): void {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+  if (!isRecord(options)) {
     throw new InvalidOptionError(
       "options",
       `${where}: options must be an object, not ${show(options)}`,

@@ -8,6 +8,7 @@ import {
   checkValues,
   count,
   flag,
+  isRecord,
   isolationKind,
   nameText,
   oneOf,
@@ -19,24 +20,15 @@ import {
 import { environment } from "../../shared/runtime-env.ts";
 import { schedulingChecks } from "../scheduling/scheduling.ts";
 import { withWholePath } from "../working-dir.ts";
-import type { ActorOptions, CallOptionsOfMethod, TaskOptions } from "./options.ts";
+import type { ActorOptions, TaskOptions } from "./options.ts";
+import { methodChecks } from "../../caller/call-options.ts";
 
 const intensityChecks: Checks<RestartIntensity> = { restarts: count(0), withinMs: count(1) };
-
-const methodChecks: Checks<CallOptionsOfMethod> = {
-  maxTaskRetries: count(-1),
-  retryExceptions: retryPolicy,
-  numReturns: returnCount,
-  concurrencyGroup: nameText,
-  generatorBackpressureNumObjects: count(1),
-  detached: flag,
-};
 
 /** Checks every value of a record. */
 function recordOf(check: (name: string, value: unknown) => string | undefined): Check {
   return (value) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value))
-      return "must be an object";
+    if (!isRecord(value)) return "must be an object";
     for (const [name, one] of Object.entries(value)) {
       const problem = check(name, one);
       if (problem !== undefined) return problem;

@@ -1,5 +1,5 @@
 /** The options of actor classes, of their methods, and of tasks. */
-import type { CallOptions } from "../../caller/handle.ts";
+import type { CallOptions, CallOptionsOfMethod } from "../../caller/call-options.ts";
 import type {
   Isolation,
   RestartIntensity,
@@ -7,9 +7,6 @@ import type {
   TaskIsolation,
 } from "../../rpc/directory.ts";
 import type { SchedulingOptions } from "../scheduling/scheduling.ts";
-
-/** Options of a method for all of its calls; the options of a call override them. */
-export type CallOptionsOfMethod = Omit<CallOptions, "name">;
 
 /** Options of an actor class. */
 export interface ActorOptions extends SchedulingOptions {
