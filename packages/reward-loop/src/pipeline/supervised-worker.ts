@@ -21,6 +21,7 @@ import type { SubmittedSample } from "./submitted-sample.ts";
 import { WorkerLife } from "./worker-life.ts";
 import type { WorkerHandle } from "./worker-life.ts";
 import { WorkerLoad } from "./worker-load.ts";
+import { endActor } from "../worker/end-actor.ts";
 
 /** Options that all workers of a pipeline share. */
 export interface WorkerOptions {
@@ -134,7 +135,7 @@ export class SupervisedWorker {
     this.#closed = true;
     const worker = await this.#worker.catch(() => undefined);
     if (!ray.isInitialized()) return;
-    if (worker !== undefined) await kill(worker);
+    if (worker !== undefined) await endActor(worker);
     await endExecutors(this.name);
     await this.#options.limiter?.forget(this.name);
   }
@@ -221,7 +222,7 @@ export class SupervisedWorker {
     this.#worker.catch(() => undefined);
     this.#life = undefined;
     this.#become("lost");
-    void kill(worker).then(() => endExecutors(this.name));
+    void endActor(worker).then(() => endExecutors(this.name));
   }
 
   #become(state: "alive" | "replacing" | "lost"): void {
@@ -259,14 +260,6 @@ async function killNamed(name: string): Promise<void> {
     await ray.kill(await ray.getActor(name));
   } catch {
     // The actor has ended by itself.
-  }
-}
-
-async function kill(worker: WorkerHandle): Promise<void> {
-  try {
-    await ray.kill(worker);
-  } catch {
-    // Its session has ended, and the worker with it.
   }
 }
 

@@ -12,8 +12,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { Exchange } from "../travel/exchange.ts";
-import type { NumberedRows } from "../travel/outbox.ts";
-import { fromTables, toTables } from "../travel/table.ts";
+import { toTables } from "../travel/table.ts";
 import type {
   RewardLoopWorker,
   SampleLane,
@@ -67,7 +66,7 @@ export class WorkerLife {
     this.#exchange = new Exchange<number, TakenOutcome>({
       call: (ids) => worker.take.remote(this.#chunkOf(ids)),
       alone: (id) => this.#sendAlone(id),
-      arrived: (outcomes) => this.#arrived(outcomes),
+      arrived: (ids, outcomes) => this.#arrived(ids, outcomes),
       lost: (error) => {
         this.#isOver = true;
         void this.#unanswered([...this.#underWay.values()], error);
@@ -104,9 +103,9 @@ export class WorkerLife {
     return { ids, lanes: toTables(lanes), samples: toTables(samples) };
   }
 
-  #arrived({ ids, rows }: NumberedRows<TakenOutcome>): void {
+  #arrived(ids: readonly number[], outcomes: readonly TakenOutcome[]): void {
     let answered = 0;
-    for (const [at, outcome] of fromTables(rows).entries()) {
+    for (const [at, outcome] of outcomes.entries()) {
       const id = itemAt(ids, at);
       const submitted = this.#underWay.get(id);
       if (submitted === undefined) continue;

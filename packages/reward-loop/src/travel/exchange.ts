@@ -12,6 +12,7 @@ import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
 import { PATIENT } from "../time/stuck-warning.ts";
 import type { NumberedRows } from "./outbox.ts";
+import { fromTables } from "./table.ts";
 
 /** Rows in one call: few enough for the other side to begin while this one still writes. */
 const most = 256;
@@ -21,7 +22,8 @@ export interface ExchangeOwner<Row, Result extends object> {
   readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result>>;
   /** The row was in a call with a row that cannot travel: it is to be sent alone. */
   readonly alone: (row: Row) => void;
-  readonly arrived: (results: NumberedRows<Result>) => void;
+  /** @param ids the number of each result's row, as the other side was given it */
+  readonly arrived: (ids: readonly number[], results: readonly Result[]) => void;
   /** No further result will arrive. */
   readonly lost: (error: unknown) => void;
 }
@@ -81,10 +83,10 @@ export class Exchange<Row, Result extends object> {
   async #answered(call: ObjectRef<NumberedRows<Result>>): Promise<void> {
     this.#open += 1;
     try {
-      const results = await ray.get(call, PATIENT);
+      const { ids, rows } = await ray.get(call, PATIENT);
       this.#open -= 1;
-      this.#underWay -= results.ids.length;
-      this.#owner.arrived(results);
+      this.#underWay -= ids.length;
+      this.#owner.arrived(ids, fromTables(rows));
       // Checked after `arrived`, which may have pushed further rows.
       if (this.#open === 0 && this.#underWay > 0) this.#soon();
     } catch (error) {

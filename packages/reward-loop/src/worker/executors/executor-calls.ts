@@ -16,8 +16,9 @@ import type { ExecutorSettings } from "../../settings/settings.ts";
 import { PATIENT } from "../../time/stuck-warning.ts";
 import { Exchange } from "../../travel/exchange.ts";
 import type { NumberedRows } from "../../travel/outbox.ts";
-import { fromTables, toTables } from "../../travel/table.ts";
+import { toTables } from "../../travel/table.ts";
 import type { SentRun } from "./sent-runs.ts";
+import { endActor } from "../end-actor.ts";
 
 export interface CallsOwner {
   /** Finds a run that has not been answered. */
@@ -64,7 +65,7 @@ export class ExecutorCalls {
     this.#exchange = new Exchange({
       call: (runs) => this.#take(runs),
       alone: (run) => this.#alone(run),
-      arrived: (replies) => this.#arrived(replies),
+      arrived: (ids, replies) => this.#arrived(ids, replies),
       lost: (error) => {
         const cause = deathCauseOf(error);
         if (cause === undefined) owner.silent(error);
@@ -94,12 +95,8 @@ export class ExecutorCalls {
     return ray.get(this.#actor.breathe.remote());
   }
 
-  async kill(): Promise<void> {
-    try {
-      await ray.kill(this.#actor);
-    } catch {
-      // Gone already, or its session is.
-    }
+  kill(): Promise<void> {
+    return endActor(this.#actor);
   }
 
   #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply>> {
@@ -117,8 +114,8 @@ export class ExecutorCalls {
     return this.#actor.take.remote({ ids, slots, first, samples: toTables(samples) });
   }
 
-  #arrived({ ids, rows }: NumberedRows<ScoreReply>): void {
-    for (const [at, reply] of fromTables(rows).entries()) {
+  #arrived(ids: readonly number[], replies: readonly ScoreReply[]): void {
+    for (const [at, reply] of replies.entries()) {
       const id = itemAt(ids, at);
       const run = this.#owner.find(id);
       if (run === undefined) continue;
