@@ -13,9 +13,9 @@ test("a session that is full is asked by each actor once to say when it is not, 
   const [session, ...more] = currentCaller()?.sessions.open ?? [];
   if (session === undefined || more.length > 0) expect.fail("they share one host");
   const { requests } = session;
-  const ask = requests.whenCredit.bind(requests);
+  const ask = requests.credit.whenAllowed.bind(requests.credit);
   let asked = 0;
-  requests.whenCredit = (maxConcurrency, resume) => {
+  requests.credit.whenAllowed = (maxConcurrency, resume) => {
     asked += 1;
     ask(maxConcurrency, resume);
   };

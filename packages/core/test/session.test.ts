@@ -4,7 +4,7 @@ import type { Batch, Route } from "../src/protocol/message.ts";
 import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
 import type { CallMessage } from "../src/rpc/session/incoming-calls.ts";
 import type { Pending } from "../src/rpc/session/pending-table.ts";
-import type { CreditLimits } from "../src/rpc/session/requests.ts";
+import type { CreditLimits } from "../src/rpc/session/credit.ts";
 import { Session } from "../src/rpc/session/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import { threadChannel } from "../src/transport/thread.ts";
@@ -211,11 +211,11 @@ describe("credit", () => {
     const { left, right } = pair(false, { maxCalls: 3, maxBytes: 1e6 });
     const sent: string[] = [];
     const send = (name: string): void => {
-      if (left.session.requests.hasCredit(1)) {
+      if (left.session.requests.credit.allows(1)) {
         sent.push(name);
         void call(left, name);
       } else {
-        left.session.requests.whenCredit(1, () => send(name));
+        left.session.requests.credit.whenAllowed(1, () => send(name));
       }
     };
     for (const name of ["a", "b", "c", "d", "e", "f"]) send(name);
@@ -233,22 +233,24 @@ describe("credit", () => {
   test("bounds the bytes that are under way, out of band ones too", () => {
     const { left } = pair(false, { maxCalls: 100, maxBytes: 100_000 });
     void call(left, new Uint8Array(80_000));
-    expect(left.session.requests.hasCredit(1)).toBe(true);
+    expect(left.session.requests.credit.allows(1)).toBe(true);
     void call(left, new Uint8Array(80_000));
-    expect(left.session.requests.hasCredit(1)).toBe(false);
+    expect(left.session.requests.credit.allows(1)).toBe(false);
   });
 
   test("is never less than twice the concurrency of the actor, whose calls may wait for each other", () => {
     const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
     for (let index = 0; index < 19; index++) void call(left, index);
-    expect(left.session.requests.hasCredit(1)).toBe(false);
-    expect(left.session.requests.hasCredit(10)).toBe(true);
+    expect(left.session.requests.credit.allows(1)).toBe(false);
+    expect(left.session.requests.credit.allows(10)).toBe(true);
   });
 
   test("that is waited for when the session is lost is given, so that nobody waits for ever", async () => {
     const { left } = pair(false, { maxCalls: 1, maxBytes: 1e6 });
     void call(left, 1);
-    const resumed = new Promise<void>((resolve) => left.session.requests.whenCredit(1, resolve));
+    const resumed = new Promise<void>((resolve) =>
+      left.session.requests.credit.whenAllowed(1, resolve),
+    );
     left.session.close(lost);
     await resumed;
   });

@@ -1,66 +1,30 @@
 /**
- * One driver's hosts and code on an agent's machine. The session lives as long as the link to that
- * driver.
+ * One driver's hosts and code on an agent's machine (start-host.ts starts a host). The session
+ * lives as long as the link to that driver.
  */
-import type { Readable } from "node:stream";
 import { expose, type Remote, wrap } from "comlink";
 import {
-  type Address,
-  type CauseData,
-  causeFromData,
   causeToData,
   channelEndpoint,
   type Credentials,
   type DeathCause,
-  type Guard,
-  HostProcess,
   type Link,
-  type NetworkSettings,
-  newToken,
-  type PortRange,
   RaySystemError,
-  readLines,
 } from "@rayling/core/cluster";
 import type { CodeCache } from "../code/code-cache.ts";
 import { DriverCode } from "../code/driver-code.ts";
-import type {
-  AgentControl,
-  DriverAnswers,
-  HostOrder,
-  NodeOffer,
-  StartedHost,
-} from "../contract.ts";
+import type { AgentControl, DriverAnswers, HostOrder, StartedHost } from "../contract.ts";
 import { HostOutput } from "./host-output.ts";
+import { type AgentHost, type HostMachine, startHost } from "./start-host.ts";
 
 /** The shared parts of an agent's sessions. */
-export interface Machine {
-  readonly guard: Guard;
-  readonly host: string;
-  /** Ports for hosts; undefined: any. */
-  readonly ports: PortRange | undefined;
+export interface Machine extends HostMachine {
   readonly tell: (line: string) => void;
   readonly codeCache: CodeCache;
-  readonly network: NetworkSettings;
-  readonly spillDirectory: string;
-  readonly maxHosts: number;
-  readonly objectStoreMemory: number;
-  readonly offer: NodeOffer;
-  readonly hostCount: () => number;
-  /** Starts a host. Default: as a process of this machine. */
-  readonly startHost?: (...order: ConstructorParameters<typeof HostProcess>) => AgentHost;
   readonly isDraining: () => boolean;
   /** Ends other sessions of this driver here. */
   readonly endOthers: (session: DriverSession) => void;
 }
-
-/** A host as its agent sees it. */
-export type AgentHost = Pick<
-  HostProcess,
-  "pid" | "exited" | "ready" | "renew" | "dying" | "hearsUntil" | "terminate"
-> & {
-  /** The stream of the host's messages to its agent. */
-  readonly control: Readable;
-};
 
 /** One driver's hosts and code on this machine. */
 export class DriverSession {
@@ -146,49 +110,14 @@ export class DriverSession {
     await this.#code.end();
   }
 
-  async #launch(wish: HostOrder): Promise<StartedHost> {
-    const { identity, runtimeEnv, moduleUrl, code, ...order } = wish;
-    const { guard, host, ports, maxHosts, hostCount, spillDirectory, objectStoreMemory, network } =
-      this.#machine;
-    if (hostCount() >= maxHosts) {
-      throw new RaySystemError(
-        `node ${this.#machine.offer.nodeName} runs ${maxHosts} hosts, which is its limit`,
-      );
-    }
-    const { hostId } = identity;
+  async #launch({ code, ...order }: HostOrder): Promise<StartedHost> {
+    const { hostId } = order.identity;
     if (this.#hosts.has(hostId)) throw new RaySystemError(`host ${hostId} runs already`);
     const place = code === undefined ? undefined : this.#code.placeOf(code);
-    const { startHost = (...parts) => new HostProcess(...parts) } = this.#machine;
-    const child = startHost(
-      {
-        settings: {
-          ...identity,
-          objectStoreMemory,
-          ...order,
-          network: { ...network, ...identity.network },
-          listenAt: {
-            place: { host, port: 0 },
-            token: newToken(),
-            isSecure: network.credentials !== undefined,
-          },
-          ...(ports === undefined ? {} : { ports }),
-          spillDirectory,
-          ...(place === undefined ? {} : { codeRoots: place.roots }),
-        },
-        runtimeEnv,
-        moduleUrl,
-        ...(place === undefined ? {} : { codeFolders: place.folders, cwd: place.cwd }),
-      },
-      {
-        guard,
-        onLine: (stream, owner, line) => {
-          if (this.link.isOpen) this.#output.add(hostId, stream, owner, line);
-        },
-      },
-    );
+    const { child, address } = startHost(order, place, this.#machine, (stream, owner, line) => {
+      if (this.link.isOpen) this.#output.add(hostId, stream, owner, line);
+    });
     this.#hosts.set(hostId, child);
-    const { address, ended } = hearHost(child);
-    child.hearsUntil(ended);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
       this.#onHostGone();
@@ -202,35 +131,5 @@ export class DriverSession {
     const started = { address: await Promise.race([address, exited]), pid: child.pid };
     child.ready();
     return started;
-  }
-}
-
-/**
- * Reads the messages of a host to its agent: first its address, and at its end the cause, if it
- * knows one. The user's code may write there, too.
- */
-function hearHost(child: AgentHost): {
-  readonly address: Promise<Address>;
-  readonly ended: Promise<unknown>;
-} {
-  const { promise: address, resolve } = Promise.withResolvers<Address>();
-  readLines(child.control, (line) => {
-    const said = objectIn(line);
-    const { dying } = said as { readonly dying?: CauseData };
-    if ("place" in said) resolve(said as Address);
-    else if (dying !== undefined && saysSo.has(dying.kind)) child.dying(causeFromData(dying));
-  });
-  return { address, ended: new Promise((done) => child.control.once("close", done)) };
-}
-
-/** Causes that a host knows better than its agent. */
-const saysSo: ReadonlySet<unknown> = new Set(["uncaught-exception", "unreachable"]);
-
-function objectIn(line: string): object {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? value : {};
-  } catch {
-    return {};
   }
 }

@@ -13,7 +13,8 @@ import type { Channel } from "../../../core/src/transport/channel.ts";
 import { channelEndpoint } from "../../../core/src/transport/endpoint.ts";
 import { Link } from "../../../core/src/transport/link/link.ts";
 import { listen } from "../../../core/src/transport/link/listen.ts";
-import { type AgentHost, DriverSession, type Machine } from "../../src/agent/driver-session.ts";
+import { DriverSession, type Machine } from "../../src/agent/driver-session.ts";
+import type { AgentHost } from "../../src/agent/start-host.ts";
 import type { Network } from "./network.ts";
 import { inProcess, type Process, type World } from "./world.ts";
 

@@ -35,11 +35,11 @@ import {
   section,
   switched,
   text,
-  timer,
   url,
   whole,
 } from "./table.ts";
 import type { OptionTable } from "./table.ts";
+import { timeLimitOptions } from "./time-limits.ts";
 
 /** verl's own section says it in files. */
 const elsewhere = { key: null };
@@ -122,26 +122,7 @@ export const partOptions = {
     choice("thread", "process"),
     otherwise("threads, and processes with the manager remote", () => "thread" as const),
   ),
-  /**
-   * The time limit of a score function for one try, from its start. Default: as long as it takes,
-   * with the manager rate_limited its timeout.
-   */
-  timeoutMs: option(
-    timer,
-    // A try may take no longer than all tries together.
-    otherwise(
-      "as long as it takes, with the manager rate_limited its timeout",
-      ({ totalTimeoutMs }) => (typeof totalTimeoutMs === "number" ? totalTimeoutMs : undefined),
-    ),
-    { key: "attempt_timeout_ms" },
-  ),
-  /**
-   * The time limit of a sample from when a worker takes it on, with its waiting and all of its
-   * tries; time in the loop's own queue does not count. Default: as long as it takes.
-   */
-  totalTimeoutMs: option(timer, otherwise("as long as it takes")),
-  /** How long the modules may take to load. Default: 60000. */
-  startTimeoutMs: option(timer, inherited(60_000)),
+  ...timeLimitOptions,
   /**
    * The score function: PATH[:name], or with rewardKwargs. Default: verl's scorers by data source.
    */

@@ -1,5 +1,5 @@
 /**
- * Made of the comments in policies.ts, functions.ts and reward-model.ts:
+ * Made of the comments in policies.ts, time-limits.ts, functions.ts and reward-model.ts:
  * `vitest run packages/reward-loop/test/options -u`.
  */
 
@@ -63,6 +63,11 @@ export const helpTexts = {
     again: "Whether samples that failed because of the endpoint, of limits or of time are scored once more when all others are done.",
     failAbove: "The share of samples without a score above which all of them fail (RewardFailuresError); those with a fallback do not count.",
   },
+  timeLimitOptions: {
+    timeoutMs: "The time limit of a score function for one try, from its start.",
+    totalTimeoutMs: "The time limit of a sample from when a worker takes it on, with its waiting and all of its tries; time in the loop's own queue does not count.",
+    startTimeoutMs: "How long the modules may take to load.",
+  },
   spendOptions: {
     whenReached: "A cheaper function that takes over when the cap is reached; without one no further sample is begun. It costs nothing unless it has prices of its own. With `cap`.",
   },
@@ -85,9 +90,6 @@ export const helpTexts = {
     concurrency: "Samples at work per worker; a quarter more stand ready where they are next.",
     executors: "Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on.",
     executorIsolation: "The kind of executor: a thread, or a process for code that may crash (native add-ons, process.abort, unlimited memory use), where a crash costs only its own sample. A process takes longer to start and some 50 MB.",
-    timeoutMs: "The time limit of a score function for one try, from its start.",
-    totalTimeoutMs: "The time limit of a sample from when a worker takes it on, with its waiting and all of its tries; time in the loop's own queue does not count.",
-    startTimeoutMs: "How long the modules may take to load.",
     reward: "The score function: PATH[:name], or with rewardKwargs.",
     limits: "Limits of the endpoint that the function calls, for all workers of all loops that name it.",
     retry: "Whether what failed and may go better later is scored again.",

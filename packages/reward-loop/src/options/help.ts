@@ -9,9 +9,15 @@ import { helpTexts } from "./help-texts.ts";
 import * as policies from "./policies.ts";
 import * as rewardModel from "./reward-model.ts";
 import type { Option } from "./table.ts";
+import * as timeLimits from "./time-limits.ts";
 import { withNames } from "./words.ts";
 
-const tables: Readonly<Record<string, unknown>> = { ...policies, ...functions, ...rewardModel };
+const tables: Readonly<Record<string, unknown>> = {
+  ...policies,
+  ...timeLimits,
+  ...functions,
+  ...rewardModel,
+};
 
 const texts: ReadonlyMap<unknown, string> = new Map(
   Object.entries<Readonly<Record<string, string>>>(helpTexts).flatMap(([table, entries]) =>

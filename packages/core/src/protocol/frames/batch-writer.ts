@@ -4,7 +4,7 @@
  */
 import type { Batch, Message, Route } from "../message.ts";
 import { FrameBuffer } from "./frame-buffer.ts";
-import { codes, frames, writeFrame } from "./frames.ts";
+import { codes, frames, writeFrame } from "./message-table.ts";
 import { namedRoutes } from "./layout.ts";
 
 type CallMessage = Extract<Message, { kind: "call" }>;

@@ -2,7 +2,7 @@
  * Counts what one peer has under way here: calls that did not end in the turn in which they
  * arrived, with the bytes of their arguments, and fetches.
  *
- * An honest peer keeps to its credit (session.ts, lane.ts), so a peer that has more under way loses
+ * An honest peer keeps to its credit (credit.ts, lane.ts), so a peer that has more under way loses
  * its connection. A call that is answered here may still be unanswered for the peer, never the
  * other way round, so an honest peer is never refused.
  */

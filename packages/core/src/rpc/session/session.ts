@@ -11,12 +11,13 @@ import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import type { Answer, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
+import { type CreditLimits, defaultCredit } from "./credit.ts";
 import { IncomingBatches } from "./incoming-batches.ts";
 import { type CallMessage, IncomingCalls } from "./incoming-calls.ts";
 import { Lanes } from "./lane.ts";
 import { Outbox } from "./outbox.ts";
 import { PartTransfers, type Room } from "./part-transfers.ts";
-import { type CreditLimits, defaultCredit, Requests } from "./requests.ts";
+import { Requests } from "./requests.ts";
 
 /** Handlers for everything that arrives, given by the owner of a session. */
 export interface SessionReceiver {
@@ -115,14 +116,14 @@ export class Session {
   call(call: CallMessage): void {
     this.#export(call.arguments);
     for (const dependency of call.dependencies) this.#export(dependency);
-    this.requests.charge(call.id, this.#outbox.send(call));
+    this.requests.credit.charge(call.id, this.#outbox.send(call));
   }
 
   /** A signal among the arguments of one of our calls is aborted. */
   abort(id: number, index: number, reason: Encoded): void {
     if (this.#outbox.isClosed) return;
     this.#export(reason);
-    this.requests.charge(id, this.#outbox.send({ kind: "abort", id, index, reason }));
+    this.requests.credit.charge(id, this.#outbox.send({ kind: "abort", id, index, reason }));
   }
 
   /** Tells the other side something that has no answer. */
@@ -252,7 +253,7 @@ export class Session {
     this.#outbox.close();
     this.requests.lose(reason);
     this.#parts.close();
-    this.requests.resumeAll();
+    this.requests.credit.resumeAll();
     this.calls.callersLost();
     for (const watcher of this.#closeWatchers) watcher(reason);
     this.#closeWatchers.clear();

@@ -50,7 +50,8 @@ export class ActorLife {
   /** Whether one more call may be sent. If not, `onRoom` is called once when that may be so. */
   hasRoom(onRoom: () => void): boolean {
     const hasRoom =
-      this.#lane.isFree(this.#concurrency) || this.session.requests.hasCredit(this.#concurrency);
+      this.#lane.isFree(this.#concurrency) ||
+      this.session.requests.credit.allows(this.#concurrency);
     if (!hasRoom) this.#waitForRoom(onRoom);
     return hasRoom;
   }
@@ -94,7 +95,7 @@ export class ActorLife {
     });
     if (this.#hasAskedForCredit) return;
     this.#hasAskedForCredit = true;
-    this.session.requests.whenCredit(this.#concurrency, () => {
+    this.session.requests.credit.whenAllowed(this.#concurrency, () => {
       this.#hasAskedForCredit = false;
       if (!this.#isLeft) goOn();
     });
