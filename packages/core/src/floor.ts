@@ -13,7 +13,7 @@ export const oldestNode: string = "22.18";
 const [oldestMajor = 0, oldestMinor = 0] = oldestNode.split(".").map(Number);
 const { node, bun, deno } = process.versions;
 const [major = 0, minor = 0] = node.split(".").map(Number);
-// Bun and Deno have version numbers of their own; shared/refuse-place.ts refuses them.
+// Bun and Deno have version numbers of their own; machine/refuse-place.ts refuses them.
 const isNode = bun === undefined && deno === undefined;
 if (isNode && (major < oldestMajor || (major === oldestMajor && minor < oldestMinor))) {
   const error = new Error(`rayling needs Node ${oldestNode} or later; this is v${node}`);

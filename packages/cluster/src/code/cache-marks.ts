@@ -8,7 +8,7 @@ import { readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf, RaySystemError } from "@rayling/core/cluster";
+import { isRunning, RaySystemError } from "@rayling/core/cluster";
 import { type CacheFolders, type MarkKind, shortCode } from "./cache-folders.ts";
 
 /**
@@ -138,12 +138,7 @@ export async function isOver(path: string, oldMs: number = markMs.old): Promise<
     return (await ageMs(path)) > oldMs;
   }
   if (Number(pid) === process.pid) return !owner.startsWith(thisProcess);
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return codeOf(error) === "ESRCH";
-  }
+  return !isRunning(Number(pid));
 }
 
 /** Returns Infinity for a file that another process removed meanwhile. */

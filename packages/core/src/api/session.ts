@@ -19,7 +19,7 @@ import { Driver } from "../runtime/driver.ts";
 import { type InitOptions, readInitOptions } from "../runtime/init-options.ts";
 import { hasSettings } from "../runtime/launch/host.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
-import { refusePlace } from "../shared/refuse-place.ts";
+import { refusePlace } from "../shared/machine/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import { newToken } from "../transport/connect/handshake.ts";
 import {

@@ -7,7 +7,7 @@ import type { InsideSettings } from "../host/control.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
-import { standardMemory } from "../shared/machine-memory.ts";
+import { standardMemory } from "../shared/machine/memory.ts";
 import { isolationKind } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
 import type { NetworkSettings } from "../transport/address.ts";

@@ -11,7 +11,7 @@ import { lstat, readdir, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { newId } from "../shared/ids.ts";
-import { codeOf } from "../shared/errors/thrown.ts";
+import { isRunning } from "../shared/machine/processes.ts";
 
 const prefix = "rayling-spill";
 
@@ -30,7 +30,7 @@ export async function removeLeftovers(root: string): Promise<void> {
   for (const name of names) {
     if (!name.startsWith(ours)) continue;
     const pid = Number(name.slice(ours.length).split("-")[0]);
-    if (!Number.isSafeInteger(pid) || isAlive(pid)) continue;
+    if (!Number.isSafeInteger(pid) || isRunning(pid)) continue;
     const path = join(root, name);
     const found = await lstat(path).catch(() => undefined);
     if (found?.isDirectory() !== true || found.uid !== process.getuid?.()) continue;
@@ -64,13 +64,4 @@ function place(): string {
     processes = process.platform;
   }
   return createHash("sha256").update(`${hostname()} ${processes}`).digest("hex").slice(0, 8);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ESRCH";
-  }
 }

@@ -11,7 +11,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "@rayling/reward-manager-registry/values";
+import { isRunning } from "@rayling/reward-manager-registry/values";
 import { RewardLogBusyError } from "../errors.ts";
 
 /** Marks the writer of a log by a file beside it, so that there is one at a time. */
@@ -83,12 +83,7 @@ async function isAlive(pid: number, started: string): Promise<boolean> {
   const start = await startOf(pid);
   if (start !== undefined) return start === started;
   if (started !== "0") return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ESRCH";
-  }
+  return isRunning(pid);
 }
 
 /**

@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
-import { codeOf } from "@rayling/reward-manager-registry/values";
+import { killGroup } from "@rayling/reward-manager-registry/values";
 import { RewardModelStartError } from "../errors.ts";
 import type { LaunchOptions } from "../options/reward-model.ts";
 
@@ -120,16 +120,6 @@ export class ServerProcess {
 
   #failed(reason: string): RewardModelStartError {
     return new RewardModelStartError(this.address, reason, this.#lastLines.join("\n"));
-  }
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    // The group is empty, or (EPERM, on macOS) has only processes that have ended.
-    if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
 }
 

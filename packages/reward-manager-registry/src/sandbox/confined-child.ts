@@ -15,7 +15,7 @@ import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { Duplex } from "node:stream";
 import type { Readable } from "node:stream";
-import { codeOf } from "../values/caught.ts";
+import { killGroup } from "../values/processes.ts";
 
 export interface ChildRequest {
   readonly command: readonly [string, ...string[]];
@@ -215,17 +215,6 @@ class Collected {
 
   get text(): string {
     return Buffer.concat(this.#chunks).toString("utf8");
-  }
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    // The group is empty, or (EPERM, while the kernel still has their names) none of its processes
-    // runs.
-    if (!["ESRCH", "EPERM"].includes(codeOf(error) ?? "")) throw error;
   }
 }
 

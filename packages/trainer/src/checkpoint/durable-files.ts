@@ -8,7 +8,7 @@ import { open } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { nanoid } from "nanoid";
-import { codeOf } from "@rayling/reward-manager-registry/values";
+import { isRunning } from "@rayling/reward-manager-registry/values";
 import { replaceFile } from "../values/replace-file.ts";
 
 export interface FileSum {
@@ -34,16 +34,7 @@ export function unfinishedName(name: string): string {
 export function isLeftBehind(name: string): boolean {
   const [, pid, token] = UNFINISHED.exec(name) ?? [];
   if (pid === undefined) return false;
-  return Number(pid) === process.pid ? token !== ownToken : !isAlive(Number(pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === "EPERM";
-  }
+  return Number(pid) === process.pid ? token !== ownToken : !isRunning(Number(pid));
 }
 
 /** The largest piece of one write or read. */

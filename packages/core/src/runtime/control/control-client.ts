@@ -20,6 +20,7 @@ import { channelEndpoint } from "../../transport/endpoint.ts";
 import { handshakeMs } from "../../transport/connect/handshake.ts";
 import { type FoundRecord, readRecords, removeFiles } from "./control-files.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
+import { isRunning } from "../../shared/machine/processes.ts";
 
 /** The driver has ended during a query, or has closed the connection. Code "DRIVER_GONE". */
 export class DriverGoneError extends RayError {
@@ -176,7 +177,7 @@ const done: DeathCause = { kind: "exited", message: "the command has ended" };
 export async function removeLeftFiles(directory: string): Promise<void> {
   try {
     for (const record of await readRecords(directory)) {
-      if (!isProcess(record.pid)) leave(await findDriver(record));
+      if (!isRunning(record.pid)) leave(await findDriver(record));
     }
   } catch {
     // Commands look there again, and report the problem.
@@ -185,13 +186,4 @@ export async function removeLeftFiles(directory: string): Promise<void> {
 
 function leave(found: FoundDriver): void {
   if (found.state === "answers") found.client.close();
-}
-
-function isProcess(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) !== "ESRCH";
-  }
 }

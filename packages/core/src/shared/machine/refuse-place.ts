@@ -2,8 +2,8 @@
  * Refuses places where this package cannot start workers: a bundle that contains it, and runtimes
  * that are not Node. The error says what to do, before a worker fails to start.
  */
-import { RaySystemError } from "./errors.ts";
-import { bundledInto } from "./own-files.ts";
+import { RaySystemError } from "../errors.ts";
+import { bundledInto } from "../own-files.ts";
 
 /** @throws RaySystemError */
 export function refusePlace(): void {
