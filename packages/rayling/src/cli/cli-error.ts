@@ -1,3 +1,6 @@
+/** Ends of a command that are explained in one line. */
+import { messageOf } from "@rayling/reward-manager-registry/values";
+
 /**
  * An end of the command with a one-line message. `exitCode` is one of exit-codes.ts.
  */
@@ -10,6 +13,23 @@ export class CliError extends Error {
     super(message, options);
     this.exitCode = exitCode;
   }
+}
+
+/**
+ * Returns CliError 2 with the message of an error of one of these classes, and any other error as
+ * it is.
+ *
+ * @param flag the flag to blame
+ */
+export function refusalOf(
+  error: unknown,
+  classes: readonly (abstract new (...args: never[]) => Error)[],
+  flag?: string,
+): unknown {
+  if (!classes.some((one) => error instanceof one)) return error;
+  return new CliError(2, `${flag === undefined ? "" : `${flag}: `}${messageOf(error)}`, {
+    cause: error,
+  });
 }
 
 /**

@@ -8,7 +8,7 @@
 import { stat } from "node:fs/promises";
 import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import {
   assumedSource,
   isConversation,
@@ -95,8 +95,7 @@ async function* readSolutions(
       questionIndex += 1;
     }
   } catch (error) {
-    if (!(error instanceof JsonlError) && !(error instanceof ParquetError)) throw error;
-    throw new CliError(2, error.message, { cause: error });
+    throw refusalOf(error, [JsonlError, ParquetError]);
   }
 }
 

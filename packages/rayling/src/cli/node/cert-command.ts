@@ -3,7 +3,7 @@
  */
 import { hostname, networkInterfaces } from "node:os";
 import { CertificateError, makeCertificate } from "@rayling/cluster";
-import { CliError } from "../cli-error.ts";
+import { refusalOf } from "../cli-error.ts";
 import { say } from "../output/output.ts";
 
 export interface CertOptions {
@@ -30,8 +30,7 @@ export async function runCert({ host, ...options }: CertOptions): Promise<void> 
     ];
     say(`${lines.join("\n")}\n`);
   } catch (error) {
-    if (error instanceof CertificateError) throw new CliError(2, error.message, { cause: error });
-    throw error;
+    throw refusalOf(error, [CertificateError]);
   }
 }
 

@@ -17,7 +17,7 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
 import { isRow } from "@rayling/reward-loop/rows";
-import { CliError, StaleRewardsError } from "../cli-error.ts";
+import { CliError, refusalOf, StaleRewardsError } from "../cli-error.ts";
 import { plain, tell } from "../output/output.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
 
@@ -146,8 +146,6 @@ async function recordsIn(path: string, mustExist: boolean): Promise<Map<number, 
     const isMissing = error instanceof JsonlError && error.code === "JSONL_NOT_FOUND";
     // There is nothing to continue: the run is new.
     if (isMissing && !mustExist) return new Map();
-    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
-    if (!isOfFile) throw error;
-    throw new CliError(2, `--out: ${error.message}`, { cause: error });
+    throw refusalOf(error, [JsonlError, RewardLogError], "--out");
   }
 }

@@ -7,7 +7,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
 import { messageOf } from "@rayling/reward-manager-registry/values";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { replaceFile } from "./earlier-file.ts";
 import { heading, print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
@@ -37,9 +37,7 @@ async function reportOf(log: string): Promise<RewardReport> {
   try {
     return await rewardReport(log);
   } catch (error) {
-    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
-    if (!isOfFile) throw error;
-    throw new CliError(2, error.message, { cause: error });
+    throw refusalOf(error, [JsonlError, RewardLogError]);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { JsonlError, ParquetError } from "@rayling/data-proto";
 import { exportFormatOf, exportRewardLog, RewardLogError } from "@rayling/reward-loop";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { replaceFile } from "./earlier-file.ts";
 import { grouped } from "../output/numbers.ts";
 import { plain, say } from "../output/output.ts";
@@ -28,11 +28,6 @@ export async function runRewardsExport(options: RewardsExportOptions): Promise<v
     );
     say(`wrote ${grouped(rows)} rows to ${plain(out)}\n`);
   } catch (error) {
-    const isOfFile =
-      error instanceof JsonlError ||
-      error instanceof ParquetError ||
-      error instanceof RewardLogError;
-    if (!isOfFile) throw error;
-    throw new CliError(2, error.message, { cause: error });
+    throw refusalOf(error, [JsonlError, ParquetError, RewardLogError]);
   }
 }

@@ -9,7 +9,7 @@ import type { Writable } from "node:stream";
 import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
-import { CliError } from "../cli-error.ts";
+import { refusalOf } from "../cli-error.ts";
 import { moveAside } from "./earlier-file.ts";
 import type { PastRewards } from "./past-rewards.ts";
 import type { ResumedPlaces } from "./resumed-places.ts";
@@ -97,8 +97,7 @@ export class RewardsFile {
       const isStream = stream !== undefined;
       return new RewardsFile(log, earlier, { version, meant, input, isStream });
     } catch (error) {
-      if (!(error instanceof JsonlError)) throw error;
-      throw new CliError(2, `--out: ${error.message}`, { cause: error });
+      throw refusalOf(error, [JsonlError], "--out");
     }
   }
 

@@ -12,7 +12,7 @@ import {
   textsOf,
 } from "@rayling/reward-loop";
 import type { RewardRecord, SampleTexts } from "@rayling/reward-loop";
-import { CliError } from "../cli-error.ts";
+import { refusalOf } from "../cli-error.ts";
 import { print } from "../output/formats.ts";
 import { grouped } from "../output/numbers.ts";
 import { plain, say, tell } from "../output/output.ts";
@@ -37,9 +37,7 @@ export async function runRewardsShow(options: RewardsShowOptions): Promise<void>
       if (records.length < limit) records.push(record);
     }
   } catch (error) {
-    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
-    if (!isOfFile) throw error;
-    throw new CliError(2, error.message, { cause: error });
+    throw refusalOf(error, [JsonlError, RewardLogError]);
   }
   const shown = await withTexts(records, options.input ?? input);
   if (format === "table") say(shown.map(blockOf).join("\n"));

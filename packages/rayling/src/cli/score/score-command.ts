@@ -20,7 +20,7 @@ import { messageOf } from "@rayling/reward-manager-registry/values";
 import { askedFunctions } from "../functions/asked-functions.ts";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { groupSizesOf } from "../inputs/sample-groups.ts";
@@ -87,8 +87,7 @@ async function markOf({ out }: ScoreOptions): Promise<WriterMark> {
   try {
     return await WriterMark.put(out);
   } catch (error) {
-    if (!(error instanceof RewardLogBusyError)) throw error;
-    throw new CliError(2, `--out: ${error.message}`, { cause: error });
+    throw refusalOf(error, [RewardLogBusyError], "--out");
   }
 }
 

@@ -12,32 +12,25 @@ import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { readSpecFromHere } from "../functions/reward-spec.ts";
 import { isSameFile } from "../output/same-file.ts";
-import type { ScoreOptions } from "./score-options.ts";
+import type { ScoreOptions, Threads } from "./score-options.ts";
 
 /** The time that a reward module has to load. */
-export const LOAD_TIMEOUT_MS = 60_000;
+const LOAD_TIMEOUT_MS = 60_000;
 
 /** Rejects with CliError 2. */
 export async function openLoop(
   options: ScoreOptions,
   { options: asked, single, flag }: AskedFunctions,
 ): Promise<RewardLoopManager> {
-  const { workers, concurrency, executors, timeoutMs } = options;
   const { out, resume, onlyRecorded, replay } = options;
   // A simulated judge would find a bad reward module only at its first sample.
   const checking = single === undefined ? undefined : baselineOf(options);
   try {
     const [loop] = await Promise.all([
-      RewardLoopManager.create({
-        workers,
-        concurrency,
-        executors,
-        timeoutMs,
-        startTimeoutMs: LOAD_TIMEOUT_MS,
-        ...managerOf(options),
+      createLoop(options, {
         ...asked,
         // A rescore of the log is a run of its own.
         ...(resume && !onlyRecorded ? { spentBefore: resolve(out) } : {}),
@@ -50,24 +43,29 @@ export async function openLoop(
     ]);
     return loop;
   } catch (error) {
-    if (error instanceof RewardCacheError && error.path === options.policy.cache) {
-      throw new CliError(2, `--cache: ${error.message}`, { cause: error });
+    if (isOfFile(error, out)) throw refusalOf(error, [Error], "--out");
+    if (replay !== undefined && isOfFile(error, replay)) {
+      throw refusalOf(error, [Error], "--replay");
     }
-    if (isOfFile(error, resolve(out))) {
-      throw new CliError(2, `--out: ${error.message}`, { cause: error });
-    }
-    if (replay !== undefined && isOfFile(error, resolve(replay))) {
-      throw new CliError(2, `--replay: ${error.message}`, { cause: error });
-    }
-    throw refusedFunction(error, options.manager, flag);
+    throw refusedLoop(error, options, flag);
   } finally {
     if (checking !== undefined) await ray.kill(checking);
   }
 }
 
-function isOfFile(error: unknown, path: string): error is JsonlError | RewardLogError {
+function isOfFile(error: unknown, path: string): boolean {
   const isOfLog = error instanceof JsonlError || error instanceof RewardLogError;
-  return isOfLog && error.path === path;
+  return isOfLog && error.path === resolve(path);
+}
+
+/** @param more the functions, and what else the loop gets */
+export function createLoop(
+  options: Threads & Pick<ScoreOptions, "manager" | "managerOptions">,
+  more: RewardLoopOptions,
+): Promise<RewardLoopManager> {
+  const { workers, concurrency, executors, timeoutMs } = options;
+  const threads = { workers, concurrency, executors, timeoutMs, startTimeoutMs: LOAD_TIMEOUT_MS };
+  return RewardLoopManager.create({ ...threads, ...managerOf(options), ...more });
 }
 
 /** Code that may crash only a process must not crash this one. */
@@ -113,11 +111,18 @@ function cachesIn(part: unknown): string[] {
 }
 
 /**
- * Returns the reason why these functions cannot make a loop, with the flag to blame.
+ * Returns the reason why a loop cannot be opened, with the flag to blame.
  *
  * @param flag the flag of the functions
  */
-export function refusedFunction(error: unknown, manager: string, flag: string): CliError {
+export function refusedLoop(
+  error: unknown,
+  { manager, policy }: Pick<ScoreOptions, "manager" | "policy">,
+  flag: string,
+): unknown {
+  if (error instanceof RewardCacheError && error.path === policy.cache) {
+    return refusalOf(error, [RewardCacheError], "--cache");
+  }
   const isOfManager = managerCodes.has(codeOf(error));
   const named = isOfManager ? `--manager ${manager}` : flag;
   return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });

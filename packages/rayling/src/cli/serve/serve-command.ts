@@ -6,20 +6,16 @@
 import { readFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
-import {
-  RewardCacheError,
-  RewardLogBusyError,
-  RewardLogError,
-  RewardLoopManager,
-} from "@rayling/reward-loop";
+import { RewardLogBusyError, RewardLogError } from "@rayling/reward-loop";
+import type { RewardLoopManager } from "@rayling/reward-loop";
 import { RequestNotes } from "../../serve/request-notes.ts";
 import { RewardServer } from "../../serve/reward-server.ts";
 import { ServedScores } from "../../serve/served-scores.ts";
 import { askedFunctions } from "../functions/asked-functions.ts";
-import { CliError } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { grouped } from "../output/numbers.ts";
 import { plain, say, tell } from "../output/output.ts";
-import { LOAD_TIMEOUT_MS, managerOf, refusedFunction } from "../score/score-loop.ts";
+import { createLoop, refusedLoop } from "../score/score-loop.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -52,7 +48,6 @@ export async function runServe(options: ServeOptions, version: string): Promise<
 
 /** Rejects with CliError 2. */
 async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
-  const { workers, concurrency, executors, timeoutMs, manager, policy } = options;
   const asked = await askedFunctions({
     ...options,
     replay: undefined,
@@ -60,20 +55,9 @@ async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {
     seed: 0,
   });
   try {
-    return await RewardLoopManager.create({
-      workers,
-      concurrency,
-      executors,
-      timeoutMs,
-      startTimeoutMs: LOAD_TIMEOUT_MS,
-      ...managerOf(options),
-      ...asked.options,
-    });
+    return await createLoop(options, asked.options);
   } catch (error) {
-    if (error instanceof RewardCacheError && error.path === policy.cache) {
-      throw new CliError(2, `--cache: ${error.message}`, { cause: error });
-    }
-    throw refusedFunction(error, manager, asked.flag);
+    throw refusedLoop(error, options, asked.flag);
   }
 }
 
@@ -84,12 +68,7 @@ async function openScores(
   try {
     return await ServedScores.open(loop, record);
   } catch (error) {
-    const isOfLog =
-      error instanceof JsonlError ||
-      error instanceof RewardLogError ||
-      error instanceof RewardLogBusyError;
-    if (!isOfLog) throw error;
-    throw new CliError(2, `--record: ${error.message}`, { cause: error });
+    throw refusalOf(error, [JsonlError, RewardLogError, RewardLogBusyError], "--record");
   }
 }
 

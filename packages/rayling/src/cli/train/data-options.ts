@@ -2,7 +2,7 @@
  * The texts of the flags of `rayling data`. The work loads on demand.
  */
 import type { Command } from "commander";
-import { CliError } from "../cli-error.ts";
+import { refusalOf } from "../cli-error.ts";
 import { plain, say } from "../output/output.ts";
 
 /** Adds commands for data sets in verl's form. */
@@ -33,8 +33,7 @@ export function addDataCommand(program: Command): void {
           const rows = await prepareGsm8k({ input, output, ...options });
           say(`${rows} rows in ${plain(output)}\n`);
         } catch (error) {
-          if (!(error instanceof DatasetError)) throw error;
-          throw new CliError(2, error.message, { cause: error });
+          throw refusalOf(error, [DatasetError]);
         }
       },
     );

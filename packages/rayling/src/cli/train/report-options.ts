@@ -2,7 +2,7 @@
  * The texts of the flags of `rayling report`. The work loads on demand.
  */
 import type { Command } from "commander";
-import { CliError } from "../cli-error.ts";
+import { refusalOf } from "../cli-error.ts";
 import { plain, say } from "../output/output.ts";
 
 interface ReportFlags {
@@ -36,8 +36,7 @@ export function addReportCommand(program: Command): void {
         const path = await writeTrace({ directory, ...(trace === true ? {} : { path: trace }) });
         say(`trace   ${plain(path)}\n`);
       } catch (error) {
-        if (!(error instanceof TrackingError)) throw error;
-        throw new CliError(2, error.message, { cause: error });
+        throw refusalOf(error, [TrackingError]);
       }
     });
 }
