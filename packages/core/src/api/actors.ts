@@ -59,7 +59,6 @@ export async function getActor<Instance extends object>(
 export async function listNamedActors(
   options: { readonly allNamespaces?: boolean } = {},
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
-  if (isDriverCode()) return never();
   checkOptions("listNamedActors", options, { allNamespaces: flag });
   return asked((directory) => directory.list(options.allNamespaces ?? false));
 }

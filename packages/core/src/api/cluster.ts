@@ -10,11 +10,10 @@ import { checkOptions, count, text, isRecord } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
 import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
 import { labels } from "./scheduling/labels.ts";
-import { asked, isDriverCode, letGo, never } from "./session.ts";
+import { asked, letGo } from "./session.ts";
 
 /** Returns all nodes, including dead ones, with Ray's fields in camelCase. */
 export async function nodes(): Promise<readonly NodeInfo[]> {
-  if (isDriverCode()) return never();
   return asked((directory) => directory.nodes());
 }
 
@@ -23,13 +22,11 @@ export async function nodes(): Promise<readonly NodeInfo[]> {
  * bytes. Bundles of placement groups count for their nodes.
  */
 export async function clusterResources(): Promise<Amounts> {
-  if (isDriverCode()) return never();
   return (await asked((directory) => directory.resources())).total;
 }
 
 /** Returns the free resources of the living nodes, memory in bytes. */
 export async function availableResources(): Promise<Amounts> {
-  if (isDriverCode()) return never();
   return (await asked((directory) => directory.resources())).available;
 }
 
@@ -53,7 +50,6 @@ export async function drainNode(
   node: Pick<NodeInfo, "nodeId">,
   options: DrainOptions = {},
 ): Promise<boolean> {
-  if (isDriverCode()) return never();
   checkOptions("drainNode", options, { timeoutMs: count(0, "fraction") });
   const nodeId: unknown = isRecord(node) ? node["nodeId"] : undefined;
   const { timeoutMs = 600_000 } = options;
@@ -96,7 +92,6 @@ export class Cluster {
    * Adds a node; waiting actors and tasks that fit start there. Rejects with InvalidOptionError.
    */
   async addNode(options: NodeOptions = {}): Promise<NodeInfo> {
-    if (isDriverCode()) return never();
     checkOptions("addNode", options, {
       numCpus: amount,
       numGpus: gpus,
@@ -118,7 +113,6 @@ export class Cluster {
    * gone. Rejects with InvalidOptionError for a node that is not alive, or the driver's own.
    */
   async removeNode(node: Pick<NodeInfo, "nodeId">): Promise<void> {
-    if (isDriverCode()) return never();
     const nodeId: unknown = isRecord(node) ? node["nodeId"] : undefined;
     const removed =
       typeof nodeId === "string" && (await asked((directory) => directory.removeNode(nodeId)));

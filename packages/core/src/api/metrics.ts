@@ -9,7 +9,7 @@ import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, type Checks, text as isText } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";
-import { asked, isDriverCode, never } from "./session.ts";
+import { asked } from "./session.ts";
 
 /** Options of a metric. */
 export interface MetricOptions {
@@ -127,7 +127,6 @@ export class Histogram {
 
 /** Returns all metrics, including the session's own, in the text format of Prometheus. */
 export async function text(): Promise<string> {
-  if (isDriverCode()) return never();
   return asked((directory) => directory.metricsText());
 }
 

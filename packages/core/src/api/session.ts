@@ -205,8 +205,12 @@ export function useCaller(): Caller {
   return currentCaller() ?? start({}).caller;
 }
 
-/** Resolves with the directory's answer; the process lives until then. */
+/**
+ * Resolves with the directory's answer; the process lives until then. Never resolves for the code
+ * of a driver that a host loads.
+ */
 export function asked<T>(ask: (directory: Directory) => Promise<T> | T): Promise<T> {
+  if (isDriverCode()) return never();
   const { waiting, directory } = useCaller();
   return waiting.asking(ask(directory));
 }

@@ -26,7 +26,7 @@ import {
 } from "../rpc/state-query.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
-import { asked, isDriverCode, never } from "./session.ts";
+import { asked } from "./session.ts";
 
 export type { ListOptions, Summary } from "../rpc/state-query.ts";
 export type {
@@ -153,7 +153,6 @@ async function list<What extends Listed>(
   where: string,
   options: ListOptions = {},
 ): Promise<StateList<Rows[What]>> {
-  if (isDriverCode()) return never();
   const query = checkedQuery(what, `state.${where}`, options);
   const answer = await asked((directory) => directory.state(query));
   const rows = answer.rows as readonly Rows[What][];
@@ -170,7 +169,6 @@ async function one<What extends Listed>(
   id: string,
   options: TimeoutOption = {},
 ): Promise<Rows[What] | undefined> {
-  if (isDriverCode()) return never();
   if (typeof id !== "string") {
     throw new InvalidOptionError(key, `state: ${key} must be a text, not ${show(id)}`);
   }
@@ -179,7 +177,6 @@ async function one<What extends Listed>(
 }
 
 async function summarize(what: Summarized, options: TimeoutOption = {}): Promise<Summary> {
-  if (isDriverCode()) return never();
   const rows = await list(what, "summarize", { ...options, limit: maxLimit });
   return summaryOf(what, { rows, total: rows.total, missing: rows.missing });
 }

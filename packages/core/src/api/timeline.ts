@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import type { TraceEvent } from "../rpc/state.ts";
-import { asked, isDriverCode, never } from "./session.ts";
+import { asked } from "./session.ts";
 import { asError } from "../shared/errors/thrown.ts";
 
 /**
@@ -18,7 +18,6 @@ import { asError } from "../shared/errors/thrown.ts";
  * may be missing. Rejects with InvalidOptionError when it cannot write to `path`.
  */
 export async function timeline(path?: string): Promise<readonly TraceEvent[]> {
-  if (isDriverCode()) return never();
   const trace = await asked((directory) => directory.timeline());
   if (path === undefined) return trace;
   try {

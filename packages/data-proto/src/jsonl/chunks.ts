@@ -5,7 +5,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { JsonlError } from "../errors.ts";
 import { fileKind } from "../shared/file-kind.ts";
-import { fileError } from "./file-error.ts";
+import { ofFile } from "./file-error.ts";
 import { isGzipName, unpacked } from "./gzip.ts";
 
 /** Reads of 256 KiB: larger ones gain nothing on a local disk. */
@@ -79,12 +79,4 @@ async function readChunk(handle: FileHandle): Promise<Buffer> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);
   return chunk.subarray(0, bytesRead);
-}
-
-async function ofFile<T>(path: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (cause) {
-    throw fileError(path, cause);
-  }
 }

@@ -10,3 +10,12 @@ export function fileError(path: string, cause: unknown): JsonlError {
   const reason = reasonOf(cause);
   return new JsonlError(isMissing(cause) ? "JSONL_NOT_FOUND" : "JSONL_IO", { path, reason, cause });
 }
+
+/** Rejects with the JsonlError of what failed. */
+export async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw fileError(path, cause);
+  }
+}

@@ -16,7 +16,7 @@ import { ArrayReader, beginsArray } from "./array-reader.ts";
 import type { ArrayItem } from "./array-reader.ts";
 import { chunksOf } from "./chunks.ts";
 import type { ChunkOptions, Chunks } from "./chunks.ts";
-import { fileError } from "./file-error.ts";
+import { ofFile } from "./file-error.ts";
 import { parseJson } from "./parse-json.ts";
 import type { NumberRules } from "./parse-json.ts";
 import { reasonOf } from "../shared/file-problem.ts";
@@ -131,14 +131,6 @@ async function* readWith<Item>(
     const closed = closeAfter(opening, Promise.allSettled([work, ended]));
     // A read that hangs (a pipe) cannot be cancelled: an abort does not wait for it.
     if (signal?.aborted !== true) await closed;
-  }
-}
-
-async function ofFile<T>(path: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (cause) {
-    throw fileError(path, cause);
   }
 }
 

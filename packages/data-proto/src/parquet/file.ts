@@ -78,7 +78,8 @@ async function readRange(
   return bytes.buffer;
 }
 
-async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
+/** Rejects with the ParquetError of what failed. */
+export async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
   try {
     return await work;
   } catch (cause) {

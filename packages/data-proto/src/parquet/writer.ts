@@ -13,7 +13,7 @@ import type { BasicType, Writer } from "hyparquet-writer";
 import { describe, JsonlError, ParquetError, requireInteger } from "../errors.ts";
 import { encodeRecord } from "../jsonl/record.ts";
 import { DEFAULT_MAX_LINE_BYTES } from "../jsonl/reader.ts";
-import { ioError } from "./file.ts";
+import { ofFile } from "./file.ts";
 
 /**
  * The types of columns. `json`: any value that JSON can carry, as text that readers parse as JSON.
@@ -127,13 +127,5 @@ function jsonOf(
   } catch (cause) {
     if (!(cause instanceof JsonlError)) throw cause;
     throw new ParquetError("PARQUET_BAD_VALUE", { ...place, reason: cause.reason, cause });
-  }
-}
-
-async function ofFile<Value>(path: string, work: Promise<Value>): Promise<Value> {
-  try {
-    return await work;
-  } catch (cause) {
-    throw ioError(path, cause);
   }
 }

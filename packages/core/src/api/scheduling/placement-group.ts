@@ -160,14 +160,12 @@ export function placementGroup(
  * TaskPlacementGroupRemoved. Idempotent.
  */
 export async function removePlacementGroup(group: PlacementGroup): Promise<void> {
-  if (isDriverCode()) return never();
   const { id } = groupOf("removePlacementGroup", group);
   await asked((directory) => directory.removeGroup(id));
 }
 
 /** Returns the living group of that name. Rejects with InvalidOptionError when there is none. */
 export async function getPlacementGroup(name: string): Promise<PlacementGroup> {
-  if (isDriverCode()) return never();
   const groups = await asked((directory) => directory.groups());
   const found = groups.find((one) => one.name === name && one.state !== "REMOVED");
   if (text(name) !== undefined || found === undefined) {
@@ -190,7 +188,6 @@ export function getCurrentPlacementGroup(): PlacementGroup | undefined {
 export function placementGroupTable(): Promise<Readonly<Record<string, GroupInfo>>>;
 export function placementGroupTable(group: PlacementGroup): Promise<GroupInfo>;
 export async function placementGroupTable(group?: PlacementGroup): Promise<unknown> {
-  if (isDriverCode()) return never();
   const groups = await asked((directory) => directory.groups());
   const table = Object.fromEntries(groups.map((one) => [one.placementGroupId, one]));
   if (group === undefined) return table;
