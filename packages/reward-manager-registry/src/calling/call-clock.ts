@@ -1,5 +1,7 @@
 /** Measures the calls of user functions, which return a result or a promise of it. */
 
+import { isThenable } from "../values/records.ts";
+
 /** Told when a function begins and ends. `Call` is what it knows a call by. */
 export interface CallClock<Call = unknown> {
   /** A call begins. */
@@ -50,12 +52,5 @@ export function onClock<Call>(
       clock.leave(call);
       throw error;
     },
-  );
-}
-
-function isThenable(value: unknown): boolean {
-  return (
-    ((typeof value === "object" && value !== null) || typeof value === "function") &&
-    typeof Reflect.get(value, "then") === "function"
   );
 }

@@ -13,7 +13,6 @@ import type { Convention, Slot } from "./convention.ts";
 import { givenArguments } from "./given-arguments.ts";
 import type { GivenArguments } from "./given-arguments.ts";
 import { describeParameters, parametersOf } from "./parameters.ts";
-import { isThenable } from "../values/records.ts";
 
 export interface CallableOptions {
   /** The function's name, for errors. */

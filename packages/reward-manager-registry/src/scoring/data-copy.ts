@@ -57,7 +57,7 @@ function copyValue(value: unknown, copies: Copies): unknown {
   return copy;
 }
 
-/** The copies so far, by their originals. Most samples have few objects: a map for them costs more. */
+/** The copies so far, by their originals. Most samples have few, which cost less than a map. */
 class Copies {
   #last: Copied | undefined;
   #count = 0;

@@ -74,7 +74,7 @@ function lengthOf({ response, responseLength }: RewardSample): number | undefine
   return typeof response === "string" ? responseLength : response.length;
 }
 
-/** What is unknown has no field. Filled field by field: each sample of a run passes here. */
+/** Unknown values have no field. Filled field by field: each sample of a run passes here. */
 function inputOf(
   sample: RewardSample,
   solutionStr: string,

@@ -9,6 +9,8 @@ import type { SampleOutcome, ScoredSample } from "../../outcome.ts";
 import type { RewardSource } from "../../pipeline/reward-source.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress, WatchedLoop } from "./progress.ts";
+import { StreamInput } from "./stream-input.ts";
+import type { Samples } from "./stream-input.ts";
 import { GroupGathering } from "./stream-groups.ts";
 import type { Member, StreamGroups, Unit } from "./stream-groups.ts";
 
@@ -50,8 +52,6 @@ export interface ScoreStreamOptions<Sample extends RewardSample = RewardSample> 
   readonly signal?: AbortSignal | undefined;
 }
 
-type Input<Sample> = Iterable<Sample> | AsyncIterable<Sample>;
-
 /** The loop as a stream sees it. All reject as RewardLoopManager.computeScore. */
 export interface StreamScorer {
   /** Tells whether there is room for a sample. */
@@ -76,7 +76,7 @@ export interface StreamScorer {
 }
 
 export function scoreStream<Sample extends RewardSample>(
-  samples: Input<Sample>,
+  samples: Samples<Sample>,
   scorer: StreamScorer,
   options: ScoreStreamOptions<Sample> = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
@@ -84,7 +84,7 @@ export function scoreStream<Sample extends RewardSample>(
 }
 
 class ScoreStream<Sample extends RewardSample> {
-  readonly #source: SampleReader<Sample>;
+  readonly #input: StreamInput<Sample>;
   readonly #scorer: StreamScorer;
   readonly #options: ScoreStreamOptions<Sample>;
   readonly #lane: string;
@@ -92,7 +92,6 @@ class ScoreStream<Sample extends RewardSample> {
   readonly #gathering: GroupGathering<Sample> | undefined;
   #finished: ScoredSample<Sample>[] = [];
   #failure: { readonly error: unknown } | undefined;
-  #state: "idle" | "reading" | "exhausted" = "idle";
   #isDraining: boolean;
   /** Samples of the input so far, and those of them that have no outcome of before. */
   #read = 0;
@@ -103,9 +102,24 @@ class ScoreStream<Sample extends RewardSample> {
   #isAwake = false;
   #resume: (() => void) | undefined;
 
-  constructor(samples: Input<Sample>, scorer: StreamScorer, options: ScoreStreamOptions<Sample>) {
+  constructor(samples: Samples<Sample>, scorer: StreamScorer, options: ScoreStreamOptions<Sample>) {
     const { groups, lane = "training", drain } = options;
-    this.#source = readerOf(samples);
+    this.#input = new StreamInput(samples, {
+      arrived: (sample) => {
+        if (!this.#isDraining) this.#take(sample);
+        this.#wake();
+      },
+      ended: () => {
+        this.#counter.total = this.#asked;
+        this.#gathering?.end();
+        this.#wake();
+      },
+      failed: (error) => {
+        // Errors of an input that is no longer needed are ignored.
+        if (this.#isDraining) this.#wake();
+        else this.#fail(error);
+      },
+    });
     this.#scorer = scorer;
     this.#options = options;
     this.#lane = lane;
@@ -135,9 +149,7 @@ class ScoreStream<Sample extends RewardSample> {
       for (const one of this.#gathering?.leave() ?? []) yield scoredOf(one);
     } finally {
       stop();
-      // An input that is a file closes it. One that hangs in a read cannot be waited for.
-      if (this.#state === "idle") await this.#source.return?.();
-      else if (this.#state === "reading") void this.#source.return?.();
+      await this.#input.close();
     }
   }
 
@@ -154,9 +166,9 @@ class ScoreStream<Sample extends RewardSample> {
   }
 
   get #isOver(): boolean {
-    if (this.#underWay > 0) return false;
+    if (this.#underWay > 0 || this.#failure !== undefined) return false;
     if (this.#isDraining) return true;
-    return this.#state === "exhausted" && this.#gathering?.isEmpty !== false;
+    return this.#input.isExhausted && this.#gathering?.isEmpty !== false;
   }
 
   /** @returns what ends it */
@@ -201,38 +213,8 @@ class ScoreStream<Sample extends RewardSample> {
       void this.#sendUnit(unit);
       return true;
     }
-    if (this.#state === "idle") this.#readNext();
+    if (this.#input.isIdle) this.#input.read();
     return false;
-  }
-
-  #readNext(): void {
-    this.#state = "reading";
-    try {
-      const next = this.#source.next();
-      if (!("then" in next)) return this.#arrived(next);
-      next.then(
-        (result) => this.#arrived(result),
-        (error: unknown) => this.#unreadable(error),
-      );
-    } catch (error) {
-      this.#unreadable(error);
-    }
-  }
-
-  #arrived(next: IteratorResult<Sample, unknown>): void {
-    this.#state = next.done === true ? "exhausted" : "idle";
-    if (next.done === true) {
-      this.#counter.total = this.#asked;
-      this.#gathering?.end();
-    } else if (!this.#isDraining) this.#take(next.value);
-    this.#wake();
-  }
-
-  #unreadable(error: unknown): void {
-    this.#state = "exhausted";
-    // Errors of an input that is no longer needed are ignored.
-    if (!this.#isDraining) this.#fail(error);
-    this.#wake();
   }
 
   #take(sample: Sample): void {
@@ -353,18 +335,4 @@ function scoredOf<Sample extends RewardSample>({
 function isSame(one: SampleOutcome, other: SampleOutcome | undefined): boolean {
   if (one === other) return true;
   return one.valid && other?.valid === true && one.rewardScore === other.rewardScore;
-}
-
-interface SampleReader<Sample> {
-  next: () => IteratorResult<Sample, unknown> | PromiseLike<IteratorResult<Sample, unknown>>;
-  return: () => unknown;
-}
-
-function readerOf<Sample>(samples: Input<Sample>): SampleReader<Sample> {
-  const iterator =
-    Symbol.asyncIterator in samples ? samples[Symbol.asyncIterator]() : samples[Symbol.iterator]();
-  return {
-    next: () => iterator.next(),
-    return: () => iterator.return?.(),
-  };
 }
