@@ -58,6 +58,8 @@ export type TrackingErrorCode =
   | "TRACKING_OPEN"
   /** A logger failed while the run went on: it receives nothing more. */
   | "TRACKING_FAILED"
+  /** A logger cannot deliver some reports, now or at all: it receives further ones. */
+  | "TRACKING_INCOMPLETE"
   /** Files of a run cannot be read. */
   | "TRACKING_FILES";
 

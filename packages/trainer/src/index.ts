@@ -155,6 +155,7 @@ export type {
 } from "./policy/policy.ts";
 export { arithmeticAlphabet, arithmeticTask } from "./tasks/arithmetic.ts";
 export type { ArithmeticOptions, ArithmeticRow, ArithmeticTask } from "./tasks/arithmetic.ts";
+export { loggerNames } from "./config/verl/logger-names.ts";
 export { ConsoleLogger } from "./tracking/console/console-logger.ts";
 export type { ConsoleLoggerOptions } from "./tracking/console/console-logger.ts";
 export { readRun } from "./tracking/files/run-files.ts";
@@ -167,8 +168,9 @@ export type {
   RewardsLine,
   SampleLine,
 } from "./tracking/files/run-lines.ts";
-export { loggerNames } from "./tracking/loggers.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
+export { MlflowLogger } from "./tracking/mlflow/mlflow-logger.ts";
+export type { MlflowLoggerOptions } from "./tracking/mlflow/mlflow-logger.ts";
 export { PrometheusLogger } from "./tracking/prometheus-logger.ts";
 export { writeReport } from "./tracking/report/report.ts";
 export type { ReportOptions } from "./tracking/report/report.ts";
@@ -186,9 +188,11 @@ export type { TrackingOptions } from "./tracking/tracking.ts";
 export type {
   Generation,
   PhaseRecord,
+  RunEnd,
   SampleRecord,
   StepMetrics,
   TrackedRun,
+  TrackingConfig,
   TrackingLogger,
   TrainingProgress,
 } from "./tracking/tracking-logger.ts";

@@ -7,6 +7,11 @@ import { snakeTree } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
 
 export function printConfig(config: TrainerConfig): string {
+  return stringify(verlTree(config));
+}
+
+/** Returns the configuration by verl's names. */
+export function verlTree(config: TrainerConfig): ConfigTree {
   const { reward, ignored: _ignored, notes: _notes, notDone, rayling, ...rest } = config;
   const { policyKwargs, taskKwargs, ...own } = rayling;
   // Without this the name would not follow a change of the trainer's name.
@@ -21,7 +26,5 @@ export function printConfig(config: TrainerConfig): string {
       task_kwargs: treeOf(taskKwargs),
     },
   };
-  return stringify(
-    notDone.reduce((result, { key, value }) => withValue(result, key.split("."), value), tree),
-  );
+  return notDone.reduce((result, { key, value }) => withValue(result, key.split("."), value), tree);
 }

@@ -9,11 +9,12 @@ import { rewardPathsOf } from "@rayling/reward-loop/config";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
+import { verlTree } from "../config/print-config.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
-import type { TrainingReport } from "../ppo-trainer.ts";
+import type { PPOTrainerOptions, TrainingReport } from "../ppo-trainer.ts";
 import { runFolder } from "../tracking/run-folder.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
@@ -95,21 +96,29 @@ async function train(
     experimentName: trainer.experimentName,
     totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,
     logValGenerations: trainer.logValGenerations,
+    config: verlTree(config),
     directory: rayling.directory ?? (await folderOf(config)),
   });
-  await using ppo = await PPOTrainer.create({
+  const report = await fitted({
     ...options,
     ...policies,
     prompts: loader,
     validationPrompts: validation,
     tracking,
+  }).catch(async (error: unknown) => {
+    await tracking.close({ error });
+    throw error;
   });
-  const report = await ppo.fit();
   return {
     report,
     directory: resolve(tracking.run.directory),
     checkpoints: resolve(trainer.defaultLocalDir),
   };
+}
+
+async function fitted(options: PPOTrainerOptions): Promise<TrainingReport> {
+  await using ppo = await PPOTrainer.create(options);
+  return await ppo.fit();
 }
 
 /** Returns the folder of the run; a run that resumes continues in the latest folder. */

@@ -1,28 +1,28 @@
 /** The loggers that have a name, by it. */
 
+import { loggerNames, otherLoggers } from "../config/verl/logger-names.ts";
 import { TrackingError } from "../errors.ts";
 import { ConsoleLogger } from "./console/console-logger.ts";
 import { FileLogger } from "./files/file-logger.ts";
+import { MlflowLogger } from "./mlflow/mlflow-logger.ts";
 import { PrometheusLogger } from "./prometheus-logger.ts";
 import { ReportLogger } from "./report/report-logger.ts";
 import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
 import { TraceLogger } from "./trace/trace-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
 
-/** verl's names where it has them. */
-export type LoggerName = "console" | "file" | "tensorboard" | "prometheus" | "report" | "trace";
+/** Name of a logger that comes with the package; verl's name where verl has one. */
+export type LoggerName = (typeof loggerNames)[number];
 
 const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
   console: () => new ConsoleLogger(),
   file: () => new FileLogger(),
   tensorboard: () => new TensorboardLogger(),
+  mlflow: () => new MlflowLogger(),
   prometheus: () => new PrometheusLogger(),
   report: () => new ReportLogger(),
   trace: () => new TraceLogger(),
 };
-
-/** Names of all loggers that come with the package. */
-export const loggerNames: readonly LoggerName[] = Object.keys(makers) as LoggerName[];
 
 /** Loggers that read the files of a run when it ends, after the logger that writes them. */
 const ofFiles: readonly string[] = ["report", "trace"] satisfies readonly LoggerName[];
@@ -35,8 +35,10 @@ export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
   const wanted = new Set(names);
   for (const name of wanted) {
     if (Object.hasOwn(makers, name)) continue;
-    const problem = `there is no logger of this name; there are ${loggerNames.join(", ")}`;
-    throw new TrackingError("TRACKING_OPEN", name, problem);
+    const isVerls = otherLoggers.some((other) => other === name);
+    const problem = isVerls ? "verl's logger is not here" : "there is no logger of this name";
+    const here = loggerNames.join(", ");
+    throw new TrackingError("TRACKING_OPEN", name, `${problem}; there are ${here}`);
   }
   if (ofFiles.some((name) => wanted.has(name))) wanted.add("file");
   return loggerNames.filter((name) => wanted.has(name)).map((name) => makers[name]());

@@ -76,7 +76,16 @@ export function isAddition(metrics: Readonly<Record<string, unknown>>): boolean 
   return Object.keys(metrics).every((name) => /^(?:val-|timing_|perf\/)/.test(name));
 }
 
-/** Names, folder and length of a run. */
+/** Settings of a run, by verl's names: `{ trainer: { total_epochs: 2 } }`. Plain data. */
+export type TrackingConfig = Readonly<Record<string, unknown>>;
+
+/** How a run ended. */
+export interface RunEnd {
+  /** Why the run failed; undefined for a run that reached its end. */
+  readonly error?: unknown;
+}
+
+/** Names, folder, settings and length of a run. */
 export interface TrackedRun {
   /** verl `trainer.project_name`. */
   readonly projectName: string;
@@ -86,6 +95,8 @@ export interface TrackedRun {
   readonly directory: string;
   /** Number of steps; undefined where it is unknown. */
   readonly totalSteps: number | undefined;
+  /** The settings, for loggers that show them; undefined where the caller gave none. */
+  readonly config?: TrackingConfig | undefined;
 }
 
 /**
@@ -95,8 +106,12 @@ export interface TrackedRun {
 export interface TrackingLogger {
   /** For messages about it. */
   readonly name: string;
-  /** Called before all others. A rejection keeps the run from starting. */
-  open?(run: TrackedRun): void | Promise<void>;
+  /**
+   * Called before all others. A rejection keeps the run from starting.
+   *
+   * @param warn reports a problem that the logger survives
+   */
+  open?(run: TrackedRun, warn: (problem: string, cause?: unknown) => void): void | Promise<void>;
   /**
    * Receives the metrics of a trained step. Its validation, and the times of that and of its
    * checkpoint, come in later calls. Metrics reported again, as by a resumed run, replace the
@@ -112,5 +127,5 @@ export interface TrackingLogger {
   /** Receives the current phase. */
   progress?(progress: TrainingProgress): void | Promise<void>;
   /** Called once, at the end. Resolves when all reports are written. */
-  close?(): void | Promise<void>;
+  close?(end: RunEnd): void | Promise<void>;
 }

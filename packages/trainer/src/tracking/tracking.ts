@@ -9,15 +9,18 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TrackingError } from "../errors.ts";
+import type { TrackingErrorCode } from "../errors.ts";
 import { chosenGenerations } from "./generations.ts";
 import { loggersOf } from "./loggers.ts";
 import type { LoggerName } from "./loggers.ts";
 import type {
   Generation,
   PhaseRecord,
+  RunEnd,
   SampleRecord,
   StepMetrics,
   TrackedRun,
+  TrackingConfig,
   TrackingLogger,
   TrainingProgress,
 } from "./tracking-logger.ts";
@@ -40,12 +43,14 @@ export interface TrackingOptions {
   readonly directory?: string;
   /** Number of steps, if it is known. */
   readonly totalSteps?: number;
+  /** Settings of the run, for loggers that show them. */
+  readonly config?: TrackingConfig;
   /**
    * verl `trainer.log_val_generations`: number of answers of each validation that are reported.
    * Default 0.
    */
   readonly logValGenerations?: number;
-  /** Called once for each logger that failed. Default: a warning of the process. */
+  /** Called for each failure of a logger. Default: a warning of the process. */
   readonly onWarning?: (warning: TrackingError) => void;
   /** Time for loggers to write their last reports at `close`, in milliseconds. Default 30,000. */
   readonly closeTimeoutMs?: number;
@@ -78,11 +83,11 @@ export class Tracking implements AsyncDisposable {
    * are closed.
    */
   static async open(options: TrackingOptions): Promise<Tracking> {
-    const { projectName, experimentName, totalSteps } = options;
+    const { projectName, experimentName, totalSteps, config } = options;
     const directory = options.directory ?? join("runs", projectName, experimentName);
     const { logger = "console", loggers = [], onWarning = warnProcess } = options;
     const all = [...loggersOf(typeof logger === "string" ? [logger] : logger), ...loggers];
-    const run = { projectName, experimentName, directory, totalSteps };
+    const run = { projectName, experimentName, directory, totalSteps, config };
     await madeDirectory(directory);
     const queued = all.map((one) => new QueuedLogger(one, onWarning));
     const tracking = new Tracking(run, queued, options);
@@ -90,7 +95,7 @@ export class Tracking implements AsyncDisposable {
       try {
         await one.open(run);
       } catch (error) {
-        await tracking.close();
+        await tracking.close({ error });
         throw error;
       }
     }
@@ -129,9 +134,13 @@ export class Tracking implements AsyncDisposable {
     this.#report((logger) => logger.progress?.(progress));
   }
 
-  /** Never rejects: what failed was warned of. Every call returns the same promise. */
-  close(): Promise<void> {
-    this.#closing ??= this.#closeAll();
+  /**
+   * Never rejects: failures are reported as warnings. Every call returns the same promise.
+   *
+   * @param end why the run failed, if it did; loggers that have a status show it
+   */
+  close(end: RunEnd = {}): Promise<void> {
+    this.#closing ??= this.#closeAll(end);
     return this.#closing;
   }
 
@@ -145,8 +154,8 @@ export class Tracking implements AsyncDisposable {
   }
 
   /** One after the other: some read the files of others. */
-  async #closeAll(): Promise<void> {
-    for (const one of this.#loggers) await one.close(this.#closeTimeoutMs);
+  async #closeAll(end: RunEnd): Promise<void> {
+    for (const one of this.#loggers) await one.close(end, this.#closeTimeoutMs);
   }
 }
 
@@ -164,7 +173,9 @@ class QueuedLogger {
 
   async open(run: TrackedRun): Promise<void> {
     try {
-      await this.#logger.open?.(run);
+      await this.#logger.open?.(run, (problem, cause) =>
+        this.#warn("TRACKING_INCOMPLETE", problem, cause),
+      );
       this.#state = "open";
     } catch (cause) {
       throw new TrackingError("TRACKING_OPEN", this.#logger.name, "it cannot begin", cause);
@@ -176,11 +187,11 @@ class QueuedLogger {
     this.#last = this.#last.then(() => this.#do(what));
   }
 
-  async close(timeoutMs: number): Promise<void> {
+  async close(end: RunEnd, timeoutMs: number): Promise<void> {
     if (this.#state === "new") return;
     const timeout = Promise.withResolvers<"late">();
     const timer = setTimeout(() => timeout.resolve("late"), timeoutMs);
-    const closed = this.#last.then(() => this.#end());
+    const closed = this.#last.then(() => this.#end(end));
     const outcome = await Promise.race([closed, timeout.promise]);
     clearTimeout(timer);
     if (outcome === "late") this.#fail(`it took more than ${timeoutMs} ms to end`);
@@ -196,9 +207,9 @@ class QueuedLogger {
     }
   }
 
-  async #end(): Promise<void> {
+  async #end(end: RunEnd): Promise<void> {
     try {
-      await this.#logger.close?.();
+      await this.#logger.close?.(end);
     } catch (cause) {
       this.#fail("it did not end well", cause);
     }
@@ -208,7 +219,11 @@ class QueuedLogger {
   #fail(problem: string, cause?: unknown): void {
     if (this.#state !== "open") return;
     this.#state = "failed";
-    const warning = new TrackingError("TRACKING_FAILED", this.#logger.name, problem, cause);
+    this.#warn("TRACKING_FAILED", problem, cause);
+  }
+
+  #warn(code: TrackingErrorCode, problem: string, cause?: unknown): void {
+    const warning = new TrackingError(code, this.#logger.name, problem, cause);
     try {
       this.#onWarning(warning);
     } catch {

@@ -97,9 +97,13 @@ test("a logger that cannot begin keeps the run from starting, and those that had
 
 test("a name that is none is refused with those that there are, and so is a folder that cannot be made", async () => {
   const directory = await runFolder();
-  const unknown = Tracking.open(optionsIn(directory, { logger: ["wandb"] as never }));
+  const unknown = Tracking.open(optionsIn(directory, { logger: ["tenserboard"] as never }));
   await expect(unknown).rejects.toThrow(
-    /"wandb": there is no logger of this name; there are console, file/,
+    /"tenserboard": there is no logger of this name; there are console, file/,
+  );
+  const verls = Tracking.open(optionsIn(directory, { logger: ["swanlab"] as never }));
+  await expect(verls).rejects.toThrow(
+    /"swanlab": verl's logger is not here; there are console, file/,
   );
   await writeFile(join(directory, "file"), "");
   const nowhere = Tracking.open(optionsIn(join(directory, "file", "run")));

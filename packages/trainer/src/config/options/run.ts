@@ -2,7 +2,7 @@
 
 import { option } from "@rayling/config-tree/options";
 import { z } from "zod";
-import { loggerNames } from "../verl/spellings.ts";
+import { loggerNames } from "../verl/logger-names.ts";
 import { amount, count, flag, frequency, fromZero, kwargs, text } from "./kinds.ts";
 
 const logger = z.enum(loggerNames);

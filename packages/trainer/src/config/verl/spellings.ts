@@ -6,33 +6,13 @@
 import { ConfigError, nearestOf, valueAt, withoutValue, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 import { isList } from "@rayling/reward-manager-registry/values";
+import { loggerNames, otherLoggers } from "./logger-names.ts";
 
 export interface Respelt {
   readonly tree: ConfigTree;
   /** Settings that are done in another way than they say, or not at all. */
   readonly notes: readonly string[];
 }
-
-/** verl's loggers that are not here. */
-const otherLoggers = [
-  "wandb",
-  "mlflow",
-  "swanlab",
-  "trackio",
-  "vemlp_wandb",
-  "clearml",
-  "rl_insight",
-] as const;
-
-/** Ours. Written again here, because loading them takes time. */
-export const loggerNames = [
-  "console",
-  "file",
-  "tensorboard",
-  "prometheus",
-  "report",
-  "trace",
-] as const;
 
 /** Never, in verl's words. */
 const frequencies = ["save_freq", "test_freq"] as const;

@@ -1,0 +1,152 @@
+/** A run on an MLflow server: what arrives, what a server that is away loses, and what is refused. */
+
+import { expect, test, vi } from "vitest";
+import { MlflowLogger, Tracking, type TrackingError, type TrackingOptions } from "@rayling/trainer";
+import { mlflowServer } from "./mlflow-server.ts";
+import { optionsIn, runFolder } from "./run-folder.ts";
+
+interface Opened {
+  readonly tracking: Tracking;
+  readonly warnings: TrackingError[];
+}
+
+async function opened(
+  directory: string,
+  options: ConstructorParameters<typeof MlflowLogger>[0],
+  more: Partial<TrackingOptions> = {},
+): Promise<Opened> {
+  const warnings: TrackingError[] = [];
+  const tracking = await Tracking.open(
+    optionsIn(directory, {
+      logger: [],
+      loggers: [new MlflowLogger({ pauseMs: 1, ...options })],
+      onWarning: (warning) => warnings.push(warning),
+      ...more,
+    }),
+  );
+  return { tracking, warnings };
+}
+
+test("settings, metrics, generations and the end arrive, by verl's names", async () => {
+  const server = await mlflowServer();
+  const config = {
+    trainer: { logger: ["mlflow"], save_freq: -1, val_only: false },
+    data: { x: null },
+  };
+  const { tracking, warnings } = await opened(
+    await runFolder(),
+    { trackingUri: `${server.uri}/` },
+    { config },
+  );
+  tracking.log({ "val-core/gsm8k/mean@1": 0.5, "actor/lr": 1e-6, "critic/x": NaN }, 1);
+  tracking.log(Object.fromEntries(Array.from({ length: 1500 }, (_, at) => [`m/${at}`, at])), 2);
+  tracking.generations(2, [{ input: "1+1", output: "2", score: NaN }]);
+  await tracking.close();
+  expect(warnings).toEqual([]);
+  expect(Object.fromEntries(server.params)).toEqual({
+    "trainer/logger/list_len": "1",
+    "trainer/logger/0": "mlflow",
+    "trainer/save_freq": "-1",
+    "trainer/val_only": "False",
+    "data/x": "None",
+  });
+  expect(server.metrics.get("val-core/gsm8k/mean_at_1 1")).toBe(0.5);
+  expect(server.metrics.get("actor/lr 1")).toBe(1e-6);
+  expect(server.metrics.get("critic/x 1")).toBe("NaN");
+  expect(server.metrics.get("m/1499 2")).toBe(1499);
+  expect(server.paths.filter((path) => path === "mlflow/runs/log-batch")).toHaveLength(4);
+  expect([...server.artifacts]).toEqual([
+    [
+      "mlflow-artifacts/artifacts/1/r1/artifacts/val_step2.json",
+      [{ input: "1+1", output: "2", score: null }],
+    ],
+  ]);
+  expect(server.statuses).toEqual(["FINISHED"]);
+});
+
+test("a run that fails is FAILED, and a resumed one continues with its earlier parameters", async () => {
+  const server = await mlflowServer();
+  const directory = await runFolder();
+  const first = await opened(directory, { trackingUri: server.uri }, { config: { lr: 1 } });
+  await first.tracking.close({ error: new Error("no rewards") });
+  const config = { lr: 2, seed: 3 };
+  const second = await opened(directory, { trackingUri: server.uri }, { config });
+  await second.tracking.close();
+  expect(server.statuses).toEqual(["FAILED", "RUNNING", "FINISHED"]);
+  expect(server.paths.filter((path) => path === "mlflow/runs/create")).toHaveLength(1);
+  expect(Object.fromEntries(server.params)).toEqual({ lr: "1", seed: "3" });
+  expect(second.warnings).toMatchObject([
+    { code: "TRACKING_INCOMPLETE", message: expect.stringContaining("parameters: lr") as string },
+  ]);
+});
+
+test("a server that is away for a while loses nothing, with one warning", async () => {
+  const server = await mlflowServer();
+  let left = 5;
+  server.answerWith = () => (left-- > 0 ? 503 : undefined);
+  const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+  for (let step = 1; step <= 20; step += 1) tracking.log({ loss: step }, step);
+  await vi.waitFor(() => expect(server.metrics.get("loss 20")).toBe(20));
+  await tracking.close();
+  expect(server.metrics.size).toBe(20);
+  expect(server.statuses).toEqual(["FINISHED"]);
+  expect(warnings).toMatchObject([
+    { code: "TRACKING_INCOMPLETE", message: expect.stringContaining("HTTP 503") as string },
+  ]);
+});
+
+test.each([
+  { what: "is away to the end", status: 503, path: "", lost: 6 },
+  { what: "refuses metrics", status: 400, path: "mlflow/runs/log-batch", lost: 5 },
+])("a server that $what: the lost values are counted", async ({ status, path, lost }) => {
+  const server = await mlflowServer();
+  server.answerWith = (asked) => (asked.includes(path) ? status : undefined);
+  const { tracking, warnings } = await opened(await runFolder(), { trackingUri: server.uri });
+  for (let step = 1; step <= 5; step += 1) tracking.log({ loss: step }, step);
+  await tracking.close();
+  expect(warnings.at(-1)?.message).toContain(`${lost} values were not delivered`);
+  expect(warnings.every(({ code }) => code === "TRACKING_INCOMPLETE")).toBe(true);
+  expect(warnings.length).toBeLessThanOrEqual(3);
+});
+
+test("what finds no place while the server is away is counted", async () => {
+  const server = await mlflowServer();
+  server.answerWith = () => 503;
+  const options = { trackingUri: server.uri, maxKept: 3 };
+  const { tracking, warnings } = await opened(await runFolder(), options);
+  for (let step = 1; step <= 5; step += 1) tracking.log({ loss: step }, step);
+  await vi.waitFor(() => expect(warnings.map(String).join()).toContain("more than 3 values wait"));
+  server.answerWith = undefined;
+  await tracking.close();
+  expect(server.metrics.size).toBe(3);
+  expect(warnings.at(-1)?.message).toContain("values were not delivered");
+});
+
+test("credentials come from MLflow's variables, and refused ones keep the run from starting", async () => {
+  const server = await mlflowServer();
+  vi.stubEnv("MLFLOW_TRACKING_URI", server.uri);
+  vi.stubEnv("MLFLOW_TRACKING_USERNAME", "ada");
+  vi.stubEnv("MLFLOW_TRACKING_PASSWORD", "secret");
+  try {
+    await (await Tracking.open(optionsIn(await runFolder(), { logger: "mlflow" }))).close();
+    expect([...server.authorizations]).toEqual([`Basic ${btoa("ada:secret")}`]);
+    server.answerWith = () => 401;
+    const refused = Tracking.open(optionsIn(await runFolder(), { logger: "mlflow" }));
+    await expect(refused).rejects.toThrow(/"mlflow": it cannot begin: .*HTTP 401/);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
+
+test.each([
+  ["", /MLFLOW_TRACKING_URI, the server's address, is not set/],
+  ["sqlite:////tmp/mlruns.db", /"sqlite:.*" is not an HTTP address/],
+])("the address %j is refused", async (trackingUri, message) => {
+  vi.stubEnv("MLFLOW_TRACKING_URI", trackingUri);
+  try {
+    const opening = Tracking.open(optionsIn(await runFolder(), { logger: "mlflow" }));
+    await expect(opening).rejects.toThrow(message);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});

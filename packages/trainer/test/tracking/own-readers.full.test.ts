@@ -1,0 +1,89 @@
+/**
+ * Runs as the readers of their own clients see them. In the full suite alone, because PyPI is asked
+ * for MLflow; the gate has a server of its own.
+ */
+
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { MlflowLogger, Tracking } from "@rayling/trainer";
+import { runProgram } from "../../../rayling/test/python/python-commands.ts";
+import { orSkip, pythonWith } from "../../../rayling/test/python/python-venv.ts";
+import { optionsIn, runFolder } from "./run-folder.ts";
+
+vi.setConfig({ testTimeout: 1_200_000 });
+
+const config = { trainer: { project_name: "maths", logger: ["mlflow"] }, algorithm: { gamma: 1 } };
+
+/** Three steps, of which the second is logged again by a resumed run, and a validation. */
+function reported(tracking: Tracking, steps: readonly number[]): void {
+  for (const step of steps) {
+    tracking.log({ "critic/score/mean": step / 4, "val-core/a/mean@1": NaN }, step);
+  }
+  tracking.generations(3, [{ input: "1 + 1 =", output: "zwei \u{1f600}", score: 0.5 }]);
+}
+
+/** Starts a real server; resolves to its address when it listens. */
+async function mlflowServer(python: string, folder: string): Promise<string> {
+  const args = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "0", "--workers", "1"];
+  const store = ["--backend-store-uri", "sqlite:///runs.db", "--artifacts-destination", "kept"];
+  const server = spawn(python, [...args, ...store], {
+    cwd: folder,
+    detached: true,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  onTestFinished(async () => {
+    const gone = new Promise((resolve) => server.once("close", resolve));
+    if (server.pid !== undefined) process.kill(-server.pid, "SIGKILL");
+    await gone;
+  });
+  for await (const line of createInterface(server.stderr)) {
+    const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    if (address !== undefined && line.includes("running on")) {
+      server.stderr.resume();
+      return address;
+    }
+  }
+  throw new Error("the MLflow server ended");
+}
+
+test("MLflow's own client reads the settings, the curves, the samples and the end", async ({
+  skip,
+}) => {
+  const python = orSkip(await pythonWith(["mlflow"]), skip);
+  const [folder, directory] = [await runFolder(), await runFolder()];
+  const trackingUri = await mlflowServer(python, folder);
+  const onWarning = (warning: Error): never => expect.unreachable(warning.message);
+  for (const steps of [
+    [1, 2],
+    [2, 3],
+  ]) {
+    const options = { logger: [], loggers: [new MlflowLogger({ trackingUri })], config, onWarning };
+    await using tracking = await Tracking.open(optionsIn(directory, options));
+    reported(tracking, steps);
+  }
+  const script = join(import.meta.dirname, "read-mlflow.py");
+  const { stdout } = await runProgram(python, [script, trackingUri, "maths", folder]);
+  expect(JSON.parse(stdout.replaceAll("NaN", "null"))).toEqual({
+    name: "grpo",
+    status: "FINISHED",
+    params: {
+      "trainer/project_name": "maths",
+      "trainer/logger/list_len": "1",
+      "trainer/logger/0": "mlflow",
+      "algorithm/gamma": "1",
+    },
+    histories: {
+      "critic/score/mean": [
+        [1, 0.25],
+        [2, 0.5],
+        [2, 0.5],
+        [3, 0.75],
+      ],
+      "val-core/a/mean_at_1": [1, 2, 2, 3].map((step) => [step, null]),
+    },
+    artifact: "val_step3.json",
+    rows: [{ input: "1 + 1 =", output: "zwei \u{1f600}", score: 0.5 }],
+  });
+});
