@@ -196,6 +196,8 @@ export type {
   TrackingLogger,
   TrainingProgress,
 } from "./tracking/tracking-logger.ts";
+export { WandbLogger } from "./tracking/wandb/wandb-logger.ts";
+export type { WandbLoggerOptions } from "./tracking/wandb/wandb-logger.ts";
 export { PPOTrainer } from "./ppo-trainer.ts";
 export type { PPOTrainerOptions, TrainingReport } from "./ppo-trainer.ts";
 export { GroupPool } from "./groups/group-pool.ts";

@@ -10,6 +10,7 @@ import { ReportLogger } from "./report/report-logger.ts";
 import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
 import { TraceLogger } from "./trace/trace-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
+import { WandbLogger } from "./wandb/wandb-logger.ts";
 
 /** Name of a logger that comes with the package; verl's name where verl has one. */
 export type LoggerName = (typeof loggerNames)[number];
@@ -18,6 +19,7 @@ const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
   console: () => new ConsoleLogger(),
   file: () => new FileLogger(),
   tensorboard: () => new TensorboardLogger(),
+  wandb: () => new WandbLogger(),
   mlflow: () => new MlflowLogger(),
   prometheus: () => new PrometheusLogger(),
   report: () => new ReportLogger(),

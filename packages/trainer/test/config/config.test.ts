@@ -231,7 +231,7 @@ describe("overrides", () => {
     ["data.train_max_samples=0", "data.train_max_samples: is 0: must be -1 or at least 1"],
     ["data.train_files=null", "data.train_files: are needed where there is no rayling.task"],
     [
-      "trainer.logger=[console,wandbb,wandb]",
+      "trainer.logger=[console,wandbb,swanlab]",
       'trainer.logger: has "wandbb": there is no such logger',
     ],
     ["trainer.resume_mode=resume_path", "trainer.resume_from_path: is needed"],
@@ -573,9 +573,10 @@ test("files that a task would leave unread are refused, with what reads them", (
 describe("what does not change the training is told, never refused", () => {
   test.each([
     [
-      "trainer.logger=[console,wandb]",
-      "trainer.logger: wandb is not here; the run is logged to console, file",
+      "trainer.logger=[console,clearml]",
+      "trainer.logger: clearml is not here; the run is logged to console, file",
     ],
+    ["trainer.logger=[console,tracking]", "trainer.logger: tracking is verl's old name of wandb"],
     ["trainer.logger=swanlab", "trainer.logger: swanlab is not here; the run is logged to file"],
     [
       "trainer.resume_from_path=checkpoints/",

@@ -1,9 +1,10 @@
 /**
- * Runs as the readers of their own clients see them. In the full suite alone, because PyPI is asked
- * for MLflow; the gate has a server of its own.
+ * Runs as the clients of MLflow and wandb read them. In the full suite alone, because PyPI is asked
+ * for these; the gate has a server of its own, and reads wandb's log by its format.
  */
 
 import { spawn } from "node:child_process";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -11,6 +12,7 @@ import { MlflowLogger, Tracking } from "@rayling/trainer";
 import { runProgram } from "../../../rayling/test/python/python-commands.ts";
 import { orSkip, pythonWith } from "../../../rayling/test/python/python-venv.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
+import { wandbServer } from "./wandb-server.ts";
 
 vi.setConfig({ testTimeout: 1_200_000 });
 
@@ -86,4 +88,63 @@ test("MLflow's own client reads the settings, the curves, the samples and the en
     artifact: "val_step3.json",
     rows: [{ input: "1 + 1 =", output: "zwei \u{1f600}", score: 0.5 }],
   });
+});
+
+/** An offline run with three steps; resolves to its folder. */
+async function wandbRun(directory: string): Promise<string> {
+  await using tracking = await Tracking.open(optionsIn(directory, { logger: "wandb", config }));
+  reported(tracking, [1, 2, 3]);
+  await tracking.close();
+  const [name = ""] = await readdir(join(directory, "wandb"));
+  return join(directory, "wandb", name);
+}
+
+const rowOf = (step: number): object => ({
+  "critic/score/mean": step / 4,
+  "val-core/a/mean@1": "NaN",
+});
+
+test("wandb's own reader of transaction logs reads the run (the last release that has it)", async ({
+  skip,
+}) => {
+  const python = orSkip(await pythonWith(["wandb==0.22.3"]), skip);
+  const folder = await wandbRun(await runFolder());
+  const log = join(folder, `run-${folder.slice(-8)}.wandb`);
+  const { stdout } = await runProgram(python, [join(import.meta.dirname, "read-wandb.py"), log]);
+  const records = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(records.map(({ num }) => num)).toEqual(records.map((_, index) => String(index + 1)));
+  const kinds = records.map((one) => Object.keys(one).find((key) => key !== "num"));
+  const row = ["history", "summary"];
+  expect(kinds).toEqual(["header", "run", ...row, "files", ...row, ...row, "exit"]);
+  expect(records[1]?.["run"]).toMatchObject({
+    run_id: folder.slice(-8),
+    project: "maths",
+    display_name: "grpo",
+    config: { update: [{ key: "trainer" }, { key: "algorithm", value_json: '{"gamma":1}' }] },
+  });
+});
+
+test("wandb's own client uploads the run: settings, curves, samples", async ({ skip }) => {
+  const python = orSkip(await pythonWith(["wandb"]), skip);
+  const home = await runFolder();
+  const folder = await wandbRun(await runFolder());
+  const server = await wandbServer();
+  const env = {
+    WANDB_BASE_URL: server.uri,
+    WANDB_API_KEY: "a".repeat(40),
+    HOME: home,
+    WANDB_DIR: home,
+  };
+  await runProgram(python, ["-m", "wandb", "sync", folder], env);
+  expect(server.runs[0]).toMatchObject({ project: "maths", displayName: "grpo" });
+  expect(server.rows).toMatchObject([1, 2, 3].map((step) => ({ _step: step, ...rowOf(step) })));
+  const table = server.rows[2]?.["val/generations"] as { readonly path: string };
+  expect(JSON.parse(server.files.get(table.path) ?? "")).toMatchObject({
+    data: [[3, "1 + 1 =", "zwei \u{1f600}", 0.5]],
+  });
+  expect(server.files.get("config.yaml")).toContain("gamma: 1");
+  expect(server.files.get("wandb-summary.json")).toContain('"critic/score/mean":0.75');
 });

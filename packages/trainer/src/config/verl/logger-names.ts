@@ -5,6 +5,7 @@ export const loggerNames = [
   "console",
   "file",
   "tensorboard",
+  "wandb",
   "mlflow",
   "prometheus",
   "report",
@@ -12,11 +13,4 @@ export const loggerNames = [
 ] as const;
 
 /** verl's loggers that do not exist here. */
-export const otherLoggers = [
-  "wandb",
-  "swanlab",
-  "trackio",
-  "vemlp_wandb",
-  "clearml",
-  "rl_insight",
-] as const;
+export const otherLoggers = ["swanlab", "trackio", "vemlp_wandb", "clearml", "rl_insight"] as const;

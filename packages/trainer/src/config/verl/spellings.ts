@@ -77,7 +77,8 @@ export function respelt(given: ConfigTree): Respelt {
 }
 
 /** Returns the loggers that exist here; adds a note for each other one. */
-function loggersOf(value: ConfigValue, notes: string[]): ConfigValue {
+function loggersOf(given: ConfigValue, notes: string[]): ConfigValue {
+  const value = withoutOldLogger(given, notes);
   const names: readonly ConfigValue[] = isList(value) ? value : [value];
   const isOther = (name: ConfigValue): name is string => isOneOf(otherLoggers, name);
   const isOwn = (name: ConfigValue): name is string => isOneOf(loggerNames, name);
@@ -99,6 +100,14 @@ function loggersOf(value: ConfigValue, notes: string[]): ConfigValue {
     `trainer.logger: ${missing.join(", ")} is not here; the run is logged to ${kept.join(", ")}`,
   );
   return kept;
+}
+
+/** "tracking" is verl's deprecated name of wandb. */
+function withoutOldLogger(value: ConfigValue, notes: string[]): ConfigValue {
+  const names: readonly ConfigValue[] = isList(value) ? value : [value];
+  if (!names.includes("tracking")) return value;
+  notes.push("trainer.logger: tracking is verl's old name of wandb");
+  return names.map((name) => (name === "tracking" ? "wandb" : name));
 }
 
 function isOneOf(known: readonly string[], name: ConfigValue): boolean {

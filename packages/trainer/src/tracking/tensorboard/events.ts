@@ -3,19 +3,23 @@
  * Field numbers are TensorBoard's.
  */
 
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { message, text } from "../protobuf-fields.ts";
+import type { Fields } from "../protobuf-fields.ts";
 import { maskedCrc32c } from "./crc32c.ts";
-import { float32, float64, message, text, varint } from "./protobuf.ts";
-import type { Field } from "./protobuf.ts";
 
 /** The first event of a file. */
 export function versionEvent(wallMs: number): Buffer {
-  return event(wallMs, [text(3, "brain.Event:2")]);
+  return event(wallMs, (writer) => text(writer, 3, "brain.Event:2"));
 }
 
 /** From this step on a reader forgets what earlier files of the run said. */
 export function restartEvent(wallMs: number, step: number): Buffer {
-  const sessionStart = varint(1, 1);
-  return event(wallMs, [varint(2, step), message(7, [sessionStart])]);
+  const sessionStart = 1;
+  return event(wallMs, (writer) => {
+    integer(writer, 2, step);
+    message(writer, 7, (session) => integer(session, 1, sessionStart));
+  });
 }
 
 export function scalarsEvent(
@@ -23,25 +27,48 @@ export function scalarsEvent(
   step: number,
   scalars: Readonly<Record<string, number>>,
 ): Buffer {
-  const values = Object.entries(scalars).map(([tag, value]) =>
-    message(1, [text(1, tag), float32(2, value)]),
-  );
-  return event(wallMs, [varint(2, step), message(5, values)]);
+  return event(wallMs, (writer) => {
+    integer(writer, 2, step);
+    message(writer, 5, (summary) => {
+      for (const [tag, value] of Object.entries(scalars)) {
+        message(summary, 1, (scalar) => {
+          text(scalar, 1, tag);
+          scalar.tag(2, WireType.Bit32).float(Math.fround(value));
+        });
+      }
+    });
+  });
 }
 
 /** Markdown, for the tab of texts. */
 export function textEvent(wallMs: number, step: number, tag: string, markdown: string): Buffer {
-  const metadata = message(9, [message(1, [text(1, "text")])]);
-  const [strings, oneRow] = [varint(1, 7), message(2, [message(2, [varint(1, 1)])])];
-  const tensor = message(8, [strings, oneRow, text(8, markdown)]);
-  return event(wallMs, [
-    varint(2, step),
-    message(5, [message(1, [text(1, tag), metadata, tensor])]),
-  ]);
+  const typeString = 7;
+  return event(wallMs, (writer) => {
+    integer(writer, 2, step);
+    message(writer, 5, (summary) =>
+      message(summary, 1, (value) => {
+        text(value, 1, tag);
+        // The plugin that shows it, and a tensor of one text.
+        message(value, 9, (metadata) => message(metadata, 1, (plugin) => text(plugin, 1, "text")));
+        message(value, 8, (tensor) => {
+          integer(tensor, 1, typeString);
+          message(tensor, 2, (shape) => message(shape, 2, (dimension) => integer(dimension, 1, 1)));
+          text(tensor, 8, markdown);
+        });
+      }),
+    );
+  });
 }
 
-function event(wallMs: number, fields: readonly Field[]): Buffer {
-  return Buffer.concat([float64(1, wallMs / 1000), ...fields]);
+function event(wallMs: number, fields: Fields): Buffer {
+  const writer = new BinaryWriter();
+  writer.tag(1, WireType.Bit64).double(wallMs / 1000);
+  fields(writer);
+  return Buffer.from(writer.finish());
+}
+
+function integer(writer: BinaryWriter, field: number, value: number): void {
+  writer.tag(field, WireType.Varint).int64(value);
 }
 
 /** TFRecord: length, its checksum, the bytes, their checksum. */
