@@ -70,6 +70,7 @@ export type {
 export { ObjectRefGenerator } from "./caller/stream.ts";
 export type { CallOptions, CallOptionsOfMethod } from "./caller/call-options.ts";
 export type { InitOptions } from "./runtime/init-options.ts";
+export type { DashboardOptions } from "./runtime/observe/dashboard.ts";
 export {
   ActorAlreadyExistsError,
   ActorDiedError,

@@ -3,8 +3,10 @@
  * imports a user's module starts fast.
  */
 import { provideNodes } from "@rayling/core/cluster";
+import { provideDashboard } from "@rayling/core/dashboard";
 
 provideNodes(async () => (await import("@rayling/cluster")).nodeJoiner());
+provideDashboard(async () => (await import("@rayling/dashboard")).serveSession);
 
 export {
   ActorAlreadyExistsError,
@@ -92,6 +94,7 @@ export type {
   CallOptionsOfMethod,
   CancelOptions,
   Constructor,
+  DashboardOptions,
   DeathCause,
   DrainOptions,
   FallbackStrategy,

@@ -25,11 +25,13 @@ import { newToken } from "../transport/connect/handshake.ts";
 import {
   atMost,
   type Check,
+  type Checks,
   checkOptions,
   count,
   credentialFiles,
   flag,
   isolationKind,
+  isRecord,
   portNumber,
   secret,
   text,
@@ -65,6 +67,8 @@ export interface SessionInfo {
   readonly metricsPort?: number;
   /** The token that a metrics request must send: `Authorization: Bearer <token>`. */
   readonly metricsToken?: string;
+  /** The link to the live page, with its token, if it is served. */
+  readonly dashboardUrl?: string;
   /** Shuts the session down: `await using session = await ray.init()`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -78,34 +82,7 @@ export interface SessionInfo {
  */
 export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   if (isDriverCode()) return never();
-  checkOptions("init", options, {
-    numCpus: amount,
-    numGpus: gpus,
-    memory: bytes,
-    resources,
-    labels,
-    nodes: addresses,
-    minNodes: count(0),
-    reconnectTimeoutMs: timerMs,
-    runtimeEnv: ofSession,
-    tls: credentialFiles,
-    namespace: text,
-    prewarm: (value) => count(0)(value) ?? atMost(mostPrewarmed)(value),
-    objectStoreMemory: count(1024 * 1024),
-    spillDirectory: writableDirectory,
-    development: flag,
-    isolation: isolationKind,
-    stuckWarningMs: count(0, "fraction"),
-    deadlocks: (value) =>
-      value === "reject" || value === "warn" ? undefined : 'must be "reject" or "warn"',
-    logToDriver: (value) =>
-      value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
-    taskEvents: flag,
-    metricsPort: portNumber,
-    metricsToken: bearerToken,
-    controlSocket: flag,
-    ignoreReinitError: flag,
-  });
+  checkOptions("init", options, initChecks);
   if (options.metricsToken !== undefined && options.metricsPort === undefined) {
     throw new InvalidOptionError(
       "metricsToken",
@@ -124,17 +101,28 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   });
   const driver = start(hasSettings(runtimeEnv) ? { ...options, runtimeEnv } : options);
   const { namespace } = driver;
-  const { metricsPort } = options;
   try {
     await driver.caller.waiting.during(driver.join());
-    if (metricsPort === undefined) return sessionInfo({ namespace });
-    const { metricsToken = newToken() } = options;
-    const port = await driver.serveMetrics(metricsPort, metricsToken);
-    return sessionInfo({ namespace, metricsPort: port, metricsToken });
+    const metrics = await servedMetrics(driver, options);
+    const { dashboard = false } = options;
+    if (dashboard === false) return sessionInfo({ namespace, ...metrics });
+    const dashboardUrl = await driver.endpoints.serveDashboard(dashboard === true ? {} : dashboard);
+    return sessionInfo({ namespace, ...metrics, dashboardUrl });
   } catch (error) {
     await shutdown();
     throw error;
   }
+}
+
+async function servedMetrics(
+  driver: Driver,
+  { metricsPort, metricsToken = newToken() }: InitOptions,
+): Promise<Pick<SessionInfo, "metricsPort" | "metricsToken">> {
+  if (metricsPort === undefined) return {};
+  return {
+    metricsPort: await driver.endpoints.serveMetrics(metricsPort, metricsToken),
+    metricsToken,
+  };
 }
 
 /** Comparison and printing leave the shutdown out. */
@@ -143,6 +131,19 @@ function sessionInfo(known: Omit<SessionInfo, typeof Symbol.asyncDispose>): Sess
     value: shutdown,
   }) as SessionInfo;
 }
+
+const dashboardPlace: Check = (value) => {
+  if (typeof value === "boolean") return undefined;
+  if (!isRecord(value)) return "must be true, false or { port, host }";
+  const { port, host, ...others } = value;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) return `has no part "${unknown}"; it has port, host`;
+  const problem = port === undefined ? undefined : portNumber(port);
+  if (problem !== undefined) return `has a port that ${problem}`;
+  return host === undefined || (typeof host === "string" && host !== "")
+    ? undefined
+    : "has a host that must be an address";
+};
 
 function workingDirOfEnvironment(): Pick<RuntimeEnv, "workingDir"> {
   const given = process.env["RAYLING_WORKING_DIR"] ?? "";
@@ -165,6 +166,36 @@ const bearerToken: Check = secret((value) =>
     ? undefined
     : "must be a token of 32 characters at least, without spaces",
 );
+
+const initChecks: Checks<InitOptions> = {
+  numCpus: amount,
+  numGpus: gpus,
+  memory: bytes,
+  resources,
+  labels,
+  nodes: addresses,
+  minNodes: count(0),
+  reconnectTimeoutMs: timerMs,
+  runtimeEnv: ofSession,
+  tls: credentialFiles,
+  namespace: text,
+  prewarm: (value) => count(0)(value) ?? atMost(mostPrewarmed)(value),
+  objectStoreMemory: count(1024 * 1024),
+  spillDirectory: writableDirectory,
+  development: flag,
+  isolation: isolationKind,
+  stuckWarningMs: count(0, "fraction"),
+  deadlocks: (value) =>
+    value === "reject" || value === "warn" ? undefined : 'must be "reject" or "warn"',
+  logToDriver: (value) =>
+    value === "raw" || typeof value === "boolean" ? undefined : 'must be true, false or "raw"',
+  taskEvents: flag,
+  metricsPort: portNumber,
+  metricsToken: bearerToken,
+  dashboard: dashboardPlace,
+  controlSocket: flag,
+  ignoreReinitError: flag,
+};
 
 /**
  * Ends every actor and worker; resolves when no thread is left. Pending work rejects with

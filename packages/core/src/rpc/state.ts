@@ -101,6 +101,8 @@ export interface ActorRow {
   readonly runningCalls?: number | undefined;
   /** Detail: calls that wait in its mailbox; undefined when its host does not answer. */
   readonly queuedCalls?: number | undefined;
+  /** Detail: calls that its present life has run; undefined when its host does not answer. */
+  readonly executedCalls?: number | undefined;
 }
 
 /** An object that others hold, or a big one in memory. An undefined column is not known. */

@@ -21,6 +21,7 @@ import { watchCredentials } from "../transport/tls/credential-watch.ts";
 import { ControlSocket, endProcess } from "./control/control-socket.ts";
 import { Deadlocks } from "./deadlocks.ts";
 import { LocalDirectory } from "./directory.ts";
+import { DriverEndpoints } from "./endpoints.ts";
 import type { Host } from "./launch/host.ts";
 import { HostLogs } from "./observe/host-logs.ts";
 import type { DriverSettings } from "./init-options.ts";
@@ -30,13 +31,13 @@ import { localNode } from "./nodes/joined-node.ts";
 import { JoinedNodes } from "./nodes/joined-nodes.ts";
 import { KeepAlive } from "./keep-alive.ts";
 import { Launcher } from "./launch/launcher.ts";
-import { type MetricsServer, serveMetrics } from "./observe/metrics-server.ts";
 import { ActorSlots } from "./actors/actor-slots.ts";
 import { SessionStore } from "./session-store.ts";
 
 export class Driver {
   readonly caller: Caller;
   readonly namespace: string;
+  readonly endpoints: DriverEndpoints;
   readonly #settings: DriverSettings;
   readonly #about: DriverAbout;
   readonly #nodeId: string;
@@ -52,7 +53,6 @@ export class Driver {
   readonly #joined: JoinedNodes;
   readonly #control: ControlSocket | undefined;
   readonly #endWatch: (() => void) | undefined;
-  #metricsServer: MetricsServer | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(settings: DriverSettings) {
@@ -71,6 +71,11 @@ export class Driver {
     });
     this.#inspector = this.#newInspector();
     this.#directory = this.#newDirectory();
+    this.endpoints = new DriverEndpoints({
+      inspector: this.#inspector,
+      logs: this.#logs,
+      directory: this.#directory,
+    });
     const { cluster } = this.#directory;
     const { resources, labels } = settings;
     const node = cluster.addNode({ nodeName: undefined, resources, labels });
@@ -95,15 +100,6 @@ export class Driver {
     const source = new AddressList({ addresses, minNodes, request: { driverId, network } });
     this.#joined = new JoinedNodes({ source, cluster, launcher: this.#launcher });
     this.#control = this.#newControlSocket();
-  }
-
-  /**
-   * Serves the metrics to clients with the token. Resolves with the port. Rejects with
-   * RaySystemError when it cannot listen there.
-   */
-  async serveMetrics(port: number, token: string): Promise<number> {
-    this.#metricsServer = await serveMetrics(port, token, () => this.#inspector.metricsText());
-    return this.#metricsServer.port;
   }
 
   /**
@@ -132,7 +128,7 @@ export class Driver {
     this.#placement.close(
       new SessionEndedError(`no resources are allocated any more: ${cause.message}`),
     );
-    await this.#metricsServer?.close();
+    await this.endpoints.close();
     await this.#launcher.close(cause);
     this.#logs.close();
     await this.#control?.close(cause);

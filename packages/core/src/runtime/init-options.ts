@@ -17,6 +17,7 @@ import {
   type FoundCredentials,
 } from "../transport/tls/credential-files.ts";
 import { checkMinNodes } from "./nodes/address-list.ts";
+import type { DashboardOptions } from "./observe/dashboard.ts";
 
 /**
  * Options of `init`, which rejects with InvalidOptionError for an unknown name, a wrong type or a
@@ -128,6 +129,12 @@ export interface InitOptions {
    * characters. Default: a new one, which the session info contains.
    */
   readonly metricsToken?: string;
+  /**
+   * Whether to serve the live page of the session, and where. Its link, which has the token, is
+   * written to stderr and in the session info. `init` rejects with RaySystemError when it cannot
+   * listen there. Default false.
+   */
+  readonly dashboard?: boolean | DashboardOptions;
   /**
    * Whether to open a socket for commands like `rayling status`, to which only this user can
    * connect. It opens shortly after the start, in a private directory for temporary files, or in

@@ -3,7 +3,7 @@
  * unchanged, or dropped.
  */
 import type { InsideSettings } from "../../host/control.ts";
-import { takesColours } from "../../shared/text/terminal-text.ts";
+import { takesColours, terminalLine } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
 import { LogLines } from "./log-lines.ts";
 import { LogPrinter } from "./logs.ts";
@@ -29,6 +29,11 @@ export class HostLogs {
 
   hostEnded(hostId: string): void {
     this.#printer.hostEnded(hostId);
+  }
+
+  /** Writes a line about the session itself, for the person who started it. */
+  tell(line: string): void {
+    process.stderr.write(`${terminalLine(line)}\n`);
   }
 
   close(): void {

@@ -221,6 +221,7 @@ function detailedRow(actor: Supervisor, loads: ReadonlyMap<string, Load>): Actor
     requiredResources: spec.demand.hold,
     runningCalls: load?.running,
     queuedCalls: load?.queued,
+    executedCalls: load?.executed,
   };
 }
 

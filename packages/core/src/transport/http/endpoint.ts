@@ -25,7 +25,7 @@ import { answerOf, HttpRefusal, rawAnswerOf, safeHeaders } from "./refusal.ts";
 
 export interface HttpEndpointOptions extends Pick<
   HttpRules,
-  "routes" | "token" | "tokenHint" | "basicUser"
+  "routes" | "token" | "tokenHint" | "basicUser" | "cookie"
 > {
   /** The address to listen on. Default 127.0.0.1. */
   readonly host?: string;
@@ -81,11 +81,12 @@ export class HttpEndpoint {
 
   private constructor(options: HttpEndpointOptions, handle: HttpHandler) {
     const limits = limitsOf(options.limits);
-    const { allowedHosts = [], browsers = "none", routes, token, tokenHint, basicUser } = options;
+    const { allowedHosts = [], browsers = "none", routes } = options;
+    const { token, tokenHint, basicUser, cookie } = options;
     this.#handle = handle;
     this.#holdsProcess = options.holdsProcess ?? false;
     this.#limits = limits;
-    const whom = { allowedHosts, browsers, token, tokenHint, basicUser };
+    const whom = { allowedHosts, browsers, token, tokenHint, basicUser, cookie };
     this.#judge = httpGuard({ ...limits, ...whom, routes });
     const { headersTimeoutMs, requestTimeoutMs } = limits;
     this.#server = createServer({

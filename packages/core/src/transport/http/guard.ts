@@ -36,6 +36,11 @@ export interface HttpRules {
    */
   readonly basicUser?: string | undefined;
   /**
+   * The cookie in which a page of this endpoint also carries the token. The link to that page has
+   * it as `/?token=<token>`. Undefined: only headers carry it.
+   */
+  readonly cookie?: string | undefined;
+  /**
    * Names in the Host header that are accepted besides the loopback names and the address of the
    * connection; with any port.
    */
@@ -205,14 +210,14 @@ function browserProblem(
 }
 
 function tokenProblem(
-  { headers }: IncomingMessage,
+  request: IncomingMessage,
   tokenHash: Buffer | undefined,
-  { tokenHint, basicUser }: HttpRules,
+  { tokenHint, basicUser, cookie }: HttpRules,
 ): HttpRefusal | undefined {
   if (tokenHash === undefined) return undefined;
-  const { authorization = "" } = headers;
+  const { authorization = "" } = request.headers;
   const bearer = /^bearer +(\S+) *$/i.exec(authorization)?.[1];
-  const sent = bearer ?? passwordOf(authorization, basicUser) ?? "";
+  const sent = bearer ?? passwordOf(authorization, basicUser) ?? pageToken(request, cookie) ?? "";
   // Hashes have one length, so the comparison time does not reveal the token's.
   if (timingSafeEqual(hashOf(sent), tokenHash)) return undefined;
   return new HttpRefusal(
@@ -229,6 +234,17 @@ function passwordOf(authorization: string, user: string | undefined): string | u
   if (user === undefined || coded === undefined) return undefined;
   const text = Buffer.from(coded, "base64").toString("utf8");
   return text.startsWith(`${user}:`) ? text.slice(user.length + 1) : undefined;
+}
+
+/** Returns the token of the link to the page, or of its cookie. */
+function pageToken(
+  { url = "", headers }: IncomingMessage,
+  cookie: string | undefined,
+): string | undefined {
+  if (cookie === undefined) return undefined;
+  const linked = /^\/\?token=([\w.~-]+)$/.exec(url)?.[1];
+  const pairs = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
+  return linked ?? pairs.find((pair) => pair.startsWith(`${cookie}=`))?.slice(cookie.length + 1);
 }
 
 function hashOf(text: string): Buffer {

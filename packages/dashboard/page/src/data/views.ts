@@ -1,0 +1,52 @@
+/** Views of the server: live as a stream of events, or once. */
+import { useEffect, useState } from "preact/hooks";
+
+export interface Live<Data> {
+  /** Undefined until the first answer. */
+  readonly data: Data | undefined;
+  /** Why there is no news. */
+  readonly problem: string | undefined;
+}
+
+/** Follows a view while it is shown. The last data stays when the server is gone. */
+export function useLive<Data>(name: string, query: string = ""): Live<Data> {
+  const [live, setLive] = useState<Live<Data> & { readonly of: string }>();
+  const of = `api/${name}/events?${query}`;
+  useEffect(() => {
+    const source = new EventSource(of);
+    source.addEventListener("message", ({ data }: MessageEvent<string>) => {
+      setLive({ data: JSON.parse(data) as Data, problem: undefined, of });
+    });
+    source.addEventListener("failed", ({ data }: MessageEvent<string>) => {
+      const { message } = JSON.parse(data) as { readonly message: string };
+      source.close();
+      setLive((before) => ({ data: before?.data, problem: message, of }));
+    });
+    source.addEventListener("error", () => {
+      const problem = "The server does not answer: the session may have ended.";
+      setLive((before) => ({ data: before?.data, problem, of }));
+    });
+    return () => source.close();
+  }, [of]);
+  return { data: live?.data, problem: live?.of === of ? live.problem : undefined };
+}
+
+/** Rejects with the message of the server. */
+export async function ask<Data>(name: string, query: string = ""): Promise<Data> {
+  const response = await fetch(`api/${name}?${query}`);
+  return (await answerOf(response)) as Data;
+}
+
+/** Rejects with the message of the server. */
+export async function send(name: string, body: unknown): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  await answerOf(
+    await fetch(`api/${name}`, { method: "POST", headers, body: JSON.stringify(body) }),
+  );
+}
+
+async function answerOf(response: Response): Promise<unknown> {
+  const answer = (await response.json()) as { readonly error?: { readonly message: string } };
+  if (response.ok) return answer;
+  throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+}

@@ -1,0 +1,112 @@
+/** A chart over time or over values, drawn by uPlot in the colours of the page. */
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+
+export interface Series {
+  readonly label: string;
+  /** The colour of that number: 0 to 7. */
+  readonly colour: number;
+  readonly isBars?: boolean;
+}
+
+interface ChartProps {
+  /** What it shows, for those who do not see it. */
+  readonly label: string;
+  readonly series: readonly Series[];
+  /** The x values, then those of each series. */
+  readonly data: uPlot.AlignedData;
+  readonly isTime?: boolean;
+  readonly height?: number;
+}
+
+export function Chart({ label, series, data, isTime, height = 150 }: ChartProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const shape = JSON.stringify([series, isTime, height]);
+  useEffect(() => {
+    const { current } = box;
+    if (current === null) return undefined;
+    const draw = (): void => {
+      plot.current?.destroy();
+      const width = Math.max(200, current.clientWidth);
+      plot.current = new uPlot(
+        optionsOf({ series, isTime: isTime === true, width, height }, current),
+        data,
+        current,
+      );
+    };
+    draw();
+    const sizes = new ResizeObserver(() => {
+      const width = Math.max(200, current.clientWidth);
+      if (plot.current?.width !== width) plot.current?.setSize({ width, height });
+    });
+    sizes.observe(current);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", draw);
+    return () => {
+      sizes.disconnect();
+      scheme.removeEventListener("change", draw);
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+    // The data of a chart that stays is set below.
+  }, [shape]);
+  useEffect(() => plot.current?.setData(data), [data]);
+  return <div class="chart" role="img" aria-label={label} ref={box} />;
+}
+
+interface Shape {
+  readonly series: readonly Series[];
+  readonly isTime: boolean;
+  readonly width: number;
+  readonly height: number;
+}
+
+function optionsOf({ series, isTime, width, height }: Shape, box: HTMLElement): uPlot.Options {
+  const styles = getComputedStyle(box);
+  const colour = (name: string): string => styles.getPropertyValue(name).trim();
+  const axis = {
+    stroke: colour("--dim"),
+    font: "11px system-ui",
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { stroke: colour("--line"), width: 1 },
+  };
+  return {
+    width,
+    height,
+    legend: { show: series.length > 1, live: true },
+    cursor: { drag: { x: false, y: false } },
+    scales: {
+      x: isTime ? { time: true, range: lastMinute } : { time: false },
+      y: { range: fromZero },
+    },
+    axes: [axis, { ...axis, size: 56 }],
+    series: [
+      {},
+      ...series.map(({ label, colour: at, isBars }) => ({
+        label,
+        stroke: colour(`--c${at}`),
+        ...(isBars === true
+          ? { fill: colour(`--c${at}`), ...barPaths() }
+          : { width: 1.8, points: { show: false } }),
+      })),
+    ],
+  };
+}
+
+function barPaths(): Pick<uPlot.Series, "paths" | "points"> {
+  const { bars } = uPlot.paths;
+  const points = { show: false };
+  return bars === undefined ? { points } : { paths: bars({ size: [0.9, 100] }), points };
+}
+
+/** A minute at least, in seconds. */
+function lastMinute(_: uPlot, low: number, high: number): [number, number] {
+  return [Math.min(low, high - 60), high];
+}
+
+function fromZero(_: uPlot, low: number | null, high: number | null): [number, number] {
+  const most = high ?? 1;
+  return [Math.min(0, low ?? 0), most > 0 ? most * 1.1 : 1];
+}

@@ -1,0 +1,4 @@
+/**
+ * Public names of @rayling/dashboard: the live page of a session, and the page of reward logs.
+ */
+export { serveSession } from "./server/dashboard-server.ts";

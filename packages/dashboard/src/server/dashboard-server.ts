@@ -1,0 +1,132 @@
+/**
+ * Serves the page over HTTP: the one endpoint with its guard, a link with a token, and a cookie
+ * behind the first request.
+ *
+ * Cookies belong to a host name and not to a port. So the page lives below a path that nobody can
+ * guess and its cookie is for that path: no other server of this machine is sent it.
+ */
+import type { ServerResponse } from "node:http";
+import type { Dashboard, DashboardOptions, DashboardSession } from "@rayling/core/dashboard";
+import { RaySystemError } from "@rayling/core/dashboard";
+import type { HttpEndpointOptions, HttpExchange } from "@rayling/core/http";
+import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
+import { getRequestListener } from "@hono/node-server";
+import { sessionViews } from "../views/session-views.ts";
+import { createApp } from "./app.ts";
+import type { App, AppEnv, AppParts } from "./app.ts";
+
+/** 8265 is Ray's. */
+const firstPort = 8266;
+
+/** Sessions of one machine that find a port of their own before any free one is taken. */
+const triedPorts = 100;
+
+const maxConnections = 32;
+const headersTimeoutMs = 2000;
+const maxBodyBytes = 16 * 1024;
+
+/**
+ * Serves the live page of a session. Rejects with RaySystemError when it cannot listen.
+ */
+export async function serveSession(
+  session: DashboardSession,
+  options: DashboardOptions = {},
+): Promise<Dashboard> {
+  const app = { views: sessionViews(session), kill: (id: string) => session.killActor(id) };
+  return await serve(app, options, false);
+}
+
+/** @param holdsProcess whether the process lives as long as the page is served */
+export async function serve(
+  parts: AppParts,
+  { host = "127.0.0.1", port }: DashboardOptions,
+  holdsProcess: boolean,
+): Promise<Dashboard> {
+  const [token, key] = [newToken(), newToken()];
+  const cookie = `rayling-${key}`;
+  const app = createApp(parts);
+  const handle = listenerOf(app.fetch, `/${key}`);
+  const common: Omit<HttpEndpointOptions, "port"> = {
+    host,
+    token,
+    cookie,
+    tokenHint: "open the link with the token that was shown when the page was started",
+    browsers: "own-page",
+    holdsProcess,
+    routes: [
+      { path: "/", methods: ["GET"] },
+      { path: `/${key}/`, methods: ["GET"] },
+      ...app.routes.map(({ method, path }) => ({ path: `/${key}${path}`, methods: [method] })),
+    ],
+    limits: { maxConnections, headersTimeoutMs, maxBodyBytes, maxBufferedBytes: 4 * maxBodyBytes },
+  };
+  const endpoint = await listen(port, (onPort) =>
+    HttpEndpoint.listen({ ...common, port: onPort }, async (exchange) => {
+      if (exchange.path !== "/") return await handle(exchange);
+      enter(exchange, `${cookie}=${token}; Path=/${key}/; HttpOnly; SameSite=Strict`, `/${key}/`);
+    }),
+  );
+  const url = `http://${endpoint.address}/?token=${token}`;
+  return { url, close: () => endpoint.close("now") };
+}
+
+/** Answers the link with the cookie, so that no address in the browser has the token. */
+function enter({ request, response }: HttpExchange, cookie: string, location: string): void {
+  if (request.url?.startsWith("/?token=") !== true) {
+    throw new HttpRefusal(404, "path_not_allowed", "the page is behind the link with the token");
+  }
+  response.writeHead(303, { "set-cookie": cookie, location, "referrer-policy": "no-referrer" });
+  response.end();
+}
+
+/** Tries one port after the other, unless one was asked for. */
+async function listen(
+  asked: number | undefined,
+  open: (port: number) => Promise<HttpEndpoint>,
+): Promise<HttpEndpoint> {
+  const ports =
+    asked === undefined
+      ? [...Array.from({ length: triedPorts }, (_, index) => firstPort + index), 0]
+      : [asked];
+  for (const port of ports) {
+    try {
+      return await open(port);
+    } catch (error) {
+      const isTaken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
+      if (isTaken && port !== ports.at(-1)) continue;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new RaySystemError(`the dashboard cannot be served on port ${port}: ${reason}`, {
+        cause: error,
+      });
+    }
+  }
+  throw new RaySystemError("the dashboard found no port");
+}
+
+/** @param prefix the path below which the app has its own paths */
+function listenerOf(
+  fetch: App["fetch"],
+  prefix: string,
+): (exchange: HttpExchange) => Promise<void> {
+  const bindings = new WeakMap<object, AppEnv["Bindings"]>();
+  const listener = getRequestListener(
+    (request, { incoming }) => fetch(request, bindings.get(incoming)),
+    // Other code of the process keeps the Request and Response that it knows.
+    { overrideGlobalObjects: false },
+  );
+  return async (exchange) => {
+    const { request, response, signal } = exchange;
+    const body = request.method === "POST" ? await exchange.body() : new Uint8Array();
+    bindings.set(request, { body, signal });
+    request.url = request.url?.slice(prefix.length) ?? "/";
+    unhold(response);
+    await listener(request, response);
+  };
+}
+
+/** A client that takes nothing of an answer for so long has gone. */
+const unreadMs = 30_000;
+
+function unhold(response: ServerResponse): void {
+  response.once("prefinish", () => response.setTimeout(unreadMs, () => response.destroy()));
+}
