@@ -294,6 +294,35 @@ describe("readJsonl", () => {
   );
 });
 
+describe("places of lines", () => {
+  it("are those of bytes in the file, from which reading can begin again", async () => {
+    const content = '\uFEFF{"a":"ä"}\r\n\n2\nbad\n"last"';
+    const path = await fileOf(content);
+    const options = { places: true, onMalformed: () => undefined };
+    const records = await Array.fromAsync(readJsonl(path, options));
+    const bytes = Buffer.from(content);
+    const texts = records.map(({ place }) => bytes.subarray(place?.start, place?.end).toString());
+    expect(texts).toEqual(['\uFEFF{"a":"ä"}\r', "2", '"last"']);
+    for (const [at, { place }] of records.entries()) {
+      const from = place?.start ?? 0;
+      const rest = await Array.fromAsync(readJsonl(path, { ...options, from }));
+      expect(rest.map(({ value }) => value)).toEqual(records.slice(at).map(({ value }) => value));
+      expect(rest.map((one) => one.place)).toEqual(records.slice(at).map((one) => one.place));
+    }
+    expect(await Array.fromAsync(readJsonl(path, { from: bytes.length }))).toEqual([]);
+  });
+
+  it("are those of a packed file when it is unpacked", async () => {
+    const path = join(folder, "in.jsonl.gz");
+    await writeFile(path, gzipSync("1\n22\n"));
+    const records = await Array.fromAsync(readJsonl(path, { places: true }));
+    expect(records.map(({ place }) => place)).toEqual([
+      { start: 0, end: 1 },
+      { start: 2, end: 4 },
+    ]);
+  });
+});
+
 describe("openJsonlWriter", () => {
   it("writes what readJsonl reads, one line each, in the order of the calls", async () => {
     const path = join(folder, "out.jsonl");

@@ -21,17 +21,26 @@ export interface Chunks {
 export interface ChunkOptions {
   /** Whether this is a log, whose gzip may be truncated: it is read as far as it goes. */
   readonly isLog: boolean;
+  /** The byte at which reading begins; 0 in a packed file. */
+  readonly from: number;
 }
 
-export function chunksOf(handle: FileHandle, path: string, { isLog }: ChunkOptions): Chunks {
-  const plain: Chunks = { next: () => readChunk(handle), end: async () => undefined };
+export function chunksOf(handle: FileHandle, path: string, { isLog, from }: ChunkOptions): Chunks {
+  // Pipes have no positions: they are read from where they are.
+  let at = from > 0 ? from : null;
+  const next = async (): Promise<Buffer> => {
+    const chunk = await readChunk(handle, at);
+    if (at !== null) at += chunk.length;
+    return chunk;
+  };
+  const plain: Chunks = { next, end: async () => undefined };
   let source: Chunks | undefined;
   const begin = async (): Promise<Buffer> => {
     const first = await ofFile(path, plain.next());
     const isPacked = isGzipName(path);
     source = isPacked ? unpackedChunks(first, plain, path, isLog) : plain;
     const chunk = isPacked ? await ofFile(path, source.next()) : first;
-    refuseOther(chunk, path);
+    if (from === 0) refuseOther(chunk, path);
     return chunk;
   };
   return {
@@ -75,8 +84,8 @@ function isOfZlib(error: unknown): error is Error {
 }
 
 /** Each chunk has memory of its own, because a line is held across chunks. */
-async function readChunk(handle: FileHandle): Promise<Buffer> {
+async function readChunk(handle: FileHandle, at: number | null): Promise<Buffer> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-  const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);
+  const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, at);
   return chunk.subarray(0, bytesRead);
 }

@@ -17,6 +17,7 @@ import type { ArrayItem } from "./array-reader.ts";
 import { chunksOf } from "./chunks.ts";
 import type { ChunkOptions, Chunks } from "./chunks.ts";
 import { ofFile } from "./file-error.ts";
+import { isGzipName } from "./gzip.ts";
 import { parseJson } from "./parse-json.ts";
 import type { NumberRules } from "./parse-json.ts";
 import { reasonOf } from "../shared/file-problem.ts";
@@ -37,6 +38,8 @@ export interface JsonlRecord {
   readonly line: number;
   /** The value of the line. */
   readonly value: unknown;
+  /** With `places`: where the line begins and ends in the unpacked file, in bytes. */
+  readonly place?: { readonly start: number; readonly end: number };
 }
 
 /** Limits and exceptions for reading a JSON Lines file. */
@@ -56,6 +59,13 @@ export interface ReadJsonlOptions {
    * JSON. Default false.
    */
   readonly allowNan?: boolean;
+  /** Whether records have their `place`. Default false. */
+  readonly places?: boolean;
+  /**
+   * The byte at which reading begins: the start of a line, which counts as the first one. Default
+   * 0. A file whose name ends in .gz is read from its start only.
+   */
+  readonly from?: number;
 }
 
 /**
@@ -70,12 +80,18 @@ export async function* readJsonl(
   options: ReadJsonlOptions = {},
 ): AsyncGenerator<JsonlRecord, void, undefined> {
   const { maxLineBytes = DEFAULT_MAX_LINE_BYTES, onMalformed = rethrow } = options;
-  const { signal, allowNan = false } = options;
+  const { signal, allowNan = false, places = false } = options;
   requireInteger("maxLineBytes", maxLineBytes, 1);
+  requireInteger("from", options.from ?? 0, 0);
   const file = typeof path === "string" ? path : fileURLToPath(path);
-  const lines = new LineReader(file, maxLineBytes, onMalformed, { allowNan, exact: false });
+  const from = isGzipName(file) ? 0 : (options.from ?? 0);
+  const rules = { allowNan, exact: false };
+  const lines = new LineReader(
+    { path: file, maxLineBytes, onMalformed, rules },
+    places ? from : undefined,
+  );
   const isLog = options.onMalformed !== undefined;
-  yield* readWith({ file, signal, isLog }, () => lines);
+  yield* readWith({ file, signal, isLog, from }, () => lines);
 }
 
 /** Reads lines, or one array. Whole numbers that a double cannot hold are bigints. */
@@ -84,10 +100,9 @@ export async function* readJson(
   { signal, allowNan = false }: Pick<ReadJsonlOptions, "signal" | "allowNan">,
 ): AsyncGenerator<JsonlRecord | ArrayItem, void, undefined> {
   const rules = { allowNan, exact: true };
-  yield* readWith<JsonlRecord | ArrayItem>({ file: path, signal, isLog: false }, (head) =>
-    beginsArray(head)
-      ? new ArrayReader(path, rules)
-      : new LineReader(path, DEFAULT_MAX_LINE_BYTES, rethrow, rules),
+  const ofLines = { path, maxLineBytes: DEFAULT_MAX_LINE_BYTES, onMalformed: rethrow, rules };
+  yield* readWith<JsonlRecord | ArrayItem>({ file: path, signal, isLog: false, from: 0 }, (head) =>
+    beginsArray(head) ? new ArrayReader(path, rules) : new LineReader(ofLines, undefined),
   );
 }
 
@@ -157,6 +172,13 @@ function rethrow(error: JsonlError): never {
   throw error;
 }
 
+interface LineSettings {
+  readonly path: string;
+  readonly maxLineBytes: number;
+  readonly onMalformed: (error: JsonlError) => void;
+  readonly rules: NumberRules;
+}
+
 /** Bytes in, records out. Holds at most one unfinished line. */
 class LineReader {
   readonly #path: string;
@@ -167,17 +189,15 @@ class LineReader {
   #pieces: Buffer[] = [];
   #heldBytes = 0;
   #line = 0;
+  /** Where the next line begins; undefined: places are not asked for. */
+  #start: number | undefined;
 
-  constructor(
-    path: string,
-    maxLineBytes: number,
-    onMalformed: (error: JsonlError) => void,
-    rules: NumberRules,
-  ) {
-    this.#path = path;
-    this.#maxLineBytes = maxLineBytes;
-    this.#onMalformed = onMalformed;
-    this.#rules = rules;
+  constructor(settings: LineSettings, start: number | undefined) {
+    this.#path = settings.path;
+    this.#maxLineBytes = settings.maxLineBytes;
+    this.#onMalformed = settings.onMalformed;
+    this.#rules = settings.rules;
+    this.#start = start;
   }
 
   *push(chunk: Buffer): Generator<JsonlRecord, void, undefined> {
@@ -202,11 +222,20 @@ class LineReader {
     this.#pieces = [];
     this.#heldBytes = 0;
     const line = ++this.#line;
+    const place = this.#placeOf(bytes.length);
     if (line === 1 && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK)) bytes = bytes.subarray(3);
     if (bytes.at(-1) === CR) bytes = bytes.subarray(0, -1);
     if (bytes.length > this.#maxLineBytes) throw this.#tooLong(line);
     const value = this.#parse(bytes, line, unterminated);
-    if (value !== undefined) yield { line, value };
+    if (value === undefined) return;
+    yield place === undefined ? { line, value } : { line, value, place };
+  }
+
+  #placeOf(length: number): JsonlRecord["place"] {
+    if (this.#start === undefined) return undefined;
+    const place = { start: this.#start, end: this.#start + length };
+    this.#start = place.end + 1;
+    return place;
   }
 
   /** Returns undefined for a blank line, and for a bad one that onMalformed took. */
