@@ -3,7 +3,7 @@
  * client takes from the environment.
  */
 
-import { isRecord } from "../../values/records.ts";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { RefusedReport } from "../delivery.ts";
 
 /** The server answered with an error. */

@@ -8,7 +8,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isRecord } from "../../values/records.ts";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import { replaceFile } from "../../values/replace-file.ts";
 import type { TrackedRun } from "../tracking-logger.ts";
 import { MlflowError } from "./mlflow-client.ts";

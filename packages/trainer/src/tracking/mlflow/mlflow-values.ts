@@ -1,6 +1,6 @@
 /** Metrics and settings as MLflow takes them: its names, its limits, verl's spelling of both. */
 
-import { isList, isRecord } from "../../values/records.ts";
+import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import type { StepMetrics, TrackingConfig } from "../tracking-logger.ts";
 
 /** One value of a metric, or a parameter, in a request. */
