@@ -59,7 +59,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "config",
     "index",
   ],
-  dashboard: ["views", "server", "index"],
+  dashboard: ["views", "samples", "server", "index"],
   trainer: [
     "values",
     "errors",
@@ -124,7 +124,12 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-manager-registry",
     "@rayling/reward-manager-registry/values",
   ],
-  dashboard: ["@rayling/core/dashboard", "@rayling/core/http"],
+  dashboard: [
+    "@rayling/core/dashboard",
+    "@rayling/core/http",
+    "@rayling/data-proto",
+    "@rayling/reward-loop/reward-log",
+  ],
   rayling: [
     "@rayling/cluster",
     "@rayling/config-tree/nearest",
@@ -140,6 +145,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop",
     "@rayling/reward-loop/options",
     "@rayling/reward-loop/page",
+    "@rayling/reward-loop/reward-log",
     "@rayling/reward-loop/rows",
     "@rayling/reward-manager-registry",
     "@rayling/reward-manager-registry/values",

@@ -1,4 +1,4 @@
 /**
  * Public names of @rayling/dashboard: the live page of a session, and the page of reward logs.
  */
-export { serveSession } from "./server/dashboard-server.ts";
+export { serveRewardLogs, serveSession } from "./server/dashboard-server.ts";

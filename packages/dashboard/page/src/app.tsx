@@ -8,6 +8,7 @@ import { Room, Waiting } from "./parts/panel.tsx";
 import { ActorRoom } from "./rooms/actor.tsx";
 import { ListingRoom, listings } from "./rooms/listing.tsx";
 import { OverviewRoom } from "./rooms/overview.tsx";
+import { SamplesRoom } from "./rooms/samples.tsx";
 
 interface Rooms {
   readonly rooms: readonly string[];
@@ -17,6 +18,7 @@ interface Rooms {
 const titles: Readonly<Record<string, string>> = {
   overview: "Overview",
   ...Object.fromEntries(Object.entries(listings).map(([name, { title }]) => [name, title])),
+  samples: "Samples",
 };
 
 export function App(): JSX.Element {
@@ -67,6 +69,7 @@ function Shown({ room, address, known }: ShownProps): JSX.Element {
   if (room === "actor" && id !== undefined) {
     return <ActorRoom key={id} id={id} canKill={known.canKill} />;
   }
+  if (room === "samples") return <SamplesRoom address={address} />;
   if (listing !== undefined) {
     return <ListingRoom key={room} what={room} listing={listing} query={query} />;
   }

@@ -7,10 +7,12 @@
  */
 import type { ServerResponse } from "node:http";
 import type { Dashboard, DashboardOptions, DashboardSession } from "@rayling/core/dashboard";
-import { RaySystemError } from "@rayling/core/dashboard";
+import { dashboardPanels, RaySystemError } from "@rayling/core/dashboard";
 import type { HttpEndpointOptions, HttpExchange } from "@rayling/core/http";
 import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import { getRequestListener } from "@hono/node-server";
+import { LogShelf } from "../samples/log-shelf.ts";
+import { sampleViews } from "../samples/sample-views.ts";
 import { sessionViews } from "../views/session-views.ts";
 import { createApp } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
@@ -32,12 +34,45 @@ export async function serveSession(
   session: DashboardSession,
   options: DashboardOptions = {},
 ): Promise<Dashboard> {
-  const app = { views: sessionViews(session), kill: (id: string) => session.killActor(id) };
-  return await serve(app, options, false);
+  const shelf = new LogShelf([], () =>
+    dashboardPanels().flatMap(({ rewardLog }) => (rewardLog === undefined ? [] : [rewardLog])),
+  );
+  const views = { ...sessionViews(session), ...sampleViews(shelf) };
+  const parts = { views, kill: (actorId: string) => session.killActor(actorId) };
+  return closingShelf(shelf, await serve(parts, options, false));
+}
+
+/**
+ * Serves a page of reward logs, without a session; the process lives until it is closed. Rejects
+ * with RaySystemError when it cannot listen, and as the reader of a log when one is no reward log
+ * (JsonlError, RewardLogError).
+ */
+export async function serveRewardLogs(
+  paths: readonly string[],
+  options: DashboardOptions = {},
+): Promise<Dashboard> {
+  const shelf = new LogShelf(paths);
+  try {
+    for (const { log } of shelf.known) await shelf.open(log);
+    return closingShelf(shelf, await serve({ views: sampleViews(shelf) }, options, true));
+  } catch (error) {
+    await shelf.close();
+    throw error;
+  }
+}
+
+function closingShelf(shelf: LogShelf, served: Dashboard): Dashboard {
+  return {
+    url: served.url,
+    close: async () => {
+      await served.close();
+      await shelf.close();
+    },
+  };
 }
 
 /** @param holdsProcess whether the process lives as long as the page is served */
-export async function serve(
+async function serve(
   parts: AppParts,
   { host = "127.0.0.1", port }: DashboardOptions,
   holdsProcess: boolean,

@@ -106,6 +106,10 @@ const rewardsCommands: RewardsCommands = {
     const { runRewardsShow } = await import("./rewards/rewards-show.ts");
     await runRewardsShow(options);
   },
+  view: async (options) => {
+    const { runRewardsView } = await import("./rewards/rewards-view.ts");
+    await runRewardsView(options);
+  },
   exportLog: async (options) => {
     const { runRewardsExport } = await import("./rewards/rewards-export.ts");
     await runRewardsExport(options);

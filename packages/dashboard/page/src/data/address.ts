@@ -25,6 +25,13 @@ export function useAddress(): Address {
   return addressOf(hash);
 }
 
+/** Names one thing in this room; the query stays. */
+export function chooseId(id: string): void {
+  const { room, query } = addressOf(location.hash);
+  const text = query.toString();
+  location.replace(`#/${room}/${encodeURIComponent(id)}${text === "" ? "" : `?${text}`}`);
+}
+
 /** Changes the query of this room. Undefined and "" remove a key. */
 export function changeQuery(changes: Readonly<Record<string, string | undefined>>): void {
   const { room, id, query } = addressOf(location.hash);

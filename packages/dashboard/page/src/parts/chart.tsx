@@ -18,9 +18,12 @@ interface ChartProps {
   readonly data: uPlot.AlignedData;
   readonly isTime?: boolean;
   readonly height?: number;
+  /** Called with the place of the x value that was clicked. */
+  readonly onPick?: (at: number) => void;
 }
 
-export function Chart({ label, series, data, isTime, height = 150 }: ChartProps): JSX.Element {
+export function Chart(props: ChartProps): JSX.Element {
+  const { label, series, data, isTime, height = 150, onPick } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const shape = JSON.stringify([series, isTime, height]);
@@ -53,7 +56,11 @@ export function Chart({ label, series, data, isTime, height = 150 }: ChartProps)
     // The data of a chart that stays is set below.
   }, [shape]);
   useEffect(() => plot.current?.setData(data), [data]);
-  return <div class="chart" role="img" aria-label={label} ref={box} />;
+  const pick = (): void => {
+    const at = plot.current?.cursor.idx;
+    if (at !== undefined && at !== null) onPick?.(at);
+  };
+  return <div class="chart" role="img" aria-label={label} ref={box} onClick={pick} />;
 }
 
 interface Shape {
@@ -78,7 +85,7 @@ function optionsOf({ series, isTime, width, height }: Shape, box: HTMLElement): 
     legend: { show: series.length > 1, live: true },
     cursor: { drag: { x: false, y: false } },
     scales: {
-      x: isTime ? { time: true, range: lastMinute } : { time: false },
+      x: isTime ? { time: true, range: lastMinute } : { time: false, range: withBars },
       y: { range: fromZero },
     },
     axes: [axis, { ...axis, size: 56 }],
@@ -104,6 +111,13 @@ function barPaths(): Pick<uPlot.Series, "paths" | "points"> {
 /** A minute at least, in seconds. */
 function lastMinute(_: uPlot, low: number, high: number): [number, number] {
   return [Math.min(low, high - 60), high];
+}
+
+/** Half a bar more at both ends. */
+function withBars(plot: uPlot, low: number, high: number): [number, number] {
+  const { length } = plot.data[0];
+  const half = length < 2 ? 0.5 : (high - low) / (length - 1) / 2;
+  return [low - half, high + half];
 }
 
 function fromZero(_: uPlot, low: number | null, high: number | null): [number, number] {

@@ -37,23 +37,31 @@ export interface RewardsShowOptions {
   readonly format: Format;
 }
 
+export interface RewardsViewOptions {
+  /** The paths of one log or several. */
+  readonly logs: readonly string[];
+  /** Undefined: the first free one from 8266. */
+  readonly port: number | undefined;
+}
+
 const tableFormats = ["parquet", "csv", "jsonl"] as const satisfies readonly ExportFormat[];
 
 /** The functions that do the work; each loads when its command runs. */
 export interface RewardsCommands {
   readonly report: (options: RewardsReportOptions) => Promise<void>;
   readonly show: (options: RewardsShowOptions) => Promise<void>;
+  readonly view: (options: RewardsViewOptions) => Promise<void>;
   readonly exportLog: (options: RewardsExportOptions) => Promise<void>;
   readonly rescore: (options: ScoreOptions) => Promise<void>;
 }
 
 export function addRewardsCommand(
   program: Command,
-  { report, show, exportLog, rescore }: RewardsCommands,
+  { report, show, view, exportLog, rescore }: RewardsCommands,
 ): void {
   const rewards = program
     .command("rewards")
-    .summary("report on, show, export or rescore a reward log");
+    .summary("report on, show, view, export or rescore a reward log");
   rewards
     .command("report")
     .summary("counts, scores, failures, times and costs of a reward log")
@@ -70,6 +78,7 @@ export function addRewardsCommand(
       await report({ log, format: flags.format, html: flags.html });
     });
   addShowCommand(rewards, show);
+  addViewCommand(rewards, view);
   rewards
     .command("export")
     .summary("a reward log as a table for other programs")
@@ -136,6 +145,29 @@ function addShowCommand(
         await show({ ...flags, log, input, score, above, below });
       },
     );
+}
+
+function addViewCommand(
+  rewards: Command,
+  view: (options: RewardsViewOptions) => Promise<void>,
+): void {
+  rewards
+    .command("view")
+    .summary("a page with every sample in a browser: find, sort, compare, read")
+    .description(
+      "Serves a page of reward logs on this machine, also of logs that are being written, until Ctrl-C. With several logs the page shows two beside each other.",
+    )
+    .argument("<logs...>", "the files")
+    .option("--port <port>", "of the page (default: the first free one from 8266)", portNumber)
+    .action(async (logs: readonly string[], { port }: { readonly port?: number }) => {
+      await view({ logs, port });
+    });
+}
+
+function portNumber(text: string): number {
+  const port = count(0)(text);
+  if (port <= 65_535) return port;
+  throw new InvalidArgumentError("It must be a port, from 0 to 65535.");
 }
 
 function number(text: string): number {

@@ -1,0 +1,305 @@
+/**
+ * Question: how long does the live page take to open and filter 100,000 samples and to show that an
+ * actor has died, and what does it cost the calls of its session?
+ *
+ * Samples are asked for over HTTP as the page asks. Costs are CPU time of the whole process for a
+ * call, in rounds that alternate: without the page, with it while nobody looks, and while one
+ * follows the overview and the actors.
+ */
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { get as httpGet } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { provideDashboard } from "@rayling/core/dashboard";
+import { serveRewardLogs, serveSession } from "@rayling/dashboard";
+import { readFlags, runCommand, takes, whole } from "./measure/command-line.ts";
+import { percentile } from "./measure/interleave.ts";
+import { describeMachine, machineLines } from "./measure/machine.ts";
+import { terminalTables } from "./measure/report.ts";
+import { Adder } from "./subjects/actors.ts";
+
+const usage = `node bench/dashboard.ts [flags]
+
+The live page: 100,000 samples, a killed actor, and the cost of calls.
+
+  --samples N      in the log; default 100000
+  --rounds N       of each way for the cost of calls; default 30
+  --calls N        of a round; default 20000
+  --json PATH      also write the figures there
+  --help           print this`;
+
+const kinds = {
+  samples: takes.text,
+  rounds: takes.text,
+  calls: takes.text,
+  json: takes.text,
+  help: takes.nothing,
+} as const;
+
+async function main(args: readonly string[]): Promise<void> {
+  const flags = readFlags(args, kinds);
+  if (flags.help === true) return console.log(usage);
+  const samples = whole("--samples", flags.samples ?? "100000");
+  const rounds = whole("--rounds", flags.rounds ?? "30");
+  const calls = whole("--calls", flags.calls ?? "20000");
+  provideDashboard(async () => serveSession);
+  const lines = machineLines(describeMachine(["node bench/dashboard.ts", ...args]));
+  const opened = await measureSamples(samples);
+  const killed = await measureDeaths();
+  const costs = await measureCosts(rounds, calls);
+  if (flags.json !== undefined) {
+    await writeFile(flags.json, JSON.stringify({ opened, killed, costs }, undefined, 2));
+  }
+  const tables = [
+    {
+      title: `${samples} samples, ms`,
+      rows: [["", "median", "most"], ...opened.map(rowOf)],
+    },
+    { title: "a killed actor is shown after, ms", rows: [["", "median", "most"], rowOf(killed)] },
+    {
+      title: `CPU of the process for a call, us, ${rounds} rounds of ${calls}`,
+      rows: [["", "median", "to the first", "95 % of it"], ...costRows(costs)],
+    },
+  ];
+  console.log(`${lines.join("\n")}\n\n${terminalTables(tables)}`);
+}
+
+interface Times {
+  readonly name: string;
+  readonly ms: readonly number[];
+}
+
+function rowOf({ name, ms }: Times): string[] {
+  const sorted = ms.toSorted((a, b) => a - b);
+  return [name, percentile(sorted, 0.5).toFixed(0), percentile(sorted, 1).toFixed(0)];
+}
+
+/** Looks of each kind. */
+const looks = 10;
+
+const queries = {
+  zeros: "show=zeros",
+  invalid: "show=invalid",
+  "scores over 0.5": "least=0.5",
+  "by latency": "sort=latencyMs&order=descending",
+  "two words": "text=natalia+clips",
+  "a phrase": `text=${encodeURIComponent('"clips to of"')}`,
+  "a text that is nowhere": "text=nowhere",
+} as const;
+
+async function measureSamples(samples: number): Promise<Times[]> {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-bench-"));
+  try {
+    const path = join(folder, "rewards.jsonl");
+    await writeSamples(path, samples);
+    const startedAt = performance.now();
+    const page = await serveRewardLogs([path], { port: 0 });
+    const { ask } = await enter(page.url);
+    await ask("samples?");
+    const times: Times[] = [
+      { name: "open and see the first", ms: [performance.now() - startedAt] },
+    ];
+    for (const [name, query] of Object.entries(queries)) {
+      const ms: number[] = [];
+      for (let look = 0; look < looks; look += 1) {
+        // The answer to the same question is remembered.
+        await ask("samples?show=disagreements");
+        const askedAt = performance.now();
+        await ask(`samples?${query}`);
+        ms.push(performance.now() - askedAt);
+      }
+      times.push({ name, ms });
+    }
+    await page.close();
+    return times;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+const words =
+  "Natalia sold clips to of her friends in April and then she half as many May How altogether".split(
+    " ",
+  );
+
+async function writeSamples(path: string, samples: number): Promise<void> {
+  const file = createWriteStream(path);
+  let seed = 1;
+  const random = (): number => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31;
+  const text = (length: number): string =>
+    Array.from({ length }, () => words[Math.floor(random() * words.length)]).join(" ");
+  for (let index = 0; index < samples; index += 1) {
+    const valid = random() > 0.03;
+    const score = valid ? Math.round(random() * 4) / 4 : null;
+    const message = "it took longer than 30000 ms";
+    const line = JSON.stringify({
+      ...lineOf(index),
+      valid,
+      score,
+      error: valid ? null : { code: "SCORE_TIMEOUT", name: "TimeoutError", message },
+      errorClass: valid ? null : "timeout",
+      waitedMs: random() * 100,
+      latencyMs: random() * 3000,
+      cost: random() / 100,
+      extra: { reason: text(20), acc: score },
+      prompt: [{ role: "user", content: text(80) }],
+      response: text(120),
+      groundTruth: "72",
+    });
+    if (!file.write(`${line}\n`)) await once(file, "drain");
+  }
+  await once(file.end(), "close");
+}
+
+/** What is the same in every line. */
+function lineOf(index: number): object {
+  return {
+    index,
+    sample: `sample-${index}`,
+    component: null,
+    group: `group-${index >> 3}`,
+    version: "v1",
+    at: "2026-01-31T09:30:00.000Z",
+    lane: "training",
+    attempts: 1,
+    cached: false,
+    answeredBy: null,
+    usage: { inputTokens: 500, outputTokens: 100, totalTokens: 600 },
+  };
+}
+
+interface Entered {
+  readonly ask: (view: string) => Promise<string>;
+  /** Follows a view. Returns what ends it. */
+  readonly follow: (view: string, onText: (text: string) => void) => Promise<() => void>;
+}
+
+async function enter(url: string): Promise<Entered> {
+  const { headers } = await fetch(url, { redirect: "manual" });
+  const { port, searchParams } = new URL(url);
+  const base = `http://127.0.0.1:${port}${headers.get("location")}api/`;
+  const authorization = `Bearer ${searchParams.get("token")}`;
+  return {
+    ask: async (view) => {
+      const response = await fetch(`${base}${view}`, { headers: { authorization } });
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${view}: ${text}`);
+      return text;
+    },
+    follow: async (view, onText) => {
+      const request = httpGet(`${base}${view}/events`, { headers: { authorization } });
+      const [response] = (await once(request, "response")) as [NodeJS.ReadableStream];
+      response.on("error", () => undefined);
+      response.on("data", (chunk: Buffer) => onText(chunk.toString()));
+      return () => void request.destroy();
+    },
+  };
+}
+
+async function measureDeaths(): Promise<Times> {
+  const { dashboardUrl = "" } = await ray.init({ numCpus: 4, dashboard: { port: 0 } });
+  const { follow } = await enter(dashboardUrl);
+  let seen = Promise.withResolvers<void>();
+  let wanted = "";
+  const leave = await follow("actors", (text) => {
+    if (wanted !== "" && text.includes(wanted)) seen.resolve();
+  });
+  const ms: number[] = [];
+  for (let look = 0; look < looks; look += 1) {
+    const actor = Adder.options({ name: `victim-${look}` }).remote();
+    await ray.get(actor.add.remote(1, 2));
+    seen = Promise.withResolvers<void>();
+    // One dead actor more than before.
+    wanted = `"name":"victim-${look}"`;
+    await seen.promise;
+    seen = Promise.withResolvers<void>();
+    wanted = `"state":"DEAD","name":"victim-${look}"`;
+    const killedAt = performance.now();
+    await ray.kill(actor);
+    await seen.promise;
+    ms.push(performance.now() - killedAt);
+  }
+  leave();
+  await ray.shutdown();
+  return { name: "ray.kill to the event", ms };
+}
+
+const ways = ["without", "with it, nobody looks", "followed"] as const;
+type Costs = Readonly<Record<(typeof ways)[number], readonly number[]>>;
+
+async function measureCosts(rounds: number, calls: number): Promise<Costs> {
+  const costs: Record<(typeof ways)[number], number[]> = {
+    without: [],
+    "with it, nobody looks": [],
+    followed: [],
+  };
+  // One more for each, which does not count.
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const way of ways) {
+      const us = await costOf(way, calls);
+      if (round > 0) costs[way].push(us);
+    }
+    if (process.stderr.isTTY) process.stderr.write(`\r\u001B[Kround ${round}`);
+  }
+  return costs;
+}
+
+/** Calls under way at a time. */
+const inFlight = 1000;
+
+async function costOf(way: (typeof ways)[number], calls: number): Promise<number> {
+  const dashboard = way === "without" ? false : { port: 0 };
+  const { dashboardUrl = "" } = await ray.init({ numCpus: 2, dashboard, logToDriver: true });
+  const leave: (() => void)[] = [];
+  if (way === "followed") {
+    const { follow } = await enter(dashboardUrl);
+    for (const view of ["overview", "actors"]) leave.push(await follow(view, () => undefined));
+  }
+  const adder = Adder.remote();
+  const some = (): Promise<unknown> =>
+    ray.get(Array.from({ length: inFlight }, (_, at) => adder.add.remote(at, 1)));
+  await some();
+  const before = process.cpuUsage();
+  for (let made = 0; made < calls; made += inFlight) await some();
+  const { user, system } = process.cpuUsage(before);
+  for (const end of leave) end();
+  await ray.shutdown();
+  return (user + system) / calls;
+}
+
+function costRows(costs: Costs): string[][] {
+  return ways.map((way) => {
+    const median = percentile(
+      costs[way].toSorted((a, b) => a - b),
+      0.5,
+    );
+    const ratios = costs[way].map((us, round) => us / (costs.without[round] ?? us));
+    const sorted = ratios.toSorted((a, b) => a - b);
+    const [low, high] = intervalOf(ratios);
+    return [
+      way,
+      median.toFixed(2),
+      percentile(sorted, 0.5).toFixed(3),
+      `${low.toFixed(3)} to ${high.toFixed(3)}`,
+    ];
+  });
+}
+
+/** The interval of the median by resampling. */
+function intervalOf(values: readonly number[]): readonly [number, number] {
+  let seed = 7;
+  const random = (): number => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31;
+  const medians = Array.from({ length: 2000 }, () => {
+    const drawn = values.map(() => values[Math.floor(random() * values.length)] ?? 0);
+    return percentile(
+      drawn.toSorted((a, b) => a - b),
+      0.5,
+    );
+  }).toSorted((a, b) => a - b);
+  return [percentile(medians, 0.025), percentile(medians, 0.975)];
+}
+
+await runCommand("bench", main);

@@ -1,0 +1,220 @@
+/**
+ * A reward log as the page looks at it: a row for each sample that counts, its texts for the
+ * search, and the place of its lines in the file. A log that grows is read on from where it ended.
+ */
+import { open, stat } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { readJsonl } from "@rayling/data-proto";
+import { isOfPart, isRecord, RewardLogError, takesPlaceOf } from "@rayling/reward-loop/reward-log";
+import type { RewardRecord } from "@rayling/reward-loop/reward-log";
+import { TextSearch } from "./text-search.ts";
+
+/** The score of one of several rewards, or of a stage of a cascade. */
+export interface PartScore {
+  readonly name: string;
+  readonly score: number | null;
+  readonly line: Line;
+}
+
+/** Where a line is; of a packed file the record itself is kept. */
+type Line = Place | RewardRecord;
+
+interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface SampleRow extends Pick<
+  RewardRecord,
+  | "index"
+  | "sample"
+  | "valid"
+  | "score"
+  | "lane"
+  | "version"
+  | "group"
+  | "attempts"
+  | "waitedMs"
+  | "latencyMs"
+  | "cost"
+  | "cached"
+  | "errorClass"
+  | "answeredBy"
+> {
+  readonly code: string | null;
+  readonly tokens: number | null;
+  readonly parts: readonly PartScore[];
+  readonly line: Line;
+}
+
+/** A sample with all that the log has of it. */
+export interface WholeSample {
+  readonly record: RewardRecord;
+  readonly parts: readonly RewardRecord[];
+}
+
+export class LogIndex {
+  readonly path: string;
+  readonly rows: SampleRow[] = [];
+  readonly texts: TextSearch = new TextSearch();
+  /** Changes with every row. */
+  version = 0;
+  /** Lines that are no JSON, such as one that was cut off. */
+  malformed = 0;
+  readonly #byIndex: Map<number, number> = new Map();
+  readonly #bySample: Map<string, number> = new Map();
+  readonly #waiting: Map<number, { readonly sample: string; readonly part: PartScore }[]> =
+    new Map();
+  #end = 0;
+  #size = -1;
+  /** The number of the file in its file system. */
+  #file = -1;
+  #reading: Promise<void> | undefined;
+  #handle: Promise<FileHandle> | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Reads what has come since the last time. Rejects with JsonlError, and with RewardLogError for
+   * another file.
+   */
+  refresh(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** Returns the row of that index in the input; undefined where there is none. */
+  rowOf(index: number): SampleRow | undefined {
+    return this.rows[this.#byIndex.get(index) ?? -1];
+  }
+
+  /** Returns the outcome of a sample of another log: at its index, or where it stands here. */
+  sameAs({ index, sample }: SampleRow): SampleRow | undefined {
+    const here = this.rowOf(index);
+    return here?.sample === sample ? here : this.rows[this.#bySample.get(sample) ?? -1];
+  }
+
+  async whole(row: SampleRow): Promise<WholeSample> {
+    const [record, ...parts] = await Promise.all(
+      [row.line, ...row.parts.map(({ line }) => line)].map((line) => this.#recordAt(line)),
+    );
+    if (record === undefined) throw new RewardLogError(this.path, row.index);
+    return { record, parts };
+  }
+
+  async close(): Promise<void> {
+    await this.#reading?.catch(() => undefined);
+    await (await this.#handle)?.close();
+    this.#handle = undefined;
+  }
+
+  async #read(): Promise<void> {
+    const isPacked = this.path.endsWith(".gz");
+    // The reader reports a file that is not there.
+    const { size, ino } = await stat(this.path).catch(() => ({ size: 0, ino: -1 }));
+    if (size === this.#size && ino === this.#file && ino !== -1) return;
+    // A packed file, and one that was written anew, is read from its start.
+    if (isPacked || size < this.#size || ino !== this.#file) await this.#forget();
+    this.#file = ino;
+    const from = this.#end;
+    const onMalformed = ({ unterminated }: { readonly unterminated: boolean }): void => {
+      // The last line may be on its way.
+      if (!unterminated) this.malformed += 1;
+    };
+    const options = { places: true, from, onMalformed };
+    for await (const { line, value, place = { start: 0, end: 0 } } of readJsonl(
+      this.path,
+      options,
+    )) {
+      if (!isRecord(value)) throw new RewardLogError(this.path, line);
+      this.#add(value, isPacked ? value : place);
+      this.#end = place.end;
+    }
+    if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
+    this.#size = size;
+  }
+
+  async #forget(): Promise<void> {
+    await (await this.#handle)?.close();
+    this.#handle = undefined;
+    this.rows.length = 0;
+    this.texts.clear();
+    this.#byIndex.clear();
+    this.#bySample.clear();
+    this.#waiting.clear();
+    this.malformed = 0;
+    this.#end = 0;
+    this.version += 1;
+  }
+
+  #add(record: RewardRecord, line: Line): void {
+    const { index, sample } = record;
+    if (isOfPart(record)) {
+      const waiting = this.#waiting.get(index) ?? [];
+      const part = { name: record.component ?? "", score: record.score, line };
+      this.#waiting.set(index, [...waiting, { sample, part }]);
+      return;
+    }
+    const waiting = this.#waiting.get(index) ?? [];
+    this.#waiting.delete(index);
+    const known = this.#byIndex.get(index);
+    const before = known === undefined ? undefined : this.rows[known];
+    if (!takesPlaceOf(record, before)) return;
+    const parts = waiting.filter((one) => one.sample === sample).map(({ part }) => part);
+    const at = known ?? this.rows.length;
+    this.rows[at] = rowOf(record, parts, line);
+    this.version += 1;
+    this.#byIndex.set(index, at);
+    if (!this.#bySample.has(sample)) this.#bySample.set(sample, at);
+    this.texts.set(at, textOf(record));
+  }
+
+  async #recordAt(line: Line): Promise<RewardRecord> {
+    if (!("start" in line)) return line;
+    this.#handle ??= open(this.path, "r");
+    const bytes = Buffer.allocUnsafe(line.end - line.start);
+    const { bytesRead } = await (await this.#handle).read(bytes, 0, bytes.length, line.start);
+    const value: unknown = JSON.parse(bytes.toString("utf8", 0, bytesRead));
+    if (!isRecord(value)) throw new RewardLogError(this.path, line.start);
+    return value;
+  }
+}
+
+function rowOf(record: RewardRecord, parts: readonly PartScore[], line: Line): SampleRow {
+  const { index, sample, valid, score, lane, version, group, attempts } = record;
+  const { waitedMs, latencyMs, cost, cached, errorClass, answeredBy } = record;
+  return {
+    index,
+    sample,
+    valid,
+    score,
+    lane,
+    version,
+    group,
+    attempts,
+    waitedMs,
+    latencyMs,
+    cost,
+    cached,
+    errorClass,
+    answeredBy,
+    code: record.error?.code ?? null,
+    tokens: record.usage?.totalTokens ?? null,
+    parts,
+    line,
+  };
+}
+
+/** Texts that are searched: what was asked, answered and right, and what the judge says. */
+function textOf({ prompt, response, groundTruth, extra, error }: RewardRecord): string {
+  const asked =
+    typeof prompt === "string" ? prompt : prompt?.map(({ content }) => content).join("\n");
+  const said = Object.values(extra).filter((value) => typeof value === "string");
+  const answered = typeof response === "string" ? response : "";
+  const right = typeof groundTruth === "string" ? groundTruth : JSON.stringify(groundTruth ?? "");
+  return [asked ?? "", answered, right, ...said, error?.message ?? ""].join("\n");
+}

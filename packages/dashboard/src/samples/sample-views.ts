@@ -1,0 +1,106 @@
+/** Views of reward logs: which there are, samples of one, and one sample with all of it. */
+import { HttpRefusal } from "@rayling/core/http";
+import { JsonlError } from "@rayling/data-proto";
+import { RewardLogError } from "@rayling/reward-loop/reward-log";
+import type { RewardRecord } from "@rayling/reward-loop/reward-log";
+import type { LogIndex, SampleRow } from "./log-index.ts";
+import type { LogShelf } from "./log-shelf.ts";
+import { findSamples, refused, sampleQuery } from "./sample-query.ts";
+import type { Found } from "./sample-query.ts";
+import type { Views } from "../views/view.ts";
+
+/** Rows of one answer at most. */
+const mostRows = 500;
+
+/** Characters of a response that a row shows. */
+const shownCharacters = 160;
+
+export function sampleViews(shelf: LogShelf): Views {
+  const finder = new Finder();
+  return {
+    sampleLogs: async () => ({
+      logs: shelf.known.map(({ log, name, path }) => ({ log, name, path })),
+    }),
+    samples: async (query) => {
+      const log = await logIn(shelf, query, "log");
+      const other = query.has("other") ? await logIn(shelf, query, "other") : undefined;
+      const { rows, ...about } = finder.find(log, other, query);
+      const from = wholeIn(query, "from", 0);
+      const page = rows.slice(from, from + Math.min(mostRows, wholeIn(query, "count", 100)));
+      return {
+        ...about,
+        total: log.rows.length,
+        found: rows.length,
+        version: log.version,
+        malformed: log.malformed,
+        isPartial: log.texts.isPartial,
+        lanes: [...new Set(log.rows.map(({ lane }) => lane))].slice(0, 20),
+        rows: await Promise.all(page.map((row) => shownRow(log, other, row))),
+      };
+    },
+    sample: async (query) => {
+      const log = await logIn(shelf, query, "log");
+      const row = log.rowOf(wholeIn(query, "index", -1));
+      if (row === undefined) throw refused("there is no sample of that index");
+      const other = query.has("other") ? await logIn(shelf, query, "other") : undefined;
+      const there = other?.sameAs(row);
+      return {
+        ...(await log.whole(row)),
+        other: there === undefined ? undefined : await other?.whole(there),
+      };
+    },
+  };
+}
+
+/** Remembers what was found last: a page that scrolls asks for more of it. */
+class Finder {
+  #last: { readonly key: string; readonly found: Found } | undefined;
+
+  find(log: LogIndex, other: LogIndex | undefined, query: URLSearchParams): Found {
+    const asked = sampleQuery(query);
+    const key = JSON.stringify([log.path, log.version, other?.path, other?.version, asked]);
+    if (this.#last?.key !== key) this.#last = { key, found: findSamples(log, other, asked) };
+    return this.#last.found;
+  }
+}
+
+async function shownRow(
+  log: LogIndex,
+  other: LogIndex | undefined,
+  row: SampleRow,
+): Promise<object> {
+  const { sample: _, line: __, parts, ...shown } = row;
+  const { record } = await log.whole({ ...row, parts: [] });
+  const there = other?.sameAs(row);
+  return {
+    ...shown,
+    parts: parts.map(({ name, score }) => ({ name, score })),
+    response: beginningOf(record.response),
+    ...(other === undefined ? {} : { other: there && { score: there.score, code: there.code } }),
+  };
+}
+
+function beginningOf(response: RewardRecord["response"]): string | null {
+  if (response === undefined || response === null) return null;
+  const text = typeof response === "string" ? response : `${response.length} tokens`;
+  return text.slice(0, shownCharacters);
+}
+
+/** Rejects with HttpRefusal, also where the file cannot be read any more. */
+async function logIn(shelf: LogShelf, query: URLSearchParams, key: string): Promise<LogIndex> {
+  const log = await shelf.open(wholeIn(query, key, 0)).catch((error: unknown) => {
+    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
+    throw isOfFile ? new HttpRefusal(422, "unreadable_log", error.message) : error;
+  });
+  if (log === undefined) throw refused(`there is no log of the number in "${key}"`);
+  return log;
+}
+
+/** Throws HttpRefusal. */
+function wholeIn(query: URLSearchParams, key: string, otherwise: number): number {
+  const text = query.get(key) ?? "";
+  if (text === "") return otherwise;
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw refused(`${key} must be a whole number`);
+}

@@ -1,0 +1,34 @@
+/**
+ * `rayling rewards view`: a page of reward logs in a browser, served until a signal comes.
+ */
+
+import { RaySystemError } from "@rayling/core";
+import { JsonlError } from "@rayling/data-proto";
+import { RewardLogError } from "@rayling/reward-loop/reward-log";
+import { refusalOf } from "../cli-error.ts";
+import { say } from "../output/output.ts";
+import { stopSignal } from "../stop-signal.ts";
+import type { RewardsViewOptions } from "./rewards-options.ts";
+
+export async function runRewardsView({ logs, port }: RewardsViewOptions): Promise<void> {
+  const { serveRewardLogs } = await import("@rayling/dashboard");
+  const stop = stopSignal();
+  try {
+    const page = await stop.race(serveRewardLogs(logs, port === undefined ? {} : { port }));
+    say(`${page.url}\nCtrl-C ends it\n`);
+    await aborted(stop.signal);
+    await page.close();
+  } catch (error) {
+    const ofFile = refusalOf(error, [JsonlError, RewardLogError]);
+    throw ofFile === error ? refusalOf(error, [RaySystemError], "--port") : ofFile;
+  } finally {
+    stop.close();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

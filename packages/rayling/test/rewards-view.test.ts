@@ -1,0 +1,46 @@
+/** `rayling rewards view`: a page of reward logs until Ctrl-C. */
+
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { fileOf, folder, inProcess, start, workspace } from "./command.ts";
+
+const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
+
+test("the link leads to the samples of the log, and Ctrl-C ends it", async () => {
+  const solutions = await fileOf([
+    { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
+    { question: "What is 2 + 2?", ground_truth: "A: 4", a: { solution: "A: 5" } },
+  ]);
+  const log = join(await folder(), "rewards.jsonl");
+  const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
+  expect(await inProcess(...scored)).toMatchObject({ code: 0 });
+
+  const { child, ended } = start("rewards", "view", log, "--port", "0");
+  const input = child.stdout ?? expect.unreachable();
+  const [url] = (await once(createInterface({ input }), "line")) as [string];
+  const link = await fetch(url, { redirect: "manual" });
+  const token = new URL(url).searchParams.get("token");
+  const base = new URL(link.headers.get("location") ?? "", url);
+  const answer = await fetch(new URL("api/samples?show=zeros", base), {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(await answer.json()).toMatchObject({
+    total: 2,
+    found: 1,
+    rows: [{ index: 1, score: 0, response: "A: 5" }],
+  });
+  child.kill("SIGINT");
+  expect(await ended).toMatchObject({ code: 0, stderr: "" });
+});
+
+test.each<[string[], string]>([
+  [["nowhere.jsonl"], "nowhere.jsonl"],
+  [[join(workspace, "package.json")], "package.json"],
+  [["log.jsonl", "--port", "70000"], "port"],
+])("what cannot be shown is named: %j", async (args, named) => {
+  const { code, stderr } = await inProcess("rewards", "view", ...args);
+  expect(code).toBe(2);
+  expect(stderr).toContain(named);
+});

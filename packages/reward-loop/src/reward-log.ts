@@ -1,0 +1,9 @@
+/**
+ * Public names of @rayling/reward-loop/reward-log: lines of a reward log, and which of several for
+ * one sample counts; a separate entry for readers that keep an index of a log.
+ */
+
+export { RewardLogError } from "./errors.ts";
+export { isOfPart } from "./record/reward-log.ts";
+export { isRecord, takesPlaceOf } from "./record/reward-record.ts";
+export type { RewardRecord } from "./record/reward-record.ts";
