@@ -37,20 +37,17 @@ export interface ServeOptions
   readonly logsRequests: boolean;
 }
 
-type Flags = Omit<ScoreFlags, "demo" | "solutions" | "replay" | "latency" | "resume"> & {
-  readonly listen: readonly [string, number];
-  readonly tokenFile?: string;
-  readonly allowedHost: readonly string[];
-  readonly record?: string;
-  readonly onInvalid: OnInvalid;
-  readonly maxBody: number;
-  readonly maxSamples: number;
-  readonly maxRequests: number;
-  readonly maxConnections: number;
-  readonly idleTimeout: number;
-  readonly drainTimeout: number;
-  readonly requestLog: boolean;
-};
+type Flags = Omit<ScoreFlags, "demo" | "solutions" | "replay" | "latency" | "resume"> &
+  Pick<ServeOptions, "onInvalid" | "maxSamples" | "maxRequests" | "maxConnections"> & {
+    readonly listen: readonly [string, number];
+    readonly tokenFile?: string;
+    readonly allowedHost: readonly string[];
+    readonly record?: string;
+    readonly maxBody: number;
+    readonly idleTimeout: number;
+    readonly drainTimeout: number;
+    readonly requestLog: boolean;
+  };
 
 /** @param run does the work; it loads when the command runs */
 export function addServeCommand(
@@ -128,7 +125,7 @@ const ofGroups =
 
 /** Throws CliError 2. */
 function readServeOptions(flags: Flags): ServeOptions {
-  const { listen, reward, rewards, judge, rewardKwarg, managerOption } = flags;
+  const { listen, reward, rewards, judge, rewardKwarg } = flags;
   if (reward === undefined && rewards === undefined) {
     throw new CliError(
       2,
@@ -140,12 +137,12 @@ function readServeOptions(flags: Flags): ServeOptions {
   if (policy.onFailure?.fallback === "groupMean") throw new CliError(2, ofGroups);
   const [host, port] = listen;
   return {
+    ...flags,
     reward: functions.reward,
     judge,
     rewards,
     rewardKwargs: rewardKwarg,
-    manager: flags.manager,
-    managerOptions: managerOption,
+    managerOptions: flags.managerOption,
     ...threadsOf(flags),
     policy,
     host,
@@ -153,11 +150,7 @@ function readServeOptions(flags: Flags): ServeOptions {
     tokenFile: flags.tokenFile,
     allowedHosts: flags.allowedHost,
     record: flags.record,
-    onInvalid: flags.onInvalid,
     maxBodyBytes: flags.maxBody,
-    maxSamples: flags.maxSamples,
-    maxRequests: flags.maxRequests,
-    maxConnections: flags.maxConnections,
     idleTimeoutMs: 1000 * flags.idleTimeout,
     drainTimeoutMs: 1000 * flags.drainTimeout,
     logsRequests: flags.requestLog,
