@@ -118,6 +118,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/config-tree/nearest",
     "@rayling/config-tree/options",
     "@rayling/core",
+    "@rayling/core/dashboard",
     "@rayling/core/http",
     "@rayling/core/terminal",
     "@rayling/data-proto",

@@ -10,6 +10,7 @@ export {
   dashboardPanels,
   type DashboardServer,
   type DashboardSession,
+  isDashboardServed,
   provideDashboard,
 } from "./runtime/observe/dashboard.ts";
 export { RaySystemError } from "./shared/errors.ts";

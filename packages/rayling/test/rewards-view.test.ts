@@ -1,4 +1,4 @@
-/** `rayling rewards view`: a page of reward logs until Ctrl-C. */
+/** Pages of the command line: `rayling rewards view` until Ctrl-C, and `--dashboard` while a run lasts. */
 
 import { once } from "node:events";
 import { join } from "node:path";
@@ -15,7 +15,9 @@ test("the link leads to the samples of the log, and Ctrl-C ends it", async () =>
   ]);
   const log = join(await folder(), "rewards.jsonl");
   const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
-  expect(await inProcess(...scored)).toMatchObject({ code: 0 });
+  const run = await inProcess(...scored, "--dashboard");
+  expect(run).toMatchObject({ code: 0 });
+  expect(run.stderr).toMatch(/^dashboard: http:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
 
   const { child, ended } = start("rewards", "view", log, "--port", "0");
   const input = child.stdout ?? expect.unreachable();

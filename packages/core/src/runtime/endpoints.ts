@@ -9,6 +9,7 @@ import {
   type DashboardOptions,
   dashboardServer,
   type DashboardSession,
+  setDashboardServed,
 } from "./observe/dashboard.ts";
 import type { HostLogs } from "./observe/host-logs.ts";
 import type { Inspector } from "./observe/inspector.ts";
@@ -46,13 +47,16 @@ export class DriverEndpoints {
   async serveDashboard(options: DashboardOptions): Promise<string> {
     const serve = await dashboardServer();
     this.#dashboard = await serve(sessionOf(this.#parts), options);
+    setDashboardServed(true);
     this.#parts.logs.tell(`dashboard: ${this.#dashboard.url}`);
     return this.#dashboard.url;
   }
 
   async close(): Promise<void> {
     await this.#metrics?.close();
-    await this.#dashboard?.close();
+    if (this.#dashboard === undefined) return;
+    setDashboardServed(false);
+    await this.#dashboard.close();
   }
 }
 

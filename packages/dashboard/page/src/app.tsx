@@ -7,6 +7,7 @@ import { ask } from "./data/views.ts";
 import { Room, Waiting } from "./parts/panel.tsx";
 import { ActorRoom } from "./rooms/actor.tsx";
 import { ListingRoom, listings } from "./rooms/listing.tsx";
+import { LoopsRoom } from "./rooms/loops.tsx";
 import { OverviewRoom } from "./rooms/overview.tsx";
 import { SamplesRoom } from "./rooms/samples.tsx";
 
@@ -18,6 +19,7 @@ interface Rooms {
 const titles: Readonly<Record<string, string>> = {
   overview: "Overview",
   ...Object.fromEntries(Object.entries(listings).map(([name, { title }]) => [name, title])),
+  loops: "Reward loop",
   samples: "Samples",
 };
 
@@ -69,6 +71,7 @@ function Shown({ room, address, known }: ShownProps): JSX.Element {
   if (room === "actor" && id !== undefined) {
     return <ActorRoom key={id} id={id} canKill={known.canKill} />;
   }
+  if (room === "loops") return <LoopsRoom />;
   if (room === "samples") return <SamplesRoom address={address} />;
   if (listing !== undefined) {
     return <ListingRoom key={room} what={room} listing={listing} query={query} />;

@@ -3,6 +3,7 @@ import type { DashboardSession } from "@rayling/core/dashboard";
 import { actorView } from "./actor-view.ts";
 import { logLines } from "./log-lines.ts";
 import { overviewOf } from "./overview.ts";
+import { panelsOf } from "./panels.ts";
 import { listed, rowsOf } from "./rows.ts";
 import type { Views } from "./view.ts";
 
@@ -11,6 +12,7 @@ export function sessionViews(session: DashboardSession): Views {
     overview: overviewOf(session),
     ...Object.fromEntries(listed.map((what) => [what, rowsOf(session, what)])),
     actor: actorView(session),
+    loops: panelsOf("rewardLoop"),
     logs: async (query) => logLines(session, query),
   };
 }

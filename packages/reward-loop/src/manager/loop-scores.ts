@@ -12,6 +12,7 @@ import type { RewardSource } from "../pipeline/reward-source.ts";
 import type { OutcomeRecorder, SamplePlace } from "../record/outcome-recorder.ts";
 import type { RewardModels } from "../reward-model/reward-models.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
+import type { WatchedSource } from "./watched-source.ts";
 import { inLane } from "../sample/lane.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
@@ -24,6 +25,8 @@ export interface ScoringParts {
   readonly models: RewardModels;
   /** The recorder of the option `record`. */
   readonly recorder: OutcomeRecorder | undefined;
+  /** The source, if it counts for the live page; undefined where the session serves none. */
+  readonly watched: WatchedSource | undefined;
 }
 
 export class LoopScores {
@@ -52,6 +55,7 @@ export class LoopScores {
 
   /** Opens a round of so many samples. */
   round(rows: number, lane: string): ScoreRound {
+    this.#parts.watched?.tally.expect(rows);
     const scorer = {
       onFailure: this.onFailure,
       takePlace: (sample: RewardSample) => this.#parts.recorder?.take(sample),
@@ -67,6 +71,11 @@ export class LoopScores {
   /** Rejects what the rounds still wait for. */
   failRounds(error: unknown): void {
     for (const round of this.#rounds) round.fail(error);
+  }
+
+  /** Tells the live page how many samples come, outside of rounds. Undefined: nobody knows. */
+  expect(samples: number | undefined): void {
+    this.#parts.watched?.tally.expect(samples);
   }
 
   async score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
@@ -113,6 +122,7 @@ export class LoopScores {
   ): Promise<SampleOutcome> {
     if (known !== undefined) {
       this.#answers.add(known);
+      this.#parts.watched?.tally.known();
       return known;
     }
     const written = Promise.withResolvers<void>();

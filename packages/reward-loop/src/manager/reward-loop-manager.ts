@@ -6,6 +6,7 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import { isDashboardServed } from "@rayling/core/dashboard";
 import { warn } from "@rayling/core/terminal";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { assembleRewards } from "../batch/rewards.ts";
@@ -36,10 +37,13 @@ import type { SpendState } from "../spend/budget.ts";
 import { checkFailures, putRight, withGroupMean, withGroupMeans } from "./failures.ts";
 import { LoopScores } from "./loop-scores.ts";
 import type { ScoringParts } from "./loop-scores.ts";
+import { showLoop } from "./loop-panel.ts";
+import { LoopTally } from "./loop-tally.ts";
 import { LoopUses } from "./loop-uses.ts";
 import { placedScores } from "./placed-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
 import type { ScoreRound } from "./score-round.ts";
+import { WatchedSource } from "./watched-source.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
 import type { EndpointState } from "../pipeline/shared-limiter.ts";
@@ -91,7 +95,9 @@ export class RewardLoopManager implements AsyncDisposable {
     try {
       const known = isAsked ? withRewardModels(plan, models, running.routers) : plan;
       const { parts, uses } = await openParts(known, logs, options, running);
-      return new RewardLoopManager(parts, uses);
+      const loop = new RewardLoopManager(parts, uses);
+      parts.watched?.onClose(showLoop(loop, parts.watched.tally, logs.record));
+      return loop;
     } catch (error) {
       await running.close();
       throw error;
@@ -182,6 +188,7 @@ export class RewardLoopManager implements AsyncDisposable {
     sample: RewardSample,
     { lane = "training" }: ScoreOptions = {},
   ): Promise<SampleOutcome> {
+    this.#scores.expect(1);
     return this.#scores.score(sample, lane);
   }
 
@@ -297,6 +304,7 @@ export class RewardLoopManager implements AsyncDisposable {
           : { models: () => this.rewardModels.states() }),
       },
     };
+    this.#scores.expect(options.total ?? (Array.isArray(samples) ? samples.length : undefined));
     const stream = scoreStream(samples, scorer, options);
     return this.rewardModels.awakeFor(stream);
   }
@@ -348,9 +356,10 @@ async function openParts(
     return new ReplayedReward(log, isOpen ? await openSource(plan, context) : undefined, asks);
   };
   try {
-    const source =
+    const opened =
       recorded === undefined ? await openSource(plan, context) : await replayed(recorded);
-    const parts = { source, onFailure, models, recorder };
+    const watched = isDashboardServed() ? new WatchedSource(opened, new LoopTally()) : undefined;
+    const parts = { source: watched ?? opened, onFailure, models, recorder, watched };
     return { parts, uses: new LoopUses(context.budgets, context.limiters) };
   } catch (error) {
     await recorder?.close();

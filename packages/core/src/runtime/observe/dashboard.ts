@@ -45,7 +45,6 @@ export type DashboardServer = (
 export interface DashboardPanel {
   /** The kind of it, which decides how the page shows it: "rewardLoop". */
   readonly kind: string;
-  readonly name: string;
   /** Returns its present state as plain data. Called while a page shows it. */
   readonly state: () => Promise<unknown>;
   /** The reward log that it writes. */
@@ -54,14 +53,30 @@ export interface DashboardPanel {
 
 interface DashboardSlot {
   load: (() => Promise<DashboardServer>) | undefined;
+  isServed: boolean;
   readonly panels: Set<DashboardPanel>;
 }
 
-const slot: DashboardSlot = threadSlot("dashboard", () => ({ load: undefined, panels: new Set() }));
+const slot: DashboardSlot = threadSlot("dashboard", () => ({
+  load: undefined,
+  isServed: false,
+  panels: new Set(),
+}));
 
 /** Injects the server of the page. The first one counts. */
 export function provideDashboard(load: () => Promise<DashboardServer>): void {
   slot.load ??= load;
+}
+
+/** Whether the session of this thread serves the page: only then there is anything to count for. */
+export function isDashboardServed(): boolean {
+  return slot.isServed;
+}
+
+/** Panels go with the session. */
+export function setDashboardServed(isServed: boolean): void {
+  slot.isServed = isServed;
+  if (!isServed) slot.panels.clear();
 }
 
 /** Adds a panel. Returns what removes it. */

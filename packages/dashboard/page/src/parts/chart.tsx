@@ -18,15 +18,17 @@ interface ChartProps {
   readonly data: uPlot.AlignedData;
   readonly isTime?: boolean;
   readonly height?: number;
+  /** Names of the x values, where these are places: 0, 1, 2. */
+  readonly names?: readonly string[];
   /** Called with the place of the x value that was clicked. */
   readonly onPick?: (at: number) => void;
 }
 
 export function Chart(props: ChartProps): JSX.Element {
-  const { label, series, data, isTime, height = 150, onPick } = props;
+  const { label, series, data, isTime, height = 150, names, onPick } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
-  const shape = JSON.stringify([series, isTime, height]);
+  const shape = JSON.stringify([series, isTime, height, names]);
   useEffect(() => {
     const { current } = box;
     if (current === null) return undefined;
@@ -34,7 +36,7 @@ export function Chart(props: ChartProps): JSX.Element {
       plot.current?.destroy();
       const width = Math.max(200, current.clientWidth);
       plot.current = new uPlot(
-        optionsOf({ series, isTime: isTime === true, width, height }, current),
+        optionsOf({ series, isTime: isTime === true, width, height, names }, current),
         data,
         current,
       );
@@ -68,9 +70,11 @@ interface Shape {
   readonly isTime: boolean;
   readonly width: number;
   readonly height: number;
+  readonly names: readonly string[] | undefined;
 }
 
-function optionsOf({ series, isTime, width, height }: Shape, box: HTMLElement): uPlot.Options {
+function optionsOf(shape: Shape, box: HTMLElement): uPlot.Options {
+  const { series, isTime, width, height, names } = shape;
   const styles = getComputedStyle(box);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();
   const axis = {
@@ -88,7 +92,7 @@ function optionsOf({ series, isTime, width, height }: Shape, box: HTMLElement): 
       x: isTime ? { time: true, range: lastMinute } : { time: false, range: withBars },
       y: { range: fromZero },
     },
-    axes: [axis, { ...axis, size: 56 }],
+    axes: [names === undefined ? axis : { ...axis, ...named(names) }, { ...axis, size: 56 }],
     series: [
       {},
       ...series.map(({ label, colour: at, isBars }) => ({
@@ -99,6 +103,17 @@ function optionsOf({ series, isTime, width, height }: Shape, box: HTMLElement): 
           : { width: 1.8, points: { show: false } }),
       })),
     ],
+  };
+}
+
+/** A tick at each place, and its name where there is room. */
+function named(names: readonly string[]): Pick<uPlot.Axis, "splits" | "values"> {
+  return {
+    splits: () => names.map((_, at) => at),
+    values: (plot, places) => {
+      const every = Math.ceil((names.length * 52) / plot.width);
+      return places.map((at) => (at % every === 0 ? (names[at] ?? "") : ""));
+    },
   };
 }
 

@@ -21,6 +21,7 @@ import { askedFunctions } from "../functions/asked-functions.ts";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
 import { CliError, refusalOf } from "../cli-error.ts";
+import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { groupSizesOf } from "../inputs/sample-groups.ts";
@@ -53,13 +54,14 @@ export async function runScore(options: ScoreOptions): Promise<void> {
     mark = data === undefined ? await markOf(options) : undefined;
     const past = await readPast(options, meantBy(options, asked));
     const places = await resumedPlaces(past, solutions, options);
-    await ray.init({ prewarm: 2 });
+    await ray.init({ prewarm: 2, ...dashboardOption(options, "never") });
     const loop = await stop.race(openLoop(options, asked));
     const spentBefore = loop.spent;
     const file = await RewardsFile.open({ past, places }, loop.version, options, {
       mark,
       stream: data?.stream,
     });
+    if (data === undefined && options.dashboard === true) showOnDashboard(file.path);
     const run = await scoreAll(loop, solutions, file, { ...options, signal: stop.signal });
     const { spent, spending } = loop;
     await loop.close();

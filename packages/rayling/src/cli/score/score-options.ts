@@ -13,6 +13,7 @@ import { exitHelp } from "../exit-codes.ts";
 import { count, settings } from "../flag-values.ts";
 import { addLoopFlags } from "../functions/loop-flags.ts";
 import type { LoopFlag } from "../functions/loop-flags.ts";
+import { addDashboardFlag } from "../dashboard-flag.ts";
 import { addInputFlags, inputOf } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
 import { addPolicyFlags, policyOf } from "../functions/policy-flags.ts";
@@ -58,6 +59,8 @@ export interface ScoreOptions extends Threads {
   /** The bounds of the simulated judge's latency; undefined for none. */
   readonly latencyMs: readonly [number, number] | undefined;
   readonly out: string;
+  /** Whether a live page of the run is served. */
+  readonly dashboard?: boolean | undefined;
   /** Whether `out` keeps prompts and responses. */
   readonly texts: boolean;
   readonly seed: number;
@@ -74,7 +77,7 @@ export interface ScoreFlags
     InputFlags,
     Pick<
       ScoreOptions,
-      "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "texts" | "seed"
+      "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "texts" | "seed" | "dashboard"
     >,
     Partial<
       Pick<ScoreOptions, "solutions" | "judge" | "rewards" | "replay" | "reward" | "baseline">
@@ -152,7 +155,7 @@ export function addFunctionFlags(command: Command): Command {
     "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
   );
   addInputFlags(command);
-  return addRewardFlags(command)
+  return addDashboardFlag(addRewardFlags(command), "never")
     .option(
       "--latency <min,max>",
       "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",

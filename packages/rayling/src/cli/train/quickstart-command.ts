@@ -13,11 +13,12 @@ import type {
   QuickstartTracking,
 } from "@rayling/trainer/quickstart";
 import { CliError } from "../cli-error.ts";
+import { dashboardOption, type DashboardFlag } from "../dashboard-flag.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { sayStyled } from "../output/output.ts";
 import { tableLines } from "../output/table.ts";
 
-export interface QuickstartFlags {
+export interface QuickstartFlags extends DashboardFlag {
   readonly steps: number;
   readonly seed: number;
   readonly schedule?: readonly string[];
@@ -38,7 +39,7 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   );
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
-    await ray.init({ numCpus: 8 });
+    await ray.init({ numCpus: 8, ...dashboardOption(flags, "on a terminal") });
     const result = await stop.race(
       quickstart({
         schedules: chosen,

@@ -1,5 +1,6 @@
 /** The flags of `rayling quickstart`: their texts, defaults and checks. */
 import type { Command } from "commander";
+import { addDashboardFlag } from "../dashboard-flag.ts";
 import { count } from "../flag-values.ts";
 import type { QuickstartFlags } from "./quickstart-command.ts";
 
@@ -8,8 +9,8 @@ export function addQuickstartCommand(
   program: Command,
   run: (flags: QuickstartFlags) => Promise<void>,
 ): void {
-  program
-    .command("quickstart")
+  const command = program.command("quickstart");
+  addDashboardFlag(command, "on a terminal")
     .summary("train a tiny policy, with and without waiting for its rewards")
     .description(
       "Teaches a tiny transformer to add, in a minute or two: first by supervised warm-up, then by GRPO with a slow judge. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",

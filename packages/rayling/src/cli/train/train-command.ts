@@ -8,6 +8,7 @@ import * as ray from "@rayling/core";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingRun } from "@rayling/trainer/run";
+import { dashboardOption } from "../dashboard-flag.ts";
 import { plain, say, sayData, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { TrainOptions } from "./train-options.ts";
@@ -17,7 +18,7 @@ export async function runTrain(options: TrainOptions): Promise<void> {
   const config = loadTrainerConfig({ name, folder, overrides });
   if (options.printConfig) await sayData(printConfig(config));
   else if (options.dryRun) say(await dryRun(config));
-  else await train(config);
+  else await train(config, dashboardOption(options, "on a terminal"));
 }
 
 async function dryRun(config: TrainerConfig): Promise<string> {
@@ -27,7 +28,7 @@ async function dryRun(config: TrainerConfig): Promise<string> {
   return planText(config, plan, { train: own.shapes, validation: validation?.shapes });
 }
 
-async function train(config: TrainerConfig): Promise<void> {
+async function train(config: TrainerConfig, shown: Shown): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
   const { warmStartSteps, task } = config.rayling;
@@ -40,7 +41,7 @@ async function train(config: TrainerConfig): Promise<void> {
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
   try {
-    await startSession(metricsPort);
+    await startSession(metricsPort, shown);
     const run = await stop.race(runTraining(config));
     const seconds = (performance.now() - startedAt) / 1000;
     say(await endText(config, run, seconds));
@@ -50,14 +51,16 @@ async function train(config: TrainerConfig): Promise<void> {
   }
 }
 
-async function startSession(metricsPort: number | null): Promise<void> {
+type Shown = Pick<ray.InitOptions, "dashboard">;
+
+async function startSession(metricsPort: number | null, shown: Shown): Promise<void> {
   if (metricsPort === null) {
-    await ray.init({ prewarm: 2 });
+    await ray.init({ prewarm: 2, ...shown });
     return;
   }
   const given = process.env["RAYLING_METRICS_TOKEN"];
   const token = given === undefined ? {} : { metricsToken: given };
-  const session = await ray.init({ prewarm: 2, metricsPort, ...token });
+  const session = await ray.init({ prewarm: 2, metricsPort, ...token, ...shown });
   // A generated token is unknown to the user.
   const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
   tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);

@@ -3,9 +3,10 @@
  */
 import { Option } from "commander";
 import type { Command } from "commander";
+import { addDashboardFlag, type DashboardFlag } from "../dashboard-flag.ts";
 import { exitHelp } from "../exit-codes.ts";
 
-export interface TrainOptions {
+export interface TrainOptions extends DashboardFlag {
   /** The name of a file or preset; a name with a "/" is a path. */
   readonly configName: string;
   readonly configDir: string | undefined;
@@ -25,8 +26,8 @@ export function addTrainCommand(
   program: Command,
   run: (options: TrainOptions) => Promise<void>,
 ): void {
-  program
-    .command("train")
+  const command = program.command("train");
+  addDashboardFlag(command, "on a terminal")
     .argument("[overrides...]", "verl's keys: key=value, +key=value, ++key=value, ~key")
     .summary("train a policy by PPO, GRPO and their like, as a configuration says")
     .description(
