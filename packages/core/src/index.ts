@@ -44,6 +44,14 @@ import * as state from "./api/state.ts";
 export { metrics, state };
 export { timeline } from "./api/timeline.ts";
 export type { TraceEvent } from "./rpc/state.ts";
+export { provideTracing } from "./api/tracing.ts";
+export type {
+  TraceContext,
+  TraceSpan,
+  TraceSpanOptions,
+  Tracer,
+  TracingApi,
+} from "./inside/tracing.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";
 export type { SessionInfo } from "./api/session.ts";
 export type {

@@ -67,6 +67,7 @@ export {
   ReferenceCountingError,
   registerError,
   registerSerializer,
+  provideTracing,
   remote,
   RemoteNotRegisteredError,
   RuntimeEnvSetupError,
@@ -144,4 +145,9 @@ export type {
   TraceEvent,
   WaitOptions,
   WaitResult,
+  TraceContext,
+  Tracer,
+  TraceSpan,
+  TraceSpanOptions,
+  TracingApi,
 } from "@rayling/core";

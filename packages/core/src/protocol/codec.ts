@@ -48,6 +48,8 @@ export interface Encoded {
   readonly isLocated?: boolean;
   /** Whether this is the state of an AbortSignal: aborted or not, and the reason. */
   readonly isSignal?: boolean;
+  /** Whether this is the context of a trace, which belongs to a call and is no argument. */
+  readonly isTrace?: boolean;
 }
 
 /**

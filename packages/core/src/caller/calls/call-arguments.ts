@@ -5,11 +5,25 @@ import type { ObjectEntry } from "../../store/object-entry.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
 import { CallSignals, SignalSlots } from "./call-signals.ts";
 
+/** Values beside the arguments of a call, followed until the call is settled. */
+export interface Companions {
+  /** As they are now: they are sent with the call each time. */
+  states(): Encoded[];
+  /**
+   * Reports changes after `states`. Further calls do nothing.
+   *
+   * @param tell is given the number of what has changed
+   */
+  listen(tell: (index: number, reason: Encoded) => void): void;
+  /** The call is settled. */
+  end(): void;
+}
+
 export interface CallArguments {
   readonly values: Encoded;
   /** Entries of the top-level refs, in the order of their slots. */
   readonly dependencies: readonly ObjectEntry[];
-  readonly signals: CallSignals | undefined;
+  readonly signals: Companions | undefined;
 }
 
 /** Shared by all calls without dependencies. */

@@ -1,4 +1,5 @@
 /** Calls and tasks of one runtime, from `.remote()` until they are answered. */
+import { tracingSlot } from "../../inside/tracing.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { PendingCallsLimitExceeded } from "../../shared/errors.ts";
 import type { ActorInfo, Directory } from "../../rpc/directory.ts";
@@ -17,6 +18,7 @@ import type { ClientLink } from "./client-link.ts";
 import { ManyReturns } from "./many-returns.ts";
 import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
+import { tracedArguments } from "./traced-call.ts";
 
 /** A ref, nothing, several refs, or a stream of them, by the shape of the call. */
 export type Returned = ObjectRef | undefined | readonly ObjectRef[] | ObjectRefGenerator;
@@ -76,7 +78,11 @@ export class Calls implements HandleCaller {
     const encoded = encodeArguments(values.codec, args);
     const { shape, label, method } = plan.route;
     const entry = objects.store.create(shape?.name ?? label ?? method);
-    const call = new Call(client, plan, encoded, entry);
+    const tracing = tracingSlot.current;
+    const { codec } = values;
+    const traced =
+      tracing === undefined ? encoded : tracedArguments({ tracing, codec, args: encoded, entry });
+    const call = new Call(client, plan, traced, entry);
     call.hold = hold;
     if (shape !== undefined) call.returns = this.#returnsOf(entry, plan);
     client.submit(call);

@@ -6,7 +6,7 @@ import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { Values } from "../values.ts";
 import { type CallArguments, encodeArguments } from "./call-arguments.ts";
-import type { CallSignals } from "./call-signals.ts";
+import type { Companions } from "./call-arguments.ts";
 
 export interface StartsParts {
   readonly directory: Directory;
@@ -73,7 +73,7 @@ export class Starts {
   }
 
   /** Signals of a constructor are the actor's as long as it lives. */
-  #connect(actorId: string, signals: CallSignals): void {
+  #connect(actorId: string, signals: Companions): void {
     const { directory } = this.#parts;
     signals.listen((index, reason) => directory.abortSignal(actorId, index, reason));
     directory.actorEnded(actorId).then(

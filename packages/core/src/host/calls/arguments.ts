@@ -14,9 +14,10 @@ export function decodeArguments(
   const { dependencies } = call;
   if (dependencies.length === 0) return listOf(codec.decode(call.arguments));
   let index = 0;
-  const slots = dependencies.map((dependency): unknown =>
-    dependency.isSignal === true ? signals().open(index++, dependency) : codec.decode(dependency),
-  );
+  const slots = dependencies.map((dependency): unknown => {
+    if (dependency.isSignal === true) return signals().open(index++, dependency);
+    return dependency.isTrace === true ? undefined : codec.decode(dependency);
+  });
   return listOf(codec.decode(call.arguments, slots));
 }
 

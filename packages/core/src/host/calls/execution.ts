@@ -8,7 +8,12 @@
  * answers only when it is free.
  */
 import type { Caller } from "../../caller/caller.ts";
-import type { ActorScope, Stop, TaskScope } from "../../caller/waits/task-scope.ts";
+import {
+  type ActorScope,
+  asTask,
+  type Stop,
+  type TaskScope,
+} from "../../caller/waits/task-scope.ts";
 import type { Encoded } from "../../protocol/codec.ts";
 import { type Answer, noMoreItems, unlimitedItems } from "../../protocol/message.ts";
 import type { Assignment } from "../../rpc/demand.ts";
@@ -16,8 +21,9 @@ import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
-import { type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
+import { RaySystemError, type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
 import { countSignals, ReceivedSignals } from "./received-signals.ts";
+import { beginTraced, type TracedExecution } from "./traced-execution.ts";
 
 /** A call without its arguments: the user's code may keep them, and its execution does not. */
 export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
@@ -61,6 +67,8 @@ export class Execution implements Running, TaskScope, CallHead {
   /** When it began, and when its arguments were decoded, if events are recorded. */
   #startMs = 0;
   #decodedMs = 0;
+  /** Its span, if its caller has one and this thread makes spans. */
+  #traced: TracedExecution | undefined;
 
   constructor(call: CallMessage, session: Session, site: ExecutionSite) {
     this.id = call.id;
@@ -205,6 +213,7 @@ export class Execution implements Running, TaskScope, CallHead {
     if (this.#isAnswered) return;
     if (this.#isCancelled) return this.answerWith("cancelled");
     if (this.#exits) return this.answerWith("gone");
+    this.#traced?.failed(error);
     this.#end(false);
     this.session.answer(failureOf(this, this.#site, error));
   }
@@ -212,6 +221,7 @@ export class Execution implements Running, TaskScope, CallHead {
   /** Answers that its actor ended, that it never began, or that it was cancelled. */
   answerWith(kind: "gone" | "absent" | "cancelled"): void {
     if (this.#isAnswered) return;
+    this.#traced?.failed(new RaySystemError(`the call is ${kind}`));
     this.#end(false);
     this.session.answer({ kind, id: this.id });
   }
@@ -221,6 +231,19 @@ export class Execution implements Running, TaskScope, CallHead {
     this.answerWith("gone");
     this.#isCancelled = true;
     this.#stop();
+  }
+
+  /** Begins the call's span, if a context of its caller came with it. */
+  trace(call: CallMessage): void {
+    const { taskName: name, actor } = this;
+    const place = { name, actorId: actor?.info.actorId };
+    this.#traced = beginTraced(call, this.#site.caller.values.codec, place);
+  }
+
+  /** Runs code of the call: all that it starts belongs to it. */
+  run<T>(work: () => T): T {
+    const traced = this.#traced;
+    return asTask(this, traced === undefined ? work : () => traced.run(work));
   }
 
   /** Records the start time of the call; its arguments are decoded now. */
@@ -250,6 +273,7 @@ export class Execution implements Running, TaskScope, CallHead {
         ok,
       });
     }
+    this.#traced?.end();
     this.#isAnswered = true;
     this.#signals?.end();
     this.session.calls.untrack(this.id);

@@ -68,6 +68,14 @@ export function countSignals(dependencies: readonly Encoded[]): number {
   return count;
 }
 
+/** Whether a call has nothing beside its arguments but values. */
+export function isPlainCall(dependencies: readonly Encoded[]): boolean {
+  for (const { isSignal, isTrace } of dependencies) {
+    if (isSignal === true || isTrace === true) return false;
+  }
+  return true;
+}
+
 function stateOf(value: unknown): readonly [boolean, unknown] {
   return Array.isArray(value) ? [value[0] === true, value[1]] : [false, undefined];
 }

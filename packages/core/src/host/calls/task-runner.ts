@@ -3,7 +3,7 @@
  * at a time.
  */
 import type { Caller } from "../../caller/caller.ts";
-import { asTask, type TaskScope } from "../../caller/waits/task-scope.ts";
+import type { TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { RemoteKey } from "../../rpc/directory.ts";
 import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
@@ -47,7 +47,8 @@ export async function runTask(
     const startMs = caller.events === undefined ? 0 : clockMs();
     const args = argumentsOf(call, session, caller.values.codec, () => execution.signals);
     if (caller.events !== undefined) execution.begun(startMs);
-    await asTask(execution, async () => {
+    execution.trace(call);
+    await execution.run(async () => {
       const value = await task(...args);
       if (call.route.shape?.returns === "streaming") await runStream(value, execution, caller);
       else execution.answer(value);

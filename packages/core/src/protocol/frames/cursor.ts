@@ -6,10 +6,18 @@ import type { Encoded } from "../codec.ts";
 import { outOfBandBytes } from "../values/encodable.ts";
 import type { Batch } from "../message.ts";
 import { adoptShared } from "../shared-memory.ts";
-import { leastBodyBytes, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";
+import { leastBodyBytes, liveBit, locatedBit, signalBit, sizeBytes, traceBit } from "./layout.ts";
 
 const decoder = new TextDecoder();
 const noBuffers: readonly SharedArrayBuffer[] = [];
+
+/** Bodies that are marked, the highest bit first: a higher bit counts. */
+const marks = [
+  { bit: liveBit, fact: { isLive: true }, isElsewhere: true },
+  { bit: locatedBit, fact: { isLocated: true }, isElsewhere: true },
+  { bit: signalBit, fact: { isSignal: true }, isElsewhere: false },
+  { bit: traceBit, fact: { isTrace: true }, isElsewhere: false },
+] as const;
 
 /** Reads one batch from its first byte to its last. */
 export class Cursor {
@@ -94,16 +102,8 @@ export class Cursor {
   body(): Encoded {
     const size = this.uint32();
     const head = this.uint32();
-    const isLive = head >= liveBit;
-    const isLocated = !isLive && head >= locatedBit;
-    const isSignal = !isLive && !isLocated && head >= signalBit;
-    const bufferCount = isLive
-      ? head - liveBit
-      : isLocated
-        ? head - locatedBit
-        : isSignal
-          ? head - signalBit
-          : head;
+    const mark = head < traceBit ? undefined : markOf(head);
+    const bufferCount = mark === undefined ? head : head - mark.bit;
     const referenceCount = this.uint32();
     let bytes = this.#bytes;
     let start = this.#at;
@@ -119,15 +119,11 @@ export class Cursor {
     }
     const buffers = bufferCount === 0 ? noBuffers : this.#takeBuffers(bufferCount);
     const end = start + size;
-    if (isLocated)
-      return { bytes, start, end, buffers, referenceCount, references: undefined, isLocated };
-    if (isLive)
-      return { bytes, start, end, buffers, referenceCount, references: undefined, isLive };
-    if (this.#isAhead) return { bytes, start, end, buffers, referenceCount, references: undefined };
-    for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
-    if (isSignal)
-      return { bytes, start, end, buffers, referenceCount, references: undefined, isSignal };
-    return { bytes, start, end, buffers, referenceCount, references: undefined };
+    if (mark?.isElsewhere !== true && !this.#isAhead) {
+      for (let index = 0; index < bufferCount; index++) adoptShared(buffers[index]!);
+    }
+    const body = { bytes, start, end, buffers, referenceCount, references: undefined };
+    return mark === undefined ? body : { ...body, ...mark.fact };
   }
 
   /** Refuses reads beyond the batch: they would expose the memory behind it. */
@@ -145,6 +141,11 @@ export class Cursor {
     if (buffer === undefined) throw missingBuffer();
     return buffer;
   }
+}
+
+/** A function of its own: a closure here would be made for each body. */
+function markOf(head: number): (typeof marks)[number] | undefined {
+  return marks.find(({ bit }) => head >= bit);
 }
 
 function cutOff(): RaySystemError {

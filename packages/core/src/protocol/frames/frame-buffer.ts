@@ -6,7 +6,7 @@
 import type { Encoded } from "../codec.ts";
 import { outOfBandBytes } from "../values/encodable.ts";
 import type { Batch } from "../message.ts";
-import { headRoom, liveBit, locatedBit, signalBit, sizeBytes } from "./layout.ts";
+import { headRoom, liveBit, locatedBit, signalBit, sizeBytes, traceBit } from "./layout.ts";
 
 const encoder = new TextEncoder();
 
@@ -131,8 +131,9 @@ export class FrameBuffer {
 }
 
 /** Returns the number of a value's buffers, with a bit for its kind. */
-function headCount({ buffers, isLive, isLocated, isSignal }: Encoded): number {
+function headCount({ buffers, isLive, isLocated, isSignal, isTrace }: Encoded): number {
   if (isLive === true) return buffers.length + liveBit;
   if (isLocated === true) return buffers.length + locatedBit;
+  if (isTrace === true) return buffers.length + traceBit;
   return buffers.length + (isSignal === true ? signalBit : 0);
 }

@@ -16,6 +16,9 @@ export const locatedBit: number = 2 ** 30;
 /** A bit in the count of buffers: the value is the state of a signal. */
 export const signalBit: number = 2 ** 29;
 
+/** A bit in the count of buffers: the value is the context of a trace. */
+export const traceBit: number = 2 ** 28;
+
 /** The limit for the id of an object or of a holder: ids of runtimes, with a number or a word. */
 export const maxIdBytes = 1024;
 

@@ -10,7 +10,6 @@
 import type { Caller } from "../../../caller/caller.ts";
 import {
   type ActorScope,
-  asTask,
   enterScope,
   leaveScope,
   setSyncTask,
@@ -31,7 +30,7 @@ import {
   noteExecution,
 } from "../execution.ts";
 import type { Idleness } from "../idleness.ts";
-import { countSignals, ReceivedSignals } from "../received-signals.ts";
+import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
 import { runStream } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
 import { ConcurrencyGroups, type Group } from "./concurrency-groups.ts";
@@ -178,7 +177,7 @@ export class Instance implements ExecutionSite, ActorScope {
     // Ready answers do not wait for a method that may take long.
     if (method.slow) session.flush();
     this.executed += 1;
-    const isPlain = method.plain && queued === undefined && countSignals(call.dependencies) === 0;
+    const isPlain = method.plain && queued === undefined && isPlainCall(call.dependencies);
     if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
@@ -241,7 +240,8 @@ export class Instance implements ExecutionSite, ActorScope {
     try {
       const args = argumentsOf(call, session, this.caller.values.codec, () => execution.signals);
       if (events !== undefined) execution.begun(startMs);
-      result = asTask(execution, () => method.run.apply(this.object.value, args));
+      execution.trace(call);
+      result = execution.run(() => method.run.apply(this.object.value, args));
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
     } catch (error) {
       return execution.answerFailure(error);
@@ -262,7 +262,7 @@ export class Instance implements ExecutionSite, ActorScope {
     this.#awaited?.add(execution);
     const isStream = execution.route.shape?.returns === "streaming";
     const ended = isStream
-      ? asTask(execution, async () => runStream(await result, execution, this.caller))
+      ? execution.run(async () => runStream(await result, execution, this.caller))
       : Promise.resolve(result);
     ended.then(
       (value) => {
