@@ -16,7 +16,8 @@ export {
 export { registeredModules } from "./host/code/registry.ts";
 export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
-export type { Amounts } from "./rpc/demand.ts";
+export type { ClusterResources, GroupSpec, NodeInfo } from "./rpc/cluster.ts";
+export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/demand.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
 export { Guard } from "./runtime/launch/guard.ts";
 export {
@@ -27,6 +28,15 @@ export {
   type LauncherOptions,
 } from "./runtime/launch/host.ts";
 export { HostProcess } from "./runtime/launch/host-process.ts";
+export {
+  type EngineEvents,
+  type EngineOpener,
+  type EngineRequest,
+  type EngineView,
+  type OpenEngine,
+  provideEngine,
+  type Reserved,
+} from "./runtime/engine/engine.ts";
 export {
   type JoinedNode,
   type JoinRequest,

@@ -37,6 +37,7 @@ export class SimulatedDriver {
         driverId,
         namespace: "simulated",
         maxIdleWorkers: 4,
+        engine: undefined,
         inside: () => ({ reported: () => undefined }) as never,
         suspect: () => undefined,
       },
@@ -169,7 +170,6 @@ export class SimulatedDriver {
     this.#joined.close();
     this.directory.end(cause);
     this.caller.end(cause);
-    this.#scheduler.close(new RaySystemError(cause.message));
     await this.#launcher.close(cause);
   }
 }

@@ -83,12 +83,7 @@ export interface SessionInfo {
 export async function init(options: InitOptions = {}): Promise<SessionInfo> {
   if (isDriverCode()) return never();
   checkOptions("init", options, initChecks);
-  if (options.metricsToken !== undefined && options.metricsPort === undefined) {
-    throw new InvalidOptionError(
-      "metricsToken",
-      "init: metricsToken needs metricsPort, because the metrics are served only with it",
-    );
-  }
+  checkMetrics(options);
   if (currentCaller() !== undefined) {
     if (options.ignoreReinitError === true) return sessionInfo({ namespace: currentNamespace() });
     throw new RaySystemError(
@@ -123,6 +118,15 @@ async function servedMetrics(
     metricsPort: await driver.endpoints.serveMetrics(metricsPort, metricsToken),
     metricsToken,
   };
+}
+
+/** @throws InvalidOptionError */
+function checkMetrics({ metricsToken, metricsPort }: InitOptions): void {
+  if (metricsToken === undefined || metricsPort !== undefined) return;
+  throw new InvalidOptionError(
+    "metricsToken",
+    "init: metricsToken needs metricsPort, because the metrics are served only with it",
+  );
 }
 
 /** Comparison and printing leave the shutdown out. */
@@ -173,6 +177,7 @@ const initChecks: Checks<InitOptions> = {
   memory: bytes,
   resources,
   labels,
+  address: text,
   nodes: addresses,
   minNodes: count(0),
   reconnectTimeoutMs: timerMs,

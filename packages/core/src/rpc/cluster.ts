@@ -36,6 +36,8 @@ export interface NodeMachine {
 
 /** How a node is to be made. */
 export interface NodeSpec {
+  /** An engine's own id. Default: a new one. */
+  readonly nodeId?: string;
   /** None: the driver's own. */
   readonly machine?: NodeMachine;
   readonly nodeName: string | undefined;

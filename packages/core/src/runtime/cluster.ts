@@ -30,6 +30,8 @@ const lookAgainMs = 100;
 
 export interface ClusterParts {
   readonly placement: Placement;
+  /** The nodes as an engine shows them; undefined without one. */
+  readonly engineNodes: () => readonly NodeInfo[] | undefined;
   /**
    * Takes one step of draining a node: actors and workers that can leave it do. Returns whether it
    * is empty.
@@ -58,7 +60,7 @@ export class LocalCluster {
 
   /** Adds a node. The first one is the driver's own, and ends with it. */
   addNode(spec: NodeSpec): NodeInfo {
-    const nodeId = newId("node");
+    const nodeId = spec.nodeId ?? newId("node");
     const isHead = this.#headId === undefined;
     if (isHead) this.#headId = nodeId;
     const resources = {
@@ -79,6 +81,8 @@ export class LocalCluster {
       labels: { ...spec.labels, "ray.io/node-id": nodeId },
       deathReason: undefined,
     };
+    // A machine of an engine may be back.
+    if (this.#nodes.has(nodeId)) this.#dead.splice(this.#dead.indexOf(nodeId), 1);
     this.#nodes.set(nodeId, node);
     this.#parts.placement.addNode(nodeId, node.resources, node.labels);
     return node;
@@ -151,6 +155,8 @@ export class LocalCluster {
   }
 
   nodes(): readonly NodeInfo[] {
+    const engineNodes = this.#parts.engineNodes();
+    if (engineNodes !== undefined) return engineNodes;
     const pools = new Map(this.#parts.placement.nodes.map((pool) => [pool.nodeId, pool]));
     return [...this.#nodes.values()].map((node) => {
       const pool = pools.get(node.nodeId);

@@ -56,10 +56,20 @@ export function workerAnswers(
   };
 }
 
-export function clusterAnswers(cluster: LocalCluster): ClusterDirectory {
+/** @param refresh resolves when the cluster shows this moment */
+export function clusterAnswers(
+  cluster: LocalCluster,
+  refresh: () => Promise<void>,
+): ClusterDirectory {
   return {
-    nodes: async () => cluster.nodes(),
-    resources: async () => cluster.resources(),
+    async nodes() {
+      await refresh();
+      return cluster.nodes();
+    },
+    async resources() {
+      await refresh();
+      return cluster.resources();
+    },
     addNode: async (spec) => cluster.addNode(spec),
     removeNode: (nodeId) => cluster.removeNode(nodeId),
     drainNode: (nodeId, timeoutMs) => cluster.drainNode(nodeId, timeoutMs),

@@ -10,10 +10,11 @@ import { causeFromData, causeToData } from "../protocol/cause.ts";
 import { scopeOf } from "../rpc/demand.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
 import type { HostReport, InsideDirectory } from "../rpc/state.ts";
-import { type DeathCause, RaySystemError } from "../shared/errors.ts";
+import { type DeathCause, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { ActorRegistry } from "./actors/actor-registry.ts";
 import type { Supervisor, SupervisorParts } from "./actors/supervisor.ts";
 import { LocalCluster } from "./cluster.ts";
+import type { EngineSession } from "./engine/engine-session.ts";
 import { actorAnswers, clusterAnswers, insideAnswers, workerAnswers } from "./directory-answers.ts";
 import { type Host, HostLostError } from "./launch/host.ts";
 import { joinHosts } from "./nodes/join-hosts.ts";
@@ -24,6 +25,8 @@ export interface DirectorySettings {
   readonly namespace: string;
   /** The most idle workers; tasks that wait for other tasks may have needed more. */
   readonly maxIdleWorkers: number;
+  /** The cluster on which the session runs; undefined: the session's own nodes. */
+  readonly engine: Pick<EngineSession, "view" | "refresh"> | undefined;
   /** Returns the observer of the session. */
   readonly inside: () => InsideDirectory & { reported(hostId: string, report: HostReport): void };
   /** Takes tasks of hosts that may be part of a cycle. */
@@ -55,6 +58,7 @@ export class LocalDirectory {
     });
     this.cluster = new LocalCluster({
       placement: parts.placement,
+      engineNodes: () => settings.engine?.view?.nodes,
       leaveNode: (nodeId, cause) => this.#leaveNode(nodeId, cause),
       endNode: (nodeId, cause) => parts.launcher().endNode(nodeId, cause),
       actorEnded: async (actorId) => this.#actors.find(actorId)?.record.ended(),
@@ -64,7 +68,7 @@ export class LocalDirectory {
     this.answers = {
       ...actorAnswers(this.#actors, (info) => this.#registered(info), driverId),
       ...workerAnswers(this.#workers, parts.placement, driverId),
-      ...clusterAnswers(this.cluster),
+      ...clusterAnswers(this.cluster, async () => settings.engine?.refresh()),
       ...insideAnswers(inside),
       death: async (hostId) => this.#hosts.get(hostId)?.exited ?? hostGone,
       connect: async (hostId) => {
@@ -83,9 +87,12 @@ export class LocalDirectory {
     });
   }
 
-  /** Ends every actor with the runtime. */
+  /** Ends every actor with the runtime; nothing is placed any more. */
   end(cause: DeathCause): void {
     this.#actors.end(cause);
+    this.#parts.placement.close(
+      new SessionEndedError(`no resources are allocated any more: ${cause.message}`),
+    );
   }
 
   /** Returns the living hosts. */

@@ -9,11 +9,10 @@ import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { Waiting } from "../caller/waits/waiting.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
 import { TaskEvents } from "../inside/task-events.ts";
-import type { Placement } from "../placement/placement.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { RuntimeView } from "../rpc/state.ts";
-import { type DeathCause, RaySystemError, SessionEndedError } from "../shared/errors.ts";
+import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 import { warn } from "../shared/text/warning.ts";
 import { tellUnhandled } from "../store/unhandled.ts";
@@ -22,6 +21,7 @@ import { ControlSocket, endProcess } from "./control/control-socket.ts";
 import { Deadlocks } from "./deadlocks.ts";
 import { LocalDirectory } from "./directory.ts";
 import { DriverEndpoints } from "./endpoints.ts";
+import { EngineSession } from "./engine/engine-session.ts";
 import type { Host } from "./launch/host.ts";
 import { HostLogs } from "./observe/host-logs.ts";
 import type { DriverSettings } from "./init-options.ts";
@@ -45,7 +45,7 @@ export class Driver {
   readonly #events: TaskEvents | undefined;
   readonly #objectStore: SessionStore;
   readonly #keepAlive: KeepAlive = new KeepAlive();
-  readonly #placement: Placement = new Scheduler();
+  readonly #engine: EngineSession | undefined;
   readonly #inspector: Inspector;
   readonly #directory: LocalDirectory;
   readonly #deadlocks: Deadlocks;
@@ -69,6 +69,7 @@ export class Driver {
       root: settings.spillDirectory,
       isDevelopment: settings.isDevelopment,
     });
+    this.#engine = engineOf(settings, this.#about);
     this.#inspector = this.#newInspector();
     this.#directory = this.#newDirectory();
     this.endpoints = new DriverEndpoints({
@@ -97,7 +98,9 @@ export class Driver {
     const local = localNode({ driverId, network });
     if (local !== undefined) this.#launcher.addNode(this.#nodeId, local);
     const { nodes: addresses, minNodes } = settings;
-    const source = new AddressList({ addresses, minNodes, request: { driverId, network } });
+    const source =
+      this.#engine?.nodes ??
+      new AddressList({ addresses, minNodes, request: { driverId, network } });
     this.#joined = new JoinedNodes({ source, cluster, launcher: this.#launcher });
     this.#control = this.#newControlSocket();
   }
@@ -125,11 +128,9 @@ export class Driver {
     // Waits end with the session's error before their calls fail one by one.
     this.caller.end(cause);
     this.#directory.end(cause);
-    this.#placement.close(
-      new SessionEndedError(`no resources are allocated any more: ${cause.message}`),
-    );
     await this.endpoints.close();
     await this.#launcher.close(cause);
+    await this.#engine?.close();
     this.#logs.close();
     await this.#control?.close(cause);
     tellUnhandled();
@@ -159,13 +160,14 @@ export class Driver {
         driverId,
         namespace,
         maxIdleWorkers: Math.max(8, 2 * Math.ceil(numCpus)),
+        engine: this.#engine,
         inside: () => this.#inspector,
         suspect: (ids) => this.#deadlocks.suspect(ids),
       },
       {
         caller: () => this.caller,
         launcher: () => this.#launcher,
-        placement: this.#placement,
+        placement: this.#engine?.placement ?? new Scheduler(),
         slots: new ActorSlots(
           () => this.#launcher,
           (nodeId) => Math.max(1, this.#directory.cluster.cpus(nodeId)),
@@ -243,6 +245,15 @@ export class Driver {
       stop: () => void endProcess(() => this.close()),
     });
   }
+}
+
+/** Returns the cluster that the session runs on, if it names one. */
+function engineOf(
+  { address, network }: DriverSettings,
+  { driverId, jobId, namespace }: DriverAbout,
+): EngineSession | undefined {
+  if (address === undefined) return undefined;
+  return new EngineSession({ address, driverId, jobId, namespace, network });
 }
 
 /** @param namespace default: a new one with the name of the job */

@@ -35,6 +35,14 @@ export interface InitOptions {
   /** Labels of this node, for placement by label: `{ zone: "a" }`. Default: none. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
+   * A Ray cluster that this session runs on: `ray+http://head:8265`, the address of Ray's
+   * dashboard (`ray+https://` behind TLS), or "auto" for a driver on a machine of the cluster. Ray
+   * then places all actors and tasks, and this machine offers nothing: `nodes`, `minNodes`,
+   * `numCpus`, `numGpus`, `memory` and `resources` are refused. Default: the environment variable
+   * RAYLING_ON_RAY, or RAY_ADDRESS if it begins with `ray+`.
+   */
+  readonly address?: string;
+  /**
    * Agents of other machines, `rayling://token@host:port`, which become nodes of this session.
    * Default: the environment variable RAYLING_NODES, separated by commas.
    */
@@ -158,6 +166,8 @@ export interface DriverSettings {
   readonly labels: Readonly<Record<string, string>>;
   readonly inside: InsideSettings;
   readonly nodes: readonly string[];
+  /** The cluster that the session runs on; undefined: machines of its own. */
+  readonly address: string | undefined;
   readonly minNodes: number | undefined;
   readonly network: NetworkSettings;
   /** The files of the network's credentials, if it has some. */
@@ -175,7 +185,9 @@ export interface DriverSettings {
 
 /** Applies the defaults. Throws InvalidOptionError, CertificateError. */
 export function readInitOptions(options: InitOptions): DriverSettings {
-  const { nodes = nodesOfEnvironment(), isolation = isolationOfEnvironment() } = options;
+  const { address = addressOfEnvironment(), isolation = isolationOfEnvironment() } = options;
+  if (address !== undefined) checkForEngine(options, address);
+  const { nodes = address === undefined ? nodesOfEnvironment() : [] } = options;
   checkMinNodes(options.minNodes, nodes);
   const numCpus = options.numCpus ?? availableParallelism();
   const { network, found } = networkOf(options, nodes);
@@ -183,19 +195,22 @@ export function readInitOptions(options: InitOptions): DriverSettings {
     isolation,
     namespace: options.namespace,
     numCpus,
-    resources: nodeAmounts({ ...options, numCpus }),
+    resources: address === undefined ? nodeAmounts({ ...options, numCpus }) : {},
     labels: options.labels ?? {},
     inside: {
       stuckWarningMs: options.stuckWarningMs ?? 10_000,
       logToDriver: options.logToDriver ?? true,
       taskEvents: options.taskEvents ?? false,
     },
-    nodes: nodes.map((address) => address.trim()),
+    nodes: nodes.map((one) => one.trim()),
+    address,
     minNodes: options.minNodes,
     network,
     credentials: found,
-    runtimeEnv: options.runtimeEnv,
-    prewarm: options.prewarm ?? standardPrewarm(isolation, numCpus),
+    // The machines of a cluster do not have the driver's files.
+    runtimeEnv:
+      address === undefined ? options.runtimeEnv : { workingDir: true, ...options.runtimeEnv },
+    prewarm: address === undefined ? (options.prewarm ?? standardPrewarm(isolation, numCpus)) : 0,
     objectStoreMemory: options.objectStoreMemory,
     spillDirectory: options.spillDirectory,
     isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",
@@ -218,6 +233,29 @@ function networkOf(
     ...(found === undefined ? {} : { credentials: found.credentials }),
   };
   return { network, found };
+}
+
+/**
+ * Refuses options of a machine of one's own.
+ *
+ * @throws InvalidOptionError
+ */
+function checkForEngine(options: InitOptions, address: string): void {
+  const own = ["nodes", "minNodes", "numCpus", "numGpus", "memory", "resources"] as const;
+  const given = own.find((name) => options[name] !== undefined);
+  if (given === undefined) return;
+  throw new InvalidOptionError(
+    given,
+    `init: option ${given} does not go with the cluster at ${address}, which has its own machines`,
+  );
+}
+
+/** Returns the cluster that the command line or Ray's own variable names. */
+function addressOfEnvironment(): string | undefined {
+  const own = process.env["RAYLING_ON_RAY"] ?? "";
+  if (own !== "") return /^https?:/.test(own) ? `ray+${own}` : own;
+  const ofRay = process.env["RAY_ADDRESS"] ?? "";
+  return ofRay.startsWith("ray+") ? ofRay : undefined;
 }
 
 /** This many soon find work and can start at once: none where only processes start. */

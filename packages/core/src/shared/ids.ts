@@ -15,7 +15,16 @@ const source: IdSource = threadSlot("ids", () => {
   return { next: () => random() };
 });
 
-export type IdKind = "driver" | "host" | "actor" | "job" | "node" | "group" | "way" | "operator";
+export type IdKind =
+  | "driver"
+  | "host"
+  | "actor"
+  | "job"
+  | "node"
+  | "group"
+  | "way"
+  | "operator"
+  | "lease";
 
 export function newId(kind: IdKind): string {
   return `${kind}-${source.next()}`;

@@ -12,6 +12,8 @@ import type { NetworkSettings } from "../../transport/address.ts";
 import type { Host, HostRequest, LauncherOptions } from "../launch/host.ts";
 
 export interface JoinedNode {
+  /** The id that an engine has for the machine. Default: a new one. */
+  readonly nodeId?: string;
   /** The name of the node, for messages to people. */
   readonly nodeName: string;
   readonly machine: NodeMachine;
