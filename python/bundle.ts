@@ -23,6 +23,7 @@ const ownModules = [
   "cli/main",
   "cli/score/baseline",
   "cli/score/simulated-judge",
+  "python/agent-main",
   "python/actor-host/main",
   "python/imports",
   "python/score-host",
@@ -30,6 +31,7 @@ const ownModules = [
 
 const packages: Readonly<Record<string, readonly string[]>> = {
   core: bundled["core"] ?? [],
+  cluster: ["collect/thread-main"],
   "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
@@ -39,7 +41,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages of the workspace that are left out, and what they are for. */
 const leftOut: Readonly<Record<string, string>> = {
-  "@rayling/cluster": "sessions on several machines",
+  "@rayling/on-ray": "sessions on a Ray cluster",
   "@rayling/trainer": "trainings",
 };
 

@@ -94,6 +94,7 @@ const apart: Readonly<Record<string, readonly string[]>> = { core: ["host", "pla
 const sisters: Readonly<Record<string, readonly string[]>> = {
   core: [],
   cluster: ["@rayling/core/cluster"],
+  "on-ray": ["@rayling/cluster", "@rayling/core/cluster"],
   "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
@@ -143,6 +144,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/terminal",
     "@rayling/dashboard",
     "@rayling/data-proto",
+    "@rayling/on-ray",
     "@rayling/reward-loop",
     "@rayling/reward-loop/options",
     "@rayling/reward-loop/page",

@@ -83,6 +83,13 @@ def _node_candidates() -> Iterator[str]:
     if named:
         yield named
         return
+    try:
+        # What a driver brought to a machine of Ray.
+        import rayling_node
+    except ImportError:
+        pass
+    else:
+        yield str(Path(rayling_node.__file__).parent / "bin/node")
     on_path = shutil.which("node")
     if on_path is not None:
         yield on_path

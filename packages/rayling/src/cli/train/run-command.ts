@@ -16,6 +16,8 @@ export interface RunOptions {
   readonly nodes: readonly string[];
   /** A folder with certificates. */
   readonly tls?: string;
+  /** The URL of a Ray cluster's dashboard, or "auto". */
+  readonly onRay?: string;
   /** The code for the nodes: a folder, or true for the files that the script's modules reach. */
   readonly workingDir?: string | true;
 }
@@ -27,13 +29,17 @@ const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
 
 export async function runScript(options: RunOptions): Promise<void> {
-  const { script, args, nodes, tls, workingDir } = options;
+  const { script, args, nodes, tls, workingDir, onRay } = options;
+  if (onRay !== undefined && nodes.length > 0) {
+    throw new CliError(2, "--on-ray does not go with --nodes: the cluster has its own machines");
+  }
   for (const address of nodes) checkAddress(address);
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     stdio: "inherit",
     env: {
       ...process.env,
       ...(nodes.length === 0 ? {} : { RAYLING_NODES: nodes.join(",") }),
+      ...(onRay === undefined ? {} : { RAYLING_ON_RAY: onRay }),
       ...(tls === undefined ? {} : { RAYLING_TLS: resolve(tls) }),
       ...(workingDir === undefined ? {} : { RAYLING_WORKING_DIR: placeOf(workingDir) }),
     },

@@ -9,9 +9,9 @@ import type { RunOptions } from "./run-command.ts";
 export function addRunCommand(program: Command, run: (options: RunOptions) => Promise<void>): void {
   program
     .command("run")
-    .summary("run a script with the machines that its init makes nodes")
+    .summary("run a script on other machines: a Ray cluster, or the nodes of its init")
     .description(
-      "Runs a script with this Node and with RAYLING_NODES, which its init reads. Signals go to the script, and its exit code is that of this command.",
+      "Runs a script with this Node and with RAYLING_NODES or RAYLING_ON_RAY, which its init reads. Signals go to the script, and its exit code is that of this command.",
     )
     .argument("<script>", "the script", existing)
     .argument("[args...]", "its arguments; -- before those that begin with -")
@@ -22,6 +22,11 @@ export function addRunCommand(program: Command, run: (options: RunOptions) => Pr
       )
         .argParser(addresses)
         .default([], "RAYLING_NODES"),
+    )
+    .option(
+      "--on-ray <url>",
+      "runs it on a Ray cluster: the URL of its dashboard, or auto on a machine of the cluster (default: RAYLING_ON_RAY)",
+      cluster,
     )
     .option(
       "--tls <folder>",
@@ -37,7 +42,7 @@ export function addRunCommand(program: Command, run: (options: RunOptions) => Pr
       async (
         script: string,
         args: readonly string[],
-        flags: Pick<RunOptions, "nodes" | "tls" | "workingDir">,
+        flags: Pick<RunOptions, "nodes" | "tls" | "workingDir" | "onRay">,
       ) => run({ script, args, ...flags }),
     );
 }
@@ -52,6 +57,11 @@ function folder(path: string): string {
   throw new InvalidArgumentError("There is no such folder.");
 }
 
+function cluster(text: string): string {
+  if (text === "auto" || /^https?:\/\/[^@]+$/.test(text)) return text;
+  throw new InvalidArgumentError("It must be http://host:port, https:// or auto, without a token.");
+}
+
 function addresses(text: string, others: readonly string[]): readonly string[] {
   return [...others, ...text.split(",").map((one) => one.trim())];
 }
@@ -60,4 +70,5 @@ const help = `
 A token on the command line can be seen by others on this machine: RAYLING_NODES in the environment cannot.
 
 Example:
+  rayling run train.ts --on-ray http://head:8265
   rayling run train.ts --nodes rayling://TOKEN@127.0.0.1:6399 --working-dir . -- --epochs 3`;

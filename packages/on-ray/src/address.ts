@@ -1,0 +1,76 @@
+/**
+ * The address of a Ray cluster as `init` takes it, and the token that Ray's own tools would show
+ * there.
+ */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { InvalidOptionError, RaySystemError } from "@rayling/core/cluster";
+
+/** Where a session's cluster is. */
+export type ClusterAddress =
+  /** The driver is on a machine of the cluster. */
+  | { readonly kind: "inside" }
+  /** `url`: that of Ray's dashboard, without a slash at its end. */
+  | { readonly kind: "dashboard"; readonly url: string };
+
+/** @throws InvalidOptionError */
+export function parseClusterAddress(text: string): ClusterAddress {
+  if (text === "auto") return { kind: "inside" };
+  const url = URL.parse(text.replace(/^ray\+/, ""));
+  const isComplete =
+    url !== null &&
+    /^ray\+https?:\/\//.test(text) &&
+    url.username === "" &&
+    url.password === "" &&
+    url.search === "" &&
+    url.hash === "";
+  if (!isComplete) {
+    throw new InvalidOptionError(
+      "address",
+      'option address must be ray+http://host:port, the address of Ray\'s dashboard, ray+https:// or "auto"; a token belongs in RAY_AUTH_TOKEN',
+    );
+  }
+  if (url.port === "" && url.protocol === "http:") url.port = "8265";
+  return { kind: "dashboard", url: url.href.replace(/\/+$/, "") };
+}
+
+const askRay = `
+import ray
+print("DASHBOARD", ray.init(address="auto", logging_level="error", log_to_driver=False).dashboard_url)
+`;
+
+/**
+ * Asks Ray on this machine for the URL of the cluster's dashboard. Rejects with RaySystemError when
+ * `python` on PATH has no Ray, or no cluster runs here.
+ */
+export async function ownDashboard(): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)("python", ["-c", askRay]);
+    const found = /^DASHBOARD (\S+)$/m.exec(stdout)?.[1];
+    if (found !== undefined && found !== "None") return `http://${found}`;
+  } catch (error) {
+    const said = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
+    throw new RaySystemError(`no Ray cluster is found on this machine: ${said}`, { cause: error });
+  }
+  throw new RaySystemError("the Ray cluster on this machine runs without a dashboard");
+}
+
+/**
+ * Returns the bearer token by Ray's rules: RAY_AUTH_TOKEN, the file RAY_AUTH_TOKEN_PATH, or
+ * `~/.ray/auth_token`; undefined when there is none.
+ */
+export function rayToken(): string | undefined {
+  const given = process.env["RAY_AUTH_TOKEN"]?.trim() ?? "";
+  if (given !== "") return given;
+  const path = process.env["RAY_AUTH_TOKEN_PATH"] ?? join(homedir(), ".ray", "auth_token");
+  try {
+    const kept = readFileSync(path, "utf8").trim();
+    return kept === "" ? undefined : kept;
+  } catch {
+    // A cluster without tokens needs none.
+    return undefined;
+  }
+}

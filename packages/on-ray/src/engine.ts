@@ -1,0 +1,203 @@
+/**
+ * Ray as the engine of a session: its gateway reserves what the session asks for, and starts an
+ * agent on each node where something was reserved.
+ */
+import { nodeJoiner } from "@rayling/cluster";
+import {
+  type ClusterResources,
+  type DeathCause,
+  type Demand,
+  type EngineEvents,
+  type EngineRequest,
+  type EngineView,
+  type GroupSpec,
+  type JoinedNode,
+  newToken,
+  type NodeConnector,
+  type NodeInfo,
+  type OpenEngine,
+  RaySystemError,
+  type Reserved,
+} from "@rayling/core/cluster";
+import { ownDashboard, parseClusterAddress, rayToken } from "./address.ts";
+import { dialGateway, GatewayClient } from "./gateway/gateway-client.ts";
+import { startGatewayJob, type StartedGateway } from "./gateway/gateway-job.ts";
+import type { GatewayEvent, RayNode } from "./gateway/messages.ts";
+import { JobsApi } from "./jobs/jobs-api.ts";
+
+/** How long the connection to the gateway may be silent, in ms, as with agents. */
+const standardSilenceMs = 30_000;
+
+/** How long the gateway may take to give everything back, in ms, until its job is stopped. */
+const closeMs = 10_000;
+
+/**
+ * Opens Ray for one session. Rejects with InvalidOptionError for a malformed address, with
+ * AuthenticationError for the token, with RaySystemError when the cluster cannot be used.
+ */
+export async function openOnRay(request: EngineRequest, events: EngineEvents): Promise<OpenEngine> {
+  const { address, namespace, network } = request;
+  const cluster = parseClusterAddress(address);
+  const token = newToken();
+  const silenceMs = network.reconnectTimeoutMs ?? standardSilenceMs;
+  const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
+  const jobs = new JobsApi(url, rayToken());
+  const gateway = await startGatewayJob(jobs, { token, namespace, silenceMs });
+  const engine = new RayEngine(request, gateway, events);
+  try {
+    await engine.open(token);
+  } catch (error) {
+    await gateway.stop().catch(() => undefined);
+    throw error;
+  }
+  return engine;
+}
+
+class RayEngine implements OpenEngine {
+  readonly lost: Promise<DeathCause>;
+  readonly #request: EngineRequest;
+  readonly #gateway: StartedGateway;
+  readonly #events: EngineEvents;
+  readonly #connect: NodeConnector = nodeJoiner();
+  readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
+  #client: GatewayClient | undefined;
+  #view: EngineView = viewOf([]);
+  #closing: Promise<void> | undefined;
+
+  constructor(request: EngineRequest, gateway: StartedGateway, events: EngineEvents) {
+    this.#request = request;
+    this.#gateway = gateway;
+    this.#events = events;
+    this.lost = this.#lost.promise;
+  }
+
+  get view(): EngineView {
+    return this.#view;
+  }
+
+  /** Connects to the gateway. Rejects with why it does not accept this driver. */
+  async open(token: string): Promise<void> {
+    const socket = await dialGateway(this.#gateway.announced);
+    const client = new GatewayClient(this.#gateway.name, socket, (event) => this.#heard(event));
+    this.#client = client;
+    void client.lost.then((cause) => this.#lost.resolve(cause));
+    await client.open(token);
+  }
+
+  async refresh(): Promise<void> {
+    await this.#ask("look");
+  }
+
+  async reserve(reservation: string, { hold, strategy, selectors }: Demand): Promise<Reserved> {
+    const said = await this.#ask("reserve", {
+      reservation,
+      demand: { hold, strategy, selectors },
+    });
+    const refused = textIn(said, "refused");
+    if (refused !== undefined) return { kind: "refused", reason: refused };
+    const engineNode = textIn(said, "node");
+    return engineNode === undefined ? { kind: "withdrawn" } : { kind: "reserved", engineNode };
+  }
+
+  async reserveGroup({ groupId, strategy, bundles, selectors }: GroupSpec): Promise<void> {
+    await this.#ask("reserve_group", { reservation: groupId, strategy, bundles, selectors });
+  }
+
+  release(reservation: string): void {
+    // Without its gateway it is given back already.
+    this.#ask("release", { reservation }).catch(() => undefined);
+  }
+
+  async join(engineNode: string): Promise<JoinedNode> {
+    const { network } = this.#request;
+    const { reconnectTimeoutMs } = network;
+    const options = {
+      host: "127.0.0.1",
+      ...(reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs }),
+    };
+    const said = await this.#ask("agent", { node: engineNode, options });
+    const address = textIn(said, "address");
+    if (address === undefined) throw new RaySystemError("the gateway names no agent");
+    const node = await this.#connect(address, this.#request);
+    return { ...node, nodeId: engineNode };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const isLate = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(true), closeMs);
+    });
+    const isOver = this.#client?.close().then(() => false);
+    if (await Promise.race([isOver ?? false, isLate])) {
+      this.#client?.cut();
+      await this.#gateway.stop().catch(() => undefined);
+    }
+    clearTimeout(timer);
+  }
+
+  #ask(op: string, given: object = {}): Promise<unknown> {
+    if (this.#client === undefined) throw new RaySystemError("the gateway is not connected yet");
+    return this.#client.ask(op, given);
+  }
+
+  #heard(event: GatewayEvent): void {
+    switch (event.event) {
+      case "nodes":
+        this.#view = viewOf(event.nodes);
+        return;
+      case "node-gone":
+        return this.#events.nodeGone(event.node, event.reason);
+      case "agent-gone":
+        return this.#events.agentGone(event.node, event.reason);
+      case "group-placed":
+        return this.#events.groupPlaced(event.group, event.nodes);
+      case "welcome":
+    }
+  }
+}
+
+function textIn(said: unknown, name: string): string | undefined {
+  const value = typeof said === "object" && said !== null ? Reflect.get(said, name) : undefined;
+  return typeof value === "string" ? value : undefined;
+}
+
+function viewOf(found: readonly RayNode[]): EngineView {
+  const nodes = found.map(infoOf);
+  const living = nodes.filter(({ alive }) => alive);
+  const resources: ClusterResources = {
+    total: sum(living.map((node) => node.resources)),
+    available: sum(living.map((node) => node.availableResources)),
+  };
+  return { nodes, resources };
+}
+
+function infoOf(node: RayNode): NodeInfo {
+  const { id, alive, name, hostname, address, labels, deathReason } = node;
+  return {
+    nodeId: id,
+    alive,
+    draining: false,
+    nodeName: name,
+    nodeManagerHostname: hostname,
+    nodeManagerAddress: address,
+    resources: alive ? node.resources : {},
+    availableResources: alive ? node.available : {},
+    labels,
+    deathReason: alive ? undefined : deathReason,
+  };
+}
+
+function sum(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const total: Record<string, number> = {};
+  for (const amounts of all) {
+    for (const [name, amount] of Object.entries(amounts)) {
+      total[name] = (total[name] ?? 0) + amount;
+    }
+  }
+  return total;
+}

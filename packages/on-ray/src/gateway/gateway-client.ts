@@ -1,0 +1,130 @@
+/**
+ * The driver's connection to its gateway: any number of requests at once, and events.
+ */
+import { connect, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+import { type DeathCause, ProtocolVersionError, RaySystemError } from "@rayling/core/cluster";
+import {
+  type Announced,
+  type FromGateway,
+  type GatewayEvent,
+  protocolVersion,
+} from "./messages.ts";
+
+/** How often the gateway hears that the driver is there, in ms. */
+const beatMs = 2000;
+
+interface Waiting {
+  readonly op: string;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class GatewayClient {
+  /** Resolves when the connection is over. */
+  readonly lost: Promise<DeathCause>;
+  /** The job of the gateway, for messages. */
+  readonly name: string;
+  readonly #socket: Socket;
+  readonly #onEvent: (event: GatewayEvent) => void;
+  readonly #waiting: Map<number, Waiting> = new Map();
+  readonly #welcomed: PromiseWithResolvers<void> = Promise.withResolvers();
+  readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
+  readonly #beat: NodeJS.Timeout;
+  #lastId = 0;
+  #problem = "";
+
+  constructor(name: string, socket: Socket, onEvent: (event: GatewayEvent) => void) {
+    this.name = name;
+    this.#socket = socket;
+    this.#onEvent = onEvent;
+    this.lost = this.#lost.promise;
+    socket.unref();
+    socket.on("error", (error) => (this.#problem = `: ${error.message}`));
+    socket.on("close", () => this.#ended());
+    createInterface({ input: socket })
+      .on("line", (line) => this.#take(line))
+      // The socket's errors come here, too.
+      .on("error", () => undefined);
+    this.#beat = setInterval(() => socket.write("{}\n"), beatMs);
+    this.#beat.unref();
+    this.#welcomed.promise.catch(() => undefined);
+  }
+
+  /** Resolves when the gateway has accepted the token. Rejects with why it has not. */
+  async open(token: string): Promise<void> {
+    this.#socket.write(`${JSON.stringify({ token })}\n`);
+    await this.#welcomed.promise;
+  }
+
+  /** Asks for something. Rejects with RaySystemError when it fails or the gateway is lost. */
+  ask(op: string, given: object = {}): Promise<unknown> {
+    if (this.#socket.destroyed) return Promise.reject(this.#gone());
+    this.#lastId += 1;
+    const id = this.#lastId;
+    this.#socket.write(`${JSON.stringify({ id, op, with: given })}\n`);
+    return new Promise((resolve, reject) => this.#waiting.set(id, { op, resolve, reject }));
+  }
+
+  /** Leaves: the gateway gives everything back, and ends. Resolves when it is gone. */
+  async close(): Promise<void> {
+    this.#socket.end();
+    await this.lost;
+  }
+
+  /** Ends the connection at once. */
+  cut(): void {
+    this.#socket.destroy();
+  }
+
+  #take(line: string): void {
+    const said: FromGateway = JSON.parse(line);
+    if ("event" in said) return this.#heard(said);
+    const waiting = this.#waiting.get(said.id);
+    this.#waiting.delete(said.id);
+    if (said.error === undefined) return waiting?.resolve(said.ok);
+    const { type, message } = said.error;
+    const isOwn = type === "RaylingError";
+    waiting?.reject(new RaySystemError(isOwn ? message : `${type} in Ray: ${message}`));
+  }
+
+  #heard(event: GatewayEvent): void {
+    if (event.event === "welcome") {
+      if (event.protocol === protocolVersion) return this.#welcomed.resolve();
+      const { protocol } = event;
+      return this.#welcomed.reject(new ProtocolVersionError(this.name, protocolVersion, protocol));
+    }
+    this.#onEvent(event);
+  }
+
+  #ended(): void {
+    clearInterval(this.#beat);
+    const error = this.#gone();
+    this.#welcomed.reject(error);
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+    this.#lost.resolve({ kind: "unreachable", message: error.message, error });
+  }
+
+  #gone(): RaySystemError {
+    return new RaySystemError(`${this.name} is gone${this.#problem}`);
+  }
+}
+
+/** Connects to a gateway on this machine. Rejects with RaySystemError. */
+export function dialGateway({ port }: Announced): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port, noDelay: true });
+    socket.once("error", (error) =>
+      reject(
+        new RaySystemError(`the gateway cannot be reached at port ${port}: ${error.message}`, {
+          cause: error,
+        }),
+      ),
+    );
+    socket.once("connect", () => {
+      socket.removeAllListeners("error");
+      resolve(socket);
+    });
+  });
+}

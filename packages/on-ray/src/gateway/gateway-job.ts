@@ -1,0 +1,100 @@
+/**
+ * Starts the gateway of a session: as a Ray job, or, on a machine of the cluster, as a process of
+ * the driver.
+ */
+import { createHash } from "node:crypto";
+import { networkInterfaces } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { RaySystemError } from "@rayling/core/cluster";
+import { JobsApi } from "../jobs/jobs-api.ts";
+import { uploadRuntime } from "../jobs/runtime-packages.ts";
+import { type Announced, announcement } from "./messages.ts";
+
+/** The pause between two looks at the job's log, in ms. */
+const lookMs = 150;
+
+/** The last characters of a log that a message shows. */
+const shownLog = 1500;
+
+/** The start of a gateway. */
+export interface GatewayOptions {
+  /** The driver will show it. */
+  readonly token: string;
+  readonly namespace: string;
+  /** How long the driver may be silent, in ms. */
+  readonly silenceMs: number;
+}
+
+/** A started gateway. */
+export interface StartedGateway {
+  /** For messages. */
+  readonly name: string;
+  readonly announced: Announced;
+  /** Ends it, if its driver cannot. */
+  stop(): Promise<void>;
+}
+
+/** Submits the job. Rejects with RaySystemError or AuthenticationError. */
+export async function startGatewayJob(
+  jobs: JobsApi,
+  options: GatewayOptions,
+): Promise<StartedGateway> {
+  const py_modules = await uploadRuntime(jobs);
+  const jobId = await jobs.submit({
+    entrypoint: `python -m rayling.on_ray ${flagsOf(options).join(" ")}`,
+    runtimeEnv: { py_modules },
+    metadata: { rayling: `driver ${process.pid}` },
+  });
+  const name = `the gateway, job ${jobId} of the Ray cluster at ${jobs.url},`;
+  const stop = (): Promise<void> => jobs.stop(jobId);
+  try {
+    const announced = await announcedBy(jobs, jobId);
+    checkReach(announced);
+    return { name, announced, stop };
+  } catch (error) {
+    await stop().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** The job's information is public: it has the digest of the token. */
+function flagsOf({ token, namespace, silenceMs }: GatewayOptions): string[] {
+  const digest = createHash("sha256").update(token).digest("hex");
+  const quoted = `'${namespace.replaceAll("'", `'\\''`)}'`;
+  return [
+    `--token-sha256 ${digest}`,
+    `--silence ${silenceMs / 1000}`,
+    ...(namespace === "" ? [] : [`--namespace ${quoted}`]),
+  ];
+}
+
+async function announcedBy(jobs: JobsApi, jobId: string): Promise<Announced> {
+  for (;;) {
+    const state = await jobs.state(jobId);
+    const logs = await jobs.logs(jobId);
+    const line = logs.split("\n").find((one) => one.startsWith(announcement));
+    if (line !== undefined) return JSON.parse(line.slice(announcement.length));
+    if (JobsApi.isOver(state)) {
+      const said = `${state.message}\n${logs.slice(-shownLog)}`.trim();
+      throw new RaySystemError(
+        `the gateway, job ${jobId} of the Ray cluster at ${jobs.url}, is ${state.status}: ${said}`,
+      );
+    }
+    await pause(lookMs, undefined, { ref: false });
+  }
+}
+
+/** @throws RaySystemError for a gateway on another machine */
+function checkReach({ host }: Announced): void {
+  if (isOwnAddress(host)) return;
+  throw new RaySystemError(
+    `the gateway is on another machine, ${host}: this release reaches only clusters on the driver's own`,
+  );
+}
+
+/** Whether the address is one of this machine. */
+export function isOwnAddress(address: string): boolean {
+  if (address.startsWith("127.") || address === "::1") return true;
+  const own = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
+  return own.some((one) => one.address === address);
+}

@@ -1,0 +1,45 @@
+/** Messages of a gateway (`python/src/rayling/on_ray/serving.py`), one JSON text in each line. */
+
+/** Changes with the messages. */
+export const protocolVersion = 1;
+
+/** Begins the line in the job's log that says where the gateway listens. */
+export const announcement = "RAYLING_GATEWAY ";
+
+/** Where a gateway listens. */
+export interface Announced {
+  readonly protocol: number;
+  /** The address of its machine in the cluster. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A node of Ray. */
+export interface RayNode {
+  readonly id: string;
+  readonly alive: boolean;
+  readonly name: string;
+  readonly hostname: string;
+  readonly address: string;
+  readonly resources: Readonly<Record<string, number>>;
+  readonly available: Readonly<Record<string, number>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly deathReason: string;
+}
+
+/** News of the cluster. */
+export type GatewayEvent =
+  | { readonly event: "welcome"; readonly protocol: number; readonly ray: string }
+  | { readonly event: "nodes"; readonly nodes: readonly RayNode[] }
+  | { readonly event: "node-gone"; readonly node: string; readonly reason: string }
+  | { readonly event: "group-placed"; readonly group: string; readonly nodes: readonly string[] }
+  | { readonly event: "agent-gone"; readonly node: string; readonly reason: string };
+
+/** The answer to a request. */
+export interface GatewayAnswer {
+  readonly id: number;
+  readonly ok?: unknown;
+  readonly error?: { readonly type: string; readonly message: string };
+}
+
+export type FromGateway = GatewayEvent | GatewayAnswer;

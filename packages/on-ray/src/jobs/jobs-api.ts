@@ -1,0 +1,146 @@
+/**
+ * Ray's Jobs API: packages and jobs. By node:http, because Ray takes the headers of `fetch` for
+ * those of a browser and refuses them.
+ */
+import { createHash } from "node:crypto";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { setTimeout as pause } from "node:timers/promises";
+import { AuthenticationError, RaySystemError } from "@rayling/core/cluster";
+
+/** A job as Ray shows it. */
+export interface JobState {
+  readonly status: string;
+  readonly message: string;
+}
+
+/** A job to start. */
+export interface JobSubmission {
+  readonly entrypoint: string;
+  readonly runtimeEnv: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+const over: ReadonlySet<string> = new Set(["FAILED", "STOPPED", "SUCCEEDED"]);
+
+/** For a head whose own agent is about to start, which takes Ray up to half a minute. */
+const mostAttempts = 60;
+const attemptMs = 500;
+
+/** The longest text of an answer that a message shows. */
+const longestShown = 500;
+
+/** Every method rejects with RaySystemError; with AuthenticationError for the token. */
+export class JobsApi {
+  readonly url: string;
+  readonly #token: string | undefined;
+
+  /** @param url that of Ray's dashboard, without a slash at its end */
+  constructor(url: string, token: string | undefined) {
+    this.url = url;
+    this.#token = token;
+  }
+
+  /** Puts a package into Ray's store, unless it is there. Resolves with its address. */
+  async upload(name: string, content: () => Promise<Buffer>): Promise<string> {
+    const path = `/api/packages/gcs/${name}`;
+    const { status } = await this.#send("GET", path);
+    if (status === 404) await this.#checked("PUT", path, await content());
+    else if (status >= 300) throw this.#refused("GET", path, { status, text: "" });
+    return `gcs://${name}`;
+  }
+
+  /** Starts a job. Resolves with its id. */
+  async submit({ entrypoint, runtimeEnv, metadata }: JobSubmission): Promise<string> {
+    const job = { entrypoint, runtime_env: runtimeEnv, metadata };
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#send("POST", "/api/jobs/", job);
+      const isBusy = answer.status >= 500 && answer.text.includes("No available agent");
+      if (isBusy && attempt < mostAttempts) {
+        await pause(attemptMs, undefined, { ref: false });
+        continue;
+      }
+      if (answer.status >= 300) throw this.#refused("POST", "/api/jobs/", answer);
+      return textOf(JSON.parse(answer.text), "submission_id");
+    }
+  }
+
+  async stop(jobId: string): Promise<void> {
+    await this.#checked("POST", `/api/jobs/${jobId}/stop`);
+  }
+
+  async state(jobId: string): Promise<JobState> {
+    const said = await this.#checked("GET", `/api/jobs/${jobId}`);
+    return { status: textOf(said, "status"), message: textOf(said, "message") };
+  }
+
+  async logs(jobId: string): Promise<string> {
+    return textOf(await this.#checked("GET", `/api/jobs/${jobId}/logs`), "logs");
+  }
+
+  /** Whether the job has ended. */
+  static isOver({ status }: JobState): boolean {
+    return over.has(status);
+  }
+
+  async #checked(method: string, path: string, body?: Buffer | object): Promise<unknown> {
+    const answer = await this.#send(method, path, body);
+    if (answer.status >= 300) throw this.#refused(method, path, answer);
+    return answer.text === "" ? {} : JSON.parse(answer.text);
+  }
+
+  #refused(method: string, path: string, { status, text }: Answer): Error {
+    if (status === 401 || status === 403) {
+      return new AuthenticationError(`the Ray cluster at ${this.url} (see RAY_AUTH_TOKEN)`);
+    }
+    const said = text.trim().split("\n").at(-1) ?? "";
+    return new RaySystemError(
+      `the Ray cluster at ${this.url} answers ${status} to ${method} ${path}: ${said.slice(0, longestShown)}`,
+    );
+  }
+
+  #send(method: string, path: string, body?: Buffer | object): Promise<Answer> {
+    const isBinary = Buffer.isBuffer(body);
+    const content = isBinary ? body : Buffer.from(body === undefined ? "" : JSON.stringify(body));
+    const headers = {
+      "content-type": isBinary ? "application/octet-stream" : "application/json",
+      "content-length": content.length,
+      ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+    };
+    const request = this.url.startsWith("https:") ? requestHttps : requestHttp;
+    return new Promise((resolve, reject) => {
+      const failed = (error: Error): void =>
+        reject(
+          new RaySystemError(`the Ray cluster at ${this.url} cannot be reached: ${error.message}`, {
+            cause: error,
+          }),
+        );
+      const sent = request(`${this.url}${path}`, { method, headers, agent: false }, (answer) => {
+        const parts: Buffer[] = [];
+        answer
+          .on("data", (part: Buffer) => parts.push(part))
+          .on("error", failed)
+          .on("end", () => {
+            const text = Buffer.concat(parts).toString();
+            resolve({ status: answer.statusCode ?? 0, text });
+          });
+      });
+      sent.on("error", failed).end(content);
+    });
+  }
+}
+
+/** Returns the name of a package in Ray's store. */
+export function packageName(content: Buffer): string {
+  return `_ray_pkg_${createHash("sha256").update(content).digest("hex").slice(0, 24)}.zip`;
+}
+
+function textOf(said: unknown, name: string): string {
+  const value = typeof said === "object" && said !== null ? Reflect.get(said, name) : undefined;
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,154 @@
+"""A Ray cluster of several nodes on this machine, which a test drives by lines of JSON.
+
+Each line of standard input is a command, and each gets a line of standard output. The cluster ends
+with the input.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import ray
+from ray.cluster_utils import Cluster
+
+SMALL_STORE = 80 * 1024 * 1024
+
+
+def say(message):
+    print(json.dumps(message), flush=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@ray.remote(num_cpus=1)
+class Holder:
+    def pid(self):
+        return os.getpid()
+
+
+class Commands:
+    def __init__(self, nodes, temp):
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                **self.shape(nodes[0]),
+                "include_dashboard": True,
+                "dashboard_port": 0,
+                "temp_dir": temp,
+                "min_worker_port": 0,
+                "max_worker_port": 0,
+            },
+        )
+        for node in nodes[1:]:
+            self.cluster.add_node(**self.shape(node))
+        ray.init(address=self.cluster.address, log_to_driver=False)
+        self.added = [self.cluster.head_node, *self.cluster.worker_nodes]
+        self.holders = []
+
+    def shape(self, node):
+        # Another cluster of the machine may have the standard port, and then no job starts here.
+        port = {"dashboard_agent_listen_port": free_port()}
+        return {"num_cpus": 1, "object_store_memory": SMALL_STORE, **port, **node}
+
+    def url(self):
+        return f"http://{self.cluster.head_node.webui_url}"
+
+    def gcs(self):
+        return self.cluster.address
+
+    def add(self, node):
+        self.added.append(self.cluster.add_node(**self.shape(node)))
+        return self.added[-1].node_id
+
+    def kill_raylet(self, index):
+        node = self.added[index]
+        for info in node.all_processes["raylet"]:
+            info.process.send_signal(signal.SIGKILL)
+        return node.node_id
+
+    def hold(self, count, options=None):
+        made = [Holder.options(**(options or {})).remote() for _ in range(count)]
+        self.holders += made
+        return ray.get([one.pid.remote() for one in made])
+
+    def hold_later(self, count):
+        """Asks for as much, and does not wait."""
+        self.holders += [Holder.remote() for _ in range(count)]
+
+    def living_holders(self):
+        """How many of them have what they asked for."""
+        calls = [one.pid.remote() for one in self.holders]
+        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0.05) if calls else ([], [])
+        return len(ready)
+
+    def stop_jobs(self):
+        from ray.job_submission import JobSubmissionClient
+
+        client = JobSubmissionClient(self.url())
+        for job in client.list_jobs():
+            if job.submission_id is not None and str(job.status.value) == "RUNNING":
+                client.stop_job(job.submission_id)
+
+    def free(self, count):
+        for one in self.holders[:count]:
+            ray.kill(one)
+        del self.holders[:count]
+
+    def available(self):
+        return ray.available_resources()
+
+    def nodes(self):
+        return [
+            {"id": n["NodeID"], "alive": n["Alive"], "cpus": n["Resources"].get("CPU", 0)}
+            for n in ray.nodes()
+        ]
+
+    def groups(self):
+        table = ray.util.placement_group_table()
+        return [one["state"] for one in table.values() if one["state"] != "REMOVED"]
+
+    def status(self):
+        line = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", self.gcs()]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+    def jobs(self):
+        from ray.job_submission import JobSubmissionClient
+
+        return [
+            {"id": job.submission_id, "status": str(job.status.value)}
+            for job in JobSubmissionClient(self.url()).list_jobs()
+        ]
+
+    def run(self, source):
+        """Runs Python source; the value of its variable `answer`."""
+        scope = {"ray": ray}
+        exec(source, scope)
+        return scope.get("answer")
+
+
+def main():
+    # The entry point of a job finds Python on PATH.
+    os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    given = json.loads(sys.argv[1])
+    commands = Commands(given["nodes"], given["temp"])
+    say({"ok": commands.url()})
+    try:
+        for line in sys.stdin:
+            name, *args = json.loads(line)
+            try:
+                say({"ok": getattr(commands, name)(*args)})
+            except Exception as error:
+                say({"error": f"{type(error).__name__}: {error}"})
+    finally:
+        ray.shutdown()
+        commands.cluster.shutdown()
+
+
+main()

@@ -1,0 +1,232 @@
+/**
+ * Sessions on a Ray of the tests' own, which speaks the protocol of the gateway. The real one is in
+ * `real-ray.full.test.ts`.
+ */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as ray from "@rayling/core";
+import { enableOnRay } from "@rayling/on-ray";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { Counter, double, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
+import { FakeRay } from "./fake-ray.ts";
+
+enableOnRay();
+
+let folder = "";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rayling-on-ray-"));
+  const runtime = join(folder, "runtime.zip");
+  await writeFile(runtime, "what agents of this Ray do without");
+  vi.stubEnv("RAYLING_RUNTIME_PACKAGE", runtime);
+  vi.stubEnv("RAY_AUTH_TOKEN_PATH", join(folder, "none"));
+});
+
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A Ray with these nodes, and a session on it. */
+async function session(...nodes: readonly Readonly<Record<string, number>>[]): Promise<FakeRay> {
+  const fake = await started(...nodes);
+  await ray.init({ address: `ray+${fake.url}` });
+  return fake;
+}
+
+async function started(...nodes: readonly Readonly<Record<string, number>>[]): Promise<FakeRay> {
+  const fake = await FakeRay.start(...nodes);
+  onTestFinished(async () => {
+    await ray.shutdown();
+    await fake.close();
+  });
+  return fake;
+}
+
+const held = (fake: FakeRay): number => fake.reservations.size;
+
+test("actors and tasks run where Ray reserved for them, and all is given back at the end", async () => {
+  const fake = await started({ CPU: 1 }, { CPU: 2 });
+  fake.hasNode = false;
+  await ray.init({ address: `ray+${fake.url}` });
+  // The runtime and Node.
+  expect(fake.packages.size).toBe(process.platform === "linux" ? 2 : 1);
+  const counter = Counter.options({ numCpus: 2 }).remote();
+  expect(await ray.get(counter.add.remote(2))).toBe(2);
+  expect(await ray.get(counter.node.remote())).toBe("ray1");
+  expect(await ray.get(nodeOf.remote())).toBe("ray0");
+  expect(await ray.get([1, 2, 3].map((one) => double.remote(one)))).toEqual([2, 4, 6]);
+  await ray.shutdown();
+  expect(held(fake)).toBe(0);
+  expect(fake.jobs.map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+});
+
+test("what others use is not used, what waits says why, and goes on when it is freed", async () => {
+  const fake = await session({ CPU: 2 });
+  const [node] = fake.nodes;
+  fake.take(node!, "CPU", 1);
+  const counters = [1, 2].map(() => Counter.options({ numCpus: 1 }).remote());
+  const calls = counters.map((counter) => counter.add.remote(1));
+  const { ready, pending } = await ray.wait(calls);
+  expect([ready.length, pending.length]).toEqual([1, 1]);
+  expect((await ray.availableResources())["CPU"]).toBe(0);
+  const actors = await ray.state.listActors();
+  expect(actors.map(({ state }) => state).toSorted()).toEqual(["ALIVE", "PENDING_CREATION"]);
+  fake.take(node!, "CPU", -1);
+  expect(await ray.get(calls)).toEqual([1, 1]);
+  expect(fake.most["CPU"]).toBe(2);
+});
+
+test("tasks that ask for tasks lend their reservation while they wait", async () => {
+  await session({ CPU: 1 });
+  expect(await ray.get(outer.remote(3))).toBe(6);
+});
+
+test("no more is reserved at once than there is, and a withdrawn request leaves nothing", async () => {
+  const fake = await session({ CPU: 2 });
+  const tasks = Array.from({ length: 40 }, (_, index) => double.remote(index));
+  expect((await ray.get(tasks)).at(-1)).toBe(78);
+  expect(fake.most["CPU"]).toBeLessThanOrEqual(2);
+  const impossible = Counter.options({ numCpus: 4 }).remote();
+  await expect.poll(() => held(fake)).toBeGreaterThan(0);
+  await ray.kill(impossible);
+  await expect.poll(() => held(fake)).toBe(0);
+});
+
+test("labels and NODE_AFFINITY choose the node; one that is gone is refused", async () => {
+  const fake = await session({ CPU: 1 });
+  const far = fake.addNode({ CPU: 1 }, { zone: "b" });
+  expect(await ray.get(nodeOf.options({ labelSelector: { zone: "b" } }).remote())).toBe(far.id);
+  const there = { kind: "NODE_AFFINITY", nodeId: far.id } as const;
+  expect(await ray.get(nodeOf.options({ schedulingStrategy: there }).remote())).toBe(far.id);
+  const gone = { kind: "NODE_AFFINITY", nodeId: "ray9" } as const;
+  const refused = ray.get(nodeOf.options({ schedulingStrategy: gone }).remote());
+  await expect(refused).rejects.toThrow(ray.TaskUnschedulableError);
+});
+
+test("a node that joins is used by what waits", async () => {
+  const fake = await session({ CPU: 1 });
+  const counter = Counter.options({ resources: { license: 1 } }).remote();
+  const call = counter.add.remote(1);
+  await expect.poll(() => held(fake)).toBeGreaterThan(0);
+  fake.addNode({ CPU: 1, license: 1 });
+  expect(await ray.get(call)).toBe(1);
+  expect((await ray.nodes()).map(({ nodeId }) => nodeId)).toEqual(["ray0", "ray1"]);
+});
+
+test("an actor restarts elsewhere when its node is gone, and in its place when its agent is", async () => {
+  const fake = await session({ CPU: 1, left: 1 }, { CPU: 1 });
+  const counter = Counter.options({ numCpus: 1, maxRestarts: -1, maxTaskRetries: -1 }).remote();
+  expect(await ray.get(counter.node.remote())).toBe("ray0");
+  await fake.nodes[0]!.agent!.close();
+  expect(await ray.get(counter.node.remote())).toBe("ray0");
+  await fake.loseNode(fake.nodes[0]!);
+  expect(await ray.get(counter.node.remote())).toBe("ray1");
+  expect((await ray.nodes()).map(({ alive }) => alive)).toEqual([false, true]);
+});
+
+test("a placement group is one of the engine, bundle for bundle, and moves with its actors", async () => {
+  const fake = await session({ CPU: 2 }, { CPU: 2 });
+  const placementGroup = ray.placementGroup([{ CPU: 1 }, { CPU: 2 }]);
+  const there = (bundleIndex: number) => ({
+    schedulingStrategy: { kind: "PLACEMENT_GROUP", placementGroup, bundleIndex } as const,
+  });
+  const wanted = { numCpus: 1, maxRestarts: -1, maxTaskRetries: -1 };
+  const first = Counter.options({ ...wanted, ...there(0) }).remote();
+  const second = Counter.options({ ...wanted, ...there(1) }).remote();
+  expect(await ray.get([first.node.remote(), second.node.remote()])).toEqual(["ray0", "ray1"]);
+  expect(await ray.get(nodeOf.options(there(1)).remote())).toBe("ray1");
+  expect((await ray.availableResources())["CPU"]).toBe(1);
+  const spare = fake.addNode({ CPU: 2 });
+  await fake.loseNode(fake.nodes[1]!);
+  expect(await ray.get(second.node.remote())).toBe(spare.id);
+  expect(await ray.get(first.node.remote())).toBe("ray0");
+  await ray.removePlacementGroup(placementGroup);
+  await expect(ray.get(first.node.remote())).rejects.toThrow(ray.ActorPlacementGroupRemoved);
+  await expect.poll(() => fake.groups.size).toBe(0);
+});
+
+test("requests wait for a placement group that has no place yet", async () => {
+  const fake = await session({ CPU: 1 });
+  const placementGroup = ray.placementGroup([{ license: 1 }], { name: "licensed" });
+  const schedulingStrategy = { kind: "PLACEMENT_GROUP", placementGroup } as const;
+  const options = { numCpus: 0, resources: { license: 1 }, schedulingStrategy };
+  const call = nodeOf.options(options).remote();
+  await expect.poll(() => fake.groups.size).toBe(1);
+  const [info] = Object.values(await ray.placementGroupTable());
+  expect(info).toMatchObject({ name: "licensed", state: "PENDING" });
+  fake.addNode({ CPU: 1, license: 1 });
+  expect(await ray.get(call)).toBe("ray1");
+  expect(await placementGroup.wait(1000)).toBe(true);
+});
+
+test("a machine whose agent does not start is tried again", async () => {
+  const fake = await session({ CPU: 1 });
+  fake.agentProblem = "it has no room on its disk";
+  const warned = new Promise<string>((resolve) => {
+    process.once("warning", ({ message }) => resolve(message));
+  });
+  const call = double.remote(4);
+  expect(await warned).toMatch(/node ray0 cannot be used: it has no room on its disk/);
+  fake.agentProblem = undefined;
+  expect(await ray.get(call)).toBe(8);
+});
+
+test("a lost gateway ends all waits with an error that names its job", async () => {
+  const fake = await session({ CPU: 1 });
+  const counter = Counter.options({ numCpus: 1 }).remote();
+  expect(await ray.get(counter.add.remote(1))).toBe(1);
+  const waiting = double.remote(1);
+  await expect.poll(() => held(fake)).toBe(2);
+  fake.driver!.destroy();
+  await expect(ray.get(waiting)).rejects.toThrow(/job job0 of the Ray cluster at http.* is gone/);
+  // The host of the actor may answer until it ends.
+  const answer = async (): Promise<unknown> =>
+    ray.get(counter.add.remote(1)).catch((error) => error);
+  await expect.poll(answer).toBeInstanceOf(ray.ActorDiedError);
+});
+
+test("a wrong token is one line, and so is a cluster that is not there", async () => {
+  const fake = await started({ CPU: 1 });
+  fake.token = "the right one";
+  vi.stubEnv("RAY_AUTH_TOKEN", "a wrong one");
+  const address = `ray+${fake.url}`;
+  await expect(ray.init({ address })).rejects.toThrow(
+    /^the Ray cluster at http:\S+ \(see RAY_AUTH_TOKEN\) did not accept the token, or has another one$/,
+  );
+  vi.stubEnv("RAY_AUTH_TOKEN", "the right one");
+  await ray.init({ address });
+  expect(await ray.get(double.remote(1))).toBe(2);
+  await ray.shutdown();
+  expect(fake.jobs.map(({ entrypoint }) => entrypoint).join()).not.toContain("the right one");
+  vi.stubEnv("RAY_AUTH_TOKEN", "");
+  await expect(ray.init({ address: "ray+http://127.0.0.1:1" })).rejects.toThrow(
+    /^the Ray cluster at http:\/\/127.0.0.1:1 cannot be reached: .*ECONNREFUSED/,
+  );
+});
+
+test("another release is refused, and its job stopped", async () => {
+  const fake = await started({ CPU: 1 });
+  fake.protocol = 2;
+  await expect(ray.init({ address: `ray+${fake.url}` })).rejects.toThrow(ray.ProtocolVersionError);
+  expect(fake.jobs[0]?.status).not.toBe("RUNNING");
+});
+
+test.for([
+  [{ address: "http://head" }, /option address must be one of ray\+http:\/\/…/],
+  [{ address: "ray+http://token@head" }, /a token belongs in RAY_AUTH_TOKEN/],
+  [{ address: "auto", numCpus: 2 }, /option numCpus does not go with the cluster at auto/],
+  [{ address: "auto", nodes: [] }, /option nodes does not go with the cluster at auto/],
+] as const)("%o is refused", async ([options, message]) => {
+  onTestFinished(() => ray.shutdown());
+  await expect(ray.init(options)).rejects.toThrow(message);
+});
+
+test("the environment names the cluster, too", async () => {
+  const fake = await started({ CPU: 3 });
+  vi.stubEnv("RAYLING_ON_RAY", fake.url);
+  onTestFinished(() => void vi.stubEnv("RAYLING_ON_RAY", ""));
+  await ray.init();
+  expect(await ray.clusterResources()).toEqual({ CPU: 3 });
+});

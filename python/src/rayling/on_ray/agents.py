@@ -1,0 +1,153 @@
+"""Agents of the JavaScript runtime on the nodes of Ray: each is the child process of an actor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from rayling.actors.child import Child
+from rayling.errors import RaylingError
+from rayling.on_ray.cluster import Node
+
+__all__ = ["Agents"]
+
+
+#: Seconds between two looks at the raylet.
+_WATCH_SECONDS = 0.5
+
+
+class Agent:
+    """The agent of one node. It ends with this actor, and this actor ends with it."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """Starts the agent.
+
+        Args:
+            options: of `startAgent` in TypeScript. They may hold secrets, so that they travel over
+                the child's own socket.
+
+        Raises:
+            RaylingError: it does not start.
+        """
+        self._child = Child("python/agent-main", is_captured=False)
+        self._child.socket.sendall(f"{json.dumps(options)}\n".encode())
+        said = self._child.socket.makefile("r", encoding="utf-8").readline()
+        if said == "":
+            raise RaylingError(f"the agent ended with code {self._child.wait()} as it started")
+        self._started: dict[str, Any] = json.loads(said)
+        if "error" in self._started:
+            raise RaylingError(self._started["error"])
+        for watch in (self._watch, _watch_raylet):
+            threading.Thread(target=watch, name="rayling-watch", daemon=True).start()
+
+    def started(self) -> dict[str, Any]:
+        """Returns the address for drivers."""
+        return self._started
+
+    def wait(self) -> None:
+        """Never returns: the call fails when this actor ends."""
+        threading.Event().wait()
+
+    def _watch(self) -> None:
+        self._child.wait()
+        os._exit(1)
+
+
+def _watch_raylet() -> None:
+    """Ends this process with the raylet that started it.
+
+    Ray lets a worker live on whose raylet was killed, as long as a call is under way.
+    """
+    raylet = os.getppid()
+    while os.getppid() == raylet:
+        time.sleep(_WATCH_SECONDS)
+    os._exit(1)
+
+
+class Agents:
+    """The agents of the driver, by the node that they are on."""
+
+    def __init__(self, on_gone: Callable[[str, str], None]) -> None:
+        """Has no agents yet.
+
+        Args:
+            on_gone: gets the node of an agent that has ended, and why.
+        """
+        self._on_gone = on_gone
+        self._actors: dict[str, Any] = {}
+        # Two calls at a time: one of them waits for the end.
+        self._class = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=2)(Agent)
+
+    async def start(self, node: Node, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Starts an agent on a node, in place of an earlier one.
+
+        Returns:
+            Its address for the driver.
+
+        Raises:
+            RaylingError: it does not start.
+        """
+        self.end(node.id)
+        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        actor = self._class.options(scheduling_strategy=there).remote({**_offer(node), **options})
+        self._actors[node.id] = actor
+        try:
+            started: dict[str, Any] = await actor.started.remote()
+        except ray.exceptions.RayError as error:
+            self._actors.pop(node.id, None)
+            raise RaylingError(f"no agent starts on node {node.name}: {_reason(error)}") from error
+        self._watch(node.id, actor, actor.wait.remote().future())
+        return started
+
+    def end(self, node_id: str) -> None:
+        """Ends the agent of a node. Idempotent."""
+        actor = self._actors.pop(node_id, None)
+        if actor is not None:
+            ray.kill(actor)
+
+    def end_all(self) -> None:
+        """Ends all agents."""
+        for node_id in list(self._actors):
+            self.end(node_id)
+
+    def _watch(self, node_id: str, actor: Any, ended: Any) -> None:
+        loop = asyncio.get_running_loop()
+
+        def over() -> None:
+            if self._actors.get(node_id) is not actor:
+                return
+            self._actors.pop(node_id)
+            self._on_gone(node_id, f"has ended, because {_reason(ended.exception())}")
+
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(over))
+
+
+def _offer(node: Node) -> dict[str, Any]:
+    own = {
+        name: amount
+        for name, amount in node.resources.items()
+        if name not in ("CPU", "object_store_memory") and not name.startswith("node:")
+    }
+    return {
+        "nodeName": node.name,
+        "numCpus": node.resources.get("CPU", 0),
+        "resources": own,
+        "labels": dict(node.labels),
+    }
+
+
+def _reason(error: BaseException | None) -> str:
+    """Returns the line of an error that says why, without the traceback of Ray's own frames."""
+    cause = getattr(error, "cause", None) or error
+    if isinstance(cause, ray.exceptions.RayActorError):
+        return "its process was ended"
+    text = str(cause).strip()
+    return text.splitlines()[-1] if text else type(cause).__name__

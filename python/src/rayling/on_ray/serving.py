@@ -1,0 +1,151 @@
+"""The connection of a gateway to its driver: one line of JSON for each request and answer.
+
+The first line is `{"token": ...}`. A request is `{"id", "op", "with"}`, its answer `{"id", "ok"}` or
+`{"id", "error"}`, and `{"event", ...}` tells what happened on the cluster. The token itself never
+leaves the driver before that: the job knows its digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+
+from rayling.on_ray.gateway import Gateway
+
+__all__ = ["PROTOCOL", "DriverGoneError", "Listening", "serve"]
+
+#: Changes with the messages.
+PROTOCOL = 1
+
+#: What the line in the job's log begins with that tells the driver where to connect.
+_ANNOUNCEMENT = "RAYLING_GATEWAY "
+
+#: Seconds that the driver has to connect.
+_CONNECT_SECONDS = 60.0
+
+_LONGEST_LINE = 2**26
+
+
+class DriverGoneError(Exception):
+    """The driver did not come."""
+
+
+@dataclass(frozen=True)
+class Listening:
+    """What a gateway is started with."""
+
+    token_sha256: str
+    namespace: str
+    #: Seconds of silence after which the driver counts as gone.
+    silence: float
+
+
+async def serve(listening: Listening) -> None:
+    """Serves one driver until it is gone.
+
+    Raises:
+        DriverGoneError: none connected.
+    """
+    ray.init(
+        address=os.environ.get("RAY_ADDRESS", "auto"),
+        namespace=listening.namespace or None,
+        logging_level="warning",
+    )
+    connected: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(reader, writer)
+        if connected.done() or not await connection.has_token(listening.token_sha256):
+            return writer.close()
+        if connected.done():
+            return writer.close()
+        connected.set_result(connection)
+        return None
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=_LONGEST_LINE)
+    port = server.sockets[0].getsockname()[1]
+    said = {"protocol": PROTOCOL, "host": ray.util.get_node_ip_address(), "port": port}
+    print(f"{_ANNOUNCEMENT}{json.dumps(said)}", flush=True)
+    try:
+        connection = await asyncio.wait_for(connected, _CONNECT_SECONDS)
+    except asyncio.TimeoutError:
+        raise DriverGoneError(f"no driver connected within {_CONNECT_SECONDS:g} s") from None
+    finally:
+        server.close()
+    await connection.serve(listening.silence)
+
+
+class Connection:
+    """The driver, while it is connected."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Takes the streams of a socket."""
+        self._reader = reader
+        self._writer = writer
+        self._heard_at = time.monotonic()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def has_token(self, digest: str) -> bool:
+        """Whether the first line shows the token of that digest."""
+        with contextlib.suppress(ValueError, ConnectionError, asyncio.TimeoutError):
+            line = await asyncio.wait_for(self._reader.readline(), 10)
+            token = str(json.loads(line)["token"]).encode()
+            return secrets.compare_digest(hashlib.sha256(token).hexdigest(), digest)
+        return False
+
+    async def serve(self, longest_silence: float) -> None:
+        """Answers until the driver leaves, or is silent for `longest_silence` seconds."""
+        gateway = Gateway(self._send)
+        await gateway.open()
+        self._send({"event": "welcome", "protocol": PROTOCOL, "ray": ray.__version__})
+        silence = asyncio.create_task(self._silence(longest_silence))
+        hearing = asyncio.create_task(self._hear(gateway))
+        parts = [asyncio.create_task(one) for one in gateway.watching()]
+        done, _ = await asyncio.wait([silence, hearing, *parts], return_when="FIRST_COMPLETED")
+        for task in [*parts, silence, hearing, *self._running]:
+            task.cancel()
+        for task in done:
+            if task in parts and task.exception() is not None:
+                print(f"the gateway ends: {task.exception()!r}", file=sys.stderr, flush=True)
+        await gateway.close()
+        self._writer.close()
+
+    async def _hear(self, gateway: Gateway) -> None:
+        with contextlib.suppress(ConnectionError):
+            while line := await self._reader.readline():
+                self._heard_at = time.monotonic()
+                said = json.loads(line)
+                if "id" not in said:
+                    continue
+                task = asyncio.create_task(self._answer(gateway, said))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+    async def _silence(self, longest: float) -> None:
+        left = longest
+        while left > 0:
+            await asyncio.sleep(left)
+            left = longest - (time.monotonic() - self._heard_at)
+        print(f"the driver was silent for {longest:g} s", file=sys.stderr, flush=True)
+
+    async def _answer(self, gateway: Gateway, said: Mapping[str, Any]) -> None:
+        try:
+            self._send({"id": said["id"], "ok": await gateway.do(said["op"], said.get("with", {}))})
+        except Exception as error:
+            described = {"type": type(error).__name__, "message": str(error)}
+            self._send({"id": said["id"], "error": described})
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(f"{json.dumps(message)}\n".encode())
