@@ -96,7 +96,10 @@ class RayEngine implements OpenEngine {
     const refused = textIn(said, "refused");
     if (refused !== undefined) return { kind: "refused", reason: refused };
     const engineNode = textIn(said, "node");
-    return engineNode === undefined ? { kind: "withdrawn" } : { kind: "reserved", engineNode };
+    if (engineNode === undefined) return { kind: "withdrawn" };
+    const gpus = textIn(said, "gpus");
+    const env = gpus === undefined ? undefined : { CUDA_VISIBLE_DEVICES: gpus };
+    return { kind: "reserved", engineNode, env };
   }
 
   async reserveGroup({ groupId, strategy, bundles, selectors }: GroupSpec): Promise<void> {

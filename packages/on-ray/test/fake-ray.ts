@@ -296,7 +296,8 @@ export class FakeRay {
         const used = this.#used(resource);
         this.most[resource] = Math.max(this.most[resource] ?? 0, used);
       }
-      one.answer({ ok: { node: node.id } });
+      const gpus = "GPU" in hold ? { gpus: "0,3" } : {};
+      one.answer({ ok: { node: node.id, ...gpus } });
     }
   }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { Counter, double, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
+import { Counter, double, gpusOf, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
 import { FakeRay } from "./fake-ray.ts";
 
 enableOnRay();
@@ -159,6 +159,14 @@ test("requests wait for a placement group that has no place yet", async () => {
   fake.addNode({ CPU: 1, license: 1 });
   expect(await ray.get(call)).toBe("ray1");
   expect(await placementGroup.wait(1000)).toBe(true);
+});
+
+test("who holds GPUs sees those that the engine names", async () => {
+  await session({ CPU: 2, GPU: 2 });
+  const counter = Counter.options({ numGpus: 2 }).remote();
+  expect(await ray.get(counter.gpus.remote())).toBe("0,3");
+  await ray.kill(counter);
+  expect(await ray.get(gpusOf.options({ numGpus: 1 }).remote())).toBe("0,3");
 });
 
 test("a machine whose agent does not start is tried again", async () => {

@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { Counter, double, nodeOf } from "../../../test/fixtures/on-cluster.ts";
+import { Counter, double, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
 import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
 import { parentOf, RealCluster } from "./real-cluster.ts";
 
@@ -81,16 +81,49 @@ test("Python holds four of six CPUs: TypeScript gets two, Ray shows what waits, 
   const calls = counters.map((counter) => counter.add.remote(1));
   await ray.wait(calls, { numReturns: 2 });
   await expect.poll(cpusFree).toBe(0);
-  expect((await running.do<string[]>("groups")).toSorted()).toEqual([
-    "CREATED",
-    "CREATED",
-    "PENDING",
-    "PENDING",
-  ]);
+  await expect
+    .poll(async () => (await running.do<string[]>("groups")).toSorted().join())
+    .toBe("CREATED,CREATED,PENDING,PENDING");
   await expect.poll(() => running.do<string>("status")).toMatch(/\{'CPU': 1\.0\} \* 1.*pending/i);
   await running.do("free", 2);
   expect(await ray.get(calls)).toEqual([1, 1, 1, 1]);
   await running.do("free", 2);
+});
+
+test("a placement group, SPREAD, NODE_AFFINITY and tasks that wait for their own", async ({
+  skip,
+}) => {
+  await session(skip);
+  const bundles = [{ CPU: 1 }, { CPU: 1 }, { CPU: 1 }];
+  const placementGroup = ray.placementGroup(bundles, { strategy: "STRICT_SPREAD" });
+  const places = bundles.map((_, bundleIndex) => {
+    const schedulingStrategy = { kind: "PLACEMENT_GROUP", placementGroup, bundleIndex } as const;
+    return nodeOf.options({ schedulingStrategy }).remote();
+  });
+  const nodes = (await ray.nodes()).map(({ nodeId }) => nodeId);
+  expect((await ray.get(places)).toSorted()).toEqual(nodes.toSorted());
+  await expect.poll(cpusFree).toBe(3);
+  await ray.removePlacementGroup(placementGroup);
+  await expect.poll(cpusFree).toBe(6);
+  const spread = Counter.options({ numCpus: 1, schedulingStrategy: "SPREAD" });
+  const counters = nodes.map(() => spread.remote());
+  const found = await ray.get(counters.map((counter) => counter.node.remote()));
+  expect(new Set(found).size).toBeGreaterThan(1);
+  const last = nodes.at(-1) ?? "";
+  const schedulingStrategy = { kind: "NODE_AFFINITY", nodeId: last } as const;
+  expect(await ray.get(nodeOf.options({ schedulingStrategy }).remote())).toBe(last);
+  expect(await ray.get(outer.remote(3))).toBe(6);
+});
+
+test("each of two actors sees a GPU of its own", async ({ skip }) => {
+  const running = await session(skip);
+  await running.do("add", { num_cpus: 2, num_gpus: 2 });
+  const counters = [1, 2].map(() => Counter.options({ numGpus: 1 }).remote());
+  const gpus = await ray.get(counters.map((counter) => counter.gpus.remote()));
+  expect(gpus.toSorted()).toEqual(["0", "1"]);
+  expect(await ray.get(double.remote(1))).toBe(2);
+  await ray.shutdown();
+  await running.do("kill_raylet", -1);
 });
 
 test("kill -9 of a host, an agent and its shim: the actor restarts", async ({ skip }) => {

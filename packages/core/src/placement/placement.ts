@@ -57,6 +57,8 @@ export interface Allocation {
   readonly nodeId: string;
   /** Whether the node or bundle is gone, so that its users have to end. */
   readonly isLost: boolean;
+  /** Variables of a process that uses it, as CUDA_VISIBLE_DEVICES. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Whether the loss comes from a drained node. */
   readonly isDrained: boolean;
   release(): void;

@@ -8,7 +8,7 @@ import type { Allocation, Placement, ResourceRequest } from "../placement/placem
 import { scopeOf } from "../rpc/demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import { type Host, HostLostError } from "./launch/host.ts";
+import { type Host, HostLostError, withEnv } from "./launch/host.ts";
 import type { Launcher } from "./launch/launcher.ts";
 
 interface Lease {
@@ -36,6 +36,12 @@ export interface WorkersParts {
   readonly ownsActors: (hostId: string) => boolean;
 }
 
+/** Workers with other variables are of another kind. */
+function forEnv(worker: WorkerRequest, env: Readonly<Record<string, string>>): WorkerRequest {
+  const kind = JSON.stringify([worker.kind, env]);
+  return { ...worker, kind, runtimeEnv: withEnv(worker.runtimeEnv, env) };
+}
+
 interface Idle {
   readonly host: Host;
   readonly kind: string;
@@ -57,7 +63,7 @@ export class Workers {
    * withdrawn.
    */
   async lease(worker: WorkerRequest, holder: string, ticket: number): Promise<WorkerLease> {
-    const { demand, kind } = worker;
+    const { demand } = worker;
     const request = this.#parts.placement.request(demand, "a task");
     const asked = this.#asked.get(holder) ?? new Map<number, ResourceRequest>();
     this.#asked.set(holder, asked.set(ticket, request));
@@ -73,9 +79,10 @@ export class Workers {
       // While the request waited, its node or its requester may have gone.
       const isAsked = (): boolean => holder === driverId || isLiving(holder);
       const isWanted = (): boolean => isAsked() && !allocation.isLost;
-      const host = isWanted()
-        ? await this.#workerOn(allocation.nodeId, worker, isWanted)
-        : undefined;
+      const { nodeId, env } = allocation;
+      const wanted = env === undefined ? worker : forEnv(worker, env);
+      const { kind } = wanted;
+      const host = isWanted() ? await this.#workerOn(nodeId, wanted, isWanted) : undefined;
       // A refusal is the answer, because the requester would repeat the request for ever.
       const cause = await host?.prepared;
       if (cause !== undefined) {

@@ -66,7 +66,8 @@ class Gateway:
             node = await self._reservations.reserve(given["reservation"], given["demand"])
         except RefusedError as refused:
             return {"refused": str(refused)}
-        return {"node": node}
+        gpus = await self._reservations.gpus(given["reservation"], given["demand"])
+        return {"node": node, "gpus": gpus}
 
     async def _reserve_group(self, given: Mapping[str, Any]) -> None:
         await self._reservations.reserve_group(given["reservation"], given)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ray
 from ray.util.placement_group import (
     PlacementGroup,
     placement_group,
     placement_group_table,
     remove_placement_group,
 )
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from rayling.on_ray.cluster import Cluster, Node, meets, selector
 
@@ -95,6 +97,19 @@ class Reservations:
             raise
         await self._make(name, made, lambda: _create(amounts, place))
         return await made.placed
+
+    async def gpus(self, name: str, demand: Mapping[str, Any]) -> str | None:
+        """Returns the GPUs of a reservation as CUDA_VISIBLE_DEVICES names them.
+
+        Ray says it to a task that runs on them, and the reservation keeps them.
+        """
+        amount = demand["hold"].get("GPU", 0)
+        made = self._groups.get(name)
+        if amount == 0 or made is None or made.group is None:
+            return None
+        there = PlacementGroupSchedulingStrategy(made.group, placement_group_bundle_index=0)
+        asked = ray.remote(num_cpus=0, num_gpus=amount, scheduling_strategy=there)(_visible_gpus)
+        return str(await asked.remote())
 
     async def reserve_group(self, name: str, given: Mapping[str, Any]) -> None:
         """Reserves a placement group of the driver, bundle for bundle."""
@@ -244,6 +259,10 @@ class Reservations:
                 self._last_spread = node.id
                 return node.id
         return None
+
+
+def _visible_gpus() -> str:
+    return ",".join(str(gpu) for gpu in ray.get_gpu_ids())
 
 
 def _spread(strategy: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import { assignmentOf } from "../../rpc/demand.ts";
 import type { ActorSpec, Isolation, StartArguments } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
-import { hasSettings, type Host, HostLostError } from "../launch/host.ts";
+import { hasSettings, type Host, HostLostError, withEnv } from "../launch/host.ts";
 import type { ActorSlot, ActorSlots } from "./actor-slots.ts";
 
 export interface IncarnationParts {
@@ -68,10 +68,10 @@ export class Incarnation {
   async take(allocation: Allocation, isWanted: () => boolean): Promise<ActorSlot | undefined> {
     this.#allocation = allocation;
     if (!isWanted()) return undefined;
-    const { nodeId } = allocation;
+    const { nodeId, env } = allocation;
     const { isolation } = this;
-    const { runtimeEnv, key } = this.#spec;
-    const { moduleUrl } = key;
+    const { moduleUrl } = this.#spec.key;
+    const runtimeEnv = withEnv(this.#spec.runtimeEnv, env);
     return this.#parts.slots.take({ nodeId, isolation, runtimeEnv, moduleUrl }, isWanted);
   }
 

@@ -32,7 +32,12 @@ export interface EngineEvents {
 
 /** The engine's answer to a demand. */
 export type Reserved =
-  | { readonly kind: "reserved"; readonly engineNode: string }
+  | {
+      readonly kind: "reserved";
+      readonly engineNode: string;
+      /** Variables of a process that uses it. */
+      readonly env?: Readonly<Record<string, string>> | undefined;
+    }
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "withdrawn" };
 

@@ -15,6 +15,7 @@ export interface LeaseHolder {
 
 export class HeldLease implements Allocation {
   readonly nodeId: string;
+  readonly env: Readonly<Record<string, string>> | undefined;
   readonly isDrained = false;
   readonly #life: NodeLife;
   readonly #demand: Demand;
@@ -27,6 +28,7 @@ export class HeldLease implements Allocation {
 
   constructor(lease: Lease, life: NodeLife, demand: Demand, holder: LeaseHolder) {
     this.nodeId = lease.engineNode;
+    this.env = lease.env;
     this.#lease = lease;
     this.#life = life;
     this.#demand = demand;

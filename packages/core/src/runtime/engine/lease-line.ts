@@ -18,6 +18,8 @@ const keptMs = 500;
 export interface Lease {
   readonly id: string;
   readonly engineNode: string;
+  /** Variables of a process that uses it. */
+  readonly env: Readonly<Record<string, string>> | undefined;
   /** Whether its machine is gone. */
   isLost: boolean;
 }

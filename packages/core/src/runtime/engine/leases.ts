@@ -142,7 +142,8 @@ export class Leases {
       const answer = await engine.reserve(id, demand);
       if (answer.kind === "withdrawn") return undefined;
       if (answer.kind === "refused") return { refused: answer.reason };
-      const made: Lease = { id, engineNode: answer.engineNode, isLost: false };
+      const { engineNode, env } = answer;
+      const made: Lease = { id, engineNode, env, isLost: false };
       this.#leases.set(id, made);
       return made;
     });

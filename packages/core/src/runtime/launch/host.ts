@@ -96,6 +96,14 @@ export interface HostOutput {
   line(hostId: string, stream: OutputStream, owner: string, line: string): void;
 }
 
+/** Returns the settings with the variables of what a host may use. */
+export function withEnv(
+  runtimeEnv: RuntimeEnv | undefined,
+  env: Readonly<Record<string, string>> | undefined,
+): RuntimeEnv | undefined {
+  return env === undefined ? runtimeEnv : { ...runtimeEnv, env: { ...runtimeEnv?.env, ...env } };
+}
+
 /** Whether a request has any settings of its own. */
 export function hasSettings(runtimeEnv: RuntimeEnv | undefined): boolean {
   return Object.values(runtimeEnv ?? {}).some((part) => part !== undefined);
