@@ -4,12 +4,16 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { Counter, double, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
+import { workspace } from "../../rayling/test/command.ts";
+import { runProgram } from "../../rayling/test/python/python-commands.ts";
 import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
 import { parentOf, RealCluster } from "./real-cluster.ts";
 
@@ -165,9 +169,35 @@ test("kill -9 of the gateway: waits end with an error that names its job", async
   const running = await session(skip);
   const counter = Counter.options({ numCpus: 6 }).remote();
   const waiting = counter.add.remote(1);
-  const [gateway] = running.processes("-m\0rayling.on_ray");
+  const [gateway] = running.processes("-m\0rayling.on_ray\0");
   process.kill(gateway!, "SIGKILL");
   await expect(ray.get(waiting)).rejects.toThrow(/job raysubmit_\w+ of the Ray cluster at/);
+});
+
+test.for([
+  ["from outside", (url: string) => url],
+  ["on a machine of the cluster", () => "auto"],
+] as const)("rayling run --on-ray runs the example %s", async ([, cluster], { skip }) => {
+  const running = there(skip);
+  const main = join(workspace, "packages/rayling/dist/cli/main.js");
+  const script = join(workspace, "examples/on-ray/primes.ts");
+  const args = [main, "run", "--on-ray", cluster(running.url), script];
+  const { stdout } = await runProgram(process.execPath, args, {
+    RAY_ADDRESS: await running.do<string>("gcs"),
+    PATH: `${dirname(orSkip(found, skip))}:${process.env["PATH"]}`,
+  });
+  expect(stdout).toContain("17984 primes below 200000, by 6 actors on 3 nodes");
+});
+
+test("start:score runs unchanged on the cluster", async ({ skip }) => {
+  const running = there(skip);
+  const main = join(workspace, "packages/rayling/dist/cli/main.js");
+  const folder = await mkdtemp(join(tmpdir(), "rayling-score-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const args = [main, "score", "--demo", "--out", join(folder, "rewards.jsonl")];
+  const env = { RAYLING_ON_RAY: running.url };
+  const { stdout } = await runProgram(process.execPath, args, env);
+  expect(stdout).toMatch(/samples/);
 });
 
 test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how, { skip }) => {

@@ -41,7 +41,7 @@ export async function startGatewayJob(
 ): Promise<StartedGateway> {
   const py_modules = await uploadRuntime(jobs);
   const jobId = await jobs.submit({
-    entrypoint: `python -m rayling.on_ray ${flagsOf(options).join(" ")}`,
+    entrypoint: entrypointOf(flagsOf(options)),
     runtimeEnv: { py_modules },
     metadata: { rayling: `driver ${process.pid}` },
   });
@@ -55,6 +55,21 @@ export async function startGatewayJob(
     await stop().catch(() => undefined);
     throw error;
   }
+}
+
+/** The first Python on PATH may be another one than Ray's. */
+function entrypointOf(flags: readonly string[]): string {
+  const hasRay = "import importlib.util as u; raise SystemExit(u.find_spec('ray') is None)";
+  return `IFS=:
+for folder in $PATH; do
+  for python in "$folder/python" "$folder/python3"; do
+    if [ -x "$python" ] && "$python" -c "${hasRay}" 2>/dev/null; then
+      exec "$python" -m rayling.on_ray ${flags.join(" ")}
+    fi
+  done
+done
+echo "no python on PATH has Ray: $PATH"
+exit 1`;
 }
 
 /** The job's information is public: it has the digest of the token. */
