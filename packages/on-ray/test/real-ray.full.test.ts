@@ -225,7 +225,7 @@ test("random interleavings with Python never use more than there is", async ({ s
   const counters: ReturnType<typeof Counter.remote>[] = [];
   const pids = new Set<number>();
   let held = 0;
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 100; round++) {
     if (Math.random() < 0.5 && held < 6) {
       await running.do("hold_later", 1);
       held += 1;

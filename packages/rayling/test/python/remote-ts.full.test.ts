@@ -21,6 +21,7 @@ test.for([
     file: "test_remote_ts",
     what: "calls, streams, restarts, names, and nothing is left after kills",
   },
+  { file: "test_on_ray", what: "labels, refusals and places are those of Ray" },
 ])("$file: $what", async ({ file }, { skip }) => {
   const stdout = await pytest(orSkip(found, skip), file, rayEnv);
   expect(stdout).toMatch(/^\d+ passed(?!.*skipped)/m);
