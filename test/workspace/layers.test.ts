@@ -59,7 +59,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "config",
     "index",
   ],
-  dashboard: ["views", "samples", "server", "index"],
+  dashboard: ["views", "samples", "training", "server", "index"],
   trainer: [
     "values",
     "errors",
@@ -103,6 +103,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/config-tree/nearest",
     "@rayling/config-tree/options",
     "@rayling/core",
+    "@rayling/core/dashboard",
     "@rayling/core/terminal",
     "@rayling/data-proto",
     "@rayling/reward-loop",

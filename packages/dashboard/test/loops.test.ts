@@ -134,7 +134,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     expect(await figure("Left")).toBe("0");
     await page.getByRole("heading", { name: "Endpoint judge" }).waitFor();
     await expect.poll(() => figure("Let through")).toBe(String(outcomes.length));
-    await expectSound(watched, "loops");
+    await expectSound(watched, "loops", "narrow");
     await page.getByRole("link", { name: record }).press("Enter");
     await expect.poll(() => figure("Found")).toBe(String(outcomes.length));
     expect(oddities).toEqual([]);

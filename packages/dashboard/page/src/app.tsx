@@ -10,6 +10,7 @@ import { ListingRoom, listings } from "./rooms/listing.tsx";
 import { LoopsRoom } from "./rooms/loops.tsx";
 import { OverviewRoom } from "./rooms/overview.tsx";
 import { SamplesRoom } from "./rooms/samples.tsx";
+import { TrainingRoom } from "./rooms/training.tsx";
 
 interface Rooms {
   readonly rooms: readonly string[];
@@ -21,6 +22,7 @@ const titles: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(listings).map(([name, { title }]) => [name, title])),
   loops: "Reward loop",
   samples: "Samples",
+  runs: "Training",
 };
 
 export function App(): JSX.Element {
@@ -72,6 +74,7 @@ function Shown({ room, address, known }: ShownProps): JSX.Element {
     return <ActorRoom key={id} id={id} canKill={known.canKill} />;
   }
   if (room === "loops") return <LoopsRoom />;
+  if (room === "runs") return <TrainingRoom query={query} />;
   if (room === "samples") return <SamplesRoom address={address} />;
   if (listing !== undefined) {
     return <ListingRoom key={room} what={room} listing={listing} query={query} />;

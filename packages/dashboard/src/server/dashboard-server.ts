@@ -13,6 +13,8 @@ import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import { getRequestListener } from "@hono/node-server";
 import { LogShelf } from "../samples/log-shelf.ts";
 import { sampleViews } from "../samples/sample-views.ts";
+import { RunShelf } from "../training/run-shelf.ts";
+import { trainingViews } from "../training/training-views.ts";
 import { sessionViews } from "../views/session-views.ts";
 import { createApp } from "./app.ts";
 import type { App, AppEnv, AppParts } from "./app.ts";
@@ -37,7 +39,10 @@ export async function serveSession(
   const shelf = new LogShelf([], () =>
     dashboardPanels().flatMap(({ rewardLog }) => (rewardLog === undefined ? [] : [rewardLog])),
   );
-  const views = { ...sessionViews(session), ...sampleViews(shelf) };
+  const runs = new RunShelf(() =>
+    dashboardPanels().flatMap(({ runFolder }) => (runFolder === undefined ? [] : [runFolder])),
+  );
+  const views = { ...sessionViews(session), ...sampleViews(shelf), ...trainingViews(runs) };
   const parts = { views, kill: (actorId: string) => session.killActor(actorId) };
   return closingShelf(shelf, await serve(parts, options, false));
 }

@@ -49,6 +49,8 @@ export interface DashboardPanel {
   readonly state: () => Promise<unknown>;
   /** The reward log that it writes. */
   readonly rewardLog?: string | undefined;
+  /** The folder of the training run that it is. */
+  readonly runFolder?: string | undefined;
 }
 
 interface DashboardSlot {

@@ -8,6 +8,8 @@ export function count(value: number | undefined): string {
 /** Up to four figures: scores, rates, costs. */
 export function figure(value: number | null | undefined): string {
   if (value === undefined || value === null) return "–";
+  const size = Math.abs(value);
+  if (size > 0 && size < 1e-4) return value.toExponential(2);
   return value.toLocaleString("en-US", { maximumSignificantDigits: 4 });
 }
 

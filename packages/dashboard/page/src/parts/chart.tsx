@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { figure } from "../data/text.ts";
 
 export interface Series {
   readonly label: string;
@@ -18,6 +19,8 @@ interface ChartProps {
   readonly data: uPlot.AlignedData;
   readonly isTime?: boolean;
   readonly height?: number;
+  /** Whether the values decide both ends of the axis; by default it begins at 0. */
+  readonly isFree?: boolean;
   /** Names of the x values, where these are places: 0, 1, 2. */
   readonly names?: readonly string[];
   /** Called with the place of the x value that was clicked. */
@@ -25,10 +28,10 @@ interface ChartProps {
 }
 
 export function Chart(props: ChartProps): JSX.Element {
-  const { label, series, data, isTime, height = 150, names, onPick } = props;
+  const { label, series, data, isTime, height = 150, isFree, names, onPick } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
-  const shape = JSON.stringify([series, isTime, height, names]);
+  const shape = JSON.stringify([series, isTime, height, isFree, names]);
   useEffect(() => {
     const { current } = box;
     if (current === null) return undefined;
@@ -36,7 +39,10 @@ export function Chart(props: ChartProps): JSX.Element {
       plot.current?.destroy();
       const width = Math.max(200, current.clientWidth);
       plot.current = new uPlot(
-        optionsOf({ series, isTime: isTime === true, width, height, names }, current),
+        optionsOf(
+          { series, isTime: isTime === true, isFree: isFree === true, width, height, names },
+          current,
+        ),
         data,
         current,
       );
@@ -68,13 +74,14 @@ export function Chart(props: ChartProps): JSX.Element {
 interface Shape {
   readonly series: readonly Series[];
   readonly isTime: boolean;
+  readonly isFree: boolean;
   readonly width: number;
   readonly height: number;
   readonly names: readonly string[] | undefined;
 }
 
 function optionsOf(shape: Shape, box: HTMLElement): uPlot.Options {
-  const { series, isTime, width, height, names } = shape;
+  const { series, isTime, isFree, width, height, names } = shape;
   const styles = getComputedStyle(box);
   const colour = (name: string): string => styles.getPropertyValue(name).trim();
   const axis = {
@@ -89,10 +96,15 @@ function optionsOf(shape: Shape, box: HTMLElement): uPlot.Options {
     legend: { show: series.length > 1, live: true },
     cursor: { drag: { x: false, y: false } },
     scales: {
-      x: isTime ? { time: true, range: lastMinute } : { time: false, range: withBars },
-      y: { range: fromZero },
+      x: isTime
+        ? { time: true, range: lastMinute }
+        : { time: false, ...(isFree ? {} : { range: withBars }) },
+      y: isFree ? {} : { range: fromZero },
     },
-    axes: [names === undefined ? axis : { ...axis, ...named(names) }, { ...axis, size: 56 }],
+    axes: [
+      names === undefined ? axis : { ...axis, ...named(names) },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map(figure) },
+    ],
     series: [
       {},
       ...series.map(({ label, colour: at, isBars }) => ({
@@ -100,7 +112,7 @@ function optionsOf(shape: Shape, box: HTMLElement): uPlot.Options {
         stroke: colour(`--c${at}`),
         ...(isBars === true
           ? { fill: colour(`--c${at}`), ...barPaths() }
-          : { width: 1.8, points: { show: false } }),
+          : { width: 1.8, points: { show: false }, spanGaps: true }),
       })),
     ],
   };

@@ -9,6 +9,7 @@
  */
 
 import { join } from "node:path";
+import { addDashboardPanel, isDashboardServed } from "@rayling/core/dashboard";
 import { openJsonlWriter } from "@rayling/data-proto";
 import type { JsonlWriter } from "@rayling/data-proto";
 import type {
@@ -34,6 +35,10 @@ export class FileLogger implements TrackingLogger {
     this.#metrics = await this.#opened(join(directory, runFiles.metrics));
     this.#timeline = await this.#opened(join(directory, runFiles.timeline));
     this.#generations = await this.#opened(join(directory, runFiles.generations));
+    const state = async (): Promise<unknown> => undefined;
+    if (isDashboardServed()) {
+      addDashboardPanel({ kind: "trainingRun", runFolder: directory, state });
+    }
     await this.#timeline.write({ type: "start", atMs: Date.now() } satisfies TimelineLine);
   }
 
