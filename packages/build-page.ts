@@ -3,11 +3,14 @@
  * when they are first asked for.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { build } from "esbuild";
 
 const folder = join(import.meta.dirname, "dashboard");
 const here = join(folder, "page");
+
+/** Packages whose code is part of the page. */
+const inPage: readonly string[] = ["preact", "uplot"];
 
 /** Returns the texts of index.html, page.js and page.css by name. */
 export async function pageTexts(): Promise<ReadonlyMap<string, string>> {
@@ -37,22 +40,27 @@ export async function pageTexts(): Promise<ReadonlyMap<string, string>> {
 }
 
 /**
- * Replaces each file whole.
+ * Writes the page, and the licenses of what is part of it. Replaces each file whole.
  *
  * @param out the package's `dist`
  * @returns the files, as paths below `out`
  */
 export async function writePage(out: string): Promise<string[]> {
-  const files = [...(await pageTexts())];
-  await mkdir(join(out, "page"), { recursive: true });
+  const licenses = inPage.map(async (name) => {
+    const text = await readFile(join(folder, "node_modules", name, "LICENSE"), "utf8");
+    return [join("licenses", name), text] as const;
+  });
+  const page = [...(await pageTexts())].map(([name, text]) => [join("page", name), text] as const);
+  const files = [...page, ...(await Promise.all(licenses))];
   await Promise.all(
-    files.map(async ([name, text]) => {
-      const whole = join(out, "page", `${name}.${process.pid}`);
+    files.map(async ([path, text]) => {
+      await mkdir(dirname(join(out, path)), { recursive: true });
+      const whole = join(out, `${path}.${process.pid}`);
       await writeFile(whole, text);
-      await rename(whole, join(out, "page", name));
+      await rename(whole, join(out, path));
     }),
   );
-  return files.map(([name]) => join("page", name));
+  return files.map(([path]) => path);
 }
 
 if (import.meta.main) await writePage(join(folder, "dist"));
