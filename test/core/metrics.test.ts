@@ -31,12 +31,12 @@ describe("metrics of users", () => {
     const values = await vi.waitUntil(
       async () => {
         const gathered = parse(await ray.metrics.text());
-        const counts = ["a", "b"].map((who) => gathered.get(`ray_test_calls{who="${who}"}`));
+        const counts = ["a", "b"].map((who) => gathered.get(`ray_test_calls_total{who="${who}"}`));
         return counts.join() === "7,2" && gathered;
       },
       { timeout: 60_000, interval: 0 },
     );
-    expect(values.get('ray_test_calls{who="driver"}')).toBe(10);
+    expect(values.get('ray_test_calls_total{who="driver"}')).toBe(10);
     expect(values.get('ray_test_size_bucket{le="1"}')).toBe(2);
     expect(values.get('ray_test_size_bucket{le="10"}')).toBe(4);
     expect(values.get('ray_test_size_bucket{le="100"}')).toBe(6);
@@ -45,13 +45,13 @@ describe("metrics of users", () => {
     expect(values.get("ray_test_size_sum")).toBe(1111);
     expect([3, 4]).toContain(values.get('ray_test_level{who="a",where="in the actor"}'));
     // What was gathered once is not counted again.
-    expect(parse(await ray.metrics.text()).get('ray_test_calls{who="a"}')).toBe(7);
+    expect(parse(await ray.metrics.text()).get('ray_test_calls_total{who="a"}')).toBe(7);
   });
 
   test.skipIf(!drainsAtExit)("of a host that ends by itself are not lost", async () => {
     const exiting = Metered.remote();
     await ray.get(exiting.noteAndExit.remote("exits")).catch(() => undefined);
-    const name = 'ray_test_calls{who="exits"}';
+    const name = 'ray_test_calls_total{who="exits"}';
     while (parse(await ray.metrics.text()).get(name) === undefined) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -171,14 +171,14 @@ describe("metrics of the session", () => {
     counter.inc(2, { who: evil, where: "plain" });
     const text = await ray.metrics.text();
     expect(text).not.toMatch(/^(?:ray_forged|# HELP ray_forged)/m);
-    const line = text.split("\n").find((one) => one.startsWith("ray_test_escapes{")) ?? "";
+    const line = text.split("\n").find((one) => one.startsWith("ray_test_escapes_total{")) ?? "";
     // As Prometheus reads it (exposition formats: escapes of label values).
     const read =
-      /^ray_test_escapes\{who="((?:[^"\\]|\\.)*)",where="plain"\} 2$/.exec(line)?.[1] ?? "";
+      /^ray_test_escapes_total\{who="((?:[^"\\]|\\.)*)",where="plain"\} 2$/.exec(line)?.[1] ?? "";
     const escapes: Readonly<Record<string, string>> = { "\\n": "\n", '\\"': '"', "\\\\": "\\" };
     expect(read.replaceAll(/\\[n"\\]/g, (one) => escapes[one] ?? "")).toBe(evil);
     expect(
-      text.split("\n").filter((one) => one.startsWith("# HELP ray_test_escapes ")),
+      text.split("\n").filter((one) => one.startsWith("# HELP ray_test_escapes_total ")),
     ).toHaveLength(1);
   });
 

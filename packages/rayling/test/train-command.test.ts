@@ -122,10 +122,10 @@ describe("rayling train", () => {
     const [, url = "", authorization = ""] = await shown(started, told, "stderr");
     expect((await fetch(url)).status).toBe(401);
     let text = "";
-    while (!text.includes("ray_train_critic_score_mean")) {
+    while (!text.includes("critic/score/mean")) {
       text = await (await fetch(url, { headers: { authorization } })).text();
     }
-    expect(text).toMatch(/^ray_train_critic_score_mean\{.*metric="critic\/score\/mean"/m);
+    expect(text).toMatch(/^ray_train_metric\{.*metric="critic\/score\/mean"/m);
     started.child.kill("SIGINT");
     expect(await started.ended).toMatchObject({ code: 130 });
   });

@@ -13,7 +13,8 @@ import { CycleWatch } from "../caller/waits/cycle-watch.ts";
 import type { TaskScope } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { Waiting } from "../caller/waits/waiting.ts";
-import { TaskEvents } from "../inside/task-events.ts";
+import { timedEvents } from "../inside/call-times.ts";
+import type { TaskEvents } from "../inside/task-events.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage } from "../rpc/session/incoming-calls.ts";
@@ -117,7 +118,7 @@ export class HostRuntime {
     this.#directory = remoteDirectory(driver, hostId, this.#direct, (values) => {
       for (const value of values) this.caller.references.exportTo(driverId, value.references ?? []);
     });
-    const events = identity.inside.taskEvents ? new TaskEvents() : undefined;
+    const events = identity.inside.taskEvents ? timedEvents() : undefined;
     this.#reporter = new Reporter(events, (report) => {
       // A driver that cannot be reached is ending, and this host with it.
       void driver.reported(report).catch(() => undefined);

@@ -60,11 +60,12 @@ export class Metrics {
    */
   define(info: MetricInfo): void {
     const known = this.#metrics.get(info.name);
+    if (known?.info === info) return;
     if (known === undefined) {
       checkNames(info);
       if (this.#metrics.size >= this.#maxSeries) throw this.#full();
-      const names = writtenNames(info);
-      const taken = names.find((name) => this.#written.has(name));
+      const names = new Set(writtenNames(info));
+      const taken = [...names].find((name) => this.#written.has(name));
       if (taken !== undefined) {
         const owner = this.#written.get(taken) ?? "";
         const problem = `metric "${info.name}" would be written as ray_${taken}, and so is "${owner}": choose another name`;
@@ -154,6 +155,23 @@ export class Metrics {
   }
 }
 
+/** Upper bounds in seconds, from calls within a thread to judges that think. */
+const callBoundaries = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
+
+const histogram = (name: string, description: string): MetricInfo => ({
+  kind: "histogram",
+  name,
+  description,
+  tagKeys: ["Name"],
+  boundaries: callBoundaries,
+});
+
+/** The metrics of calls. Users cannot give these names another meaning. */
+export const callHistograms: Readonly<Record<"latency" | "execution", MetricInfo>> = {
+  latency: histogram("call_latency_seconds", "Seconds from a call to its answer, at its caller."),
+  execution: histogram("call_execution_seconds", "Seconds that a call ran, at its host."),
+};
+
 /**
  * Names of the session's own metrics, without Ray's prefix. Two metrics with one name make the
  * whole exposition unreadable.
@@ -175,12 +193,16 @@ const ownNames: ReadonlySet<string> = new Set([
  *
  * @throws InvalidOptionError
  */
-function checkNames({ kind, name, tagKeys }: MetricInfo): void {
+function checkNames(info: MetricInfo): void {
+  const { kind, name, tagKeys } = info;
   if (typeof name !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) {
     const rule = `a name has letters, digits, "_" and ":", and starts with no digit, unlike ${show(name)}`;
     throw new InvalidOptionError("name", `a metric cannot be called so: ${rule}`);
   }
-  if (ownNames.has(name)) {
+  const own = Object.values(callHistograms).find((one) => one.name === name);
+  const isOther =
+    own !== undefined && JSON.stringify(shapeOf(own)) !== JSON.stringify(shapeOf(info));
+  if (ownNames.has(name) || isOther) {
     throw new InvalidOptionError(
       "name",
       `metric "${name}" is the session's own: choose another name`,
@@ -200,7 +222,13 @@ function checkNames({ kind, name, tagKeys }: MetricInfo): void {
 
 /** Returns the names that a metric is written under, without Ray's prefix. */
 function writtenNames({ kind, name }: MetricInfo): readonly string[] {
-  return kind === "histogram" ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
+  if (kind === "histogram") return [name, `${name}_bucket`, `${name}_sum`, `${name}_count`];
+  return kind === "counter" ? [name, counterName(name)] : [name];
+}
+
+/** A counter is written with the suffix that OpenMetrics wants. */
+export function counterName(name: string): string {
+  return name.endsWith("_total") ? name : `${name}_total`;
 }
 
 /** Returns the metrics of this thread. */

@@ -55,9 +55,12 @@ export class TaskEvents {
   #events: TaskEvent[] = [];
   #next = 0;
   #onFirst: (() => void) | undefined;
+  readonly #onEvent: ((event: TaskEvent) => void) | undefined;
 
-  constructor(limit: number = keptEvents) {
+  /** @param onEvent is given each event */
+  constructor(limit: number = keptEvents, onEvent?: (event: TaskEvent) => void) {
     this.#limit = limit;
+    this.#onEvent = onEvent;
   }
 
   /** Calls back when there is something to take, once after each `take`. */
@@ -66,6 +69,7 @@ export class TaskEvents {
   }
 
   add(event: TaskEvent): void {
+    this.#onEvent?.(event);
     if (this.#events.length === 0) this.#onFirst?.();
     if (this.#events.length < this.#limit) {
       this.#events.push(event);

@@ -8,7 +8,8 @@ import { Caller } from "../caller/caller.ts";
 import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { Waiting } from "../caller/waits/waiting.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
-import { TaskEvents } from "../inside/task-events.ts";
+import { timedEvents } from "../inside/call-times.ts";
+import type { TaskEvents } from "../inside/task-events.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { RuntimeView } from "../rpc/state.ts";
@@ -62,7 +63,7 @@ export class Driver {
     this.namespace = namespace;
     const { inside, network } = settings;
     this.#logs = new HostLogs(inside.logToDriver);
-    this.#events = inside.taskEvents ? new TaskEvents() : undefined;
+    this.#events = inside.taskEvents ? timedEvents() : undefined;
     this.#objectStore = new SessionStore({
       driverId,
       limitBytes: settings.objectStoreMemory,

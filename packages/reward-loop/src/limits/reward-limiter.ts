@@ -18,6 +18,7 @@ import { limiterOptions, type LimiterTable } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { SettingsOf } from "../options/table.ts";
 import { Limiter } from "./limiter.ts";
+import { LimiterMetrics } from "./limiter-metrics.ts";
 import type {
   Lease,
   LimiterSettings,
@@ -67,6 +68,7 @@ export class RewardLimiter {
   #limiter: Limiter;
   readonly #holders: Map<string, Holder> = new Map();
   readonly #clock: Clock;
+  readonly #metrics: LimiterMetrics;
   #isSweeping = false;
   /**
    * The time of the restart, and the holders that have registered again; undefined if there was
@@ -80,6 +82,7 @@ export class RewardLimiter {
     this.#settings = whole(settings);
     this.#clock = clock;
     this.#limiter = new Limiter(settings, clock);
+    this.#metrics = new LimiterMetrics(endpoint, () => this.#limiter.state);
     if (!ray.getRuntimeContext().wasCurrentActorReconstructed()) return;
     this.#restart = { atMs: clock.now(), registered: new Set() };
     this.#limiter.pause(GRACE_MS);
@@ -138,6 +141,7 @@ export class RewardLimiter {
 
   /** The call is over; an id that is not held is passed over. */
   release(holder: string, id: number, report: LimitReport): void {
+    this.#metrics.changed();
     const known = this.#holders.get(holder);
     const held = known?.held.get(id);
     known?.held.delete(id);
@@ -186,6 +190,7 @@ export class RewardLimiter {
   }
 
   #wait(known: Holder, id: number, request: LimitRequest): Waiting {
+    this.#metrics.changed();
     const abort = new AbortController();
     const grant = async (): Promise<number> => {
       const lease = await this.#limiter.acquire(request, abort.signal);

@@ -16,6 +16,7 @@ import type { WatchedSource } from "./watched-source.ts";
 import { inLane } from "../sample/lane.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
+import { LoopMetrics } from "./loop-metrics.ts";
 import { ScoreRound } from "./score-round.ts";
 
 /** The parts of a loop that scores one sample or one group. */
@@ -32,6 +33,7 @@ export interface ScoringParts {
 export class LoopScores {
   readonly #parts: ScoringParts;
   readonly #answers = new AnswerCounts();
+  readonly #metrics = new LoopMetrics();
   /** Rounds with rows that were not scored yet. */
   readonly #rounds = new Set<ScoreRound>();
 
@@ -109,9 +111,33 @@ export class LoopScores {
   }
 
   async #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const outcome = await this.#parts.source.score(sample, lane, kept);
+    this.#metrics.began(lane, 1);
+    const outcome = await this.#counted(lane, 1, this.#parts.source.score(sample, lane, kept));
+    this.#metrics.ended(lane, outcome);
     this.#answers.add(outcome);
     return outcome;
+  }
+
+  async #askGroup(
+    samples: readonly RewardSample[],
+    lane: string,
+    kept?: Promise<void>,
+  ): Promise<readonly SampleOutcome[]> {
+    const { length } = samples;
+    this.#metrics.began(lane, length);
+    const asked = this.#parts.source.scoreGroup(samples, lane, kept);
+    const outcomes = await this.#counted(lane, length, asked);
+    for (const outcome of outcomes) this.#metrics.ended(lane, outcome);
+    return outcomes;
+  }
+
+  async #counted<Result>(lane: string, count: number, asked: Promise<Result>): Promise<Result> {
+    try {
+      return await asked;
+    } catch (error) {
+      this.#metrics.rejected(lane, count);
+      throw error;
+    }
   }
 
   async #recorded(
@@ -151,7 +177,7 @@ export class LoopScores {
     const known = places.map((place) => place?.known);
     const scored = known.every((outcome) => outcome !== undefined)
       ? known
-      : await this.#parts.source.scoreGroup(samples, lane, kept);
+      : await this.#askGroup(samples, lane, kept);
     const outcomes = scored.map((outcome, at) =>
       outcome.valid ? outcome : (known[at] ?? outcome),
     );

@@ -1,9 +1,9 @@
 /**
- * The metrics of the last step as gauges of the session, for Prometheus: `critic/score/mean` is
- * `ray_train_critic_score_mean`.
+ * The metrics of the last step as one gauge of the session, for Prometheus: `critic/score/mean` is
+ * `ray_train_metric{metric="critic/score/mean"}`.
  *
- * Names there have only letters, digits and "_", so that two of verl's can become one: the label
- * `metric` has the whole name and keeps them apart.
+ * verl's names have characters, capitals and units that names of Prometheus may not have, and two
+ * of them could become one: the label has them as they are.
  */
 
 import { metrics as ray } from "@rayling/core";
@@ -14,41 +14,33 @@ import type {
   TrainingProgress,
 } from "./tracking-logger.ts";
 
-/** Sets gauges of the runtime's metrics to the values of the last step. */
+/** Sets a gauge of the runtime's metrics to the values of the last step. */
 export class PrometheusLogger implements TrackingLogger {
   /** The name of the logger in `trainer.logger`. */
   readonly name = "prometheus";
-  readonly #gauges: Map<string, ray.Gauge> = new Map();
+  readonly #gauge = new ray.Gauge("train_metric", {
+    description: "Metrics of a training by verl's names: their values of the last step.",
+    tagKeys: ["metric", "project", "experiment"],
+  });
   #run: { readonly project: string; readonly experiment: string } | undefined;
 
-  /** Takes project and experiment, the tags of each gauge. */
+  /** Takes project and experiment, tags of the gauge. */
   open({ projectName, experimentName }: TrackedRun): void {
     this.#run = { project: projectName, experiment: experimentName };
   }
 
-  /** Sets the gauges of a step's metrics. */
+  /** Sets the values of a step's metrics. */
   log(metrics: StepMetrics, step: number): void {
     this.#set("training/global_step", step);
     for (const [name, value] of Object.entries(metrics)) this.#set(name, value);
   }
 
-  /** Sets the gauge of rewards that are not there yet. */
+  /** Sets the number of rewards that are not there yet. */
   progress({ inFlight }: TrainingProgress): void {
     if (inFlight !== undefined) this.#set("reward/inflight_now", inFlight);
   }
 
   #set(metric: string, value: number): void {
-    if (this.#run === undefined) return;
-    this.#gauge(`train_${metric.replaceAll(/\W/g, "_")}`).set(value, { metric, ...this.#run });
-  }
-
-  #gauge(name: string): ray.Gauge {
-    let gauge = this.#gauges.get(name);
-    if (gauge === undefined) {
-      const description = "A metric of training: its value of the last step.";
-      gauge = new ray.Gauge(name, { description, tagKeys: ["metric", "project", "experiment"] });
-      this.#gauges.set(name, gauge);
-    }
-    return gauge;
+    if (this.#run !== undefined) this.#gauge.set(value, { metric, ...this.#run });
   }
 }

@@ -2,7 +2,7 @@
  * The metrics of users and of the session in the text format of Prometheus, by Ray's names. The
  * library for the format loads at the first query.
  */
-import type { MetricInfo, Metrics, Series } from "../../inside/metrics.ts";
+import { counterName, type MetricInfo, type Metrics, type Series } from "../../inside/metrics.ts";
 import type { Listed, Rows } from "../../rpc/state.ts";
 import type { LocalDirectory } from "../directory.ts";
 
@@ -48,7 +48,7 @@ function expose(name: string, type: string, help: string, values: readonly Value
 }
 
 function userMetric({ info, series }: { info: MetricInfo; series: readonly Series[] }): Exposed {
-  const name = `ray_${info.name}`;
+  const name = `ray_${info.kind === "counter" ? counterName(info.name) : info.name}`;
   const values = series.flatMap((one) =>
     info.kind === "histogram"
       ? histogramValues(name, info, one)

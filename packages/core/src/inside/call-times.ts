@@ -1,0 +1,51 @@
+/**
+ * Histograms of calls, made of their events: how long a call took for its caller, and how long it
+ * ran. They exist where events are recorded.
+ */
+import { callHistograms, type MetricInfo, threadMetrics } from "./metrics.ts";
+import { keptEvents, type TaskEvent, TaskEvents } from "./task-events.ts";
+
+/** Calls with names of their own share one series beyond so many. */
+const maxNames = 200;
+
+/** Returns the events of this thread, which are noted in its histograms, too. */
+export function timedEvents(): TaskEvents {
+  const times = new CallTimes();
+  return new TaskEvents(keptEvents, (event) => times.add(event));
+}
+
+class CallTimes {
+  readonly #names: Set<string> = new Set();
+  /** When unanswered calls began, by their numbers. */
+  readonly #begun: Map<number, number> = new Map();
+
+  add(event: TaskEvent): void {
+    switch (event.kind) {
+      case "submit":
+        this.#begin(event.sequence, event.startMs);
+        return;
+      case "settle": {
+        const startMs = this.#begun.get(event.sequence);
+        if (startMs === undefined) return;
+        this.#begun.delete(event.sequence);
+        return this.#note(callHistograms.latency, event.name, event.atMs - startMs);
+      }
+      case "execute":
+        return this.#note(callHistograms.execution, event.name, event.endMs - event.startMs);
+      default:
+    }
+  }
+
+  /** A call that failed at once is settled before: it would stay. */
+  #begin(sequence: number, startMs: number): void {
+    const [oldest] = this.#begun.size < keptEvents ? [] : this.#begun.keys();
+    if (oldest !== undefined) this.#begun.delete(oldest);
+    this.#begun.set(sequence, startMs);
+  }
+
+  #note(info: MetricInfo, name: string, ms: number): void {
+    const isKnown = this.#names.has(name) || this.#names.size < maxNames;
+    if (isKnown) this.#names.add(name);
+    threadMetrics().note(info, [isKnown ? name : "other"], ms / 1000);
+  }
+}

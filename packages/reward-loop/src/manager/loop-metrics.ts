@@ -1,0 +1,59 @@
+/**
+ * Samples of a loop, their outcomes and their times as metrics of the session: for Prometheus, with
+ * or without a trainer.
+ */
+
+import * as ray from "@rayling/core";
+import type { SampleOutcome } from "../outcome.ts";
+
+/** Upper bounds in seconds: from rules to judges that think. */
+const boundaries = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+export class LoopMetrics {
+  readonly #samples = new ray.metrics.Counter("reward_samples_total", {
+    description: "Samples that a reward loop was given.",
+    tagKeys: ["lane"],
+  });
+  readonly #outcomes = new ray.metrics.Counter("reward_outcomes_total", {
+    description: "Samples by what became of them: valid, or the code of the failure.",
+    tagKeys: ["lane", "outcome"],
+  });
+  readonly #latency = new ray.metrics.Histogram("reward_latency_seconds", {
+    description: "Seconds that scoring a sample took, without waiting.",
+    tagKeys: ["lane"],
+    boundaries,
+  });
+  readonly #waited = new ray.metrics.Histogram("reward_wait_seconds", {
+    description: "Seconds that a sample waited for a slot, its endpoint's limits, and retries.",
+    tagKeys: ["lane"],
+    boundaries,
+  });
+  readonly #retries = new ray.metrics.Counter("reward_retries_total", {
+    description: "Attempts after the first one.",
+    tagKeys: ["lane"],
+  });
+  readonly #cost = new ray.metrics.Counter("reward_cost_total", {
+    description: "Cost of scores, by the prices of the loop.",
+    tagKeys: ["lane"],
+  });
+
+  /** So many samples begin. */
+  began(lane: string, count: number): void {
+    if (count > 0) this.#samples.inc(count, { lane });
+  }
+
+  ended(lane: string, outcome: SampleOutcome): void {
+    const { valid, latencyMs, waitedMs, attempts, cost = 0, cached = false } = outcome;
+    this.#outcomes.inc(1, { lane, outcome: valid ? "valid" : outcome.error.code });
+    if (attempts > 1) this.#retries.inc(attempts - 1, { lane });
+    if (cost > 0) this.#cost.inc(cost, { lane });
+    if (cached) return;
+    this.#latency.observe(latencyMs / 1000, { lane });
+    this.#waited.observe(waitedMs / 1000, { lane });
+  }
+
+  /** The loop was closed, or cannot score, before they had an outcome. */
+  rejected(lane: string, count: number): void {
+    if (count > 0) this.#outcomes.inc(count, { lane, outcome: "rejected" });
+  }
+}
