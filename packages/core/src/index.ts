@@ -44,12 +44,13 @@ import * as state from "./api/state.ts";
 export { metrics, state };
 export { timeline } from "./api/timeline.ts";
 export type { TraceEvent } from "./rpc/state.ts";
-export { provideTracing } from "./api/tracing.ts";
+export { currentTracing, provideTracing } from "./api/tracing.ts";
 export type {
   TraceContext,
   TraceSpan,
   TraceSpanOptions,
   Tracer,
+  Tracing,
   TracingApi,
 } from "./inside/tracing.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";

@@ -70,6 +70,7 @@ export {
   ReferenceCountingError,
   registerError,
   registerSerializer,
+  currentTracing,
   provideTracing,
   remote,
   RemoteNotRegisteredError,
@@ -152,5 +153,6 @@ export type {
   Tracer,
   TraceSpan,
   TraceSpanOptions,
+  Tracing,
   TracingApi,
 } from "@rayling/core";

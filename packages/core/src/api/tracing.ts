@@ -1,5 +1,5 @@
 /** Spans of calls, for users with OpenTelemetry. */
-import { type TracingApi, tracingSlot } from "../inside/tracing.ts";
+import { type Tracing, type TracingApi, tracingSlot } from "../inside/tracing.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 
 /**
@@ -26,4 +26,9 @@ export function provideTracing(api: TracingApi | undefined): void {
     throw new InvalidOptionError("api", problem);
   }
   tracingSlot.current = { api, tracer: api.trace.getTracer("rayling") };
+}
+
+/** Returns what `provideTracing` was given in this thread, for spans beside those of calls. */
+export function currentTracing(): Tracing | undefined {
+  return tracingSlot.current;
 }

@@ -13,7 +13,7 @@ export type TraceContext = object;
 /** A span, as far as calls use it. */
 export interface TraceSpan {
   /** Sets one attribute. */
-  setAttribute(key: string, value: string | number): unknown;
+  setAttribute(key: string, value: string | number | string[]): unknown;
   /** Sets the status; 2 is an error. */
   setStatus(status: { code: number; message?: string }): unknown;
   /** Ends the span, at that time or now. */
@@ -57,7 +57,9 @@ export interface TracingApi {
 
 /** The API that a thread has, and its tracer for calls. */
 export interface Tracing {
+  /** The module `@opentelemetry/api`. */
   readonly api: TracingApi;
+  /** The tracer "rayling". */
   readonly tracer: Tracer;
 }
 

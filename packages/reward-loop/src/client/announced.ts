@@ -10,11 +10,23 @@
 import { channel } from "node:diagnostics_channel";
 import { announcedIn } from "../faults/rate-limit-headers.ts";
 import { usageOf } from "../spend/usage.ts";
+import type { ChatAnswer } from "./chat-answer.ts";
 
 type Channel = ReturnType<typeof channel>;
 
 /** The thread's channel for AnnouncedLimits, shared by all loaded copies of this package. */
 export const announcements: Channel = channel("rayling.endpoint.announced");
+
+/** A chat completion that has been asked for. */
+export interface AnnouncedChat {
+  readonly url: string;
+  /** The body of the request. */
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly answer: Promise<ChatAnswer>;
+}
+
+/** The thread's channel for AnnouncedChat: published in the context of the score function. */
+export const chats: Channel = channel("rayling.endpoint.chat");
 
 /** The thread's channel for TokenUsage, one message for each answer. */
 export const uses: Channel = channel("rayling.endpoint.used");

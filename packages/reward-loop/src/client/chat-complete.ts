@@ -3,6 +3,7 @@
  * answer, for score functions that ask a judge.
  */
 
+import { chats } from "./announced.ts";
 import { chatAnswerOf } from "./chat-answer.ts";
 import type { ChatAnswer, SilentEnd } from "./chat-answer.ts";
 import { postJson } from "./post-json.ts";
@@ -51,28 +52,28 @@ export interface ChatOptions {
  * chatAnswerOf for its codes), or with the signal's reason.
  */
 export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
-  const { baseUrl, model, messages, apiKey, temperature, maxTokens, body } = options;
-  const { timeoutMs, signal } = options;
+  const { baseUrl, model, messages, temperature, maxTokens, body } = options;
   const url = `${apiRootOf(baseUrl)}/chat/completions`;
-  const raw = await postJson(
-    url,
-    {
-      model,
-      messages,
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
-      ...body,
-    },
-    {
-      headers: {
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-        ...options.headers,
-      },
-      timeoutMs,
-      signal,
-    },
-  );
-  return chatAnswerOf(raw, url, options.again);
+  const request = {
+    model,
+    messages,
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+    ...body,
+  };
+  const answer = answered(url, request, options);
+  if (chats.hasSubscribers) chats.publish({ url, request, answer });
+  return await answer;
+}
+
+async function answered(
+  url: string,
+  request: object,
+  { apiKey, headers, timeoutMs, signal, again }: ChatOptions,
+): Promise<ChatAnswer> {
+  const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const how = { headers: { ...authorization, ...headers }, timeoutMs, signal };
+  return chatAnswerOf(await postJson(url, request, how), url, again);
 }
 
 /**

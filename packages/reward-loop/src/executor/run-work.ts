@@ -5,6 +5,7 @@ import type { RewardResult, ScoredBatch } from "@rayling/reward-manager-registry
 import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { isGroup } from "../sample/group-sample.ts";
 import { withLane } from "../sample/lane.ts";
+import { runTraced } from "../sample/sample-trace.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 
@@ -12,8 +13,10 @@ import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
   if (work.kind !== "sample") return runOther(pipeline, work);
   const { sample } = work;
-  if (!isGroup(sample)) return pipeline.runSingle(withLane(sample));
-  if (pipeline.runGroup !== undefined) return pipeline.runGroup(sample);
+  if (!isGroup(sample)) return runTraced(sample, () => pipeline.runSingle(withLane(sample)));
+  const { runGroup } = pipeline;
+  // A group has the trace of its first member.
+  if (runGroup !== undefined) return runTraced(sample.members[0], () => runGroup(sample));
   // The function was reloaded since the group was sent.
   return Promise.reject(new Error("the reward function does not score groups any more"));
 }

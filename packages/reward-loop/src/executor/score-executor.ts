@@ -23,6 +23,7 @@ import type { NumberedRows } from "../travel/outbox.ts";
 import { sendable } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
+import { traceChats } from "../sample/chat-spans.ts";
 import { loadPipeline } from "./pipeline.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { RunTablePlace } from "./run-table.ts";
@@ -106,6 +107,7 @@ export class ScoreExecutor {
     );
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
+    traceChats();
     announcements.subscribe((announced) => {
       const { current } = this.#tracker;
       if (current !== undefined) current.announced = announced as AnnouncedLimits;

@@ -14,6 +14,8 @@ import type { RewardModels } from "../reward-model/reward-models.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { WatchedSource } from "./watched-source.ts";
 import { inLane } from "../sample/lane.ts";
+import { tracedSample } from "../sample/sample-trace.ts";
+import type { TracedSample } from "../sample/sample-trace.ts";
 import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
@@ -111,11 +113,18 @@ export class LoopScores {
   }
 
   async #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+    const traced = tracedSample(sample, lane);
     this.#metrics.began(lane, 1);
-    const outcome = await this.#counted(lane, 1, this.#parts.source.score(sample, lane, kept));
-    this.#metrics.ended(lane, outcome);
-    this.#answers.add(outcome);
-    return outcome;
+    try {
+      const outcome = await this.#parts.source.score(traced?.sample ?? sample, lane, kept);
+      this.#ended(lane, outcome, traced);
+      this.#answers.add(outcome);
+      return outcome;
+    } catch (error) {
+      this.#metrics.rejected(lane, 1);
+      traced?.failed(error);
+      throw error;
+    }
   }
 
   async #askGroup(
@@ -123,21 +132,23 @@ export class LoopScores {
     lane: string,
     kept?: Promise<void>,
   ): Promise<readonly SampleOutcome[]> {
-    const { length } = samples;
-    this.#metrics.began(lane, length);
-    const asked = this.#parts.source.scoreGroup(samples, lane, kept);
-    const outcomes = await this.#counted(lane, length, asked);
-    for (const outcome of outcomes) this.#metrics.ended(lane, outcome);
-    return outcomes;
-  }
-
-  async #counted<Result>(lane: string, count: number, asked: Promise<Result>): Promise<Result> {
+    const traced = samples.map((sample) => tracedSample(sample, lane));
+    const sent = samples.map((sample, at) => traced[at]?.sample ?? sample);
+    this.#metrics.began(lane, samples.length);
     try {
-      return await asked;
+      const outcomes = await this.#parts.source.scoreGroup(sent, lane, kept);
+      for (const [at, outcome] of outcomes.entries()) this.#ended(lane, outcome, traced[at]);
+      return outcomes;
     } catch (error) {
-      this.#metrics.rejected(lane, count);
+      this.#metrics.rejected(lane, samples.length);
+      for (const one of traced) one?.failed(error);
       throw error;
     }
+  }
+
+  #ended(lane: string, outcome: SampleOutcome, traced: TracedSample | undefined): void {
+    this.#metrics.ended(lane, outcome);
+    traced?.ended(outcome);
   }
 
   async #recorded(

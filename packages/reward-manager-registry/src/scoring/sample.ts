@@ -59,6 +59,8 @@ export interface SampleContext {
   readonly step?: number | undefined;
   /** "training", "validation", or another given name. */
   readonly lane?: string | undefined;
+  /** The trace that its scoring belongs to, as a propagator of OpenTelemetry writes it. */
+  readonly trace?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Makes the text of token ids. */

@@ -24,7 +24,9 @@ import type {
   TrackingLogger,
   TrainingProgress,
 } from "./tracking-logger.ts";
+import { currentTracing } from "@rayling/core";
 import { warn } from "@rayling/core/terminal";
+import { SpanLogger } from "./span-logger.ts";
 
 /** Run and loggers of a `Tracking`. */
 export interface TrackingOptions {
@@ -86,7 +88,8 @@ export class Tracking implements AsyncDisposable {
     const { projectName, experimentName, totalSteps, config } = options;
     const directory = options.directory ?? join("runs", projectName, experimentName);
     const { logger = "console", loggers = [], onWarning = warnProcess } = options;
-    const all = [...loggersOf(typeof logger === "string" ? [logger] : logger), ...loggers];
+    const named = loggersOf(typeof logger === "string" ? [logger] : logger);
+    const all = [...named, ...loggers, ...spanLoggers()];
     const run = { projectName, experimentName, directory, totalSteps, config };
     await madeDirectory(directory);
     const queued = all.map((one) => new QueuedLogger(one, onWarning));
@@ -231,6 +234,12 @@ class QueuedLogger {
       warnProcess(warning);
     }
   }
+}
+
+/** Steps are spans where the user provides OpenTelemetry, whatever the loggers. */
+function spanLoggers(): readonly TrackingLogger[] {
+  const tracing = currentTracing();
+  return tracing === undefined ? [] : [new SpanLogger(tracing)];
 }
 
 async function madeDirectory(directory: string): Promise<void> {

@@ -1,0 +1,73 @@
+/**
+ * Spans of chat completions that a score function asks for by the client of this package, with the
+ * attributes of OpenTelemetry's conventions for generative AI. Texts are in them only if
+ * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
+ */
+
+import * as ray from "@rayling/core";
+import { isRecord, messageOf } from "@rayling/reward-manager-registry/values";
+import { chats } from "../client/announced.ts";
+import type { AnnouncedChat } from "../client/announced.ts";
+
+/** As OpenTelemetry numbers it. */
+const clientKind = 2;
+
+/** Makes spans of this thread's chats, where the user provides OpenTelemetry. */
+export function traceChats(): void {
+  // Several executors may share this thread.
+  if (chats.hasSubscribers) return;
+  chats.subscribe((chat) => spanOf(chat as AnnouncedChat));
+}
+
+function spanOf({ url, request, answer }: AnnouncedChat): void {
+  const tracing = ray.currentTracing();
+  if (tracing === undefined) {
+    // Its caller has the rejection.
+    answer.catch(() => undefined);
+    return;
+  }
+  const { api, tracer } = tracing;
+  const { model, temperature, max_tokens: maxTokens, messages } = request;
+  const { hostname, port } = new URL(url);
+  const attributes = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": "openai",
+    "gen_ai.request.model": String(model),
+    ...(typeof temperature === "number" ? { "gen_ai.request.temperature": temperature } : {}),
+    ...(typeof maxTokens === "number" ? { "gen_ai.request.max_tokens": maxTokens } : {}),
+    "server.address": hostname,
+    ...(port === "" ? {} : { "server.port": Number(port) }),
+    ...(hasTexts() ? { "gen_ai.input.messages": JSON.stringify(messages) } : {}),
+  };
+  const options = { kind: clientKind, attributes };
+  const span = tracer.startSpan(`chat ${String(model)}`, options, api.context.active());
+  answer.then(
+    ({ raw, usage, finishReason, text }) => {
+      const { model: answered, id } = isRecord(raw) ? raw : {};
+      if (typeof answered === "string") span.setAttribute("gen_ai.response.model", answered);
+      if (typeof id === "string") span.setAttribute("gen_ai.response.id", id);
+      if (finishReason !== undefined) {
+        span.setAttribute("gen_ai.response.finish_reasons", [finishReason]);
+      }
+      if (usage !== undefined) {
+        span.setAttribute("gen_ai.usage.input_tokens", usage.prompt_tokens);
+        span.setAttribute("gen_ai.usage.output_tokens", usage.completion_tokens);
+      }
+      if (hasTexts()) {
+        const said = [{ role: "assistant", parts: [{ type: "text", content: text }] }];
+        span.setAttribute("gen_ai.output.messages", JSON.stringify(said));
+      }
+      span.end();
+    },
+    (error: unknown) => {
+      const { code } = isRecord(error) ? error : {};
+      span.setAttribute("error.type", typeof code === "string" ? code : "Error");
+      span.setStatus({ code: 2, message: messageOf(error) });
+      span.end();
+    },
+  );
+}
+
+function hasTexts(): boolean {
+  return process.env["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] === "true";
+}
