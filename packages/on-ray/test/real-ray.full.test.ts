@@ -4,8 +4,6 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
@@ -111,8 +109,8 @@ test("a placement group, SPREAD, NODE_AFFINITY and tasks that wait for their own
   await expect.poll(cpusFree).toBe(6);
   const spread = Counter.options({ numCpus: 1, schedulingStrategy: "SPREAD" });
   const counters = nodes.map(() => spread.remote());
-  const found = await ray.get(counters.map((counter) => counter.node.remote()));
-  expect(new Set(found).size).toBeGreaterThan(1);
+  const spreadOver = await ray.get(counters.map((counter) => counter.node.remote()));
+  expect(new Set(spreadOver).size).toBeGreaterThan(1);
   const last = nodes.at(-1) ?? "";
   const schedulingStrategy = { kind: "NODE_AFFINITY", nodeId: last } as const;
   expect(await ray.get(nodeOf.options({ schedulingStrategy }).remote())).toBe(last);
@@ -124,7 +122,7 @@ test("each of two actors sees a GPU of its own", async ({ skip }) => {
   await running.do("add", { num_cpus: 2, num_gpus: 2 });
   const counters = [1, 2].map(() => Counter.options({ numGpus: 1 }).remote());
   const gpus = await ray.get(counters.map((counter) => counter.gpus.remote()));
-  expect(gpus.toSorted()).toEqual(["0", "1"]);
+  expect(new Set(gpus)).toEqual(new Set(["0", "1"]));
   expect(await ray.get(double.remote(1))).toBe(2);
   await ray.shutdown();
   await running.do("kill_raylet", -1);
@@ -177,27 +175,16 @@ test("kill -9 of the gateway: waits end with an error that names its job", async
 test.for([
   ["from outside", (url: string) => url],
   ["on a machine of the cluster", () => "auto"],
-] as const)("rayling run --on-ray runs the example %s", async ([, cluster], { skip }) => {
+] as const)("rayling run --on-ray runs the example %s", async ([, addressOf], { skip }) => {
   const running = there(skip);
   const main = join(workspace, "packages/rayling/dist/cli/main.js");
   const script = join(workspace, "examples/on-ray/primes.ts");
-  const args = [main, "run", "--on-ray", cluster(running.url), script];
+  const args = [main, "run", "--on-ray", addressOf(running.url), script];
   const { stdout } = await runProgram(process.execPath, args, {
     RAY_ADDRESS: await running.do<string>("gcs"),
     PATH: `${dirname(orSkip(found, skip))}:${process.env["PATH"]}`,
   });
   expect(stdout).toContain("17984 primes below 200000, by 6 actors on 3 nodes");
-});
-
-test("start:score runs unchanged on the cluster", async ({ skip }) => {
-  const running = there(skip);
-  const main = join(workspace, "packages/rayling/dist/cli/main.js");
-  const folder = await mkdtemp(join(tmpdir(), "rayling-score-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const args = [main, "score", "--demo", "--out", join(folder, "rewards.jsonl")];
-  const env = { RAYLING_ON_RAY: running.url };
-  const { stdout } = await runProgram(process.execPath, args, env);
-  expect(stdout).toMatch(/samples/);
 });
 
 test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how, { skip }) => {
@@ -206,10 +193,12 @@ test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how,
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, RAYLING_ON_RAY: running.url },
   });
+  onTestFinished(() => void driver.kill("SIGKILL"));
   const ended = once(driver, "exit").then(() => ["it ended before"]);
   const [said] = await Promise.race([once(driver.stdout, "data"), ended]);
   expect(String(said)).toMatch(/^runs \d+/);
-  expect(running.processes().length).toBeGreaterThan(3);
+  // The gateway, an agent with its guard, and the host of the actor at least.
+  expect(running.processes().length).toBeGreaterThanOrEqual(3);
   if (how === "job stop") await running.do("stop_jobs");
   else driver.kill("SIGKILL");
   await expect.poll(() => running.processes()).toEqual([]);

@@ -2,13 +2,10 @@
  * `import * as ray from "rayling"`: the names of core and nothing else, so that a host which
  * imports a user's module starts fast.
  */
-import { provideEngine, provideNodes } from "@rayling/core/cluster";
 import { provideDashboard } from "@rayling/core/dashboard";
+import { provideOtherMachines } from "./other-machines.ts";
 
-provideNodes(async () => (await import("@rayling/cluster")).nodeJoiner());
-for (const scheme of ["ray+http", "ray+https", "auto"]) {
-  provideEngine(async () => (await import("@rayling/on-ray")).openOnRay, scheme);
-}
+provideOtherMachines();
 provideDashboard(async () => (await import("@rayling/dashboard")).serveSession);
 
 export {

@@ -6,6 +6,7 @@
 import { runCommandLine } from "./command-line.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { plain, tell } from "./output/output.ts";
+import { provideOtherMachines } from "../other-machines.ts";
 
 /** The time, in ms, that a process has to end by itself after a signal. */
 const LINGER_MS = 500;
@@ -26,6 +27,7 @@ process.once("exit", () => {
   tell(`rayling: standard output: ${plain(lost.message)}\n`);
 });
 
+provideOtherMachines();
 const exitCode = await runCommandLine(process.argv.slice(2));
 if (exitCode !== 0) process.exitCode = exitCode;
 const signal = signalOf(exitCode);
