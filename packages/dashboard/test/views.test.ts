@@ -23,7 +23,9 @@ test("rows are those of ray.state, filtered by words and sorted by any column", 
   const listed = await ray.state.listActors({ detail: true });
   const all = await rows("");
   expect(all).toMatchObject({ total: 4, found: 4 });
-  expect(all.rows).toEqual(JSON.parse(JSON.stringify(listed)));
+  // A host that does not answer within the second of a look leaves its columns out.
+  const shown = JSON.parse(JSON.stringify(listed)) as unknown;
+  await expect.poll(async () => (await rows("")).rows).toEqual(shown);
   const dead = await rows("text=fragile+exited");
   expect(dead.rows).toMatchObject([
     { className: "Fragile", state: "DEAD", deathCause: expect.stringContaining("code 7") },
@@ -37,9 +39,9 @@ test("rows are those of ray.state, filtered by words and sorted by any column", 
 
   const workers: RowsAnswer = await served.view("workers");
   expect(workers.total).toBe((await ray.state.listWorkers()).length);
-  const tasks: RowsAnswer = await served.view("tasks?text=increment");
+  const tasks = (): Promise<RowsAnswer> => served.view("tasks?text=increment");
   const ended = await ray.state.listTasks({ filters: [["name", "=", "Counter.increment"]] });
-  expect(tasks.found).toBe(ended.length);
+  await expect.poll(async () => (await tasks()).found).toBe(ended.length);
 });
 
 test("an actor's page has its calls, its lines and its cause of death", async () => {
@@ -47,14 +49,14 @@ test("an actor's page has its calls, its lines and its cause of death", async ()
   const [quiet, loud] = [Counter.remote(), Counter.remote()];
   await ray.get([quiet.increment.remote(), loud.say.remote("a line of the loud one")]);
   const actors = await ray.state.listActors();
-  const answers = await Promise.all(
-    actors.map(({ actorId }) => served.view(`actor?id=${actorId}`)),
-  );
+  const pages = (): Promise<never[]> =>
+    Promise.all(actors.map(({ actorId }) => served.view(`actor?id=${actorId}`)));
+  const answers = await pages();
   const lines = answers.map(({ logs }: { logs: { lines: { text: string }[] } }) =>
     logs.lines.map(({ text }) => text),
   );
   expect(lines).toEqual([[], ["a line of the loud one"]]);
-  expect(answers).toMatchObject([
+  await expect.poll(pages).toMatchObject([
     { actor: { executedCalls: 1 }, calls: { rows: [{ name: "Counter.increment" }] } },
     { actor: { executedCalls: 1 }, calls: { rows: [{ name: "Counter.say" }] } },
   ]);
