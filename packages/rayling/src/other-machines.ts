@@ -1,4 +1,7 @@
-/** Lets `init` of this package use other machines: agents, and Ray clusters. Each loads when needed. */
+/**
+ * Lets `init` use other machines: agents, and Ray clusters. The code for each loads when it is
+ * needed.
+ */
 import { provideEngine, provideNodes } from "@rayling/core/cluster";
 
 export function provideOtherMachines(): void {
