@@ -504,7 +504,7 @@ test("actor-ts#593: whatever peers report is kept", async () => {
   });
   await ray.get(actor.report.remote(100_500));
   const lines = async (): Promise<number> =>
-    (await ray.metrics.text()).split("\n").filter((line) => line.includes("flood{")).length;
+    (await ray.metrics.text()).split("\n").filter((line) => line.includes("flood_total{")).length;
   // A host that is slow to answer is not waited for.
   await expect.poll(lines, { timeout: 60_000, interval: 500 }).toBeGreaterThan(90_000);
   expect(await lines()).toBeLessThanOrEqual(100_000);
