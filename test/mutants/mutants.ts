@@ -165,7 +165,7 @@ const core: readonly Row[] = [
   ],
   [
     "get-first-failure",
-    "core/src/caller/waits/get",
+    "core/src/caller/waits/get-and-wait",
     "        for (const other of entries) other.overlook();\n      } else if (unsettled",
     "      } else if (unsettled",
     "failures that a get has seen are told as unhandled",
@@ -173,7 +173,7 @@ const core: readonly Row[] = [
   ],
   [
     "wait-count",
-    "core/src/caller/waits/get",
+    "core/src/caller/waits/get-and-wait",
     "if (!over && count >= numReturns) finish();",
     "if (!over && count > numReturns) finish();",
     "wait answers one ref too late",
@@ -181,7 +181,7 @@ const core: readonly Row[] = [
   ],
   [
     "timer-overflow",
-    "core/src/caller/waits/get",
+    "core/src/caller/waits/get-and-wait",
     "return Math.min(timeoutMs, 2 ** 31 - 1);",
     "return timeoutMs;",
     "a get with a very long timeout fails at once",

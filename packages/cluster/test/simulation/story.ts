@@ -5,7 +5,7 @@
  * there is patience; in the others what is lost is told so, once, and nothing waits for ever.
  */
 import { finalized } from "./no-finalization.ts";
-import { getValues } from "../../../core/src/caller/waits/get.ts";
+import { getValues } from "../../../core/src/caller/waits/get-and-wait.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
 import { threadSlot } from "../../../core/src/shared/thread-slot.ts";

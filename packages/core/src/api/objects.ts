@@ -2,7 +2,7 @@
  * `get`, `put` and `wait`: from refs to values and back.
  */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { type Asked, getValues, waitReady } from "../caller/waits/get.ts";
+import { type Asked, getValues, waitReady } from "../caller/waits/get-and-wait.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";

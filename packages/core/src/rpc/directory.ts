@@ -54,7 +54,7 @@ export interface ActorInfo {
   readonly maxPendingCalls: number;
   /** The runtime that created it. */
   readonly owner: string;
-  /** HandleCounts whether anybody holds it or not. */
+  /** It lives whether anybody holds it or not. */
   readonly isDetached: boolean;
   /** Retries of a call after the loss of the host; -1 without limit. */
   readonly maxTaskRetries: number;

@@ -134,6 +134,7 @@ test("with a log every outcome is known again after a kill -9 under load", async
   const cut = Promise.allSettled([...single, batch]);
   // A fifth is under way when it dies, 60 of them in all; the rest has been answered or is in the middle of it.
   await judge.waiting(55);
+  await expect.poll(() => known.size).toBeGreaterThan(0);
   first.signal("SIGKILL");
   await first.ended;
   await cut;

@@ -8,7 +8,10 @@ import type { RewardSample, SampleContext } from "@rayling/reward-manager-regist
 const training = "training";
 const inTraining: SampleContext = Object.freeze({ lane: training });
 
-/** Stores the lane in the sample's context, because a second scoring has another lane. */
+/**
+ * Stores the lane in the sample's context, unless that names one, because a second scoring waits in
+ * another lane.
+ */
 export function inLane(sample: RewardSample, lane: string): RewardSample {
   if (!isPlain(sample)) return sample;
   if (lane === training && sample.context === undefined) return sample;

@@ -99,7 +99,7 @@ function scoreByRule(
       return scorePrimeMath(solutionStr, textOf(input), { lenient }).correct ? 1 : 0;
     case "geo3k":
       return scoreGeo3k(solutionStr, textOf(input), { lenient });
-    default:
+    case "search_r1_like_qa_em":
       return scoreSearchR1(solutionStr, targetOf(input));
   }
 }

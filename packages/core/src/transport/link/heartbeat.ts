@@ -6,7 +6,8 @@
  * machines probe it (TCP keep-alive), whatever their threads do: a host that computes for minutes
  * stays alive. The system probes the link's own connection only while nothing is under way on it;
  * data sent into a broken one is retransmitted for a quarter of an hour before an error appears.
- * When the heartbeat breaks, the link drops its connection and goes on over another one if it can.
+ * When the heartbeat breaks, the link drops its connection and goes on over another one if it can;
+ * that the other machine is lost is decided there (link-connection).
  * A heartbeat that cannot be made proves nothing: the backlog of a busy host may be full.
  *
  * A middlebox between the machines may accept connections, answer all probes, and forward nothing.
