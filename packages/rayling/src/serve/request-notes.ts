@@ -27,7 +27,7 @@ export class RequestNotes {
     description: "Requests for scores, by path and status",
     tagKeys: ["path", "status"],
   });
-  readonly #samples = new metrics.Counter("reward_samples", {
+  readonly #samples = new metrics.Counter("served_samples", {
     description: "Samples that were answered: valid, invalid, or replayed by their key",
     tagKeys: ["outcome"],
   });

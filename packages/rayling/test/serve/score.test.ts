@@ -238,8 +238,8 @@ test("says that it lives, that it takes samples, and what it has done", async ()
   const { status, headers, text } = await ask(`${server.url}/metrics`);
   expect(status).toBe(200);
   expect(headers["content-type"]).toContain("text/plain; version=0.0.4");
-  expect(text).toMatch(/^ray_reward_samples\{outcome="valid"\} \d+$/m);
-  expect(text).toMatch(/^ray_reward_requests\{path="\/score",status="422"\} \d+$/m);
+  expect(text).toMatch(/^ray_served_samples_total\{outcome="valid"\} \d+$/m);
+  expect(text).toMatch(/^ray_reward_requests_total\{path="\/score",status="422"\} \d+$/m);
   expect(text).toMatch(/^ray_reward_request_seconds_count\{path="\/score\/batch"\} \d+$/m);
 });
 
