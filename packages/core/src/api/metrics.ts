@@ -136,6 +136,8 @@ const kinds = { counter: "Counter", gauge: "Gauge", histogram: "Histogram" } as 
 class Noted {
   readonly #info: MetricInfo;
   #defaults: Tags = {};
+  /** Frozen tags whose values are known: they cannot be others the next time. */
+  #known: { readonly tags: Tags; readonly values: readonly string[] } | undefined;
 
   constructor(
     kind: MetricInfo["kind"],
@@ -169,6 +171,7 @@ class Noted {
 
   setDefaultTags(tags: Tags): void {
     this.#checkKnown(tags);
+    this.#known = undefined;
     this.#defaults = { ...tags };
   }
 
@@ -180,6 +183,11 @@ class Noted {
   }
 
   note(value: number, tags: Tags): void {
+    const known = this.#known?.tags === tags ? this.#known.values : this.#valuesOf(tags);
+    threadMetrics().note(this.#info, known, value);
+  }
+
+  #valuesOf(tags: Tags): readonly string[] {
     this.#checkKnown(tags);
     const values = this.#info.tagKeys.map((key) => {
       const tag: unknown = tags[key] ?? this.#defaults[key];
@@ -191,7 +199,8 @@ class Noted {
           : `has a tag "${key}" that is no text but ${show(tag)}`,
       );
     });
-    threadMetrics().note(this.#info, values, value);
+    if (Object.isFrozen(tags)) this.#known = { tags, values };
+    return values;
   }
 
   error(option: string, problem: string): InvalidOptionError {

@@ -46,6 +46,8 @@ export class Metrics {
   readonly #written: Map<string, string> = new Map();
   readonly #maxSeries: number;
   #seriesCount = 0;
+  /** Tags and their key. Lists of tags are never changed. */
+  #last: { readonly tags: readonly string[]; readonly key: string } | undefined;
   #isDirty = false;
   #onFirst: (() => void) | undefined;
 
@@ -139,10 +141,16 @@ export class Metrics {
     );
   }
 
+  /** The last list is often the next one, too. */
+  #keyOf(tags: readonly string[]): string {
+    if (this.#last?.tags !== tags) this.#last = { tags, key: JSON.stringify(tags) };
+    return this.#last.key;
+  }
+
   #series(info: MetricInfo, tags: readonly string[]): Series {
     const { series } = present(this.#metrics.get(info.name), "metric of that name");
     const [only] = tags;
-    const key = tags.length === 1 && only !== undefined ? only : JSON.stringify(tags);
+    const key = tags.length === 1 && only !== undefined ? only : this.#keyOf(tags);
     let own = series.get(key);
     if (own === undefined) {
       if (this.#seriesCount >= this.#maxSeries) throw this.#full();

@@ -37,23 +37,51 @@ export class LoopMetrics {
     tagKeys: ["lane"],
   });
 
+  readonly #lanes = new Map<string, LaneTags>();
+
   /** So many samples begin. */
   began(lane: string, count: number): void {
-    if (count > 0) this.#samples.inc(count, { lane });
+    if (count > 0) this.#samples.inc(count, this.#tagsOf(lane).lane);
   }
 
   ended(lane: string, outcome: SampleOutcome): void {
     const { valid, latencyMs, waitedMs, attempts, cost = 0, cached = false } = outcome;
-    this.#outcomes.inc(1, { lane, outcome: valid ? "valid" : outcome.error.code });
-    if (attempts > 1) this.#retries.inc(attempts - 1, { lane });
-    if (cost > 0) this.#cost.inc(cost, { lane });
+    const tags = this.#tagsOf(lane);
+    this.#outcomes.inc(1, tags.of(valid ? "valid" : outcome.error.code));
+    if (attempts > 1) this.#retries.inc(attempts - 1, tags.lane);
+    if (cost > 0) this.#cost.inc(cost, tags.lane);
     if (cached) return;
-    this.#latency.observe(latencyMs / 1000, { lane });
-    this.#waited.observe(waitedMs / 1000, { lane });
+    this.#latency.observe(latencyMs / 1000, tags.lane);
+    this.#waited.observe(waitedMs / 1000, tags.lane);
   }
 
   /** The loop was closed, or cannot score, before they had an outcome. */
   rejected(lane: string, count: number): void {
-    if (count > 0) this.#outcomes.inc(count, { lane, outcome: "rejected" });
+    if (count > 0) this.#outcomes.inc(count, this.#tagsOf(lane).of("rejected"));
+  }
+
+  #tagsOf(lane: string): LaneTags {
+    let tags = this.#lanes.get(lane);
+    if (tags === undefined) this.#lanes.set(lane, (tags = new LaneTags(lane)));
+    return tags;
+  }
+}
+
+/** Frozen, and the same ones for each sample: they are checked once. */
+class LaneTags {
+  readonly lane: ray.metrics.Tags;
+  readonly #byOutcome = new Map<string, ray.metrics.Tags>();
+
+  constructor(lane: string) {
+    this.lane = Object.freeze({ lane });
+  }
+
+  of(outcome: string): ray.metrics.Tags {
+    let tags = this.#byOutcome.get(outcome);
+    if (tags === undefined) {
+      tags = Object.freeze({ ...this.lane, outcome });
+      this.#byOutcome.set(outcome, tags);
+    }
+    return tags;
   }
 }
