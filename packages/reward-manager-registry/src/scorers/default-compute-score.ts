@@ -65,7 +65,7 @@ export function createDefaultComputeScore(options: DefaultScoreOptions = {}): Co
         return scoreOf(scoreSandboxFusion(solutionStr, groundTruth, { url, ...memory, signal }));
       }
       default:
-        return scoreByRule(scorer, input, lenient);
+        return rules[scorer](input, lenient);
     }
   };
 }
@@ -82,27 +82,17 @@ async function scoreOf(tested: ReturnType<typeof scorePrimeCode>): Promise<numbe
   return score;
 }
 
-function scoreByRule(
-  scorer: Exclude<ScorerName, "prime_code" | "sandbox_fusion">,
-  input: ScoreInput,
-  lenient: boolean,
-): ScoreOutput {
-  const { solutionStr } = input;
-  switch (scorer) {
-    case "gsm8k":
-      return scoreGsm8k(solutionStr, textOf(input));
-    case "math_reward":
-      return scoreMathReward(solutionStr, textOf(input));
-    case "math_dapo":
-      return scoreMathDapo(solutionStr, textOf(input));
-    case "prime_math":
-      return scorePrimeMath(solutionStr, textOf(input), { lenient }).correct ? 1 : 0;
-    case "geo3k":
-      return scoreGeo3k(solutionStr, textOf(input), { lenient });
-    case "search_r1_like_qa_em":
-      return scoreSearchR1(solutionStr, targetOf(input));
-  }
-}
+type Rule = (input: ScoreInput, lenient: boolean) => ScoreOutput;
+
+const rules: Readonly<Record<Exclude<ScorerName, "prime_code" | "sandbox_fusion">, Rule>> = {
+  gsm8k: (input) => scoreGsm8k(input.solutionStr, textOf(input)),
+  math_reward: (input) => scoreMathReward(input.solutionStr, textOf(input)),
+  math_dapo: (input) => scoreMathDapo(input.solutionStr, textOf(input)),
+  prime_math: (input, lenient) =>
+    scorePrimeMath(input.solutionStr, textOf(input), { lenient }).correct ? 1 : 0,
+  geo3k: (input, lenient) => scoreGeo3k(input.solutionStr, textOf(input), { lenient }),
+  search_r1_like_qa_em: (input) => scoreSearchR1(input.solutionStr, targetOf(input)),
+};
 
 /** verl compares text with any ground truth, so a number would score 0 for ever. */
 function textOf({ dataSource, groundTruth }: ScoreInput): string {
