@@ -182,15 +182,8 @@ export type InvalidOutcome = { readonly valid: false; readonly error: ScoreFailu
 /** The result of scoring one sample. A failed sample never has a score. */
 export type SampleOutcome = ValidOutcome | InvalidOutcome;
 
-/** The result of one attempt. */
-export type AttemptOutcome =
-  | ({ readonly valid: true } & RewardResult & Attempt)
-  | ({ readonly valid: false; readonly error: ScoreFailure } & Attempt);
-
-interface Attempt extends Attempted {
-  /** How long a sample stood ready in the executor where it ran last. */
-  readonly readyMs?: number;
-}
+/** An outcome that is being made: its maker fills it in place. */
+export type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
 
 /** An outcome of a stream, with its sample and the sample's place in the input, from 0. */
 export interface ScoredSample<Sample extends RewardSample = RewardSample> {

@@ -18,9 +18,9 @@ import type {
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
 import { timeoutFailure } from "../src/outcome.ts";
-import type { AttemptOutcome } from "../src/outcome.ts";
 import { readSettings } from "../src/settings/settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
+import { Slots } from "../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -287,22 +287,27 @@ describe("calls that we give up ourselves", () => {
       givenUp: () => void told.push("given up"),
       release: () => void told.push("released"),
     };
-    const late: AttemptOutcome = {
+    const late: SampleOutcome = {
       valid: false,
       error: timeoutFailure(1),
       latencyMs: 1,
       attempts: 1,
+      waitedMs: 0,
     };
     const attempts = new ScoreAttempts(readSettings({}).policy, {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
-      inSlot: (work) => work(),
+      slots: new Slots(1),
       onPause: () => undefined,
-      run: async (_, { settled }) => {
+      run: (_, ends, { settled }) => {
         settled?.(late);
-        return late;
+        ends.settled(late);
       },
     });
-    expect(await attempts.score(sampleOf("hang"), "training")).toMatchObject(late);
+    const { error, attempts: made } = late;
+    expect(await attempts.score(sampleOf("hang"), "training")).toMatchObject({
+      error,
+      attempts: made,
+    });
     expect(told).toEqual(["given up"]);
   });
 
@@ -320,22 +325,23 @@ describe("calls that we give up ourselves", () => {
       givenUp: () => undefined,
       release: ({ outcome }) => told.resolve(outcome),
     };
-    const late: AttemptOutcome = {
+    const late: SampleOutcome = {
       valid: false,
       error: timeoutFailure(totalTimeoutMs),
       latencyMs: 1,
       attempts: 1,
+      waitedMs: 0,
     };
     const attempts = new ScoreAttempts(readSettings({ totalTimeoutMs }).policy, {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
-      inSlot: (work) => work(),
+      slots: new Slots(1),
       onPause: () => undefined,
-      run: async (_, { signal, settled, over }) => {
+      run: async (_, ends, { signal, settled, over }) => {
         await once(signal as AbortSignal, "abort");
         nowMs += share * totalTimeoutMs;
         settled?.(late);
+        ends.settled(late);
         over?.();
-        return late;
       },
     });
     await attempts.score(sampleOf("late"), "training");

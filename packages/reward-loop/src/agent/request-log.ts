@@ -3,7 +3,7 @@
 import type { ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 
 type LogLists = { readonly [Key in keyof ScoreLogEntry]: ScoreLogEntry[Key][number][] };
 
@@ -29,7 +29,7 @@ export class RequestLog {
   }
 
   /** A log that fails is reported, and costs no outcome. */
-  async send(log: (entry: ScoreLogEntry) => Promise<AttemptOutcome>): Promise<void> {
+  async send(log: (entry: ScoreLogEntry) => Promise<SampleOutcome>): Promise<void> {
     let why: string;
     try {
       const logged = await log(this.#lists);

@@ -9,7 +9,7 @@ import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { Budget } from "../spend/budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import { saidBy } from "./combine.ts";
@@ -89,11 +89,11 @@ export class DegradingReward implements RewardSource {
     return this.#main.postProcessScores(scores);
   }
 
-  assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+  assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome | undefined> {
     return this.#main.assembleRmScores(batch);
   }
 
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#main.log(entry);
   }
 

@@ -1,6 +1,7 @@
 /** Several sources behind one: opens, reloads and closes them together. */
 
 import { RewardLoopOptionError } from "../errors.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 
 /** Opens all sources; if one fails the others are closed. Rejects with the reason. */
@@ -54,3 +55,13 @@ export function checkTraits(sources: readonly RewardSource[]): void {
     refuse("managers without assembleRmScores, which is for batches that one function scored");
   }
 }
+
+/** The outcome of a log that nobody keeps. */
+export const nothingToLog: SampleOutcome = {
+  valid: true,
+  rewardScore: 0,
+  rewardExtraInfo: {},
+  latencyMs: 0,
+  attempts: 0,
+  waitedMs: 0,
+};

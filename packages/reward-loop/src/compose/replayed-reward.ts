@@ -8,8 +8,9 @@ import { noTraits } from "../executor/score-executor.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { RecordedOutcomes } from "../record/recorded-outcomes.ts";
+import { nothingToLog } from "./parts.ts";
 
 export class ReplayedReward implements RewardSource {
   readonly #recorded: RecordedOutcomes;
@@ -85,13 +86,12 @@ export class ReplayedReward implements RewardSource {
     return (await this.#functions?.postProcessScores(scores)) ?? { valid: true, scores };
   }
 
-  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+  async assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome | undefined> {
     return this.#functions?.assembleRmScores(batch);
   }
 
-  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
-    const nothing = { rewardScore: 0, rewardExtraInfo: {}, latencyMs: 0, attempts: 0 };
-    return (await this.#functions?.log(entry)) ?? { valid: true, ...nothing };
+  async log(entry: ScoreLogEntry): Promise<SampleOutcome> {
+    return (await this.#functions?.log(entry)) ?? nothingToLog;
   }
 
   async prepareReload(): Promise<PreparedReload> {

@@ -7,18 +7,10 @@ import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-regist
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import { digestOf } from "../sample/sample-key.ts";
-import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
+import { closeAll, nothingToLog, onRoomOfAny, prepareAll } from "./parts.ts";
 import type { ComponentPlan, StagePlan } from "./plan/reward-plan.ts";
-
-const nothingToLog: AttemptOutcome = {
-  valid: true,
-  rewardScore: 0,
-  rewardExtraInfo: {},
-  latencyMs: 0,
-  attempts: 0,
-};
 
 export abstract class SeveralSources implements RewardSource {
   protected readonly sources: readonly RewardSource[];
@@ -86,7 +78,7 @@ export abstract class SeveralSources implements RewardSource {
   }
 
   /** Calls all functions that have a log; returns the first failure. */
-  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  async log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     const telling = this.sources.filter(({ traits }) => traits.logs);
     const logged = await Promise.all(telling.map((source) => source.log(entry)));
     return logged.find(({ valid }) => !valid) ?? logged[0] ?? nothingToLog;

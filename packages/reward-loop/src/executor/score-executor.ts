@@ -17,7 +17,7 @@ import { rewardVersion } from "../settings/reward-version.ts";
 import { digestOf } from "../sample/sample-key.ts";
 import type { PipelineSettings } from "../settings/settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
-import type { TokenUsage } from "../outcome.ts";
+import type { TokenUsage, Writable } from "../outcome.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
 import { sendable } from "../travel/sendable.ts";
@@ -274,8 +274,6 @@ function withSeen(reply: Writable<ScoreReply>, { announced, readsContext, used }
   if (used !== undefined) reply.used = used;
   return reply;
 }
-
-type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
 
 /** A reply as it travels with others, if it may. */
 function sentOf(reply: ScoreReply): ScoreReply {

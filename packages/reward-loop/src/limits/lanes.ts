@@ -42,6 +42,17 @@ export class Lanes<Item> {
     return place;
   }
 
+  /** Counts an item as served that need not wait: nothing waits. */
+  pass(lane: string): void {
+    this.#reached = Math.max(this.#servedOf(lane), this.#reached);
+    this.#served.set(lane, this.#reached + 1 / (this.#shares.get(lane) ?? 1));
+  }
+
+  /** Whether nothing waits. */
+  get isEmpty(): boolean {
+    return this.#queues.size === 0;
+  }
+
   /** Returns the next item: the first of the lane with the least service. */
   peek(): Place<Item> | undefined {
     for (;;) {

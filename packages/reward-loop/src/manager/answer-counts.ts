@@ -13,6 +13,7 @@ export class AnswerCounts {
   }
 
   add(outcome: SampleOutcome): void {
+    if (outcome.answeredBy === undefined && outcome.components === undefined) return;
     for (const name of answersOf(outcome))
       this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
   }

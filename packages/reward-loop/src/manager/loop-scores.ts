@@ -82,11 +82,16 @@ export class LoopScores {
     this.#parts.watched?.tally.expect(samples);
   }
 
-  async score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+  /** No async function of its own, and no closure where nothing sleeps: each sample passes here. */
+  score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+    const { recorder, models, onFailure } = this.#parts;
     const placed = inLane(sample, lane);
-    const place = this.#parts.recorder?.take(placed);
-    const outcome = await this.awake(() => this.#submit(placed, lane, place, kept));
-    return withFallback(outcome, this.onFailure);
+    const place = recorder?.take(placed);
+    const outcome = models.canSleep
+      ? models.awake(() => this.#submit(placed, lane, place, kept))
+      : this.#submit(placed, lane, place, kept);
+    if (typeof onFailure.fallback !== "number") return outcome;
+    return outcome.then((one) => withFallback(one, onFailure));
   }
 
   async scoreGroup(

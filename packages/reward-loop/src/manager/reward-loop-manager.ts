@@ -24,7 +24,7 @@ import type { RewardPlan } from "../compose/plan/reward-plan.ts";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome, ScoredSample } from "../outcome.ts";
+import type { SampleOutcome, ScoredSample } from "../outcome.ts";
 import { onFailureOptions } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
@@ -274,7 +274,7 @@ export class RewardLoopManager implements AsyncDisposable {
   }
 
   /** Tells the user's log, if there is one. Rejects as computeScore. */
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#source.log(entry);
   }
 

@@ -7,7 +7,7 @@ import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-m
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { LoopTally } from "./loop-tally.ts";
 
@@ -86,11 +86,11 @@ export class WatchedSource implements RewardSource {
     return this.#source.postProcessScores(scores);
   }
 
-  assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+  assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome | undefined> {
     return this.#source.assembleRmScores(batch);
   }
 
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#source.log(entry);
   }
 

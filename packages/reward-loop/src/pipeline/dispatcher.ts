@@ -98,9 +98,20 @@ export class Dispatcher {
   submit(submission: Submission): Promise<SampleOutcome> {
     if (this.#closed) return Promise.reject(new RewardLoopClosedError());
     const submitted = new SubmittedSample(submission, this.#ends, this.#budget);
-    this.#waiting.push(submitted.lane, submitted);
-    this.#pump();
+    const worker = this.#isIdle ? this.#leastLoaded() : undefined;
+    if (worker === undefined) {
+      this.#waiting.push(submitted.lane, submitted);
+      this.#pump();
+    } else {
+      this.#waiting.pass(submitted.lane);
+      this.#send(worker, submitted);
+    }
     return submitted.outcome;
+  }
+
+  /** Whether no sample waits for anything: the next one may be sent at once. */
+  get #isIdle(): boolean {
+    return this.#waiting.isEmpty && this.#again.length === 0 && this.#budget?.isEmpty !== true;
   }
 
   close(): void {

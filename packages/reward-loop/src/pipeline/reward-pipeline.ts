@@ -13,7 +13,7 @@ import { RewardLoopClosedError } from "../errors.ts";
 import { groupSampleOf, outcomesOf } from "../sample/group-sample.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Budget } from "../spend/budget.ts";
@@ -142,12 +142,12 @@ export class RewardPipeline implements RewardSource {
     return { valid: true, scores: given };
   }
 
-  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined> {
+  async assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome | undefined> {
     if (!this.traits.assembles) return undefined;
     return this.#untilDone((worker) => worker.assembleRmScores.remote(batch));
   }
 
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#untilDone((worker) => worker.log.remote(entry));
   }
 

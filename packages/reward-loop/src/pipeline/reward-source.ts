@@ -9,7 +9,7 @@
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 
 /** A group's scores after the user's postProcessScores, or why there are none. */
 export type GroupScores =
@@ -64,9 +64,9 @@ export interface RewardSource {
    * Returns where its manager puts the scores of a batch (as the extra info `rmScores`), or why it
    * failed; undefined where no manager places them. Rejects as score.
    */
-  assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome | undefined>;
+  assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome | undefined>;
   /** Rejects as score. */
-  log(entry: ScoreLogEntry): Promise<AttemptOutcome>;
+  log(entry: ScoreLogEntry): Promise<SampleOutcome>;
   /**
    * Loads the present modules of the functions. Rejects if they cannot be loaded; nothing has
    * changed then.

@@ -7,7 +7,7 @@
 
 import { NotEncodableError } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import type { SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome, Writable } from "../outcome.ts";
 import type { Budget, Use } from "../spend/budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 
@@ -56,13 +56,17 @@ export class SubmittedSample implements Submission {
     this.#inLineMs = performance.now() - this.#sinceMs;
   }
 
-  /** @param version of the worker's reward function */
-  answered(outcome: SampleOutcome, version: string): void {
-    const waitedMs = this.#inLineMs + outcome.waitedMs;
+  /**
+   * @param outcome as it has arrived: it is completed in place
+   *
+   * @param version of the worker's reward function
+   */
+  answered(outcome: Writable<SampleOutcome>, version: string): void {
+    outcome.waitedMs += this.#inLineMs;
+    outcome.version ??= version;
     this.#ends.ran(outcome.latencyMs);
-    const cost = this.#account?.settle(outcome);
-    const measured = { version, ...outcome, waitedMs };
-    this.resolve(cost === undefined ? measured : { ...measured, cost });
+    if (this.#account !== undefined) outcome.cost = this.#account.settle(outcome);
+    this.resolve(outcome);
   }
 
   /** Resolves to whether a call of it may begin. */

@@ -13,12 +13,7 @@ import { itemAt } from "@rayling/reward-manager-registry/values";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { Exchange } from "../travel/exchange.ts";
 import { toTables } from "../travel/table.ts";
-import type {
-  RewardLoopWorker,
-  SampleLane,
-  TakenOutcome,
-  WorkChunk,
-} from "../worker/reward-loop-worker.ts";
+import type { RewardLoopWorker, TakenOutcome, WorkChunk } from "../worker/reward-loop-worker.ts";
 import type { SpendNote } from "../worker/spend-requests.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
 
@@ -91,22 +86,24 @@ export class WorkerLife {
 
   #chunkOf(sent: readonly number[]): WorkChunk {
     const ids: number[] = [];
-    const lanes: SampleLane[] = [];
+    const lanes: string[] = [];
     const samples: RewardSample[] = [];
     for (const id of sent) {
       const submitted = this.#underWay.get(id);
       if (submitted === undefined) continue;
       ids.push(id);
-      lanes.push({ lane: submitted.lane });
+      lanes.push(submitted.lane);
       samples.push(submitted.sample);
     }
-    return { ids, lanes: toTables(lanes), samples: toTables(samples) };
+    const [lane = ""] = lanes;
+    const isOne = lanes.every((one) => one === lane);
+    return { ids, lanes: isOne ? lane : lanes, samples: toTables(samples) };
   }
 
   #arrived(ids: readonly number[], outcomes: readonly TakenOutcome[]): void {
     let answered = 0;
-    for (const [at, outcome] of outcomes.entries()) {
-      const id = itemAt(ids, at);
+    for (let at = 0; at < ids.length; at++) {
+      const [id, outcome] = [itemAt(ids, at), itemAt(outcomes, at)];
       const submitted = this.#underWay.get(id);
       if (submitted === undefined) continue;
       this.#underWay.delete(id);

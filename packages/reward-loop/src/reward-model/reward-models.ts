@@ -107,7 +107,7 @@ export class RewardModels implements AsyncDisposable {
    * none of them wakes up, or where one does not go to sleep again.
    */
   awake<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#canSleep ? this.#whileAwake(work) : work();
+    return this.canSleep ? this.#whileAwake(work) : work();
   }
 
   async #whileAwake<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -126,7 +126,7 @@ export class RewardModels implements AsyncDisposable {
   awakeFor<One>(
     stream: AsyncGenerator<One, void, undefined>,
   ): AsyncGenerator<One, void, undefined> {
-    return this.#canSleep ? this.#awakeFor(stream) : stream;
+    return this.canSleep ? this.#awakeFor(stream) : stream;
   }
 
   async *#awakeFor<One>(
@@ -153,7 +153,8 @@ export class RewardModels implements AsyncDisposable {
     return this.close();
   }
 
-  get #canSleep(): boolean {
+  /** Whether one of them is put to sleep while nothing is scored. */
+  get canSleep(): boolean {
     for (const model of this.#models.values()) if (model.sleeps) return true;
     return false;
   }

@@ -4,6 +4,7 @@
  */
 
 import type { RewardSample, SampleContext } from "@rayling/reward-manager-registry";
+import type { Writable } from "../outcome.ts";
 
 const training = "training";
 const inTraining: SampleContext = Object.freeze({ lane: training });
@@ -18,10 +19,14 @@ export function inLane(sample: RewardSample, lane: string): RewardSample {
   return { ...sample, context: { lane, ...sample.context } };
 }
 
-/** The other side of `inLane`: a sample that came without a context is in the training lane. */
-export function withLane(sample: RewardSample): RewardSample {
-  if (!isPlain(sample) || sample.context !== undefined) return sample;
-  return { ...sample, context: inTraining };
+/**
+ * The other side of `inLane`: a sample that came without a context is in the training lane.
+ *
+ * @param sample as it has arrived: it is completed in place
+ */
+export function withLane(sample: Writable<RewardSample>): RewardSample {
+  if (isPlain(sample) && sample.context === undefined) sample.context = inTraining;
+  return sample;
 }
 
 /** The scorer reports a sample that is not even an object. */

@@ -3,6 +3,8 @@
  * that may not be able to travel at all, goes by itself, so that a failure costs no other sample.
  */
 
+import { isRecord } from "@rayling/reward-manager-registry/values";
+
 export type Said = Readonly<Record<string, unknown>>;
 
 const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
@@ -12,10 +14,30 @@ const most = { values: 1_000, characters: 16_384, levels: 8 } as const;
  * proxies), which happens here and not again on the way. Undefined: it has to go by itself.
  */
 export function sendable<Whole extends object>(said: Whole): Whole | undefined {
+  if (isFlat(said)) return said;
   const reading = new Reading();
   const copy = reading.object(said, 0);
   if (reading.isRefused) return undefined;
   return reading.hasObjects ? (copy as Whole) : said;
+}
+
+/** A plain object of a few numbers, texts and the like: most are, and need no copy. */
+function isFlat(said: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(said);
+  if (prototype !== Object.prototype || !isRecord(said)) return false;
+  let [values, characters] = [0, 0];
+  for (const key in said) {
+    const value = said[key];
+    if (isCompound(value) || key === "__proto__") return false;
+    characters += key.length + (typeof value === "string" ? value.length : 0);
+    values += 1;
+  }
+  return values <= most.values && characters <= most.characters;
+}
+
+function isCompound(value: unknown): boolean {
+  const kind = typeof value;
+  return (kind === "object" && value !== null) || kind === "function" || kind === "symbol";
 }
 
 class Reading {

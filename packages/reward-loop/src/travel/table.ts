@@ -101,7 +101,9 @@ function simpleColumn(values: readonly unknown[]): Column {
  * travel unchanged to keep it.
  */
 function isSimpleInside(value: unknown, keys: readonly string[]): boolean {
-  return isRecord(value) && isAlike(keys, value) && Object.values(value).every(isSimple);
+  if (!isRecord(value) || !isAlike(keys, value)) return false;
+  for (const key of keys) if (!isSimple(value[key])) return false;
+  return true;
 }
 
 function isSimple(value: unknown): value is Simple {
@@ -115,15 +117,25 @@ function isSimple(value: unknown): value is Simple {
 
 /** Undefined for what has to travel as it is. */
 function keysOf(row: unknown): string[] | undefined {
-  if (typeof row !== "object" || row === null) return undefined;
-  const prototype: unknown = Object.getPrototypeOf(row);
-  if (prototype !== Object.prototype && prototype !== null) return undefined;
+  if (!isPlain(row)) return undefined;
   const keys = Object.keys(row);
   return keys.includes("__proto__") ? undefined : keys;
 }
 
+/** Compares in place: a list of a row's keys would be made for each of them. */
 function isAlike(keys: readonly string[] | undefined, row: unknown): boolean {
-  const own = keysOf(row);
-  if (keys === undefined || own === undefined) return keys === own;
-  return own.length === keys.length && own.every((key, at) => key === keys[at]);
+  if (!isPlain(row)) return keys === undefined;
+  let at = 0;
+  for (const key in row) {
+    if (key === "__proto__") return keys === undefined;
+    if (keys !== undefined && key !== keys[at]) return false;
+    at += 1;
+  }
+  return at === keys?.length;
+}
+
+function isPlain(row: unknown): row is object {
+  if (typeof row !== "object" || row === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(row);
+  return prototype === Object.prototype || prototype === null;
 }

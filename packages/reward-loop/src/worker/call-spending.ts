@@ -1,7 +1,7 @@
 /** Asks whether a call may be paid for, and reports the usage of the call when it is over. */
 
 import { classOf } from "../faults/failure-class.ts";
-import type { AttemptOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { Use } from "../spend/budget.ts";
 import { lastUsageOf } from "../spend/usage.ts";
 import type { SpendRequests } from "./spend-requests.ts";
@@ -14,7 +14,7 @@ export interface CallSpending {
    * Rejects with `isUnpaid` where it is not allowed.
    */
   readonly again: () => Promise<void>;
-  readonly ended: (outcome: AttemptOutcome) => void;
+  readonly ended: (outcome: SampleOutcome) => void;
 }
 
 /** A sample that pays for its calls. */
@@ -77,7 +77,7 @@ const nothingUsed: Use = { attempts: 0, usage: undefined, unknown: 0 };
 export const isUnpaid = new Error("all that may be spent is spent");
 
 /** The outcome of a call that was not allowed; it is not an attempt. */
-export const unpaid: AttemptOutcome = {
+export const unpaid: SampleOutcome = {
   valid: false,
   error: {
     code: "SPEND_CAP",
@@ -86,6 +86,7 @@ export const unpaid: AttemptOutcome = {
   },
   latencyMs: 0,
   attempts: 0,
+  waitedMs: 0,
 };
 
 /** Codes of connections that were never made. */
@@ -95,7 +96,7 @@ const unreached = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$
  * Whether an attempt with unknown usage may have used something: not if its endpoint refused it, or
  * was not reached.
  */
-function mayHaveUsed(outcome: AttemptOutcome): boolean {
+function mayHaveUsed(outcome: SampleOutcome): boolean {
   if (outcome.valid) return true;
   const { code, status = 0, errorCode = "" } = outcome.error;
   const isCalled = code === "SCORE_THREW" || classOf(outcome.error) !== "data";

@@ -11,18 +11,18 @@ import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import type { AttemptOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
+import type { SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { CallSpending } from "./call-spending.ts";
-import type { SubmitOptions } from "./executors/executor-pool.ts";
+import type { JobEnds, SubmitOptions } from "./executors/job.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 
 export interface CallParts {
   readonly settings: PolicySettings;
   /** Runs one attempt in an executor. */
-  readonly run: (sample: RewardSample, options: SubmitOptions) => Promise<AttemptOutcome>;
+  readonly run: (sample: RewardSample, ends: JobEnds, options: SubmitOptions) => void;
   readonly limiter: LimiterClient | undefined;
   /** Asked before each call, and told the usage of each that is over, where spending has a cap. */
   readonly spending?: Pick<SpendRequests, "mayBegin" | "ended"> | undefined;
@@ -93,7 +93,7 @@ export class EndpointCall {
   }
 
   /** Rejects with the signal's reason, and as `run` and the limiter do. */
-  async run(): Promise<AttemptOutcome> {
+  async run(): Promise<SampleOutcome> {
     const { sample, measured } = this.#attempted;
     const { lane, signal, askedMs, pair } = this.#options;
     this.#lease = await this.#parts.limiter?.acquire({ lane, tokens: this.#tokens }, signal);
@@ -107,11 +107,9 @@ export class EndpointCall {
     const givenUp = (): void => this.#lease?.givenUp();
     signal?.addEventListener("abort", givenUp, { once: true });
     try {
-      const { readyMs: _counted, ...outcome } = await this.#parts.run(
-        sample,
-        this.#submitOptions(),
-      );
-      return outcome;
+      return await new Promise<SampleOutcome>((settled, rejected) => {
+        this.#parts.run(sample, { settled, rejected }, this.#submitOptions());
+      });
     } catch (error) {
       if (error !== isUnpaid) throw error;
       // Its executor ended, and nothing is left for another call.
@@ -159,7 +157,7 @@ export class EndpointCall {
     };
   }
 
-  #settled(outcome: AttemptOutcome, announced: AnnouncedLimits | undefined): void {
+  #settled(outcome: SampleOutcome, announced: AnnouncedLimits | undefined): void {
     const { measured } = this.#attempted;
     const { signal } = this.#options;
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
@@ -170,7 +168,7 @@ export class EndpointCall {
     else if (signal?.aborted === true) this.#sent?.givenUp(outcome.latencyMs);
     else this.#sent?.failed();
     measured.attempts += outcome.attempts - 1;
-    measured.waitedMs += outcome.readyMs ?? 0;
+    measured.waitedMs += outcome.waitedMs;
     this.#spending.ended(outcome);
   }
 

@@ -4,7 +4,7 @@ import { classOf } from "../faults/failure-class.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { maxRetryAfterMs } from "../faults/retry-policy.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import type { AttemptOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import { lastUsageOf } from "../spend/usage.ts";
 
 /** The report of a call without a known end. */
@@ -15,7 +15,7 @@ export const isCutOff: LimitReport = { outcome: "unknown", isCut: true };
  * function's error is not the endpoint's answer, unless it has a status
  */
 export function reportOf(
-  outcome: AttemptOutcome,
+  outcome: SampleOutcome,
   isGivenUp: boolean,
   mostMs: number = maxRetryAfterMs,
 ): LimitReport {

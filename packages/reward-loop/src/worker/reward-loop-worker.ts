@@ -16,7 +16,7 @@ import { LimiterClient } from "../limits/limiter-client.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
-import type { AttemptOutcome, SampleOutcome } from "../outcome.ts";
+import type { SampleOutcome } from "../outcome.ts";
 import type { ExecutorSettings } from "../settings/settings.ts";
 import { inLane } from "../sample/lane.ts";
 import { Outbox } from "../travel/outbox.ts";
@@ -42,15 +42,11 @@ export interface WorkerPlace {
   readonly asksToSpend: boolean;
 }
 
-/** The lane of a sample, as it travels. */
-export interface SampleLane {
-  readonly lane: string;
-}
-
 /** Samples under their ids, each with its lane. */
 export interface WorkChunk {
   readonly ids: readonly number[];
-  readonly lanes: readonly Table<SampleLane>[];
+  /** One for each sample, or one for all. */
+  readonly lanes: readonly string[] | string;
   readonly samples: readonly Table<RewardSample>[];
 }
 
@@ -85,8 +81,8 @@ export class RewardLoopWorker {
       policy.limits &&
       new LimiterClient(limiter.handle, limiter.holder, policy.limits.settings);
     this.#attempts = new ScoreAttempts(policy, {
-      run: (sample, options) => this.#pool.submit({ kind: "sample", sample }, options),
-      inSlot: (work) => slots.run(work),
+      run: (sample, ends, options) => this.#pool.run({ kind: "sample", sample }, ends, options),
+      slots,
       limiter: this.#limiter,
       spending: asksToSpend ? this.#spending : undefined,
       onPause: (change) => this.#pauses.add(change),
@@ -115,19 +111,19 @@ export class RewardLoopWorker {
    * Returns a group's scores after the user's postProcessScores, under the deadline of a sample;
    * without one they are unchanged.
    */
-  async postProcessScores(scores: GroupScoreList): Promise<AttemptOutcome> {
+  async postProcessScores(scores: GroupScoreList): Promise<SampleOutcome> {
     return this.#pool.submit({ kind: "group", scores });
   }
 
   /**
    * Returns where the user's manager puts the scores of a batch, under the deadline of a sample.
    */
-  async assembleRmScores(batch: ScoredBatch): Promise<AttemptOutcome> {
+  async assembleRmScores(batch: ScoredBatch): Promise<SampleOutcome> {
     return this.#pool.submit({ kind: "batch", batch });
   }
 
   /** Tells the user's log, under the deadline of a sample. */
-  async log(entry: ScoreLogEntry): Promise<AttemptOutcome> {
+  async log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#pool.submit({ kind: "log", entry });
   }
 
@@ -153,9 +149,10 @@ export class RewardLoopWorker {
    * Begins the samples of the chunk, if any, and resolves to all outcomes that are ready by then.
    */
   async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows<TakenOutcome>> {
-    const places = fromTables(lanes);
-    for (const [at, sample] of fromTables(samples).entries()) {
-      this.#score(itemAt(ids, at), sample, places[at]?.lane);
+    const given = fromTables(samples);
+    for (let at = 0; at < given.length; at++) {
+      const lane = typeof lanes === "string" ? lanes : itemAt(lanes, at);
+      this.#score(itemAt(ids, at), itemAt(given, at), lane);
     }
     return this.#outbox.exchange(ids.length);
   }
@@ -192,12 +189,15 @@ export class RewardLoopWorker {
     );
   }
 
-  #score(id: number, sample: RewardSample, lane: string = "training"): void {
-    this.#attempts.score(sample, lane, id).then(
-      (outcome) => this.#outbox.push(id, outcome),
-      (error: unknown) => {
-        this.#rejected.set(id, error);
-        this.#outbox.push(id, { valid: undefined });
+  #score(id: number, sample: RewardSample, lane: string): void {
+    this.#attempts.begin(
+      { sample, lane, id },
+      {
+        settled: (outcome) => this.#outbox.push(id, outcome),
+        rejected: (error) => {
+          this.#rejected.set(id, error);
+          this.#outbox.push(id, { valid: undefined });
+        },
       },
     );
   }

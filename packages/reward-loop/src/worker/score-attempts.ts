@@ -15,18 +15,56 @@ import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { AttemptOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { SampleOutcome, ScoreFailure, Writable } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
-import type { SubmitOptions } from "./executors/executor-pool.ts";
+import type { JobEnds, SubmitOptions } from "./executors/job.ts";
+import type { Slots, SlotUser } from "./slots.ts";
+
+/** A sample as its worker is given it. */
+export type GivenSample = Pick<AttemptedSample, "sample" | "lane" | "id">;
 
 export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
-  /** Resolves to what `work` does when there is a slot for it. */
-  readonly inSlot: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  readonly slots: Slots;
   /** Called when a sample begins or ends its wait for the next try without a slot. */
   readonly onPause: (change: 1 | -1) => void;
+}
+
+/**
+ * The only attempt of a sample, where no policy says anything: no promise is made for it, because
+ * all samples of a free function pass here.
+ */
+class PlainAttempt implements SlotUser, JobEnds {
+  readonly #sample: RewardSample;
+  readonly #ends: JobEnds;
+  readonly #parts: Pick<AttemptParts, "slots" | "run">;
+  readonly #askedMs: number = performance.now();
+  #waitedMs = 0;
+
+  constructor(sample: RewardSample, ends: JobEnds, parts: Pick<AttemptParts, "slots" | "run">) {
+    this.#sample = sample;
+    this.#ends = ends;
+    this.#parts = parts;
+  }
+
+  begin(): void {
+    this.#waitedMs = performance.now() - this.#askedMs;
+    this.#parts.run(this.#sample, this, {});
+  }
+
+  settled(outcome: Writable<SampleOutcome>): void {
+    outcome.waitedMs += this.#waitedMs;
+    this.#ends.settled(outcome);
+    this.#parts.slots.leave();
+  }
+
+  rejected(error: unknown): void {
+    this.#ends.rejected(error);
+    // In a turn of its own: the next one may be rejected as soon as it begins, and so on.
+    queueMicrotask(() => this.#parts.slots.leave());
+  }
 }
 
 export class ScoreAttempts {
@@ -60,12 +98,18 @@ export class ScoreAttempts {
    * not ask
    */
   score(sample: RewardSample, lane: string, id?: number): Promise<SampleOutcome> {
-    return this.#isPlain ? this.#once(sample) : this.#withPolicies({ sample, lane, id });
+    return new Promise((settled, rejected) => {
+      this.begin({ sample, lane, id }, { settled, rejected });
+    });
   }
 
-  async #withPolicies(
-    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
-  ): Promise<SampleOutcome> {
+  /** `score` without a promise: each sample of a run passes here. */
+  begin(given: GivenSample, ends: JobEnds): void {
+    if (this.#isPlain) this.#parts.slots.enter(new PlainAttempt(given.sample, ends, this.#parts));
+    else this.#withPolicies(given).then((one) => ends.settled(one), ends.rejected.bind(ends));
+  }
+
+  async #withPolicies(given: GivenSample): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
     const over = new AbortController();
     const attempted: AttemptedSample = {
@@ -92,19 +136,6 @@ export class ScoreAttempts {
     } finally {
       clearTimeout(timer);
     }
-  }
-
-  /** Scores once, without any policy. */
-  #once(sample: RewardSample): Promise<SampleOutcome> {
-    const askedMs = performance.now();
-    const { inSlot, run } = this.#parts;
-    return inSlot(() => {
-      const waitedMs = performance.now() - askedMs;
-      return run(sample, {}).then(({ readyMs = 0, ...outcome }) => ({
-        ...outcome,
-        waitedMs: waitedMs + readyMs,
-      }));
-    });
   }
 
   /** Rejects with the signal's reason, too. */
@@ -147,10 +178,10 @@ export class ScoreAttempts {
   }
 
   /** Makes one attempt: a call, and a second one beside it if that is worth it. */
-  #try(attempted: AttemptedSample, lane: string): Promise<AttemptOutcome> {
+  #try(attempted: AttemptedSample, lane: string): Promise<SampleOutcome> {
     const askedMs = performance.now();
     const { signal } = attempted;
-    return this.#parts.inSlot(async () => {
+    return this.#parts.slots.run(async () => {
       signal?.throwIfAborted();
       const options = { lane, signal, askedMs };
       return this.#hedge === undefined
@@ -163,7 +194,7 @@ export class ScoreAttempts {
    * Resolves to the first valid outcome and gives the other call up; to the first call's outcome
    * where neither is valid.
    */
-  async #hedged(attempted: AttemptedSample, options: CallOptions): Promise<AttemptOutcome> {
+  async #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
     const one = new AbortController();
     let other: AbortController | undefined;
     const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
@@ -195,7 +226,7 @@ export class ScoreAttempts {
     }
   }
 
-  #call(attempted: AttemptedSample, options: CallOptions): Promise<AttemptOutcome> {
+  #call(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
     return new EndpointCall(attempted, options, this.#callParts).run();
   }
 }

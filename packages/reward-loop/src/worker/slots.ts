@@ -23,21 +23,39 @@ export function readyOf({
   return Math.floor(readyPerSlot * concurrency);
 }
 
+/** Called when there is a slot: now, or when one is given back. */
+export interface SlotUser {
+  begin(): void;
+}
+
 export class Slots {
-  readonly #waiting = new Queue<() => void>();
+  readonly #waiting = new Queue<SlotUser>();
   #free: number;
 
   constructor(count: number) {
     this.#free = count;
   }
 
+  /** Begins with a slot, which is to be given back by `leave`, once. */
+  enter(user: SlotUser): void {
+    if (this.#free === 0) this.#waiting.enqueue(user);
+    else {
+      this.#free -= 1;
+      user.begin();
+    }
+  }
+
+  leave(): void {
+    const next = this.#waiting.dequeue();
+    if (next === undefined) this.#free += 1;
+    else next.begin();
+  }
+
   /** Resolves to what `work` does when there is a slot for it: now, or when one is given back. */
   run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#free === 0) {
-      return new Promise((resolve) => this.#waiting.enqueue(() => resolve(this.#begin(work))));
-    }
-    this.#free -= 1;
-    return this.#begin(work);
+    return new Promise((resolve) => {
+      this.enter({ begin: () => resolve(this.#begin(work)) });
+    });
   }
 
   /** Runs `work` and passes its slot on before its result is seen. */
@@ -45,19 +63,13 @@ export class Slots {
     // Not `finally`, which makes two more promises.
     return work().then(
       (result) => {
-        this.#release();
+        this.leave();
         return result;
       },
       (error: unknown) => {
-        this.#release();
+        this.leave();
         throw error;
       },
     );
-  }
-
-  #release(): void {
-    const next = this.#waiting.dequeue();
-    if (next === undefined) this.#free += 1;
-    else next();
   }
 }

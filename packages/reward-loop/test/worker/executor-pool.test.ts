@@ -4,7 +4,7 @@ import * as ray from "@rayling/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readSettings } from "../../src/settings/settings.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
-import type { SubmitOptions } from "../../src/worker/executors/executor-pool.ts";
+import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 import { fixture, sampleOf } from "../loop.ts";
 
 beforeAll(() => ray.init());

@@ -2,11 +2,11 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { AttemptOutcome } from "../../src/outcome.ts";
+import type { SampleOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
-import type { SubmitOptions } from "../../src/worker/executors/executor-pool.ts";
-import type { Job } from "../../src/worker/executors/job.ts";
+import type { Job, SubmitOptions } from "../../src/worker/executors/job.ts";
 import { ScoreAttempts } from "../../src/worker/score-attempts.ts";
+import { Slots } from "../../src/worker/slots.ts";
 import { sampleOf } from "../loop.ts";
 
 interface Sent {
@@ -14,7 +14,7 @@ interface Sent {
   readonly options: SubmitOptions;
   /** How long it has been at work. */
   ageMs: number;
-  readonly settle: (outcome: AttemptOutcome) => void;
+  readonly settle: (outcome: SampleOutcome) => void;
 }
 
 const failure = { code: "SCORE_THREW", name: "Error", message: "no" } as const;
@@ -25,22 +25,21 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
   const { policy } = readSettings({ hedge: { quantile: 0.5, budget } });
   const attempts = new ScoreAttempts(policy, {
     limiter: undefined,
-    inSlot: (work) => work(),
+    slots: new Slots(1_000),
     onPause: () => undefined,
-    run: (sample, options) =>
-      new Promise((resolve) => {
-        const one: Sent = {
-          text: typeof sample.response === "string" ? sample.response : "",
-          options,
-          ageMs: 0,
-          settle: (outcome) => {
-            options.settled?.(outcome);
-            resolve(outcome);
-          },
-        };
-        options.pair?.push({ ageMs: () => one.ageMs } as Job);
-        sent.push(one);
-      }),
+    run: (sample, ends, options) => {
+      const one: Sent = {
+        text: typeof sample.response === "string" ? sample.response : "",
+        options,
+        ageMs: 0,
+        settle: (outcome) => {
+          options.settled?.(outcome);
+          ends.settled(outcome);
+        },
+      };
+      options.pair?.push({ ageMs: () => one.ageMs } as Job);
+      sent.push(one);
+    },
   });
   for (let n = 0; n < 100; n++) {
     const score = attempts.score(sampleOf("taught"), "training");
@@ -51,12 +50,13 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
   return { attempts, sent };
 }
 
-const valid: AttemptOutcome = {
+const valid: SampleOutcome = {
   valid: true,
   rewardScore: 1,
   rewardExtraInfo: {},
   latencyMs: 10,
   attempts: 1,
+  waitedMs: 0,
 };
 
 test("a call that loses its executor after its second one went out takes no more of the budget", async () => {
@@ -96,7 +96,7 @@ test("a call that has failed gets no second one", async () => {
   const [a, b] = sent as [Sent, Sent];
   a.ageMs = 1000;
   // In the same turn, as they come in one message.
-  a.settle({ valid: false, error: failure, latencyMs: 1000, attempts: 1 });
+  a.settle({ valid: false, error: failure, latencyMs: 1000, attempts: 1, waitedMs: 0 });
   b.settle(valid);
   await turn();
   expect(sent).toHaveLength(2);

@@ -9,7 +9,7 @@ import { sized } from "../../../../test/fixtures/suite.ts";
 import { newRunTable } from "../../src/executor/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/run.ts";
-import type { AttemptOutcome } from "../../src/outcome.ts";
+import type { SampleOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { fromTables, toTables } from "../../src/travel/table.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
@@ -117,7 +117,7 @@ describe("samples that stand ready in an executor", () => {
     const reward = { path: fixture("gate.ts"), name: "held", rewardKwargs: { state } };
     const settings = readSettings({ executors: 1, concurrency: 2, reward });
     const pool = new ExecutorPool(settings, (count) => `held_${count}`);
-    const submit = (text: string, signal?: AbortSignal): Promise<AttemptOutcome> =>
+    const submit = (text: string, signal?: AbortSignal): Promise<SampleOutcome> =>
       pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
     try {
       await pool.ready();
@@ -152,7 +152,7 @@ describe("samples that stand ready in an executor", () => {
     const channel = new BroadcastChannel("rayling in thread");
     const begun: unknown[] = [];
     channel.addEventListener("message", (event) => begun.push((event as MessageEvent).data));
-    const submit = (text: string, signal?: AbortSignal): Promise<AttemptOutcome> =>
+    const submit = (text: string, signal?: AbortSignal): Promise<SampleOutcome> =>
       pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
     try {
       await pool.ready();
@@ -162,9 +162,9 @@ describe("samples that stand ready in an executor", () => {
       const ready = submit("hold 4", givenUp.signal);
       await expect.poll(() => begun).toHaveLength(4);
       givenUp.abort();
-      const { valid, attempts, readyMs } = await ready;
+      const { valid, attempts, waitedMs } = await ready;
       expect({ valid, attempts }).toEqual({ valid: false, attempts: 0 });
-      expect(readyMs).toBeGreaterThan(0);
+      expect(waitedMs).toBeGreaterThan(0);
       for (const text of held) channel.postMessage(`go on ${text}`);
       const others = await Promise.all(outcomes);
       expect(others.map((one) => one.attempts)).toEqual([1, 1, 1, 1]);

@@ -7,6 +7,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, ScoredSample } from "../../outcome.ts";
 import type { RewardSource } from "../../pipeline/reward-source.ts";
+import { Flattened } from "./flattened.ts";
 import { ProgressCounter } from "./progress.ts";
 import type { RewardProgress, WatchedLoop } from "./progress.ts";
 import { StreamInput } from "./stream-input.ts";
@@ -80,15 +81,19 @@ export function scoreStream<Sample extends RewardSample>(
   scorer: StreamScorer,
   options: ScoreStreamOptions<Sample> = {},
 ): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
-  return new ScoreStream(samples, scorer, options).run();
+  return new Flattened(new ScoreStream(samples, scorer, options).run());
 }
+
+/** Samples that are read in one turn: each takes its room at once, but for what has to wait. */
+const READ_PER_TURN = 32;
 
 class ScoreStream<Sample extends RewardSample> {
   readonly #input: StreamInput<Sample>;
   readonly #scorer: StreamScorer;
   readonly #options: ScoreStreamOptions<Sample>;
   readonly #lane: string;
-  readonly #counter: ProgressCounter;
+  /** Undefined: nobody looks. */
+  readonly #counter: ProgressCounter | undefined;
   readonly #gathering: GroupGathering<Sample> | undefined;
   #finished: ScoredSample<Sample>[] = [];
   #failure: { readonly error: unknown } | undefined;
@@ -110,7 +115,7 @@ class ScoreStream<Sample extends RewardSample> {
         this.#wake();
       },
       ended: () => {
-        this.#counter.total = this.#asked;
+        if (this.#counter !== undefined) this.#counter.total = this.#asked;
         this.#gathering?.end();
         this.#wake();
       },
@@ -124,29 +129,32 @@ class ScoreStream<Sample extends RewardSample> {
     this.#options = options;
     this.#lane = lane;
     this.#isDraining = drain?.aborted === true;
-    this.#counter = new ProgressCounter(
-      options.total ?? (Array.isArray(samples) ? samples.length : undefined),
-      scorer.watched,
-    );
+    if (options.onProgress !== undefined) {
+      const total = options.total ?? (Array.isArray(samples) ? samples.length : undefined);
+      this.#counter = new ProgressCounter(total, scorer.watched);
+    }
     this.#gathering = groups && new GroupGathering(groups, scorer.scoresGroups);
   }
 
-  async *run(): AsyncGenerator<ScoredSample<Sample>, void, undefined> {
+  /** Yields what is finished, all that there is at a time. */
+  async *run(): AsyncGenerator<readonly ScoredSample<Sample>[], void, undefined> {
     this.#options.signal?.throwIfAborted();
     const stop = this.#listen();
     try {
       for (;;) {
         this.#isAwake = false;
-        const ready = this.#finished.splice(0);
-        for (const one of ready) yield one;
+        const ready = this.#finished;
+        if (ready.length > 0) {
+          this.#finished = [];
+          yield ready;
+        }
         if (this.#failure !== undefined) throw this.#failure.error;
-        const hasBegun = !this.#isDraining && this.#scorer.room.hasRoom && this.#begin();
-        if (hasBegun || ready.length > 0 || this.#finished.length > 0) continue;
+        if (this.#beginMany() || ready.length > 0 || this.#finished.length > 0) continue;
         if (this.#isOver) break;
         // A turn in any case, in which what was begun takes its room.
         await (this.#isAwake ? undefined : this.#awakened());
       }
-      for (const one of this.#gathering?.leave() ?? []) yield scoredOf(one);
+      yield (this.#gathering?.leave() ?? []).map((one) => scoredOf(one));
     } finally {
       stop();
       await this.#input.close();
@@ -182,18 +190,22 @@ class ScoreStream<Sample extends RewardSample> {
     };
     drain?.addEventListener("abort", onDrain, { once: true });
     const stopListening = this.#scorer.room.onRoom(() => this.#wake());
-    const picture = (): void => {
-      void this.#counter.look();
-      onProgress?.(this.#counter.snapshot());
+    const counter = this.#counter;
+    const tell = (): void => {
+      if (counter !== undefined) onProgress?.(counter.snapshot());
     };
-    const timer = onProgress && setInterval(picture, progressEveryMs);
-    if (onProgress !== undefined) void this.#counter.look();
+    const picture = (): void => {
+      void counter?.look();
+      tell();
+    };
+    const timer = counter && setInterval(picture, progressEveryMs);
+    void counter?.look();
     return () => {
       clearInterval(timer);
       stopListening();
       signal?.removeEventListener("abort", onAbort);
       drain?.removeEventListener("abort", onDrain);
-      onProgress?.(this.#counter.snapshot());
+      tell();
     };
   }
 
@@ -203,17 +215,21 @@ class ScoreStream<Sample extends RewardSample> {
   }
 
   /**
-   * Begins what there is room for: a sample or a group that waits, or the next of the input.
+   * Begins what there is room for: samples and groups that wait, and the next ones of the input.
    *
-   * @returns whether something was begun that may leave room for more
+   * @returns whether one was begun that had waited, so that others may
    */
-  #begin(): boolean {
-    const unit = this.#gathering?.next();
-    if (unit !== undefined) {
-      void this.#sendUnit(unit);
-      return true;
+  #beginMany(): boolean {
+    for (let read = 0; read < READ_PER_TURN; read++) {
+      if (this.#isDraining || !this.#scorer.room.hasRoom) return false;
+      const unit = this.#gathering?.next();
+      if (unit !== undefined) {
+        void this.#sendUnit(unit);
+        return true;
+      }
+      if (this.#failure !== undefined || !this.#input.isIdle) return false;
+      this.#input.read();
     }
-    if (this.#input.isIdle) this.#input.read();
     return false;
   }
 
@@ -225,14 +241,16 @@ class ScoreStream<Sample extends RewardSample> {
   }
 
   async #send(sample: Sample, index: number): Promise<void> {
+    const { onOutcome } = this.#options;
     this.#underWay += 1;
-    this.#counter.started(index);
+    this.#counter?.started(index);
     const kept = this.#keeping();
     try {
       const outcome = await this.#scorer.score(sample, this.#lane, kept?.promise);
-      await this.#options.onOutcome?.({ index, sample, outcome });
-      this.#counter.finished(index, outcome);
-      this.#finished.push({ index, sample, outcome });
+      const scored = { index, sample, outcome };
+      if (onOutcome !== undefined) await onOutcome(scored);
+      this.#counter?.finished(index, outcome);
+      this.#finished.push(scored);
       this.#wake();
     } catch (error) {
       this.#fail(error);
@@ -264,7 +282,7 @@ class ScoreStream<Sample extends RewardSample> {
   async #scoreUnit({ members }: Unit<Sample>): Promise<void> {
     const { scoresGroups, scoreGroup, score } = this.#scorer;
     const asked = members.filter(({ known }) => known === undefined);
-    for (const { index } of asked) this.#counter.started(index);
+    for (const { index } of asked) this.#counter?.started(index);
     const samples = members.map(({ sample }) => sample);
     const kept = this.#keeping();
     try {
@@ -289,7 +307,7 @@ class ScoreStream<Sample extends RewardSample> {
         const { index, known } = member;
         member.outcome = latest(outcomes[at], known);
         if (member.outcome !== known) await this.#options.onOutcome?.(scoredOf(member));
-        if (known === undefined) this.#counter.finished(index, scoredOf(member).outcome);
+        if (known === undefined) this.#counter?.finished(index, scoredOf(member).outcome);
       }),
     );
   }

@@ -25,6 +25,8 @@ export interface CallsOwner {
   find(id: number): SentRun | undefined;
   /** @param reply a final ScoreReply, or the error of the runtime */
   answered(run: SentRun, reply: unknown): void;
+  /** Runs were answered: there may be room. */
+  changed(): void;
   /** The calls that are pending get no answer. */
   died(cause: DeathCause): void;
   /** The executor has not died, and will answer no run that was sent with others. */
@@ -115,14 +117,15 @@ export class ExecutorCalls {
   }
 
   #arrived(ids: readonly number[], replies: readonly ScoreReply[]): void {
-    for (const [at, reply] of replies.entries()) {
-      const id = itemAt(ids, at);
+    for (let at = 0; at < ids.length; at++) {
+      const [id, reply] = [itemAt(ids, at), itemAt(replies, at)];
       const run = this.#owner.find(id);
       if (run === undefined) continue;
       run.used = reply.used;
       if (reply.ok === undefined) void this.#answer(run, () => this.#actor.reply.remote(id));
       else this.#owner.answered(run, reply);
     }
+    this.#owner.changed();
   }
 
   #alone(run: SentRun): void {
@@ -136,9 +139,10 @@ export class ExecutorCalls {
       this.#owner.answered(run, await ray.get(call(), PATIENT));
     } catch (error) {
       const cause = deathCauseOf(error);
-      if (cause !== undefined) this.#owner.died(cause);
-      else this.#owner.answered(run, error);
+      if (cause !== undefined) return this.#owner.died(cause);
+      this.#owner.answered(run, error);
     }
+    this.#owner.changed();
   }
 }
 

@@ -30,7 +30,7 @@ import { blameForDeath, blamesNobody } from "./blame.ts";
 import type { Blame } from "./blame.ts";
 import { deathCauseOf, ExecutorCalls } from "./executor-calls.ts";
 import { isReply, settleByReply, settleGivenUp, settleInvalid } from "./job.ts";
-import type { Job } from "./job.ts";
+import type { Job, JobLane } from "./job.ts";
 import { LaneWatch } from "./lane-watch.ts";
 import { leave, SentRuns } from "./sent-runs.ts";
 import type { SentRun } from "./sent-runs.ts";
@@ -65,7 +65,7 @@ export interface LaneOwner {
 /** The way in which a lane ends. */
 type End = Pick<LaneEnd, "kind" | "cause" | "error">;
 
-export class ExecutorLane {
+export class ExecutorLane implements JobLane {
   readonly #settings: ExecutorSettings;
   readonly #owner: LaneOwner;
   readonly #runs: SentRuns;
@@ -88,6 +88,7 @@ export class ExecutorLane {
     this.#calls = new ExecutorCalls(settings, place, {
       find: (id) => runs.find(id),
       answered: (run, reply) => this.#answered(run, reply),
+      changed: () => owner.changed(),
       died: (cause) => this.#died(cause),
       silent: (error) => this.#silent(error),
     });
@@ -149,6 +150,10 @@ export class ExecutorLane {
     this.#calls.send(run);
   }
 
+  ageMs(job: Job): number | undefined {
+    return this.#runs.jobAgeMs(job);
+  }
+
   /** Ends the thread; pending jobs are left for others. */
   stop(): Promise<void> {
     return this.#end({ kind: "stopped" }, blamesNobody);
@@ -184,7 +189,6 @@ export class ExecutorLane {
       this.#overlaps ||= reply.overlaps;
       this.#brief.ended(reply.latencyMs);
     }
-    this.#owner.changed();
   }
 
   /** Records how long the job was in the executor before it ran. */

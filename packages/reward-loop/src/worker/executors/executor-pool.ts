@@ -9,8 +9,7 @@
  */
 
 import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
-import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
-import type { AttemptOutcome } from "../../outcome.ts";
+import type { SampleOutcome } from "../../outcome.ts";
 import { noTraits } from "../../executor/score-executor.ts";
 import type { ExecutorTraits } from "../../executor/score-executor.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
@@ -18,36 +17,11 @@ import type { ExecutorSettings } from "../../settings/settings.ts";
 import { DeathCount } from "../death-count.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
-import { giveUp, isBeside } from "./job.ts";
-import type { Job } from "./job.ts";
+import { giveUp, isBeside, Job } from "./job.ts";
+import type { JobEnds, SubmitOptions } from "./job.ts";
 import { Permissions } from "./permissions.ts";
 import { Quarantine } from "./quarantine.ts";
 import { StartRetries } from "./start-retries.ts";
-
-export interface SubmitOptions {
-  /** Aborted when the result is no longer needed. */
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * Called when it has its outcome and its endpoint has announced its limits, before the promise
-   * resolves.
-   */
-  readonly settled?: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
-  /**
-   * Called when it was begun and lost its executor; it begins anew when this resolves. If it
-   * rejects, so does the sample, or it is given up where the signal is aborted. Default: at once.
-   */
-  readonly beforeAgain?: () => Promise<void>;
-  /**
-   * All concurrent calls of a sample, one shared list: they go to different executors, if there are
-   * several.
-   */
-  readonly pair?: Job[] | undefined;
-  /**
-   * Called when no code of it runs any more: a function that was given up may go on after its
-   * outcome.
-   */
-  readonly over?: () => void;
-}
 
 export class ExecutorPool {
   readonly #settings: ExecutorSettings;
@@ -63,6 +37,7 @@ export class ExecutorPool {
   readonly #starts: StartRetries;
   /** Ends without a culprit, since the last outcome. */
   readonly #deaths: DeathCount = new DeathCount();
+  readonly #onOutcome = (): void => this.#deaths.reset();
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
 
@@ -100,42 +75,25 @@ export class ExecutorPool {
   }
 
   /** Rejects only if no executor can be kept alive. */
-  submit(
-    work: ScoreWork,
-    { signal, settled = ignore, beforeAgain, pair, over = ignore }: SubmitOptions = {},
-  ): Promise<AttemptOutcome> {
+  submit(work: ScoreWork, options: SubmitOptions = {}): Promise<SampleOutcome> {
     return new Promise((resolve, reject) => {
-      if (this.#failure !== undefined) {
-        reject(this.#failure.error);
-        return over();
-      }
-      const settle = (outcome: AttemptOutcome, announced?: AnnouncedLimits): void => {
-        this.#deaths.reset();
-        settled(outcome, announced);
-        resolve(outcome);
-      };
-      const job: Job = {
-        work,
-        attempts: 0,
-        ageMs: notAtWork,
-        readyMs: 0,
-        version: undefined,
-        isToAsk: false,
-        isSecondStart: false,
-        beforeAgain,
-        place: "shared",
-        lane: undefined,
-        pair,
-        isSecond: pair !== undefined && pair.length > 0,
-        settle,
-        reject,
-        over,
-        signal,
-      };
-      pair?.push(job);
-      this.#waiting.push(job);
-      this.#pump();
+      this.run(work, { settled: resolve, rejected: reject }, options);
     });
+  }
+
+  /** `submit` without a promise: each sample of a run passes here. */
+  run(work: ScoreWork, ends: JobEnds, options: SubmitOptions = noOptions): void {
+    const job = new Job(work, ends, options, this.#onOutcome);
+    if (this.#failure !== undefined) {
+      job.reject(this.#failure.error);
+      return job.over();
+    }
+    const { pair, signal } = options;
+    const isPlain = pair === undefined && signal === undefined && this.#waiting.length === 0;
+    const lane = isPlain ? leastLoaded(this.#lanes) : undefined;
+    if (lane !== undefined) return lane.run(job);
+    this.#waiting.push(job);
+    this.#pump();
   }
 
   async close(): Promise<void> {
@@ -261,9 +219,7 @@ export class ExecutorPool {
   }
 }
 
-function ignore(): void {}
-
-const notAtWork = (): undefined => undefined;
+const noOptions: SubmitOptions = {};
 
 function leastLoaded(lanes: Iterable<ExecutorLane>): ExecutorLane | undefined {
   let least: ExecutorLane | undefined;

@@ -9,50 +9,124 @@ import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
-import type { AttemptOutcome, ScoreFailure } from "../../outcome.ts";
+import type { SampleOutcome, ScoreFailure, ValidOutcome, Writable } from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
 
-export interface Job {
+export interface SubmitOptions {
+  /** Aborted when the result is no longer needed. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called when it has its outcome and its endpoint has announced its limits, before its ends. */
+  readonly settled?: (outcome: SampleOutcome, announced?: AnnouncedLimits) => void;
+  /**
+   * Called when it was begun and lost its executor; it begins anew when this resolves. If it
+   * rejects, so does the sample, or it is given up where the signal is aborted. Default: at once.
+   */
+  readonly beforeAgain?: () => Promise<void>;
+  /**
+   * All concurrent calls of a sample, one shared list: they go to different executors, if there are
+   * several.
+   */
+  readonly pair?: Job[] | undefined;
+  /**
+   * Called when no code of it runs any more: a function that was given up may go on after its
+   * outcome.
+   */
+  readonly over?: () => void;
+}
+
+/** The sender of a job: one of them is called, once. */
+export interface JobEnds {
+  /** @param outcome belongs to the receiver, who may complete it */
+  settled(outcome: Writable<SampleOutcome>): void;
+  /** Nothing can be run any more. */
+  rejected(error: unknown): void;
+}
+
+/** The executor that has a job. */
+export interface JobLane {
+  /** Returns how long the job has been at work; undefined while it is not. */
+  ageMs(job: Job): number | undefined;
+}
+
+export class Job {
   readonly work: ScoreWork;
   /** Starts of the score function that are over. */
-  attempts: number;
+  attempts: number = 0;
   /** The version of the reward function where it runs or ran last, if that is not the loop's. */
-  version: string | undefined;
+  version: string | undefined = undefined;
   /** It ran in an executor that has ended, and has to await `beforeAgain` before it runs again. */
-  isToAsk: boolean;
+  isToAsk: boolean = false;
   /** It blocked a new executor, and gets a second start for that. */
-  isSecondStart: boolean;
-  /** How long it has been at work; undefined while it is not. */
-  ageMs: () => number | undefined;
+  isSecondStart: boolean = false;
   /** How long it stood ready where it ran last. */
-  readyMs: number;
-  /** Resolves when it may begin once more. Undefined: at once. */
-  readonly beforeAgain: (() => Promise<void>) | undefined;
+  readyMs: number = 0;
   /**
    * Where it may run: "shared" with others; "alone" after a loss without a known culprit; "fresh"
    * (alone, in a thread that has run nothing else) if a thread was lost again.
    */
-  place: "shared" | "alone" | "fresh";
-  /** The executor's lane that has it. */
-  lane: object | undefined;
+  place: "shared" | "alone" | "fresh" = "shared";
+  /** The executor's lane that has it, and the number of its run there. */
+  lane: JobLane | undefined = undefined;
+  runId: number = 0;
+  /** Its other call is late: it does not stand behind others that are ready. */
+  readonly isSecond: boolean;
+  readonly #ends: JobEnds;
+  readonly #options: SubmitOptions;
+  readonly #onOutcome: () => void;
+
+  /** @param onOutcome called before its sender gets its outcome */
+  constructor(work: ScoreWork, ends: JobEnds, options: SubmitOptions, onOutcome: () => void) {
+    this.work = work;
+    this.#ends = ends;
+    this.#options = options;
+    this.#onOutcome = onOutcome;
+    const { pair } = options;
+    this.isSecond = pair !== undefined && pair.length > 0;
+    pair?.push(this);
+  }
+
+  /** Aborted when the result is no longer needed. */
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
+  }
+
+  /** Resolves when it may begin once more. Undefined: at once. */
+  get beforeAgain(): (() => Promise<void>) | undefined {
+    return this.#options.beforeAgain;
+  }
+
   /**
    * All calls of its sample, which are to be in different executors: one that blocks its thread
    * must not hold the other. Undefined: it is the only one.
    */
-  readonly pair: readonly Job[] | undefined;
-  /** Its other call is late: it does not stand behind others that are ready. */
-  readonly isSecond: boolean;
+  get pair(): readonly Job[] | undefined {
+    return this.#options.pair;
+  }
+
+  /** How long it has been at work; undefined while it is not. */
+  ageMs(): number | undefined {
+    return this.lane?.ageMs(this);
+  }
+
   /** Reports its outcome. A run that was given up may go on after it. */
-  readonly settle: (outcome: AttemptOutcome, announced?: AnnouncedLimits) => void;
+  settle(outcome: SampleOutcome, announced?: AnnouncedLimits): void {
+    this.#onOutcome();
+    this.#options.settled?.(outcome, announced);
+    this.#ends.settled(outcome);
+  }
+
+  reject(error: unknown): void {
+    this.#ends.rejected(error);
+  }
+
   /** Called once after `settle` or `reject`, when no code of it runs any more. */
-  readonly over: () => void;
-  /** Aborted when the result is no longer needed. */
-  readonly signal: AbortSignal | undefined;
-  readonly reject: (error: unknown) => void;
+  over(): void {
+    this.#options.over?.();
+  }
 }
 
 /** Whether another call of its sample is in that lane. */
-export function isBeside({ pair = [] }: Job, lane: object): boolean {
+export function isBeside({ pair = [] }: Job, lane: JobLane): boolean {
   return pair.some((job) => job.lane === lane);
 }
 
@@ -64,7 +138,7 @@ export function giveUp(job: Job): void {
 
 /** Settles a job that is no longer needed and may still be about to begin. */
 export function settleGivenUp(job: Job): void {
-  job.settle({ valid: false, error: givenUpFailure, latencyMs: 0, ...measuredBy(job) });
+  job.settle(invalid(job, givenUpFailure, 0));
 }
 
 export function settleInvalid(
@@ -74,10 +148,14 @@ export function settleInvalid(
   { announced, used }: Seen = {},
 ): void {
   job.attempts += 1;
-  job.settle(
-    { valid: false, error, latencyMs, ...measuredBy(job), ...(used === undefined ? {} : { used }) },
-    announced,
-  );
+  const outcome = invalid(job, error, latencyMs);
+  job.settle(used === undefined ? outcome : { ...outcome, used }, announced);
+}
+
+function invalid(job: Job, error: ScoreFailure, latencyMs: number): SampleOutcome {
+  const { attempts, readyMs, version } = job;
+  const outcome = { valid: false, error, latencyMs, attempts, waitedMs: readyMs } as const;
+  return version === undefined ? outcome : { ...outcome, version };
 }
 
 /** The client's reports about the endpoint. */
@@ -103,29 +181,20 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
   job.attempts += 1;
-  const { attempts } = job;
-  const outcome: ValidOutcome = { valid: true, rewardScore, rewardExtraInfo, latencyMs, attempts };
-  addMeasured(outcome, job);
+  const { attempts, readyMs: waitedMs, version } = job;
+  // Filled field by field: each sample of a run passes here.
+  const outcome: Writable<ValidOutcome> = {
+    valid: true,
+    rewardScore,
+    rewardExtraInfo,
+    latencyMs,
+    attempts,
+    waitedMs,
+  };
+  if (version !== undefined) outcome.version = version;
   if (readsContext === true) outcome.readsContext = true;
   if (reply.used !== undefined) outcome.used = reply.used;
   job.settle(outcome, announced);
-}
-
-/** Filled field by field: each sample of a run passes here. */
-type ValidOutcome = Writable<Extract<AttemptOutcome, { readonly valid: true }>>;
-type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
-
-type Measured = Pick<AttemptOutcome, "attempts" | "readyMs" | "version">;
-
-function measuredBy(job: Job): Measured {
-  const measured = { attempts: job.attempts };
-  addMeasured(measured, job);
-  return measured;
-}
-
-function addMeasured(outcome: Writable<Measured>, { readyMs, version }: Job): void {
-  if (version !== undefined) outcome.version = version;
-  if (readyMs !== 0) outcome.readyMs = readyMs;
 }
 
 /** A reply with a result. */

@@ -123,7 +123,7 @@ export class SentRuns {
       used: undefined,
     };
     this.#pending.set(id, run);
-    job.ageMs = () => (this.#pending.has(id) ? this.#table.ageMs(slot) : undefined);
+    job.runId = id;
     if (run.giveUp !== undefined) signal?.addEventListener("abort", run.giveUp, { once: true });
     return run;
   }
@@ -159,6 +159,12 @@ export class SentRuns {
 
   hasStarted({ slot }: SentRun): boolean {
     return this.#table.hasStarted(slot);
+  }
+
+  /** Returns how long a pending job has been at work; undefined before that. */
+  jobAgeMs({ runId }: Job): number | undefined {
+    const run = this.#pending.get(runId);
+    return run && this.startedAgoMs(run);
   }
 
   /** Returns the time since its function started; undefined before that. */
