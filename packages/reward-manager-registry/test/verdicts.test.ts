@@ -167,6 +167,27 @@ describe("a name begins with what begins a name in Python", () => {
   });
 });
 
+/** verl 0.9.1 says these. */
+describe("a name before a parenthesis with a factorial is called, and there is nothing to call", () => {
+  test.each([
+    ["n(n-1)!", "(n)!", false],
+    ["x(y)!", "x*(y)!", false],
+    ["2+theta(3)!", "6theta+2", false],
+    ["x_1(y)!", "(y)!*x_1", false],
+    ["x(y)!!", "(y)!!*x", false],
+    ["n*(n-1)!", "(n)!", true],
+    ["xx(y)!", "(y)!*x*x", true],
+    ["(x)(y)!", "x*y!", true],
+    ["2(y)!", "(y)!*2", true],
+    ["x(y)(y)!", "x*y*y!", true],
+    ["x1(y)!", "x*1*y!", true],
+    ["x(3!)", "6x", true],
+  ])("%s and %s: %s", (answer, truth, isRight) => {
+    expect(scoreGeo3k(boxed(answer), truth)).toBe(isRight ? 0.9 : 0);
+    expect(scorePrimeMath(boxed(answer), truth).correct).toBe(isRight);
+  });
+});
+
 describe("a power binds to the letter before it, a command to its arguments", () => {
   test.each([
     ["xy^2", "x*y^2", true],

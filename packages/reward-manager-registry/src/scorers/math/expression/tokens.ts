@@ -96,7 +96,7 @@ function namedToken(name: string): Token {
   return { kind: "symbol", name };
 }
 
-/** Wraps each run of `!` around its operand; undefined without an operand, or for three of them. */
+/** Wraps each run of `!` around its operand; undefined without an operand, for three of them, or where a name is called. */
 function withFactorials(tokens: readonly Token[]): Token[] | undefined {
   if (!tokens.some((token) => isOperator(token, "!"))) return [...tokens];
   const result: Token[] = [];
@@ -110,7 +110,7 @@ function withFactorials(tokens: readonly Token[]): Token[] | undefined {
     if (isDouble) at += 1;
     if (isOperator(tokens[at + 1], "!")) return undefined;
     const start = operandStart(result);
-    if (start === undefined) return undefined;
+    if (start === undefined || isCalled(result, start)) return undefined;
     const name = isDouble ? "factorial2" : "factorial";
     result.push({ kind: "applied", name, inside: result.splice(start) });
   }
@@ -129,6 +129,16 @@ function operandStart(tokens: readonly Token[]): number | undefined {
     return kind === "function" || kind === "constant" ? at - 1 : at;
   }
   return undefined;
+}
+
+/**
+ * Whether a name of one part stands before the parenthesis: to sympy `x(y)` is a call, and once the
+ * parenthesis is inside of `factorial` there is nothing to call.
+ */
+function isCalled(tokens: readonly Token[], start: number): boolean {
+  const before = tokens[start - 1];
+  if (before?.kind !== "symbol" || !isOperator(tokens[start], "(")) return false;
+  return splitName(before.name)?.length === 1;
 }
 
 export function isOperator(token: Token | undefined, text: string): boolean {
