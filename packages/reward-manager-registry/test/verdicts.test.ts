@@ -188,6 +188,18 @@ describe("a name before a parenthesis with a factorial is called, and there is n
   });
 });
 
+/** verl 0.9.1 says these. A root of a rounding error is far from zero. */
+describe("roots of what is zero are zero", () => {
+  test.each([
+    ["sqrt(x - x)", "sqrt(-(x-sqrt(x)^2))", true],
+    ["sqrt(x-x)", "sqrt(x-sqrt(x^2))", false],
+    ["0.0001x", "0.0001y", false],
+  ])("%s and %s: %s", (answer, truth, isRight) => {
+    expect(scoreGeo3k(boxed(answer), truth)).toBe(isRight ? 0.9 : 0);
+    expect(scorePrimeMath(boxed(answer), truth).correct).toBe(isRight);
+  });
+});
+
 describe("a power binds to the letter before it, a command to its arguments", () => {
   test.each([
     ["xy^2", "x*y^2", true],

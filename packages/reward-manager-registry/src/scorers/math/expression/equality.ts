@@ -93,7 +93,8 @@ function nearness(left: Complex, right: Complex, share: number): Nearness {
   return isTooLarge || sizes.every((size) => size < tiny) ? "unclear" : "far";
 }
 
-const tiny = 1e-9;
+/** The fourth root of a rounding error: what is zero may be that much. */
+const tiny = 1e-3;
 
 /** Two different polynomials with smaller numbers than this differ by more than the tolerance. */
 const clearNorm = 1e4;
