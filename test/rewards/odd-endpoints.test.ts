@@ -67,6 +67,10 @@ const wanted: Readonly<Record<string, Row | Exceptions>> = {
   "{}": ["infrastructure", 2, 0],
   "no choices": ["infrastructure", 2, 20],
   "no content": ["infrastructure", 2, 20],
+  "an empty text": ["infrastructure", 2, 20],
+  blanks: ["infrastructure", 2, 20],
+  // A function that reads the text itself knows that it is empty.
+  "a call of tools": { others: ["infrastructure", 2, 20], byFetch: [0, 1, 10] },
   "no tokens left": ["data", 1, 10],
   "no tokens left, empty": ["data", 1, 10],
   filtered: ["data", 1, 10],
@@ -80,6 +84,8 @@ const wanted: Readonly<Record<string, Row | Exceptions>> = {
   "streamed, unasked": { others: ["infrastructure", 2, 0], byChat: ["infrastructure", 2, 20] },
   // The AI SDK takes no such answer.
   "usage as text": { others: [1, 1, 10], byAiSdk: ["infrastructure", 2, 20] },
+  "usage in Anthropic's words": [1, 1, 10],
+  "usage as a total": [1, 1, 10],
   "cut at once": ["infrastructure", 2, 0],
   "reset at once": ["infrastructure", 2, 0],
   "cut in the head": ["infrastructure", 2, 0],

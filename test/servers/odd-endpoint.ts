@@ -177,6 +177,11 @@ export const behaviours: Readonly<Record<string, Behaviour>> = {
   "{}": answering(200, {}),
   "no choices": answering(200, { ...completion({}), choices: [] }),
   "no content": said(null),
+  "an empty text": said(""),
+  blanks: said(" \n"),
+  "a call of tools": said(null, "tool_calls", {
+    tool_calls: [{ id: "1", type: "function", function: { name: "f", arguments: "{}" } }],
+  }),
   "no tokens left": said(null, "length"),
   "no tokens left, empty": said("", "length"),
   filtered: said(null, "content_filter"),
@@ -196,6 +201,14 @@ export const behaviours: Readonly<Record<string, Behaviour>> = {
     { "content-type": "text/event-stream" },
   ),
   "usage as text": answering(200, right.replaceAll(/"(\w+_tokens)":(\d+)/g, '"$1":"$2"')),
+  "usage in Anthropic's words": choosing(
+    { message: { role: "assistant", content: "1" } },
+    { usage: { input_tokens: 7, output_tokens: 3 } },
+  ),
+  "usage as a total": choosing(
+    { message: { role: "assistant", content: "1" } },
+    { usage: { total_tokens: 10 } },
+  ),
   // Breaks.
   "cut at once": (socket) => void socket.destroy(),
   "reset at once": (socket) => void socket.resetAndDestroy(),

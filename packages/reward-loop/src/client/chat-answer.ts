@@ -64,7 +64,7 @@ export function chatAnswerOf(
   const finishReason = typeof finish === "string" ? finish : undefined;
   if (finishReason === "error") return fail("answered with an error", "ENDPOINT_ERROR");
   const text = textIn(message["content"]);
-  const says = text !== undefined && text !== "";
+  const says = text !== undefined && text.trim() !== "";
   const isRefused = !says && (finishReason === "content_filter" || isRefusal(message));
   const end = isRefused ? "content_filter" : finishReason;
   if (!says && (end === "length" || end === "content_filter")) {
@@ -73,8 +73,10 @@ export function chatAnswerOf(
     return fail(problem, again.includes(end) ? "MALFORMED_ANSWER" : code);
   }
   const calls = listOf(message["tool_calls"]).length > 0;
-  if (text === undefined && !calls) {
-    return fail("answered without choices[0].message.content", "MALFORMED_ANSWER");
+  if (!says && !calls) {
+    const problem =
+      text === undefined ? "without choices[0].message.content" : "with an empty text";
+    return fail(`answered ${problem}`, "MALFORMED_ANSWER");
   }
   return { text: text ?? "", finishReason, usage: usage as ChatUsage | undefined, raw };
 }

@@ -8,10 +8,18 @@
 
 import type { TokenUsage } from "../outcome.ts";
 
-/** Undefined where nothing is said of it. */
+/**
+ * Undefined where nothing is said of it. The AI SDK passes on what the endpoint said, as `raw`: it
+ * may know of more.
+ */
 export function usageOf(extraInfo: Readonly<Record<string, unknown>>): TokenUsage | undefined {
   const { usage } = extraInfo;
   if (!isObject(usage)) return undefined;
+  const { raw } = usage;
+  return larger(isObject(raw) ? accountIn(raw) : undefined, accountIn(usage));
+}
+
+function accountIn(usage: ExtraInfo): TokenUsage | undefined {
   const said = firstIn(usage);
   const cached =
     said("cachedInputTokens", "prompt_cache_hit_tokens") ??

@@ -73,6 +73,30 @@ describe("a verdict", () => {
       '<Thinking effort="high">{"score": 0}</Thinking>{"score": 1}',
     ],
     ["behind thoughts in thoughts", '<think>a<think>b</think>{"score": 0}</think>{"score": 1}'],
+    [
+      "in the final channel of gpt-oss",
+      '<|channel|>analysis<|message|>{"score": 0}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>{"score": 1}<|return|>',
+    ],
+    [
+      "in that channel, without the other tokens",
+      '<|channel|>analysis {"score": 0} <|channel|>final {"score": 1}',
+    ],
+    [
+      "in that channel, before one of tools",
+      '<|channel|>final<|message|>{"score": 1}<|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{"score": 0}<|call|>',
+    ],
+    ["in that channel, without any token", 'analysis{"score": 0}assistantfinal{"score": 1}'],
+    ["behind thoughts of Magistral", '[THINK]{"score": 0}[/THINK]{"score": 1}'],
+    [
+      "behind thoughts of Command",
+      '<|START_THINKING|>{"score": 0}<|END_THINKING|><|START_RESPONSE|>{"score": 1}<|END_RESPONSE|>',
+    ],
+    [
+      "behind thoughts of OpenThinker",
+      '<|begin_of_thought|>{"score": 0}<|end_of_thought|>{"score": 1}',
+    ],
+    ["behind thoughts of Seed", '<seed:think>{"score": 0}</seed:think>{"score": 1}'],
+    ["that speaks of an analysis", 'analysis: {"score": 1}'],
     ["beside a tag in its texts", '{"why": "it never closes <think>", "score": 1}'],
     [
       "with LaTeX in its texts",
@@ -90,6 +114,9 @@ describe("a verdict", () => {
     ["not closed", '<think>Perhaps {"score": 1}, but'],
     ["closed by a tag that the prompt opened", 'Perhaps {"score": 1}</think> I cannot say.'],
     ["in other tags", '<reasoning>{"score": 1}</reasoning> I cannot say.'],
+    ["in a channel", '<|channel|>analysis<|message|>{"score": 1}'],
+    ["in two channels", '<|channel|>analysis {"score": 1}<|channel|>commentary {"score": 1}'],
+    ["in tags of tokens", '<|START_THINKING|>{"score": 1}'],
     ["in tags of signs", '\u25c1think\u25b7{"score": 1}\u25c1/think\u25b7 I cannot say.'],
   ])("is nothing that was only thought: %s", async (_, text) => {
     const ask = saying(text, '{"score": 0}');
@@ -99,7 +126,7 @@ describe("a verdict", () => {
   test("is the last of several, and all candidates are given in order", () => {
     expect([...jsonIn('{"a": 1} {"b": 2}')]).toEqual([{ b: 2 }, { a: 1 }]);
     expect([...jsonIn("no")]).toEqual([]);
-    for (const part of ["{", '{"', '{"a":', "<think>", "```a "]) {
+    for (const part of ["{", '{"', '{"a":', "<think>", "```a ", "<|channel|>", "<|start|>a"]) {
       expect([...jsonIn(part.repeat(20_000))]).toEqual([]);
     }
     const many = `${"{a}".repeat(20_000)}{"score": 1}${"}".repeat(20_000)}`;
@@ -383,6 +410,21 @@ describe("a client", () => {
     expect(bodies).toMatchObject([
       { model: "m", n: 1, response_format: { json_schema: { schema: { type: "object" } } } },
     ]);
+  });
+
+  test.each([
+    ["an empty text", { content: "" }],
+    ["blanks", { content: " \n" }],
+    ["a call of tools", { content: null, tool_calls: [{ id: "1", type: "function" }] }],
+    ["a call of tools beside an empty text", { content: "", tool_calls: [{ id: "1" }] }],
+  ])("that gets %s has no answer, and it is paid for", async (_, message) => {
+    const create = async (): Promise<unknown> => ({ choices: [{ message }], usage });
+    const ask = askByOpenAI({ chat: { completions: { create } } }, { model: "m" });
+    const failure = failureOf(
+      await thrownBy(ask({ messages: [], schema: {}, name: "x", signal: undefined })),
+    );
+    expect([failure.code, classOf(failure)]).toEqual(["SCORE_THREW", "infrastructure"]);
+    expect(failure).toMatchObject({ rewardExtraInfo: { usage: { totalTokens: 15 } } });
   });
 
   test.each([

@@ -1,8 +1,8 @@
 /** A judge that is a model of Vercel's AI SDK, by any of its providers. */
 
 import { noteUsage } from "../../client/announced.ts";
-import { EndpointError } from "../../client/endpoint-error.ts";
 import type { Ask } from "./ask.ts";
+import { withText } from "./with-text.ts";
 
 /** The SDK's `generateText`, as far as it is used. */
 // The SDK's own types are stricter than what goes through it.
@@ -33,19 +33,6 @@ export function askByAiSdk(
     });
     const { text, finishReason, totalUsage, usage = totalUsage } = answer;
     noteUsage(usage);
-    if (text === "") {
-      const [code, problem] = silences[finishReason] ?? silence;
-      throw new EndpointError("the model", problem, { code, usage });
-    }
-    return { text, finishReason, usage };
+    return withText({ text, finishReason, usage }, "the model");
   };
 }
-
-type Silence = readonly [code: string, problem: string];
-
-const silence: Silence = ["MALFORMED_ANSWER", "answered without a text"];
-const silences: Readonly<Partial<Record<string, Silence>>> = {
-  length: ["TRUNCATED_ANSWER", "used up its tokens and said nothing"],
-  "content-filter": ["REFUSED_ANSWER", "refused to answer"],
-  error: ["ENDPOINT_ERROR", "answered with an error"],
-};

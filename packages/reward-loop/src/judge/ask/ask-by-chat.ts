@@ -5,6 +5,7 @@ import type { ChatOptions } from "../../client/chat-complete.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
+import { withText } from "./with-text.ts";
 
 export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal"> {
   /** The form of the answer that the request demands. Default "json_schema". */
@@ -13,11 +14,13 @@ export interface AskByChatOptions extends Omit<ChatOptions, "messages" | "signal
 
 /** @param options of chatComplete, for all questions */
 export function askByChat({ format, ...options }: AskByChatOptions): Ask {
-  return ({ messages, signal, ...question }) =>
-    chatComplete({
+  return async ({ messages, signal, ...question }) => {
+    const answer = await chatComplete({
       ...options,
       messages,
       signal,
       body: { ...responseFormatOf(question, format), ...options.body },
     });
+    return withText(answer, options.baseUrl);
+  };
 }

@@ -6,6 +6,7 @@ import { chatAnswerOf } from "../../client/chat-answer.ts";
 import type { Ask } from "./ask.ts";
 import { responseFormatOf } from "./response-format.ts";
 import type { AnswerFormat } from "./response-format.ts";
+import { withText } from "./with-text.ts";
 
 /**
  * The part of the SDK's client that is used. Make it with `maxRetries: 0`: the loop retries, within
@@ -40,7 +41,8 @@ export function askByOpenAI(client: OpenAIClient, options: AskByOpenAIOptions): 
     const data = typeof given === "string" ? parsed(given) : given;
     noteUsage(fieldOf(data, "usage"));
     if (response !== undefined) noteRateLimits(response.headers);
-    return chatAnswerOf(data, response?.url ?? model);
+    const url = response?.url ?? model;
+    return withText(chatAnswerOf(data, url), url);
   };
 }
 

@@ -23,7 +23,7 @@ export interface JudgeAnswer {
 }
 
 /**
- * Rejects as its client does; an EndpointError with REFUSED_ANSWER or TRUNCATED_ANSWER for an
- * answer without text.
+ * Rejects as its client does; an EndpointError with REFUSED_ANSWER, TRUNCATED_ANSWER or
+ * MALFORMED_ANSWER for an answer without text.
  */
 export type Ask = (question: JudgeQuestion) => Promise<JudgeAnswer>;
