@@ -1,4 +1,4 @@
-/** What every client of a judge owes: an answer with a text, or an error that says why not. */
+/** Every client of a judge returns an answer with a text, or an error that says why not. */
 
 import { EndpointError } from "../../client/endpoint-error.ts";
 import type { JudgeAnswer } from "./ask.ts";

@@ -96,7 +96,10 @@ function namedToken(name: string): Token {
   return { kind: "symbol", name };
 }
 
-/** Wraps each run of `!` around its operand; undefined without an operand, for three of them, or where a name is called. */
+/**
+ * Wraps each run of `!` around its operand; undefined without an operand, for three of them, or
+ * where a name is called.
+ */
 function withFactorials(tokens: readonly Token[]): Token[] | undefined {
   if (!tokens.some((token) => isOperator(token, "!"))) return [...tokens];
   const result: Token[] = [];
