@@ -213,6 +213,23 @@ describe("is put right as a whole", () => {
       if (given !== undefined) expect(scoreOf(outcome)).not.toBe(scoreOf(given));
     }
   });
+
+  test.each([
+    ["throws", "BadGroups", ["a 2", "a 5", "b 4", "b 6"], [0.5, 0.5, -1, 1], "SCORE_THREW"],
+    ["gives too few", "BadGroups", ["a 1", "a 5"], [0.5, 0.5], "INVALID_SCORE"],
+    ["never ends", "BadGroups", ["a 3", "a 5"], [0.5, 0.5], "SCORE_TIMEOUT"],
+    ["takes one away", "DropsBest", ["a 1", "a 10"], [1, 0.5], "INVALID_SCORE"],
+  ])("with a fallback where postProcessScores %s", async (_, name, texts, scores, code) => {
+    const reward = `${fixture("agents.ts")}:${name}`;
+    const onFailure = { fallback: 0.5 };
+    await using loop = await open({ reward, onFailure, timeoutMs: 1_000 });
+    const scored = await streamed(loop, samplesOf(...texts), { size: "consecutive" });
+    expect(scoresOf(scored)).toEqual(scores);
+    const filled = scored.filter(({ outcome }) => scoreOf(outcome) === 0.5);
+    for (const { outcome } of filled) {
+      expect(outcome).toMatchObject({ rewardExtraInfo: { fallback: true, error: code } });
+    }
+  });
 });
 
 describe("ends", () => {

@@ -34,7 +34,13 @@ import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
 import type { SpendState } from "../spend/budget.ts";
-import { checkFailures, putRight, withGroupMean, withGroupMeans } from "./failures.ts";
+import {
+  checkFailures,
+  putRight,
+  withFallback,
+  withGroupMean,
+  withGroupMeans,
+} from "./failures.ts";
 import { LoopScores } from "./loop-scores.ts";
 import type { ScoringParts } from "./loop-scores.ts";
 import { showLoop } from "./loop-panel.ts";
@@ -263,14 +269,15 @@ export class RewardLoopManager implements AsyncDisposable {
 
   /**
    * Post-processes all outcomes of one prompt: by the user's postProcessScores, and by
-   * `onFailure.fallback` where that is the mean of their group. Rejects as computeScore.
+   * `onFailure.fallback` where it leaves one without a score. Rejects as computeScore.
    */
   async putRight(outcomes: readonly SampleOutcome[]): Promise<readonly SampleOutcome[]> {
     const { onFailure } = this.#scores;
     if (!this.traits.postProcesses) return withGroupMean(outcomes, onFailure);
     const scores = outcomes.map((one) => (one.valid ? one.rewardScore : null));
     const after = putRight(outcomes, await this.postProcessScores(scores));
-    return withGroupMean(after, onFailure);
+    const filled = after.map((one) => withFallback(one, onFailure));
+    return withGroupMean(filled, onFailure);
   }
 
   /** Tells the user's log, if there is one. Rejects as computeScore. */
