@@ -368,7 +368,7 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   child.kill("SIGINT");
   const { code, stderr } = await ended;
   expect(code).toBe(130);
-  expect(stderr).toContain("samples in flight are finished");
+  expect(stderr).toContain("samples in flight have 30 s to finish");
   expect(stderr).toContain("--resume goes on");
   const before = (await recordsOf(out)).length;
   expect(before).toBeGreaterThan(0);
@@ -483,4 +483,32 @@ test("rollouts by verl's names are input, too, and rewards get what they are giv
   const { code } = await inProcess("score", input, ...flags, "--out", out, "--baseline", "0");
   expect(code).toBe(0);
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual([41, 51]);
+});
+
+test("Ctrl-C waits for one time limit at most where a function blocks its thread", async () => {
+  const from = await folder();
+  const [input, reward, out] = ["in.jsonl", "block.ts", "rewards.jsonl"].map((name) =>
+    join(from, name),
+  ) as [string, string, string];
+  const line = (response: string): string =>
+    JSON.stringify({ data_source: "x", prompt: "p", response, ground_truth: "1" });
+  await writeFile(input, ["", ...Array<string>(40).fill("block")].map(line).join("\n"));
+  const source = `
+    import { writeSync } from "node:fs";
+    export const computeScore = ({ solutionStr }) => {
+      if (solutionStr !== "block") return 1;
+      writeSync(2, "it blocks");
+      for (;;);
+    };`;
+  await writeFile(reward, source);
+  const flags = [input, "--reward", reward, "--out", out, "--workers", "1", "--timeout", "5000"];
+  const { child, ended } = start("score", ...flags, "--retries", "5");
+  await shown({ child }, /it blocks/, "stderr");
+  child.kill("SIGINT");
+  const { code, stderr } = await ended;
+  expect(code).toBe(130);
+  expect(stderr).toContain("samples in flight have 5 s to finish");
+  // All that stood ready behind it would have had a time limit each.
+  const blocked = (await recordsOf(out)).filter(({ valid }) => !valid);
+  expect(blocked.length).toBeLessThanOrEqual(2);
 });

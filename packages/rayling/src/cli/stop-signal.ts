@@ -9,6 +9,8 @@ import { exitCodes } from "./exit-codes.ts";
 export interface StopSignal {
   /** Its reason is the CliError to end with. */
   readonly signal: AbortSignal;
+  /** Returns the signal again, `ms` later: when work under way has had its time to finish. */
+  after(ms: number): AbortSignal;
   /** Returns the outcome of `work`, unless a stop comes first. */
   race<Value>(work: Promise<Value>): Promise<Value>;
   close(): void;
@@ -24,6 +26,7 @@ const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export function stopSignal(): StopSignal {
   const controller = new AbortController();
   const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const timers = new Set<NodeJS.Timeout>();
   const onSignal = (name: NodeJS.Signals): void => {
     const { exitCode, word } = name === "SIGTERM" || name === "SIGHUP" ? ends[name] : ends.SIGINT;
     if (controller.signal.aborted) process.exit(exitCode);
@@ -36,8 +39,19 @@ export function stopSignal(): StopSignal {
   stopped.catch(() => undefined);
   return {
     signal: controller.signal,
+    after: (ms) => {
+      const late = new AbortController();
+      const { signal } = controller;
+      const begin = (): void => {
+        timers.add(setTimeout(() => late.abort(signal.reason), ms));
+      };
+      if (signal.aborted) begin();
+      else signal.addEventListener("abort", begin, { once: true });
+      return late.signal;
+    },
     race: (work) => Promise.race([work, stopped]),
     close: () => {
+      for (const timer of timers) clearTimeout(timer);
       for (const name of names) process.off(name, onSignal);
     },
   };

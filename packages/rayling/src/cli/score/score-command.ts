@@ -25,7 +25,7 @@ import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { groupSizesOf } from "../inputs/sample-groups.ts";
-import { grouped } from "../output/numbers.ts";
+import { grouped, span } from "../output/numbers.ts";
 import { dataOutput, plain, say, tell } from "../output/output.ts";
 import { readPast } from "../rewards/past-rewards.ts";
 import { ProgressView } from "../output/progress-view.ts";
@@ -36,11 +36,15 @@ import { RunSummary } from "../train/run-summary.ts";
 import { baselineOf, meantBy, openLoop, refuseInput } from "./score-loop.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import { stopSignal } from "../stop-signal.ts";
+import type { StopSignal } from "../stop-signal.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { Solutions, SolutionSample } from "../inputs/solutions.ts";
 
 /** `--out -` */
 const STDOUT = "-";
+
+/** What is under way at Ctrl-C gets the time limit of one call, or as much as that is by default. */
+const DRAIN_MS = 30_000;
 
 export async function runScore(options: ScoreOptions): Promise<void> {
   const stop = stopSignal();
@@ -62,7 +66,7 @@ export async function runScore(options: ScoreOptions): Promise<void> {
       stream: data?.stream,
     });
     if (data === undefined && options.dashboard === true) showOnDashboard(file.path);
-    const run = await scoreAll(loop, solutions, file, { ...options, signal: stop.signal });
+    const run = await scoreAll(loop, solutions, file, { ...options, stop });
     const { spent, spending } = loop;
     await loop.close();
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
@@ -117,15 +121,18 @@ async function scoreAll(
   loop: RewardLoopManager,
   { total, read }: Solutions,
   file: RewardsFile,
-  { signal, ...options }: ScoreOptions & { readonly signal: AbortSignal },
+  { stop, ...options }: ScoreOptions & { readonly stop: StopSignal },
 ): Promise<Run> {
   const view = new ProgressView();
   const summary = new RunSummary();
   const baselineSamples: SolutionSample[] = [];
   const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();
+  const { signal } = stop;
+  const { timeoutMs: leftMs = DRAIN_MS } = options;
   const onStop = (): void => {
-    tell("stopping: samples in flight are finished; Ctrl-C again stops at once\n");
+    const time = span(leftMs);
+    tell(`stopping: samples in flight have ${time} to finish; Ctrl-C again stops at once\n`);
   };
   signal.addEventListener("abort", onStop, { once: true });
   try {
@@ -140,6 +147,7 @@ async function scoreAll(
       groups,
       total: (options.onlyRecorded ? file.known : total) - file.kept,
       drain: signal,
+      signal: stop.after(leftMs),
       onProgress: (progress) => view.show(progress),
       progressEveryMs: view.everyMs,
       onOutcome: (one) => file.write(one),

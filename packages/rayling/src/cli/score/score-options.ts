@@ -208,7 +208,7 @@ or a promise of one; null says that it cannot tell. A sample whose function thro
 score is invalid, never 0. A function that takes all answers to a prompt (computeScores) gets those with the same uid, or
 the same prompt, wherever they stand in the file; --group-key names another key.
 
-Ctrl-C finishes what is in flight, a second one stops at once; --resume goes on from there, and scores again what was invalid.
+Ctrl-C finishes what is in flight, for one --timeout at most; a second one stops at once; --resume goes on from there, and scores again what was invalid.
 It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is
 told by --rescore-stale or --keep-stale what is to become of them. A sample is the same wherever its file lies and whatever it is
 called: by what it says. In an input that was changed --resume says which samples are new and gone, and keeps what it can.
