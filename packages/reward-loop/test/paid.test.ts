@@ -237,6 +237,11 @@ test("cached input and reasoning have prices of their own", async () => {
     outputTokenDetails: { reasoningTokens: 40 },
   };
   expect(costOf(sdk)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
+  // The SDK read nothing of what the endpoint said.
+  const unread = { inputTokens: 0, outputTokens: 0, totalTokens: 0, raw: openai };
+  expect(costOf(unread)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
+  const ofSteps = { ...sdk, raw: { ...openai, prompt_tokens: 10, completion_tokens: 0 } };
+  expect(costOf(ofSteps)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
   const anthropic = { input_tokens: 200, output_tokens: 100, cache_read_input_tokens: 800 };
   expect(costOf(anthropic)).toBeCloseTo(200 * 10 + 800 + 100 * 100, 6);
   // Reasoning beside the output, as the total says.
@@ -247,4 +252,16 @@ test("cached input and reasoning have prices of their own", async () => {
     completion_tokens_details: { reasoning_tokens: 40 },
   };
   expect(costOf(apart)).toBeCloseTo(1000 * 10 + 60 * 100 + 40 * 50, 6);
+});
+
+test.each([
+  [{ perMillionInputTokens: 1, perMillionOutputTokens: 4 }, 100 + 50 * 4],
+  [{ perMillionOutputTokens: 4, perMillionReasoningTokens: 8 }, 50 * 8],
+  [{ perMillionOutputTokens: 4, perMillionReasoningTokens: 2 }, 50 * 4],
+  [{ perMillionInputTokens: 1, perMillionCachedInputTokens: 2 }, 100 * 2],
+])("a call of which nobody knows the use costs the most that it may: %j", async (prices, most) => {
+  const { Budget } = await import("../src/spend/budget.ts");
+  const budget = new Budget({ prices, mostPerCall: { inputTokens: 100, outputTokens: 50 } });
+  const cost = budget.costOf({ attempts: 1, usage: undefined, unknown: 1 });
+  expect(cost * 1e6).toBeCloseTo(most, 6);
 });

@@ -10,6 +10,7 @@
 import {
   pricesOptions,
   type PricesTable,
+  type MostPerCallTable,
   budgetOptions,
   type BudgetTable,
 } from "../options/policies.ts";
@@ -83,8 +84,7 @@ export class Budget {
     this.#spent = spentBefore;
     const { mostPerCall } = this.#settings;
     if (mostPerCall !== undefined) {
-      const { inputTokens, outputTokens } = mostPerCall;
-      const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+      const usage = dearestUsage(mostPerCall, this.#settings.prices);
       this.#most = this.costOf({ attempts: 1, usage, unknown: 0 });
     }
     if (place.limitedBy !== undefined) place.limitedBy.#limited.push(this);
@@ -197,6 +197,22 @@ export class Budget {
 }
 
 const nothingUsed: TokenUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+
+/** Returns the usage that costs most: its tokens may all be cached, or reasoning. */
+function dearestUsage(
+  { inputTokens, outputTokens }: SettingsOf<MostPerCallTable>,
+  prices: SettingsOf<PricesTable>,
+): TokenUsage {
+  const isCacheDearer = prices.perMillionCachedInputTokens > prices.perMillionInputTokens;
+  const isReasoningDearer = prices.perMillionReasoningTokens > prices.perMillionOutputTokens;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cachedInputTokens: isCacheDearer ? inputTokens : 0,
+    reasoningTokens: isReasoningDearer ? outputTokens : 0,
+  };
+}
 
 /** Returns the price of calls by their usage. */
 export function priceOf(
