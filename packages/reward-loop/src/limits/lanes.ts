@@ -42,8 +42,8 @@ export class Lanes<Item> {
     return place;
   }
 
-  /** Counts an item as served that need not wait: nothing waits. */
-  pass(lane: string): void {
+  /** Counts an item of the lane: also one that need not wait, because nothing does. */
+  served(lane: string): void {
     this.#reached = Math.max(this.#servedOf(lane), this.#reached);
     this.#served.set(lane, this.#reached + 1 / (this.#shares.get(lane) ?? 1));
   }
@@ -70,8 +70,7 @@ export class Lanes<Item> {
     const place = this.peek();
     if (place === undefined) return undefined;
     const { lane, item } = place;
-    this.#reached = this.#servedOf(lane);
-    this.#served.set(lane, this.#reached + 1 / (this.#shares.get(lane) ?? 1));
+    this.served(lane);
     this.#drop(lane, this.#queues.get(lane));
     return item;
   }

@@ -103,7 +103,7 @@ export class Dispatcher {
       this.#waiting.push(submitted.lane, submitted);
       this.#pump();
     } else {
-      this.#waiting.pass(submitted.lane);
+      this.#waiting.served(submitted.lane);
       this.#send(worker, submitted);
     }
     return submitted.outcome;

@@ -30,7 +30,7 @@ import { blameForDeath, blamesNobody } from "./blame.ts";
 import type { Blame } from "./blame.ts";
 import { deathCauseOf, ExecutorCalls } from "./executor-calls.ts";
 import { isReply, settleByReply, settleGivenUp, settleInvalid } from "./job.ts";
-import type { Job, JobLane } from "./job.ts";
+import type { Job } from "./job.ts";
 import { LaneWatch } from "./lane-watch.ts";
 import { leave, SentRuns } from "./sent-runs.ts";
 import type { SentRun } from "./sent-runs.ts";
@@ -65,7 +65,7 @@ export interface LaneOwner {
 /** The way in which a lane ends. */
 type End = Pick<LaneEnd, "kind" | "cause" | "error">;
 
-export class ExecutorLane implements JobLane {
+export class ExecutorLane {
   readonly #settings: ExecutorSettings;
   readonly #owner: LaneOwner;
   readonly #runs: SentRuns;
@@ -148,10 +148,6 @@ export class ExecutorLane implements JobLane {
     job.version = this.#otherVersion;
     this.#watch.sent();
     this.#calls.send(run);
-  }
-
-  ageMs(job: Job): number | undefined {
-    return this.#runs.jobAgeMs(job);
   }
 
   /** Ends the thread; pending jobs are left for others. */

@@ -37,7 +37,6 @@ export class ExecutorPool {
   readonly #starts: StartRetries;
   /** Ends without a culprit, since the last outcome. */
   readonly #deaths: DeathCount = new DeathCount();
-  readonly #onOutcome = (): void => this.#deaths.reset();
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
 
@@ -47,7 +46,12 @@ export class ExecutorPool {
     let count = 0;
     this.#nextName = () => nameOf(count++);
     this.#quarantine = new Quarantine(() => this.#newLane());
-    this.#asking = new Permissions((job) => this.#allowed(job));
+    this.#asking = new Permissions((job) => {
+      if (job.place === "shared") this.#waiting.unshift(job);
+      else this.#quarantine.push(job);
+      this.#pump();
+      this.#pumpSuspects();
+    });
     this.#starts = new StartRetries(() => this.#fill());
     // Callers of ready() get the rejection.
     this.#ready.promise.catch(() => undefined);
@@ -83,7 +87,7 @@ export class ExecutorPool {
 
   /** `submit` without a promise: each sample of a run passes here. */
   run(work: ScoreWork, ends: JobEnds, options: SubmitOptions = noOptions): void {
-    const job = new Job(work, ends, options, this.#onOutcome);
+    const job = new Job(work, ends, options, this.#deaths);
     if (this.#failure !== undefined) {
       job.reject(this.#failure.error);
       return job.over();
@@ -193,13 +197,6 @@ export class ExecutorPool {
     if (kind === "start-failed") return this.#fail(error);
     const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
     this.#fail(new ExecutorStartError(this.#starts.failures, { kind: "start-timeout", message }));
-  }
-
-  #allowed(job: Job): void {
-    if (job.place === "shared") this.#waiting.unshift(job);
-    else this.#quarantine.push(job);
-    this.#pump();
-    this.#pumpSuspects();
   }
 
   #fail(error: unknown): void {

@@ -11,6 +11,7 @@ import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure, ValidOutcome, Writable } from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
+import type { DeathCount } from "../death-count.ts";
 
 export interface SubmitOptions {
   /** Aborted when the result is no longer needed. */
@@ -42,10 +43,10 @@ export interface JobEnds {
   rejected(error: unknown): void;
 }
 
-/** The executor that has a job. */
-export interface JobLane {
+/** The runs of the executor that has a job. */
+interface JobRuns {
   /** Returns how long the job has been at work; undefined while it is not. */
-  ageMs(job: Job): number | undefined;
+  jobAgeMs(job: Job): number | undefined;
 }
 
 export class Job {
@@ -65,21 +66,28 @@ export class Job {
    * (alone, in a thread that has run nothing else) if a thread was lost again.
    */
   place: "shared" | "alone" | "fresh" = "shared";
-  /** The executor's lane that has it, and the number of its run there. */
-  lane: JobLane | undefined = undefined;
+  /** The executor's lane that has it. */
+  lane: object | undefined = undefined;
+  /** The runs that it was last one of, and its number there. */
+  runs: JobRuns | undefined = undefined;
   runId: number = 0;
   /** Its other call is late: it does not stand behind others that are ready. */
   readonly isSecond: boolean;
   readonly #ends: JobEnds;
   readonly #options: SubmitOptions;
-  readonly #onOutcome: () => void;
+  readonly #deaths: Pick<DeathCount, "reset">;
 
-  /** @param onOutcome called before its sender gets its outcome */
-  constructor(work: ScoreWork, ends: JobEnds, options: SubmitOptions, onOutcome: () => void) {
+  /** @param deaths reset by its outcome */
+  constructor(
+    work: ScoreWork,
+    ends: JobEnds,
+    options: SubmitOptions,
+    deaths: Pick<DeathCount, "reset">,
+  ) {
     this.work = work;
     this.#ends = ends;
     this.#options = options;
-    this.#onOutcome = onOutcome;
+    this.#deaths = deaths;
     const { pair } = options;
     this.isSecond = pair !== undefined && pair.length > 0;
     pair?.push(this);
@@ -105,12 +113,12 @@ export class Job {
 
   /** How long it has been at work; undefined while it is not. */
   ageMs(): number | undefined {
-    return this.lane?.ageMs(this);
+    return this.runs?.jobAgeMs(this);
   }
 
   /** Reports its outcome. A run that was given up may go on after it. */
   settle(outcome: SampleOutcome, announced?: AnnouncedLimits): void {
-    this.#onOutcome();
+    this.#deaths.reset();
     this.#options.settled?.(outcome, announced);
     this.#ends.settled(outcome);
   }
@@ -126,7 +134,7 @@ export class Job {
 }
 
 /** Whether another call of its sample is in that lane. */
-export function isBeside({ pair = [] }: Job, lane: JobLane): boolean {
+export function isBeside({ pair = [] }: Job, lane: object): boolean {
   return pair.some((job) => job.lane === lane);
 }
 

@@ -123,6 +123,7 @@ export class SentRuns {
       used: undefined,
     };
     this.#pending.set(id, run);
+    job.runs = this;
     job.runId = id;
     if (run.giveUp !== undefined) signal?.addEventListener("abort", run.giveUp, { once: true });
     return run;
