@@ -10,7 +10,7 @@ import type { References } from "../src/caller/references.ts";
 import type { Values } from "../src/caller/values.ts";
 import { BatchReader } from "../src/protocol/frames/batch-reader.ts";
 import { Ledger } from "../src/rpc/session/ledger.ts";
-import type { CallMessage } from "../src/rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../src/protocol/message.ts";
 import { Session, type SessionReceiver } from "../src/rpc/session/session.ts";
 import type { Directory } from "../src/rpc/directory.ts";
 import { Store } from "../src/store/store.ts";

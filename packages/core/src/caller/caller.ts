@@ -7,7 +7,7 @@
 import type { TaskEvents } from "../inside/task-events.ts";
 import type { ErrorClasses } from "../protocol/failure.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
-import type { CallMessage } from "../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../protocol/message.ts";
 import type { Session } from "../rpc/session/session.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { warn } from "../shared/text/warning.ts";

@@ -17,7 +17,7 @@ import { timedEvents } from "../inside/call-times.ts";
 import type { TaskEvents } from "../inside/task-events.ts";
 import { causeFromData } from "../protocol/cause.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
-import type { CallMessage } from "../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../protocol/message.ts";
 import type { Session } from "../rpc/session/session.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Budget } from "../store/budget.ts";

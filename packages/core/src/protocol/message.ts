@@ -111,6 +111,8 @@ export type Message =
       readonly change: number;
     };
 
+export type CallMessage = Extract<Message, { readonly kind: "call" }>;
+
 export type FetchMessage = Extract<Message, { readonly kind: "fetch" }>;
 
 /** The end of a call; a fetch gets a result or a failure. */

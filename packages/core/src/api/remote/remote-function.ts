@@ -1,6 +1,5 @@
 /** Remote functions: what `remote` makes of a function, and how they start tasks. */
 import type { CallPlan } from "../../caller/calls/call.ts";
-import type { Returned } from "../../caller/calls/calls.ts";
 import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-ref.ts";
 import { noteSame, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
@@ -38,7 +37,7 @@ export interface RemoteFunction<
 /** A remote function as `remote` returns it, without the types of its values. */
 interface MadeFunction {
   readonly options: (more: TaskOptions) => MadeFunction;
-  readonly remote: (...args: readonly unknown[]) => Returned;
+  readonly remote: (...args: readonly unknown[]) => unknown;
 }
 
 export function remoteFunction(

@@ -60,12 +60,15 @@ export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent
  */
 export type HowLost = DeathCause | "gone" | "absent";
 
+/** The client of what is called: it knows where calls go, and what the loss of one means. */
 export interface CallOwner {
   readonly link: ClientLink;
   /** The actor that is called, if one is. */
   readonly info: ActorInfo | undefined;
   /** Where a call waits until it is sent; asked once for each call. */
   queueFor(plan: CallPlan): Fifo<Call>;
+  /** Sends a new call, or one that is made again, when its arguments are ready. */
+  submit(call: Call): void;
   /** Why a call was not sent, though its arguments are ready. */
   stageOf(call: Call): Stage;
   /** It has its answer. Called once. */

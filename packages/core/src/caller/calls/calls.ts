@@ -20,13 +20,6 @@ import { noteSubmit } from "./note-events.ts";
 import { TaskClient } from "./task-client.ts";
 import { tracedArguments } from "./traced-call.ts";
 
-/** A ref, nothing, several refs, or a stream of them, by the shape of the call. */
-export type Returned = ObjectRef | undefined | readonly ObjectRef[] | ObjectRefGenerator;
-
-interface Client extends CallOwner {
-  submit(call: Call): void;
-}
-
 export interface CallsParts {
   readonly link: ClientLink;
   readonly sessions: Sessions;
@@ -57,7 +50,7 @@ export class Calls implements HandleCaller {
   }
 
   /** @throws PendingCallsLimitExceeded, NotEncodableError, SessionEndedError */
-  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown {
     this.#life.check();
     const client = this.#client(info);
     if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
@@ -67,12 +60,13 @@ export class Calls implements HandleCaller {
   }
 
   /** @throws NotEncodableError, SessionEndedError */
-  callTask(plan: CallPlan, args: readonly unknown[]): Returned {
+  callTask(plan: CallPlan, args: readonly unknown[]): unknown {
     this.#life.check();
     return this.#submit(this.#tasks, plan, args, undefined);
   }
 
-  #submit(client: Client, plan: CallPlan, args: readonly unknown[], hold: unknown): Returned {
+  /** Returns a ref, nothing, several refs, or a stream of them, by the shape of the call. */
+  #submit(client: CallOwner, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown {
     const { events, values, objects } = this.#link;
     const startMs = events === undefined ? 0 : clockMs();
     const encoded = encodeArguments(values.codec, args);
@@ -176,7 +170,7 @@ export class Calls implements HandleCaller {
   }
 }
 
-function returnedOf(call: Call, returns: Returns): Returned {
+function returnedOf(call: Call, returns: Returns): unknown {
   if (returns instanceof StreamState) return new ObjectRefGenerator(returns);
   if (!(returns instanceof ManyReturns) || returns.entries.length === 0) return undefined;
   for (const entry of returns.entries) entry.producer = call;

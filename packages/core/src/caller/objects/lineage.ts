@@ -15,13 +15,8 @@ import {
 } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { CallArguments } from "../calls/call-arguments.ts";
-import { Call, type CallOwner } from "../calls/call.ts";
+import { Call } from "../calls/call.ts";
 import { inlineBytes } from "./located.ts";
-
-/** The owner of a call, if it can make the call again. */
-export interface Resubmitter extends CallOwner {
-  submit(call: Call): void;
-}
 
 export interface LineageLink {
   createEntry(label: string): ObjectEntry;
@@ -45,8 +40,7 @@ interface Ingredient {
 }
 
 /** A call without the entries of its arguments, which would keep their values alive. */
-interface RecipeCall extends Pick<Call, "plan" | "parent"> {
-  readonly owner: Resubmitter;
+interface RecipeCall extends Pick<Call, "owner" | "plan" | "parent"> {
   readonly args: Omit<CallArguments, "dependencies">;
 }
 
@@ -87,7 +81,6 @@ export class Lineage {
   note(entry: ObjectEntry, call: Call): void {
     const { owner, plan, parent, retriesLeft } = call;
     const { values, dependencies, signals } = call.args;
-    if (!isResubmitter(owner)) return;
     const ingredients = dependencies.map((dependency) => this.#ingredient(dependency));
     const inside = ingredients.flatMap(({ value }) => value ?? []);
     const bytes = [values, ...inside].reduce((sum, value) => sum + sizeOf(value), recipeBytes);
@@ -189,10 +182,6 @@ export class Lineage {
       recipe.ingredients = [];
     }
   }
-}
-
-function isResubmitter(owner: CallOwner): owner is Resubmitter {
-  return "submit" in owner;
 }
 
 function ready(entry: ObjectEntry): Promise<void> {

@@ -8,7 +8,7 @@
  * lowered count must not overtake a raised one.
  */
 import type { Directory } from "../../rpc/directory.ts";
-import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../../protocol/message.ts";
 import { Session } from "../../rpc/session/session.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";

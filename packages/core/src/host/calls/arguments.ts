@@ -1,6 +1,6 @@
 /** Reads the arguments of calls, with the values that travelled beside them. */
 import type { Codec, Encoded } from "../../protocol/codec.ts";
-import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import type { ReceivedSignals } from "./received-signals.ts";

@@ -15,9 +15,15 @@ import {
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { type Answer, noMoreItems, unlimitedItems } from "../../protocol/message.ts";
+import {
+  type Answer,
+  type CallMessage,
+  noMoreItems,
+  type Route,
+  unlimitedItems,
+} from "../../protocol/message.ts";
 import type { Assignment } from "../../rpc/demand.ts";
-import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
+import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
@@ -25,23 +31,21 @@ import { RaySystemError, type RemoteSite, TaskCancelledError } from "../../share
 import { countSignals, ReceivedSignals } from "./received-signals.ts";
 import { beginTraced, type TracedExecution } from "./traced-execution.ts";
 
-/** A call without its arguments: the user's code may keep them, and its execution does not. */
-export type CallHead = Pick<CallMessage, "id" | "sequence" | "route">;
-
 /** The runner of calls: an actor, or the task runner. */
 export interface ExecutionSite {
   readonly caller: Caller;
   readonly actor: ActorScope | undefined;
   readonly assignment: Assignment;
-  functionName(call: CallHead): string;
+  functionName(route: Route): string;
   /** Called when a call in the mailbox has its answer and will not run. */
   withdrawn?(execution: Execution): void;
 }
 
-export class Execution implements Running, TaskScope, CallHead {
+/** Does not hold the call's message: the user's code may keep an execution, but not arguments. */
+export class Execution implements Running, TaskScope {
   readonly id: number;
   readonly sequence: number;
-  readonly route: CallMessage["route"];
+  readonly route: Route;
   readonly session: Session;
   readonly #site: ExecutionSite;
   #controller: AbortController | undefined;
@@ -85,7 +89,7 @@ export class Execution implements Running, TaskScope, CallHead {
   }
 
   get functionName(): string {
-    return this.#site.functionName(this);
+    return this.#site.functionName(this.route);
   }
 
   get taskName(): string {
@@ -289,15 +293,18 @@ export class Execution implements Running, TaskScope, CallHead {
 }
 
 /** The answer to a call that returned `value`: a failure if the value cannot travel. */
-export function answerOf(call: CallHead, site: ExecutionSite, value: unknown): Answer {
-  const returns = call.route.shape?.returns;
+export function answerOf(
+  { id, route }: CallMessage | Execution,
+  site: ExecutionSite,
+  value: unknown,
+): Answer {
+  const returns = route.shape?.returns;
   const { codec } = site.caller.values;
-  const label = `result of ${site.functionName(call)}`;
-  const { id } = call;
+  const label = `result of ${site.functionName(route)}`;
   try {
     if (returns === undefined || returns === "streaming") {
       const encoded = codec.encode(value, label);
-      const result = site.caller.objects.placed(encoded, site.functionName(call));
+      const result = site.caller.objects.placed(encoded, site.functionName(route));
       return { kind: "result", id, value: result };
     }
     const values = severalOf(value, returns, label).map((one, index) =>
@@ -305,19 +312,23 @@ export function answerOf(call: CallHead, site: ExecutionSite, value: unknown): A
     );
     return { kind: "results", id, values };
   } catch (error) {
-    return failureOf(call, site, error);
+    return failureOf({ id, route }, site, error);
   }
 }
 
 /** The answer to a call that threw `error`. */
-export function failureOf(call: CallHead, site: ExecutionSite, error: unknown): Answer {
+export function failureOf(
+  { id, route }: Pick<CallMessage, "id" | "route">,
+  site: ExecutionSite,
+  error: unknown,
+): Answer {
   const { caller, actor } = site;
   const where: RemoteSite = {
-    functionName: site.functionName(call),
+    functionName: site.functionName(route),
     hostId: caller.id,
     ...(actor === undefined ? {} : { actorId: actor.info.actorId }),
   };
-  return { kind: "failure", id: call.id, error: caller.values.codec.encodeFailure(error, where) };
+  return { kind: "failure", id, error: caller.values.codec.encodeFailure(error, where) };
 }
 
 function severalOf(value: unknown, count: number, label: string): readonly unknown[] {
@@ -336,7 +347,7 @@ function severalOf(value: unknown, count: number, label: string): readonly unkno
 
 /** A call that was run, with times as of clockMs(). */
 interface Executed {
-  readonly call: CallHead;
+  readonly call: CallMessage | Execution;
   readonly session: Session;
   readonly functionName: string;
   readonly startMs: number;

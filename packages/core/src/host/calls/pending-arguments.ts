@@ -9,7 +9,8 @@
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import type { CallMessage, Running } from "../../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../../protocol/message.ts";
+import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { brokenChannel } from "../../transport/channel.ts";

@@ -11,7 +11,7 @@ import {
   tracingSlot,
 } from "../../inside/tracing.ts";
 import type { Codec } from "../../protocol/codec.ts";
-import type { CallMessage } from "../../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../../protocol/message.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 
 export class TracedExecution {

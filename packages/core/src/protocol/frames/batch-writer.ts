@@ -2,12 +2,10 @@
  * Gathers the messages of one turn as one batch. A session names a route (target and method) once,
  * and refers to it by number afterwards.
  */
-import type { Batch, Message, Route } from "../message.ts";
+import type { Batch, CallMessage, Message, Route } from "../message.ts";
 import { FrameBuffer } from "./frame-buffer.ts";
 import { codes, frames, writeFrame } from "./message-table.ts";
 import { namedRoutes } from "./layout.ts";
-
-type CallMessage = Extract<Message, { kind: "call" }>;
 
 export class BatchWriter {
   readonly #frame: FrameBuffer = new FrameBuffer();

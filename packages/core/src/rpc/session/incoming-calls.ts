@@ -3,11 +3,10 @@
  * count: what is cancelled, what nobody has looked at, and how much the peer may have under way.
  */
 import type { Encoded } from "../../protocol/codec.ts";
-import type { Message } from "../../protocol/message.ts";
+import type { CallMessage, Message } from "../../protocol/message.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { Ledger, type LedgerParts } from "./ledger.ts";
 
-export type CallMessage = Extract<Message, { kind: "call" }>;
 type AbortMessage = Extract<Message, { kind: "abort" }>;
 
 /** A call that has arrived and is not answered, as a receiver of what may still come for it. */

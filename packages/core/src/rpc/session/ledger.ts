@@ -7,11 +7,9 @@
  * other way round, so an honest peer is never refused.
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
-import type { Message } from "../../protocol/message.ts";
+import type { CallMessage } from "../../protocol/message.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { freeCalls } from "./lane.ts";
-
-type CallMessage = Extract<Message, { kind: "call" }>;
 
 /**
  * Calls and fetches that one peer may have under way here, together; far more than its credit

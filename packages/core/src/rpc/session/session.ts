@@ -8,12 +8,12 @@
  * in parts (PartTransfers), and calls to one actor (Lanes).
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
-import type { Answer, FetchMessage, Message, Notice } from "../../protocol/message.ts";
+import type { Answer, CallMessage, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import { type CreditLimits, defaultCredit } from "./credit.ts";
 import { IncomingBatches } from "./incoming-batches.ts";
-import { type CallMessage, IncomingCalls } from "./incoming-calls.ts";
+import { IncomingCalls } from "./incoming-calls.ts";
 import { Lanes } from "./lane.ts";
 import { Outbox } from "./outbox.ts";
 import { PartTransfers, type Room } from "./part-transfers.ts";

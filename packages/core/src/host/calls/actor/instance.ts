@@ -16,19 +16,12 @@ import {
 } from "../../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../../rpc/demand.ts";
 import type { ActorInfo } from "../../../rpc/directory.ts";
-import type { CallMessage } from "../../../rpc/session/incoming-calls.ts";
+import type { CallMessage, Route } from "../../../protocol/message.ts";
 import type { Session } from "../../../rpc/session/session.ts";
 import { clockMs } from "../../../shared/clock.ts";
 import { type DeathCause, RaySystemError } from "../../../shared/errors.ts";
 import { argumentsOf } from "../arguments.ts";
-import {
-  answerOf,
-  type CallHead,
-  Execution,
-  type ExecutionSite,
-  failureOf,
-  noteExecution,
-} from "../execution.ts";
+import { answerOf, Execution, type ExecutionSite, failureOf, noteExecution } from "../execution.ts";
 import type { Idleness } from "../idleness.ts";
 import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
 import { runStream } from "../streaming.ts";
@@ -111,8 +104,8 @@ export class Instance implements ExecutionSite, ActorScope {
     return this.#exiting !== undefined;
   }
 
-  functionName(call: CallHead): string {
-    return `${this.info.className}.${call.route.method}`;
+  functionName({ method }: Route): string {
+    return `${this.info.className}.${method}`;
   }
 
   receive(call: CallMessage, session: Session): void {
@@ -220,7 +213,7 @@ export class Instance implements ExecutionSite, ActorScope {
       return this.#await(execution, group, result);
     }
     if (events !== undefined) {
-      const functionName = this.functionName(call);
+      const functionName = this.functionName(call.route);
       noteExecution(events, { call, session, functionName, startMs, decodedMs, ok: !threw });
     }
     if (scope !== undefined) return threw ? scope.answerFailure(error) : scope.answer(result);

@@ -3,7 +3,7 @@
  * when somebody asks for it.
  */
 import type { SyncTask, TaskScope } from "../../../caller/waits/task-scope.ts";
-import type { CallMessage } from "../../../rpc/session/incoming-calls.ts";
+import type { CallMessage } from "../../../protocol/message.ts";
 import type { Session } from "../../../rpc/session/session.ts";
 import { RaySystemError } from "../../../shared/errors.ts";
 import { Execution, type ExecutionSite } from "../execution.ts";
