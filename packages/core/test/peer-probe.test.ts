@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import * as ray from "@rayling/core";
 import { Question, type QuestionLink } from "../src/caller/objects/question.ts";
 import type { Encoded } from "../src/protocol/codec.ts";
-import type { Pending } from "../src/rpc/session/pending-table.ts";
+import type { Pending } from "../src/protocol/message.ts";
 import type { Fetch } from "../src/rpc/session/requests.ts";
 import type { ObjectEntry } from "../src/store/object-entry.ts";
 import { Store } from "../src/store/store.ts";

@@ -1,9 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Batch, Route } from "../src/protocol/message.ts";
+import type { Batch, CallMessage, Pending, Route } from "../src/protocol/message.ts";
 import { BatchWriter } from "../src/protocol/frames/batch-writer.ts";
-import type { CallMessage } from "../src/protocol/message.ts";
-import type { Pending } from "../src/rpc/session/pending-table.ts";
 import type { CreditLimits } from "../src/rpc/session/credit.ts";
 import { Session } from "../src/rpc/session/session.ts";
 import type { DeathCause } from "../src/shared/errors.ts";

@@ -1,6 +1,7 @@
 /**
  * The messages of two runtimes over a channel, as one union. `frames` has their layout in bytes.
  */
+import type { DeathCause } from "../shared/errors.ts";
 import type { Encoded } from "./codec.ts";
 
 /**
@@ -120,6 +121,25 @@ export type Answer = Extract<
   Message,
   { readonly kind: "result" | "results" | "failure" | "gone" | "absent" | "cancelled" }
 >;
+
+/** A call or a fetch that waits for its answer. */
+export interface Pending {
+  /** The peer may say of it that it never began. */
+  readonly isCall: boolean;
+  settle(answer: Answer): void;
+  /** The session is lost: there is no answer. */
+  lose(reason: DeathCause): void;
+  /**
+   * Ends a call early.
+   *
+   * @throws InvalidOptionError when `force` is not allowed
+   */
+  cancel?(recursive: boolean, force: boolean): void;
+  /** There is no memory here for a value of so many bytes. */
+  refuse?(bytes: number, why: string): void;
+  /** One item of its stream; the end is still to come. */
+  item?(index: number, value: Encoded): void;
+}
 
 /** A message that has no answer. */
 export type Notice = Extract<

@@ -8,6 +8,7 @@
  */
 import type { Encoded } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
+import type { Pending } from "../protocol/message.ts";
 import { SeenFailure } from "./unhandled.ts";
 
 /** The place of a value that is not in memory. */
@@ -43,12 +44,6 @@ class FailedOutcome extends SeenFailure implements Failed {
   }
 }
 
-/** The call that makes an object, while it is under way. */
-export interface Producer {
-  /** @throws InvalidOptionError when `force` is not allowed */
-  cancel(recursive: boolean, force: boolean): void;
-}
-
 /** The number of runtimes that have ended in this thread. */
 let endedRuntimes = 0;
 
@@ -65,7 +60,8 @@ export class ObjectEntry {
   readonly label: string;
   /** Asks the owner for the value, once. The borrower of another runtime's object sets it. */
   fetch: (() => void) | undefined = undefined;
-  producer: Producer | undefined = undefined;
+  /** The call that makes it, while that is under way. */
+  producer: Pending | undefined = undefined;
   /** The number of the last `wait` that saw it; see caller/waits/waitable.ts. */
   wave = 0;
   readonly #runtime: number = endedRuntimes;

@@ -7,14 +7,13 @@
  */
 import type { Encoded } from "../../protocol/codec.ts";
 import { type FailureData, isOfClass } from "../../protocol/failure.ts";
-import type { Answer, Route } from "../../protocol/message.ts";
+import type { Answer, Pending, Route } from "../../protocol/message.ts";
 import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { ClientLink } from "./client-link.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
-import { messageOf, type ObjectEntry, type Producer } from "../../store/object-entry.ts";
-import type { Pending } from "../../rpc/session/pending-table.ts";
+import { messageOf, type ObjectEntry } from "../../store/object-entry.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { noteSettle } from "./note-events.ts";
 import { currentTask, type TaskScope } from "../waits/task-scope.ts";
@@ -82,7 +81,7 @@ export interface CallOwner {
   force(call: Call): void;
 }
 
-export class Call implements Pending, Producer {
+export class Call implements Pending {
   readonly owner: CallOwner;
   readonly queue: Fifo<Call>;
   readonly plan: CallPlan;

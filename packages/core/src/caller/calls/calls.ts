@@ -105,7 +105,7 @@ export class Calls implements HandleCaller {
    */
   cancel(entry: ObjectEntry, recursive: boolean, force: boolean): void {
     if (entry.owner === this.#link.objects.store.id) {
-      return entry.producer?.cancel(recursive, force);
+      return entry.producer?.cancel?.(recursive, force);
     }
     if (entry.outcome !== undefined) return;
     void this.#sessions.with(entry.owner).then(

@@ -2,9 +2,10 @@
 import type { TaskEvents } from "../../inside/task-events.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
+import type { Pending } from "../../protocol/message.ts";
 import type { Directory } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session/session.ts";
-import type { ObjectEntry, Producer } from "../../store/object-entry.ts";
+import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Store } from "../../store/store.ts";
 
 export interface ClientLink {
@@ -27,6 +28,6 @@ export interface ClientValues {
 /** See Objects. */
 export interface ClientObjects {
   readonly store: Store;
-  settle(entry: ObjectEntry, value: Encoded, maker?: Producer): void;
+  settle(entry: ObjectEntry, value: Encoded, maker?: Pending): void;
   bringing(entries: readonly ObjectEntry[], resume: () => void): boolean;
 }

@@ -5,9 +5,10 @@
  * (ObjectExchange) and how lost results are made again (Lineage) are its parts.
  */
 import { compact, type Encoded, isBig, sizeOf } from "../../protocol/codec.ts";
+import type { Pending } from "../../protocol/message.ts";
 import { cameBy } from "../../protocol/shared-memory.ts";
 import type { Session } from "../../rpc/session/session.ts";
-import type { Away, ObjectEntry, Producer } from "../../store/object-entry.ts";
+import type { Away, ObjectEntry } from "../../store/object-entry.ts";
 import { ObjectMemory, type ObjectMemoryParts } from "../../store/object-memory.ts";
 import { ObjectRef } from "../../store/object-ref.ts";
 import type { Store } from "../../store/store.ts";
@@ -87,7 +88,7 @@ export class Objects {
    *
    * @param maker the call that made it, if one did: a big value may have to be made again
    */
-  settle(entry: ObjectEntry, value: Encoded, maker?: Producer): void {
+  settle(entry: ObjectEntry, value: Encoded, maker?: Pending): void {
     const { codec } = this.#parts.values;
     try {
       codec.claim(value);

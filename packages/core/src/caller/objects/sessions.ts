@@ -81,7 +81,7 @@ export class Sessions {
       },
       onCancelObject: (objectId, recursive, force) => {
         try {
-          store.exported(objectId)?.producer?.cancel(recursive, force);
+          store.exported(objectId)?.producer?.cancel?.(recursive, force);
         } catch (error) {
           // The one who asked is not there to hear of it.
           warn(String(error));

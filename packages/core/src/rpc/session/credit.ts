@@ -7,7 +7,6 @@
  */
 import { Fifo } from "../../shared/fifo.ts";
 import { freeCalls } from "./lane.ts";
-import type { PendingTable } from "./pending-table.ts";
 
 export interface CreditLimits {
   readonly maxCalls: number;
@@ -27,12 +26,14 @@ interface CreditWaiter {
 
 export class Credit {
   readonly #limits: CreditLimits;
-  readonly #pending: PendingTable;
+  readonly #pending: { readonly size: number };
   readonly #waiters: Fifo<CreditWaiter> = new Fifo();
   #bytes = 0;
+  /** By the id of a call, which is a slot number and so small. */
+  readonly #bytesOf: number[] = [];
 
   /** @param pending calls and fetches that are under way */
-  constructor(limits: CreditLimits, pending: PendingTable) {
+  constructor(limits: CreditLimits, pending: { readonly size: number }) {
     this.#limits = limits;
     this.#pending = pending;
   }
@@ -53,18 +54,20 @@ export class Credit {
 
   /** Counts bytes of a call until it is answered. */
   charge(id: number, bytes: number): void {
-    this.#pending.charge(id, this.#pending.bytesOf(id) + bytes);
+    this.#bytesOf[id] = (this.#bytesOf[id] ?? 0) + bytes;
     this.#bytes += bytes;
   }
 
   /** The bytes of a call that is answered count no more. */
   refund(id: number): void {
-    this.#bytes -= this.#pending.bytesOf(id);
+    this.#bytes -= this.#bytesOf[id] ?? 0;
+    this.#bytesOf[id] = 0;
   }
 
   /** The other side is lost, with all that was under way. */
   lose(): void {
     this.#bytes = 0;
+    this.#bytesOf.length = 0;
   }
 
   /** Lets those go on that wait, in order of asking, until one uses up the credit. */
