@@ -6,6 +6,7 @@
  */
 import { finalized } from "./no-finalization.ts";
 import { getValues } from "../../../core/src/caller/waits/get-and-wait.ts";
+import { Wait } from "../../../core/src/caller/waits/stuck.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
 import { threadSlot } from "../../../core/src/shared/thread-slot.ts";
@@ -345,7 +346,7 @@ class Story {
 
   #await(told: Told, ref: unknown, seen: (value: unknown) => unknown = (value) => value): void {
     this.#open += 1;
-    getValues(this.#driver.caller, [entryOf(ref as ObjectRef)], {}).then(
+    getValues(this.#driver.caller, [entryOf(ref as ObjectRef)], new Wait("get")).then(
       ([value]) => this.#answered(told, { ok: true, value: seen(value) }),
       (error: Error) => this.#answered(told, { ok: false, error }),
     );
@@ -372,7 +373,7 @@ class Story {
       if (most === 0 && count > 0) await stream.return();
       else {
         for await (const ref of stream) {
-          const [value] = await getValues(caller, [entryOf(ref)], {});
+          const [value] = await getValues(caller, [entryOf(ref)], new Wait("get"));
           values.push(value);
           if (values.length === most && most < count) break;
         }
@@ -457,7 +458,7 @@ class Story {
       const [value] = await getValues(
         caller,
         [entryOf(handle["plain"]?.remote(told.id) as ObjectRef)],
-        {},
+        new Wait("get"),
       );
       this.model.answered(told, { ok: true, value });
     } catch (error) {

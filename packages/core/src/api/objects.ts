@@ -2,7 +2,8 @@
  * `get`, `put` and `wait`: from refs to values and back.
  */
 import { appendLocalStack } from "../protocol/failure.ts";
-import { type Asked, getValues, waitReady } from "../caller/waits/get-and-wait.ts";
+import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
+import { Wait } from "../caller/waits/stuck.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
@@ -81,7 +82,7 @@ export function get(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions = none,
 ): Promise<unknown> {
-  const asked: Asked = {};
+  const asked = new Wait("get", options);
   asked.answer = getOrReject(refs, options, asked);
   return asked.answer;
 }
@@ -92,7 +93,7 @@ const none: GetOptions = {};
 async function getOrReject(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions,
-  asked: Asked,
+  asked: Wait,
 ): Promise<unknown> {
   if (isDriverCode()) return never();
   if (options !== none) checkOptions("get", options, waitOptions);
@@ -107,7 +108,7 @@ async function getOrReject(
   const caller = useCaller();
   try {
     checkInterrupted();
-    const values = await getValues(caller, entries, options, asked);
+    const values = await getValues(caller, entries, asked);
     if (names !== undefined) {
       return Object.fromEntries(names.map((name, index) => [name, values[index]]));
     }
@@ -154,7 +155,7 @@ export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
 ): Promise<WaitResult<Ref>> {
-  const asked: Asked = {};
+  const asked = new Wait("wait", options);
   const answer = waitOrReject(refs, options, asked);
   asked.answer = answer;
   return answer;
@@ -163,7 +164,7 @@ export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
 async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions,
-  asked: Asked,
+  asked: Wait,
 ): Promise<WaitResult<Ref>> {
   if (isDriverCode()) return never();
   // The check precedes the start of a runtime: if none runs, all refs belong to an ended one.
@@ -182,7 +183,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
     );
   }
   if (ready < numReturns) {
-    await waitReady(caller, { waitables: refs.map(waitableOf), numReturns }, options, asked);
+    await waitReady(caller, refs.map(waitableOf), numReturns, asked);
   }
   return split(refs, numReturns);
 }

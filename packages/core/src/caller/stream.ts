@@ -18,6 +18,7 @@ import { ObjectRef } from "../store/object-ref.ts";
 import type { Session } from "../rpc/session/session.ts";
 import type { Returns } from "./calls/call.ts";
 import type { ClientLink } from "./calls/client-link.ts";
+import { Wait } from "./waits/stuck.ts";
 import { checkInterrupted } from "./waits/task-scope.ts";
 import type { Waiting } from "./waits/waiting.ts";
 
@@ -129,16 +130,17 @@ export class StreamState implements Returns {
    */
   async next(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const endWaiting = this.waiting.begin("the next of a generator", [this], {
-      stop: reject,
-      isEndless: true,
-    });
+    const wait = new Wait("the next of a generator");
+    wait.waitables = [this];
+    wait.stop = reject;
+    wait.isEndless = true;
+    this.waiting.begin(wait);
     this.watch(resolve);
     try {
       await promise;
     } finally {
       this.unwatch(resolve);
-      endWaiting();
+      this.waiting.ended(wait);
     }
   }
 

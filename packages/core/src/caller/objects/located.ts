@@ -11,6 +11,7 @@ import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../..
 import type { Away, ObjectEntry, Outcome } from "../../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import type { Values } from "../values.ts";
+import { Wait } from "../waits/stuck.ts";
 import type { Waiting } from "../waits/waiting.ts";
 
 /** Results above this stay where they were made, as in Ray. */
@@ -100,10 +101,11 @@ export class Located implements Away {
     if (object === undefined) return this.#link.remake(entry, this.#loss(entry, found));
     // The value may be made again: that takes a CPU, which a task that waits for its argument here
     // must not hold.
-    // must not hold.
-    const endWaiting = this.#link.waiting.begin("the fetch of an argument", [object]);
+    const wait = new Wait("the fetch of an argument");
+    wait.waitables = [object];
+    this.#link.waiting.begin(wait);
     const whole = await this.#link.fetchWhole(object);
-    endWaiting();
+    this.#link.waiting.ended(wait);
     if (whole.ok && whole.value !== undefined) this.#link.arrived(entry, whole.value);
     else if (!whole.ok) entry.lost(whole.failure);
   }

@@ -8,58 +8,34 @@ import type { FailureData } from "../../protocol/failure.ts";
 import { DeadlockError, GetTimeoutError } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
+import type { Wait } from "./stuck.ts";
 import type { Waitable } from "./waitable.ts";
-
-/**
- * How long a wait may take, what ends it early, and when it is warned of; undefined: as by default.
- */
-export interface WaitLimits {
-  readonly timeoutMs?: number | undefined;
-  readonly stuckWarningMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** The promise that the asking code was given. */
-export interface Asked {
-  answer?: Promise<unknown>;
-}
 
 /**
  * A get that waits for itself is no failure of a method that awaits something else and never looks
  * at the get.
  */
-function overlookDeadlock({ answer }: Asked, reason: Error): void {
+function overlookDeadlock({ answer }: Wait, reason: Error): void {
   if (reason instanceof DeadlockError) answer?.catch(() => undefined);
-}
-
-/** A wait of running code, and what ends it before everything is ready. */
-interface Waits {
-  readonly what: string;
-  readonly waitables: readonly Waitable[];
-  /** How many must be ready; undefined: all. */
-  readonly numReturns?: number;
-  /** Its task was cancelled, the session has ended, or it waits for itself. */
-  readonly onStop: (reason: Error) => void;
-  readonly onAbort: (reason: Error) => void;
-  readonly onTimeout: () => void;
 }
 
 /** Begins a wait with its time limit and its signal. Returns how to end it; call that once. */
 function beginWait(
   caller: Caller,
-  { timeoutMs, stuckWarningMs, signal }: WaitLimits,
-  { what, waitables, numReturns, onStop: stop, onAbort, onTimeout }: Waits,
+  wait: Wait,
+  onAbort: (reason: Error) => void,
+  onTimeout: () => void,
 ): () => void {
-  const isEndless = timeoutMs === undefined && signal === undefined;
-  const how = { stuckWarningMs, stop, isEndless, numReturns };
-  const endWaiting = caller.waiting.begin(what, waitables, how);
+  const { timeoutMs, signal } = wait.limits;
+  wait.isEndless = timeoutMs === undefined && signal === undefined;
+  caller.waiting.begin(wait);
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timerMs(timeoutMs));
   const abort = signal === undefined ? undefined : (): void => onAbort(reasonOf(signal));
   if (abort !== undefined) signal?.addEventListener("abort", abort);
   return () => {
     if (timer !== undefined) clearTimeout(timer);
     if (abort !== undefined) signal?.removeEventListener("abort", abort);
-    endWaiting();
+    caller.waiting.ended(wait);
   };
 }
 
@@ -67,9 +43,9 @@ function beginWait(
 export function getValues(
   caller: Caller,
   entries: readonly ObjectEntry[],
-  limits: WaitLimits,
-  asked: Asked = {},
+  wait: Wait,
 ): Promise<unknown[]> {
+  const { limits } = wait;
   return new Promise((resolve, reject) => {
     if (limits.signal?.aborted === true) return reject(reasonOf(limits.signal));
     let unsettled = entries.length;
@@ -107,17 +83,15 @@ export function getValues(
       entry.watch(onSettled);
       if (over) return;
     }
-    endWaiting = beginWait(caller, limits, {
-      what: "get",
-      waitables: entries,
-      onStop: (reason) => {
-        overlookDeadlock(asked, reason);
-        fail(reason);
-        for (const entry of entries) entry.overlook();
-      },
-      onAbort: fail,
-      onTimeout: () => fail(lateError(entries, limits.timeoutMs ?? 0)),
-    });
+    wait.waitables = entries;
+    wait.stop = (reason) => {
+      overlookDeadlock(wait, reason);
+      fail(reason);
+      for (const entry of entries) entry.overlook();
+    };
+    endWaiting = beginWait(caller, wait, fail, () =>
+      fail(lateError(entries, limits.timeoutMs ?? 0)),
+    );
   });
 }
 
@@ -137,12 +111,9 @@ function lateError(entries: readonly ObjectEntry[], timeoutMs: number): GetTimeo
  */
 export function waitReady(
   caller: Caller,
-  {
-    waitables,
-    numReturns,
-  }: { readonly waitables: readonly Waitable[]; readonly numReturns: number },
-  limits: WaitLimits,
-  asked: Asked = {},
+  waitables: readonly Waitable[],
+  numReturns: number,
+  wait: Wait,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let count = 0;
@@ -169,17 +140,13 @@ export function waitReady(
       one.watch(onReady);
       if (over) return;
     }
-    endWaiting = beginWait(caller, limits, {
-      what: "wait",
-      waitables,
-      numReturns,
-      onStop: (reason) => {
-        overlookDeadlock(asked, reason);
-        fail(reason);
-      },
-      onAbort: fail,
-      onTimeout: finish,
-    });
+    wait.waitables = waitables;
+    wait.numReturns = numReturns;
+    wait.stop = (reason) => {
+      overlookDeadlock(wait, reason);
+      fail(reason);
+    };
+    endWaiting = beginWait(caller, wait, fail, finish);
   });
 }
 

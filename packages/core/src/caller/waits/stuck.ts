@@ -6,34 +6,39 @@
  * and no wait at all costs no timer. The timer keeps no process alive.
  */
 import { sharedMs } from "../../shared/clock.ts";
-import { currentTask, type Stop, type TaskScope } from "./task-scope.ts";
+import type { Stop, TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
-/** How somebody waits. */
-export interface WaitHow {
+/**
+ * How long a wait may take, what ends it early, and when it is warned of; undefined: as by default.
+ */
+export interface WaitLimits {
+  readonly timeoutMs?: number | undefined;
   /** Tell of this one after so long, instead of after the time of all; 0: never. */
   readonly stuckWarningMs?: number | undefined;
-  /** Ends it early. */
-  readonly stop?: Stop | undefined;
-  /** Nothing ends it but what it waits for: no time, and no signal. */
-  readonly isEndless?: boolean;
-  /** It ends when so many are ready; undefined: when all are, or one has failed. */
-  readonly numReturns?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
-/** One that waits. */
+/** A wait of running code: its `get`, its `wait`, or that for the next item of a stream. */
 export class Wait {
-  /** Among those of its runtime. */
-  readonly id: number;
   readonly what: string;
-  readonly waitables: readonly Waitable[];
-  readonly sinceMs: number = performance.now();
+  readonly limits: WaitLimits;
+  waitables: readonly Waitable[] = [];
+  /** Its task was cancelled, the session has ended, or it waits for itself. */
+  stop: Stop | undefined = undefined;
+  /** Nothing ends it but what it waits for: no time, and no signal. */
+  isEndless = false;
+  /** It ends when so many are ready; undefined: when all are, or one has failed. */
+  numReturns: number | undefined = undefined;
+  /** The promise that the waiting code was given. */
+  answer: Promise<unknown> | undefined = undefined;
+  /** Among those of its runtime; set, as what follows, when it begins. */
+  id = -1;
+  sinceMs = 0;
   /** The call or task that waits, if it is one. */
-  readonly task: TaskScope | undefined;
-  /** Ends it early. */
-  readonly stop: Stop | undefined;
-  readonly isEndless: boolean;
-  readonly numReturns: number | undefined;
+  task: TaskScope | undefined = undefined;
+  /** Tells the task that it does not wait any more. */
+  endStopping: (() => void) | undefined = undefined;
   /** When it is looked at as one that may wait for itself, and how long after that again. */
   nextLookMs = 0;
   lookAgainMs = 0;
@@ -47,19 +52,9 @@ export class Wait {
    */
   alarm: NodeJS.Timeout | null | undefined = undefined;
 
-  constructor(
-    id: number,
-    what: string,
-    waitables: readonly Waitable[],
-    { stop, isEndless = false, numReturns }: WaitHow,
-  ) {
-    this.id = id;
-    this.stop = stop;
-    this.isEndless = isEndless;
-    this.numReturns = numReturns;
+  constructor(what: string, limits: WaitLimits = {}) {
     this.what = what;
-    this.waitables = waitables;
-    this.task = currentTask();
+    this.limits = limits;
   }
 
   /** As of clockMs(). */
@@ -87,9 +82,10 @@ export class StuckWatch {
   }
 
   /** The code that begins a wait ends it. */
-  begin(what: string, waitables: readonly Waitable[], how: WaitHow): Wait {
-    const wait = new Wait(this.#count++, what, waitables, how);
-    const { stuckWarningMs: afterMs } = how;
+  begin(wait: Wait): void {
+    wait.id = this.#count++;
+    wait.sinceMs = performance.now();
+    const { stuckWarningMs: afterMs } = wait.limits;
     if (wait.isEndless && wait.task !== undefined) this.onEndless?.();
     if (afterMs !== undefined) {
       wait.alarm = afterMs > 0 ? timer(() => this.#tell([wait]), afterMs) : null;
@@ -100,7 +96,6 @@ export class StuckWatch {
     this.#last = wait;
     this.#untold ??= wait;
     if (this.#timer === undefined && this.#afterMs > 0) this.#arm(this.#afterMs);
-    return wait;
   }
 
   end(wait: Wait): void {

@@ -6,9 +6,8 @@
 import type { TaskEvents } from "../../inside/task-events.ts";
 import { clockMs, sharedMs } from "../../shared/clock.ts";
 import { SessionEndedError } from "../../shared/errors.ts";
-import type { StuckWatch, Wait, WaitHow } from "./stuck.ts";
+import type { StuckWatch, Wait } from "./stuck.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
-import type { Waitable } from "./waitable.ts";
 
 export class Waiting {
   /** For how much each waits. */
@@ -58,29 +57,22 @@ export class Waiting {
     return this.#waves;
   }
 
-  /**
-   * Returns how to end this wait; call it once.
-   *
-   * @param how its `stop` is called when the waiting task is cancelled, when the session ends, and
-   * when it waits for itself
-   * @throws SessionEndedError when nothing will be ready any more
-   */
-  begin(what: string, waitables: readonly Waitable[], how: WaitHow = {}): () => void {
-    if (this.#ended !== undefined) throw endedIn(what, this.#ended);
-    const stuck = this.#stuck;
-    const wait = stuck?.begin(what, waitables, how);
-    const { stop } = how;
-    const task = wait === undefined ? currentTask() : wait.task;
+  /** @throws SessionEndedError when nothing will be ready any more */
+  begin(wait: Wait): void {
+    if (this.#ended !== undefined) throw endedIn(wait.what, this.#ended);
+    const task = currentTask();
+    wait.task = task;
+    this.#stuck?.begin(wait);
     this.#add(task);
-    const endStopping = stop === undefined ? undefined : task?.waits(stop);
-    return () => {
-      endStopping?.();
-      if (wait !== undefined) {
-        stuck?.end(wait);
-        if (this.#events !== undefined) noteWait(this.#events, wait);
-      }
-      this.#remove(task);
-    };
+    if (wait.stop !== undefined) wait.endStopping = task?.waits(wait.stop);
+  }
+
+  /** Ends a wait that has begun. Call it once. */
+  ended(wait: Wait): void {
+    wait.endStopping?.();
+    this.#stuck?.end(wait);
+    if (this.#events !== undefined) noteWait(this.#events, wait);
+    this.#remove(wait.task);
   }
 
   /** Waits for something that ends by itself and that no ref stands for: an actor's end. */
