@@ -77,12 +77,12 @@ const core: readonly Row[] = [
     "packages/core/test/greedy-peer.test.ts",
   ],
   [
-    "lane-not-free",
-    "core/src/rpc/session/lane",
+    "window-not-free",
+    "core/src/rpc/session/call-window",
     "this.#sent -= count;",
     "this.#sent -= 1;",
     "some callers wait for ever",
-    "packages/core/test/lane.test.ts",
+    "packages/core/test/call-window.test.ts",
   ],
   [
     "group-limit",

@@ -31,14 +31,14 @@ test("detached actors that were killed, and whose handles are dropped, leave not
 test("calls to actors that are gone leave nothing behind in the session with a host that lives on", async () => {
   const neighbour = Named.options({ lifetime: "detached", isolation: "shared" }).remote();
   await ray.get(neighbour.hello.remote());
-  const lanes = (): number =>
+  const windows = (): number =>
     [...(currentCaller()?.sessions.open ?? [])].reduce(
-      (sum, session) => sum + session.lanes.size,
+      (sum, session) => sum + session.windows.size,
       0,
     );
-  const before = lanes();
+  const before = windows();
   await createAndKill(20);
-  await expect.poll(lanes).toBe(before);
+  await expect.poll(windows).toBe(before);
   expect(await ray.get(neighbour.hello.remote())).toBe("hello");
 });
 

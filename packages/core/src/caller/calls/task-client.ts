@@ -13,7 +13,7 @@ import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
 
 /** Tasks that need the same of their worker share leases. */
-interface Lane {
+interface TaskQueue {
   readonly worker: WorkerRequest;
   readonly ready: Fifo<Call>;
   /** Tickets of the leases that it has asked for. */
@@ -48,10 +48,10 @@ export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
   /**
-   * Lanes with unanswered tasks. Others are removed, because every placement group makes new ones.
+   * Queues with unanswered tasks. Others are removed, because every placement group makes new ones.
    */
-  readonly #lanes: Map<string, Lane> = new Map();
-  readonly #laneOf: WeakMap<Fifo<Call>, Lane> = new WeakMap();
+  readonly #queues: Map<string, TaskQueue> = new Map();
+  readonly #byCalls: WeakMap<Fifo<Call>, TaskQueue> = new WeakMap();
   /** By leased worker: until when it takes one task after the other, as of performance.now(). */
   readonly #leasedUntil: Map<string, number> = new Map();
   /** Tasks whose arguments are not ready. */
@@ -64,23 +64,23 @@ export class TaskClient implements CallOwner {
 
   /** Tasks that wait here: for an argument or for a worker. */
   get queued(): number {
-    return [...this.#lanes.values()].reduce(
-      (sum, lane) => sum + lane.ready.size,
+    return [...this.#queues.values()].reduce(
+      (sum, queue) => sum + queue.ready.size,
       this.#parked.size,
     );
   }
 
-  /** Tasks wait in the lane of those that need the same of their worker. */
+  /** Tasks wait in the queue of those that need the same of their worker. */
   queueFor({ worker, route }: CallPlan): Fifo<Call> {
     if (worker === undefined) throw new RaySystemError(`task ${route.method} asks for no worker`);
-    let lane = this.#lanes.get(worker.key);
-    if (lane === undefined) {
-      lane = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
-      this.#lanes.set(worker.key, lane);
-      this.#laneOf.set(lane.ready, lane);
+    let queue = this.#queues.get(worker.key);
+    if (queue === undefined) {
+      queue = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
+      this.#queues.set(worker.key, queue);
+      this.#byCalls.set(queue.ready, queue);
     }
-    lane.unanswered += 1;
-    return lane.ready;
+    queue.unanswered += 1;
+    return queue.ready;
   }
 
   submit(call: Call): void {
@@ -102,26 +102,26 @@ export class TaskClient implements CallOwner {
 
   /** Tasks that were not sent. */
   *calls(): Iterable<Call> {
-    for (const lane of this.#lanes.values()) yield* lane.ready;
+    for (const queue of this.#queues.values()) yield* queue.ready;
     yield* this.#parked;
   }
 
   settled(call: Call): void {
-    const lane = this.#lane(call);
-    const { key } = lane.worker;
-    lane.unanswered -= 1;
-    if (lane.unanswered === 0 && this.#lanes.get(key) === lane) this.#lanes.delete(key);
+    const queue = this.#queueOf(call);
+    const { key } = queue.worker;
+    queue.unanswered -= 1;
+    if (queue.unanswered === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
     const { session } = call;
     if (session === undefined) return;
     call.session = undefined;
-    this.#next(lane, session);
+    this.#next(queue, session);
   }
 
   again(call: Call): void {
     const { session } = call;
     call.session = undefined;
     call.queue.push(call);
-    if (session !== undefined) this.#next(this.#lane(call), session);
+    if (session !== undefined) this.#next(this.#queueOf(call), session);
   }
 
   lost(call: Call, how: HowLost): void {
@@ -143,10 +143,10 @@ export class TaskClient implements CallOwner {
   /** The directory is not to keep room for what nobody will run. */
   withdrawn(call: Call): void {
     if (this.#parked.delete(call)) return;
-    const lane = this.#lane(call);
-    while (lane.ready.peek()?.isSettled === true) lane.ready.shift();
-    for (const ticket of [...lane.asked].slice(lane.ready.size)) {
-      lane.asked.delete(ticket);
+    const queue = this.#queueOf(call);
+    while (queue.ready.peek()?.isSettled === true) queue.ready.shift();
+    for (const ticket of [...queue.asked].slice(queue.ready.size)) {
+      queue.asked.delete(ticket);
       this.link.directory.withdrawWorker(ticket);
     }
   }
@@ -156,10 +156,10 @@ export class TaskClient implements CallOwner {
     if (call.session !== undefined) void this.link.directory.endWorker(call.session.peerId);
   }
 
-  #lane(call: Call): Lane {
-    const lane = this.#laneOf.get(call.queue);
-    if (lane === undefined) throw new RaySystemError(`task ${call.entry.label} has no lane`);
-    return lane;
+  #queueOf(call: Call): TaskQueue {
+    const queue = this.#byCalls.get(call.queue);
+    if (queue === undefined) throw new RaySystemError(`task ${call.entry.label} has no queue`);
+    return queue;
   }
 
   #enqueue(call: Call): void {
@@ -168,37 +168,37 @@ export class TaskClient implements CallOwner {
       if (outcome?.ok === false) return call.fail(outcome.failure);
     }
     call.queue.push(call);
-    this.#ask(this.#lane(call));
+    this.#ask(this.#queueOf(call));
   }
 
-  #ask(lane: Lane): void {
-    while (lane.asked.size < Math.min(lane.ready.size, maxAsking)) {
+  #ask(queue: TaskQueue): void {
+    while (queue.asked.size < Math.min(queue.ready.size, maxAsking)) {
       const ticket = this.#tickets++;
-      lane.asked.add(ticket);
-      void this.#lease(lane, ticket);
+      queue.asked.add(ticket);
+      void this.#lease(queue, ticket);
     }
   }
 
-  async #lease(lane: Lane, ticket: number): Promise<void> {
+  async #lease(queue: TaskQueue, ticket: number): Promise<void> {
     let lease: WorkerLease;
     try {
-      lease = await this.link.directory.leaseWorker(lane.worker, ticket);
+      lease = await this.link.directory.leaseWorker(queue.worker, ticket);
     } catch (error) {
-      lane.asked.delete(ticket);
+      queue.asked.delete(ticket);
       const failure = this.link.values.describe(error);
-      for (const call of lane.ready.drain()) call.fail(failure);
+      for (const call of queue.ready.drain()) call.fail(failure);
       return;
     }
-    lane.asked.delete(ticket);
-    if (lease.state === "withdrawn") return this.#ask(lane);
+    queue.asked.delete(ticket);
+    if (lease.state === "withdrawn") return this.#ask(queue);
     if (lease.state === "refused") {
-      for (const call of lane.ready.drain()) {
+      for (const call of queue.ready.drain()) {
         call.fail(this.link.values.describe(taskDeath(call.entry.label, lease.cause)));
       }
       return;
     }
     const { hostId } = lease;
-    const oneTask = lane.worker.demand.strategy.kind === "SPREAD";
+    const oneTask = queue.worker.demand.strategy.kind === "SPREAD";
     this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
     let unreached = "";
     const session = await this.link.session(hostId).catch((error: Error) => {
@@ -207,24 +207,24 @@ export class TaskClient implements CallOwner {
     });
     if (session === undefined) {
       this.#release(hostId);
-      this.#outOfReach(lane, unreached);
+      this.#outOfReach(queue, unreached);
     } else {
-      lane.unreached = 0;
-      this.#run(lane, session);
+      queue.unreached = 0;
+      this.#run(queue, session);
     }
-    this.#ask(lane);
+    this.#ask(queue);
   }
 
   /** One that died meanwhile is no matter; several in a row are no accident. */
-  #outOfReach(lane: Lane, message: string): void {
-    lane.unreached += 1;
-    if (lane.unreached < mostUnreached) return;
-    lane.unreached = 0;
+  #outOfReach(queue: TaskQueue, message: string): void {
+    queue.unreached += 1;
+    if (queue.unreached < mostUnreached) return;
+    queue.unreached = 0;
     const cause: DeathCause = {
       kind: "unreachable",
       message: `no worker can be reached from here: ${message}`,
     };
-    for (const call of lane.ready.drain()) {
+    for (const call of queue.ready.drain()) {
       call.fail(this.link.values.describe(taskDeath(call.entry.label, cause)));
     }
   }
@@ -233,12 +233,12 @@ export class TaskClient implements CallOwner {
    * Runs the next task, unless it is others' turn: a caller that waits for the same resources must
    * not wait for all tasks of this one.
    */
-  #next(lane: Lane, session: Session): void {
+  #next(queue: TaskQueue, session: Session): void {
     if (performance.now() < (this.#leasedUntil.get(session.peerId) ?? 0)) {
-      return this.#run(lane, session);
+      return this.#run(queue, session);
     }
     this.#release(session.peerId);
-    this.#ask(lane);
+    this.#ask(queue);
   }
 
   #release(hostId: string): void {
@@ -246,21 +246,21 @@ export class TaskClient implements CallOwner {
     this.link.directory.releaseWorker(hostId);
   }
 
-  #run(lane: Lane, session: Session): void {
+  #run(queue: TaskQueue, session: Session): void {
     while (session.isOpen) {
-      const call = lane.ready.shift();
+      const call = queue.ready.shift();
       if (call === undefined) break;
       if (call.isSettled) continue;
       if (this.#remaking(call)) continue;
       if (
-        this.link.objects.bringing(call.args.dependencies, () => this.#resume(call, lane, session))
+        this.link.objects.bringing(call.args.dependencies, () => this.#resume(call, queue, session))
       )
         return;
       call.send(session, call.plan.route, 0);
       if (!call.isSettled) return;
     }
     this.#release(session.peerId);
-    this.#ask(lane);
+    this.#ask(queue);
   }
 
   /**
@@ -276,9 +276,9 @@ export class TaskClient implements CallOwner {
   }
 
   /** Its arguments had been away, and much may have happened meanwhile. */
-  #resume(call: Call, lane: Lane, session: Session): void {
+  #resume(call: Call, queue: TaskQueue, session: Session): void {
     if (!call.isSettled && session.isOpen) call.send(session, call.plan.route, 0);
     else this.#enqueue(call);
-    if (call.session === undefined) this.#next(lane, session);
+    if (call.session === undefined) this.#next(queue, session);
   }
 }

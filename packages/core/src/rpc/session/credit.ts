@@ -6,7 +6,7 @@
  * arguments are under way. The other side counts them by the same rule (ledger.ts).
  */
 import { Fifo } from "../../shared/fifo.ts";
-import { freeCalls } from "./lane.ts";
+import { freeCalls } from "./call-window.ts";
 
 export interface CreditLimits {
   readonly maxCalls: number;

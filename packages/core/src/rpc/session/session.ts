@@ -5,16 +5,16 @@
  * Every request settles exactly once: by its answer or by the loss of the peer. Its parts: what has
  * arrived (IncomingBatches), what is about to be sent (Outbox), our requests and their credit
  * (Requests), the peer's calls and what it may have under way (IncomingCalls), values that travel
- * in parts (PartTransfers), and calls to one actor (Lanes).
+ * in parts (PartTransfers), and calls to one actor (CallWindows).
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import type { Answer, CallMessage, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
+import { CallWindows } from "./call-window.ts";
 import { type CreditLimits, defaultCredit } from "./credit.ts";
 import { IncomingBatches } from "./incoming-batches.ts";
 import { IncomingCalls } from "./incoming-calls.ts";
-import { Lanes } from "./lane.ts";
 import { Outbox } from "./outbox.ts";
 import { PartTransfers, type Room } from "./part-transfers.ts";
 import { Requests } from "./requests.ts";
@@ -45,8 +45,8 @@ export class Session {
   readonly requests: Requests;
   /** The peer's calls that have no answer yet. */
   readonly calls: IncomingCalls;
-  /** Lanes to the peer's actors. */
-  readonly lanes: Lanes = new Lanes();
+  /** Calls to each of the peer's actors. */
+  readonly windows: CallWindows = new CallWindows();
   readonly #channel: Channel;
   readonly #receiver: SessionReceiver;
   readonly #outbox: Outbox;

@@ -1,6 +1,6 @@
 /** One life of an actor, as calls reach it: over which session, and with how much room. */
 import type { Route } from "../../../protocol/message.ts";
-import type { Lane } from "../../../rpc/session/lane.ts";
+import type { CallWindow } from "../../../rpc/session/call-window.ts";
 import type { Session } from "../../../rpc/session/session.ts";
 import type { DeathCause } from "../../../shared/errors.ts";
 import type { Call } from "../call.ts";
@@ -19,14 +19,14 @@ export class ActorLife {
   readonly incarnation: number;
   readonly #target: string;
   readonly #concurrency: number;
-  readonly #lane: Lane;
+  readonly #window: CallWindow;
   readonly #unwatch: () => void;
   /** Routes of a handle that was given another id by getIfExists, and theirs to the actor. */
   readonly #routes: WeakMap<Route, Route> = new WeakMap();
   #sent = 0;
   #isFull = false;
   #hasAskedForCredit = false;
-  #endWatchingLane: (() => void) | undefined;
+  #endWatchingWindow: (() => void) | undefined;
   #isLeft = false;
 
   constructor(place: ActorPlace, onClosed: (reason: DeathCause) => void) {
@@ -34,7 +34,7 @@ export class ActorLife {
     this.incarnation = place.incarnation;
     this.#target = place.target;
     this.#concurrency = place.concurrency;
-    this.#lane = place.session.lanes.enter(place.target);
+    this.#window = place.session.windows.enter(place.target);
     this.#unwatch = place.session.whenClosed(onClosed);
   }
 
@@ -50,7 +50,7 @@ export class ActorLife {
   /** Whether one more call may be sent. If not, `onRoom` is called once when that may be so. */
   hasRoom(onRoom: () => void): boolean {
     const hasRoom =
-      this.#lane.isFree(this.#concurrency) ||
+      this.#window.isFree(this.#concurrency) ||
       this.session.requests.credit.allows(this.#concurrency);
     if (!hasRoom) this.#waitForRoom(onRoom);
     return hasRoom;
@@ -61,13 +61,13 @@ export class ActorLife {
     call.send(this.session, this.#routeOf(call.plan.route), this.incarnation);
     if (call.session === undefined) return;
     this.#sent += 1;
-    this.#lane.sent();
+    this.#window.sent();
   }
 
   /** A call that was sent is under way no more. */
   back(): void {
     this.#sent -= 1;
-    this.#lane.back(1);
+    this.#window.back(1);
   }
 
   /** Nothing more is sent to it. Returns how many calls are under way. */
@@ -78,8 +78,8 @@ export class ActorLife {
     this.#stopWaiting();
     const sent = this.#sent;
     this.#sent = 0;
-    this.#lane.back(sent);
-    this.session.lanes.leave(this.#lane);
+    this.#window.back(sent);
+    this.session.windows.leave(this.#window);
     return sent;
   }
 
@@ -90,8 +90,8 @@ export class ActorLife {
     };
     this.#isFull = true;
     // The session may be full of calls to other actors of its host, which may never end.
-    this.#endWatchingLane ??= this.#lane.watch(() => {
-      if (this.#lane.isFree(this.#concurrency)) goOn();
+    this.#endWatchingWindow ??= this.#window.watch(() => {
+      if (this.#window.isFree(this.#concurrency)) goOn();
     });
     if (this.#hasAskedForCredit) return;
     this.#hasAskedForCredit = true;
@@ -103,8 +103,8 @@ export class ActorLife {
 
   #stopWaiting(): void {
     this.#isFull = false;
-    this.#endWatchingLane?.();
-    this.#endWatchingLane = undefined;
+    this.#endWatchingWindow?.();
+    this.#endWatchingWindow = undefined;
   }
 
   #routeOf(route: Route): Route {

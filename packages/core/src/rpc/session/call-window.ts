@@ -12,7 +12,7 @@ export function freeCalls(maxConcurrency: number): number {
   return 2 * maxConcurrency;
 }
 
-export class Lane {
+export class CallWindow {
   readonly target: string;
   #sent = 0;
   #users = 0;
@@ -23,7 +23,7 @@ export class Lane {
     this.target = target;
   }
 
-  /** Nobody sends by it, and nothing that was is under way: another one may take its place. */
+  /** Nobody uses it, and no call is under way: another one may take its place. */
   get isOver(): boolean {
     return this.#users === 0 && this.#sent === 0;
   }
@@ -57,27 +57,27 @@ export class Lane {
   }
 }
 
-/** The lanes of one session, each as long as somebody uses it. */
-export class Lanes {
-  readonly #lanes: Map<string, Lane> = new Map();
+/** The windows of one session, each as long as somebody uses it. */
+export class CallWindows {
+  readonly #windows: Map<string, CallWindow> = new Map();
 
   get size(): number {
-    return this.#lanes.size;
+    return this.#windows.size;
   }
 
-  /** Enters the lane of calls to `target`; leave it when nothing more is sent by it. */
-  enter(target: string): Lane {
-    let lane = this.#lanes.get(target);
-    if (lane === undefined) {
-      lane = new Lane(target);
-      this.#lanes.set(target, lane);
+  /** Returns the window of calls to `target`, in use until it is left. */
+  enter(target: string): CallWindow {
+    let window = this.#windows.get(target);
+    if (window === undefined) {
+      window = new CallWindow(target);
+      this.#windows.set(target, window);
     }
-    lane.enter();
-    return lane;
+    window.enter();
+    return window;
   }
 
-  leave(lane: Lane): void {
-    lane.leave();
-    if (lane.isOver) this.#lanes.delete(lane.target);
+  leave(window: CallWindow): void {
+    window.leave();
+    if (window.isOver) this.#windows.delete(window.target);
   }
 }
