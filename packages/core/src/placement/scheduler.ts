@@ -96,10 +96,6 @@ export class Scheduler implements Placement {
     return { total: toAmounts(total), available: toAmounts(available) };
   }
 
-  hasNode(nodeId: string): boolean {
-    return this.#nodes.has(nodeId);
-  }
-
   /** @param label names the requester in the warning about an infeasible request */
   request(demand: Demand, label: string): ResourceRequest {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
