@@ -2,8 +2,8 @@
  * Counts what one peer has under way here: calls that did not end in the turn in which they
  * arrived, with the bytes of their arguments, and fetches.
  *
- * An honest peer keeps to its credit (credit.ts, call-window.ts), so a peer that has more under way loses
- * its connection. A call that is answered here may still be unanswered for the peer, never the
+ * An honest peer keeps to its credit (credit.ts, call-window.ts), so a peer that has more under way
+ * loses its connection. A call that is answered here may still be unanswered for the peer, never the
  * other way round, so an honest peer is never refused.
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
