@@ -167,6 +167,7 @@ export type {
   PhaseLine,
   RewardsLine,
   SampleLine,
+  StartLine,
 } from "./tracking/files/run-lines.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
 export { MlflowLogger } from "./tracking/mlflow/mlflow-logger.ts";

@@ -1,11 +1,13 @@
 /** The files of a run: what is told is there, also after a kill, and a resumed run counts each step once. */
 
 import { execFile } from "node:child_process";
-import { appendFile, readFile, symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { appendFile, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { readJsonl } from "@rayling/data-proto";
 import { readRun, Tracking } from "@rayling/trainer";
+import { gitCommit } from "../../src/tracking/files/git-commit.ts";
+import { commandText } from "../../src/tracking/files/run-start.ts";
 import { invalid, optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
 
 const linesIn = async (path: string): Promise<unknown[]> =>
@@ -157,6 +159,62 @@ test("a run that begins anew in the folder of a longer one has nothing of it", a
     expect(run.samples.map(({ id }) => id)).toEqual(["200-0", "200-0"]);
     expect(run.rewards.map(({ step }) => step)).toEqual([1, 2]);
   }
+});
+
+test("how a run was started is in its files, without secrets", async () => {
+  const directory = await runFolder();
+  const config = {
+    trainer: { total_epochs: 2 },
+    judge: { api_key: "sk-1", url: "http://me:pw@h/" },
+  };
+  const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"], config }));
+  tracking.log({ score: 1 }, 1);
+  await tracking.close();
+  const [start] = (await readRun(directory)).starts;
+  expect(start).toMatchObject({
+    projectName: "maths",
+    experimentName: "grpo",
+    totalSteps: 4,
+    node: process.version,
+    command: expect.stringMatching(/^node /) as string,
+    config: { trainer: { total_epochs: 2 }, judge: { api_key: "***", url: "http://***@h/" } },
+  });
+});
+
+test("the commit is found in a checkout, in a worktree of it, and where refs are packed", async () => {
+  const base = await runFolder();
+  const [one, two] = ["1".repeat(40), "2".repeat(40)];
+  const write = async (path: string, text: string): Promise<void> => {
+    await mkdir(dirname(join(base, path)), { recursive: true });
+    await writeFile(join(base, path), text);
+  };
+  await write("a/.git/HEAD", "ref: refs/heads/main\n");
+  await write("a/.git/packed-refs", `# pack-refs\n${one} refs/heads/main\n`);
+  await write("a/.git/worktrees/b/HEAD", "ref: refs/heads/side\n");
+  await write("a/.git/worktrees/b/commondir", "../..\n");
+  await write("a/.git/refs/heads/side", `${two}\n`);
+  await write("b/.git", `gitdir: ${join(base, "a/.git/worktrees/b")}\n`);
+  await write("c/.git/HEAD", `${one}\n`);
+  await mkdir(join(base, "a/deep/er"), { recursive: true });
+  expect(await gitCommit(join(base, "a/deep/er"))).toBe(one);
+  expect(await gitCommit(join(base, "b"))).toBe(two);
+  expect(await gitCommit(join(base, "c"))).toBe(one);
+  expect(await gitCommit(base)).toBeUndefined();
+});
+
+test.each([
+  [["node", "train.ts", "--lr", "1e-3"], "node train.ts --lr 1e-3"],
+  [["/usr/bin/node", "a b.ts", "x.api_key=sk-1"], "node 'a b.ts' x.api_key=***"],
+  [
+    ["node", "t.ts", "--api-key", "sk-1", "--token=t", "--max-tokens", "5"],
+    "node t.ts --api-key *** --token=*** --max-tokens 5",
+  ],
+  [
+    ["node", "t.ts", "--nodes", "rayling://abc@host:1", "data.prompt_key=q"],
+    "node t.ts --nodes rayling://***@host:1 data.prompt_key=q",
+  ],
+])("a command is shown as it was typed, without secrets: %j", (argv, text) => {
+  expect(commandText(argv)).toBe(text);
 });
 
 test("a folder without a run, and a file of something else, are refused by name", async () => {

@@ -20,6 +20,7 @@ import type {
   TrackedRun,
   TrackingLogger,
 } from "../tracking-logger.ts";
+import { runStart } from "./run-start.ts";
 import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
 import type { TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
 import { runFiles, writtenNumber } from "./run-lines.ts";
@@ -31,7 +32,8 @@ export class FileLogger implements TrackingLogger {
   #timeline: JsonlWriter | undefined;
   #generations: JsonlWriter | undefined;
 
-  async open({ directory }: TrackedRun): Promise<void> {
+  async open(run: TrackedRun): Promise<void> {
+    const { directory } = run;
     this.#metrics = await this.#opened(join(directory, runFiles.metrics));
     this.#timeline = await this.#opened(join(directory, runFiles.timeline));
     this.#generations = await this.#opened(join(directory, runFiles.generations));
@@ -39,7 +41,7 @@ export class FileLogger implements TrackingLogger {
     if (isDashboardServed()) {
       addDashboardPanel({ kind: "trainingRun", runFolder: directory, state });
     }
-    await this.#timeline.write({ type: "start", atMs: Date.now() } satisfies TimelineLine);
+    await this.#timeline.write(await runStart(run));
   }
 
   async log(metrics: StepMetrics, step: number): Promise<void> {

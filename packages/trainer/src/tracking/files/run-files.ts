@@ -5,22 +5,22 @@
 
 import { access } from "node:fs/promises";
 import { join } from "node:path";
-import { readJsonl } from "@rayling/data-proto";
 import { TrackingError } from "../../errors.ts";
-import { readMetricsLine, runFiles } from "./run-lines.ts";
+import { runFiles } from "./run-lines.ts";
 import type {
   GenerationLine,
   MetricsLine,
   PhaseLine,
   RewardsLine,
   SampleLine,
-  TimelineLine,
-  WrittenMetricsLine,
+  StartLine,
 } from "./run-lines.ts";
-import { CurrentMetrics, currentLines } from "./current-lines.ts";
+import { RunReader } from "./run-reader.ts";
 
 /** Reports of a run, read from its files. */
 export interface RunRecord {
+  /** How its processes began, the first one first. */
+  readonly starts: readonly StartLine[];
   /** Metrics in the order of their steps, each once. */
   readonly metrics: readonly MetricsLine[];
   /** Phases of all steps. */
@@ -38,55 +38,25 @@ export interface RunRecord {
  * what cannot be read.
  */
 export async function readRun(directory: string): Promise<RunRecord> {
-  const path = join(directory, runFiles.metrics);
-  if (!(await isThere(path))) {
-    throw new TrackingError(
-      "TRACKING_FILES",
-      path,
-      "there is no such file: no run was logged here",
-    );
-  }
-  const metrics = new CurrentMetrics();
-  for await (const line of linesOf<WrittenMetricsLine>(path)) metrics.add(readMetricsLine(line));
-  const timeline = await readTimeline(join(directory, runFiles.timeline));
+  await requireRun(directory);
+  const reader = new RunReader(directory, { mostValidations: 1 });
+  await reader.refresh();
+  const steps = reader.timeline.steps.map(([, lines]) => lines);
   return {
-    metrics: metrics.lines,
-    phases: timeline.filter((line) => line.type === "phase"),
-    samples: timeline.filter((line) => line.type === "sample"),
-    rewards: timeline.filter((line) => line.type === "rewards"),
-    generations: await lastGenerations(join(directory, runFiles.generations)),
+    starts: reader.timeline.starts,
+    metrics: reader.metrics.lines,
+    phases: steps.flatMap(({ phases }) => phases),
+    samples: steps.flatMap(({ samples }) => samples),
+    rewards: steps.flatMap(({ rewards }) => rewards ?? []),
+    generations: [...reader.generations.values()].at(-1) ?? [],
   };
 }
 
-async function readTimeline(path: string): Promise<ReturnType<typeof currentLines>> {
-  return (await isThere(path))
-    ? currentLines(await Array.fromAsync(linesOf<TimelineLine>(path)))
-    : [];
-}
-
-async function lastGenerations(path: string): Promise<readonly GenerationLine[]> {
-  if (!(await isThere(path))) return [];
-  let last: GenerationLine[] = [];
-  for await (const line of linesOf<GenerationLine>(path)) {
-    if (line.step !== last[0]?.step) last = [];
-    last.push(line);
-  }
-  return last;
-}
-
-/** Yields the lines, without those that were cut off. */
-async function* linesOf<Line>(path: string): AsyncGenerator<Line, void, undefined> {
-  for await (const { line, value } of readJsonl(path, { onMalformed: () => undefined })) {
-    const isLine =
-      typeof value === "object" && value !== null && ("step" in value || "type" in value);
-    if (!isLine) throw new TrackingError("TRACKING_FILES", path, `line ${line} is none of a run`);
-    yield value as Line;
-  }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+/** Rejects with TrackingError TRACKING_FILES where the folder has no metrics. */
+export async function requireRun(directory: string): Promise<void> {
+  const path = join(directory, runFiles.metrics);
+  const problem = "there is no such file: no run was logged here";
+  await access(path).catch((cause: unknown) => {
+    throw new TrackingError("TRACKING_FILES", path, problem, cause);
+  });
 }

@@ -4,7 +4,7 @@
  */
 
 import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop";
-import type { PhaseRecord } from "../tracking-logger.ts";
+import type { PhaseRecord, TrackingConfig } from "../tracking-logger.ts";
 
 export const runFiles = {
   metrics: "metrics.jsonl",
@@ -104,12 +104,30 @@ export interface RewardsLine {
 export type PhaseLine = { readonly type: "phase" } & PhaseRecord;
 
 /**
- * Marks the start of a process: steps that a killed process reported are reported again by the next
- * one.
+ * Marks the start of a process, and says what it was: steps that a killed process reported are
+ * reported again by the next one. Older runs have its time alone.
  */
 export interface StartLine {
+  /** Tells the line from others. */
   readonly type: "start";
+  /** When it began, in ms since 1970. */
   readonly atMs: number;
+  /** Name of the project. */
+  readonly projectName?: string;
+  /** Name of the experiment. */
+  readonly experimentName?: string;
+  /** Number of steps; null where it is unknown. */
+  readonly totalSteps?: number | null;
+  /** The command line. */
+  readonly command?: string;
+  /** The commit of the checkout in which it was started; null outside one. */
+  readonly commit?: string | null;
+  /** Version of Node. */
+  readonly node?: string;
+  /** Name of the machine. */
+  readonly host?: string;
+  /** The settings of the run; null where the caller gave none. */
+  readonly config?: TrackingConfig | null;
 }
 
 export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine;

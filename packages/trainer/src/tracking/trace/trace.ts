@@ -54,7 +54,7 @@ export async function writeTrace({ directory, path }: TraceOptions): Promise<str
 }
 
 /** Times in microseconds from the first of all. */
-export function traceOf(run: RunRecord): readonly TrainingTraceEvent[] {
+export function traceOf(run: Pick<RunRecord, "phases" | "samples">): readonly TrainingTraceEvent[] {
   const samples = thinned(run.samples);
   const trace = new Trace(baseOf(run.phases, samples));
   trace.process(processes.training, "training");

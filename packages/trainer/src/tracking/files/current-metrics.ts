@@ -1,13 +1,11 @@
 /**
- * The lines that count in files to which several processes appended. A process that resumed from a
- * checkpoint reports the later steps again, and one that began anew in the folder reports all steps
- * again: earlier lines of such a step, and of the steps after it, are dropped.
+ * The metrics that count in a file to which several processes appended. A process that resumed from
+ * a checkpoint reports the later steps again, and one that began anew in the folder reports all
+ * steps again: earlier lines of such a step, and of the steps after it, are dropped.
  */
 
 import { isAddition } from "../tracking-logger.ts";
-import type { MetricsLine, StartLine, TimelineLine } from "./run-lines.ts";
-
-type StepLine = Exclude<TimelineLine, StartLine>;
+import type { MetricsLine } from "./run-lines.ts";
 
 /**
  * Metrics by step. A lower step number means that another process began, unless the line is only an
@@ -40,24 +38,4 @@ export class CurrentMetrics {
     for (const step of this.#lines.keys()) if (step >= first) this.#lines.delete(step);
     this.#highestStep = first - 1;
   }
-}
-
-/**
- * Returns lines in their order. From the end: lines of a process count up to the first step of the
- * later processes.
- */
-export function currentLines(lines: readonly TimelineLine[]): readonly StepLine[] {
-  const kept: StepLine[] = [];
-  let [firstOfLater, firstOfThis] = [Infinity, Infinity];
-  for (const line of lines.toReversed()) {
-    if (line.type === "start") {
-      firstOfLater = Math.min(firstOfLater, firstOfThis);
-      firstOfThis = Infinity;
-    } else {
-      // A process that begins with the first step replaces all earlier lines.
-      firstOfThis = Math.min(firstOfThis, line.step <= 1 ? -Infinity : line.step);
-      if (line.step < firstOfLater) kept.push(line);
-    }
-  }
-  return kept.toReversed();
 }
