@@ -1,9 +1,9 @@
 /**
- * Builds the live page of packages/dashboard into three files: `node ../build-page.ts` in the package's folder writes them to `dist/page`. In the workspace the server makes them
- * when they are first asked for.
+ * Builds the page of packages/dashboard into three files: `node ../build-page.ts` in the folder of a package that serves or writes the page puts them into its `dist/page`. In the
+ * workspace they are made when they are first asked for.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { build } from "esbuild";
 
 const folder = join(import.meta.dirname, "dashboard");
@@ -42,7 +42,7 @@ export async function pageTexts(): Promise<ReadonlyMap<string, string>> {
 /**
  * Writes the page, and the licenses of what is part of it. Replaces each file whole.
  *
- * @param out the package's `dist`
+ * @param out the `dist` of a package
  * @returns the files, as paths below `out`
  */
 export async function writePage(out: string): Promise<string[]> {
@@ -63,4 +63,4 @@ export async function writePage(out: string): Promise<string[]> {
   return files.map(([path]) => path);
 }
 
-if (import.meta.main) await writePage(join(folder, "dist"));
+if (import.meta.main) await writePage(resolve("dist"));

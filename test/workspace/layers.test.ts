@@ -110,6 +110,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/reward-loop/client",
     "@rayling/reward-loop/config",
     "@rayling/reward-loop/page",
+    "@rayling/reward-loop/reward-log",
     "@rayling/reward-loop/rows",
     "@rayling/reward-loop/tokenizer",
     "@rayling/reward-manager-registry",
@@ -132,6 +133,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/http",
     "@rayling/data-proto",
     "@rayling/reward-loop/reward-log",
+    "@rayling/trainer/runs",
   ],
   rayling: [
     "@rayling/cluster",

@@ -5,34 +5,12 @@ import { describe, expect, test } from "vitest";
 import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
 import { recordRun } from "../../trainer/test/tracking/recorded-run.ts";
 import { alignedCurves } from "../page/src/data/training.ts";
+import type { TrainingAnswer } from "../src/training/answers.ts";
 import { folder } from "./fixtures/logs.ts";
 import { expectSound, openPage } from "./fixtures/page.ts";
 import { type Served, servedSession } from "./fixtures/served.ts";
 
-interface Runs {
-  readonly runs: readonly {
-    readonly run: number;
-    readonly name: string;
-    readonly isOwn: boolean;
-    readonly lastStep: number;
-  }[];
-}
-
-interface Curves {
-  readonly total: number;
-  readonly found: number;
-  readonly metrics: readonly {
-    readonly name: string;
-    readonly curves: readonly {
-      readonly run: number;
-      readonly steps: readonly number[];
-      readonly values: readonly number[];
-    }[];
-  }[];
-}
-
-const runsOf = ({ view }: Served): Promise<Runs> => view("runs");
-const curvesOf = ({ view }: Served, query: string): Promise<Curves> => view(`curves?${query}`);
+const runsOf = ({ view }: Served, query = ""): Promise<TrainingAnswer> => view(`runs?${query}`);
 
 const recorded = { steps: 10, perStep: 2 };
 
@@ -41,20 +19,21 @@ const line = (step: number, score: unknown): string =>
 
 test("a run of the session is there with its curves, and earlier ones beside it", async () => {
   const served = await servedSession({ prewarm: 0 });
-  expect(await runsOf(served)).toEqual({ runs: [] });
+  expect(await runsOf(served)).toMatchObject({ runs: [], chosen: [], about: [], details: null });
   const base = await folder();
   const [early, now] = [join(base, "early"), join(base, "now")];
   await mkdir(early);
   await writeFile(join(early, "metrics.jsonl"), line(1, 0.25));
   await mkdir(join(base, "no-run"));
   await recordRun(now, ["file"], recorded);
-  const { runs } = await runsOf(served);
+  const { runs, chosen } = await runsOf(served);
+  expect(chosen).toEqual([0]);
   expect(runs.map(({ name, isOwn, lastStep }) => [name.split("/")[1], isOwn, lastStep])).toEqual([
     ["now", true, 10],
     ["early", false, 1],
   ]);
-  const both = await curvesOf(served, "runs=0,1&text=score+mean");
-  expect(both.metrics).toEqual([
+  const both = await runsOf(served, "runs=0,1&text=score+mean");
+  expect(both.metrics.shown).toEqual([
     {
       name: "critic/score/mean",
       curves: [
@@ -67,21 +46,56 @@ test("a run of the session is there with its curves, and earlier ones beside it"
       ],
     },
   ]);
-  const main = await curvesOf(served, "runs=0");
-  expect(main.metrics.map(({ name }) => name)).toContain("actor/entropy");
-  expect(main.total).toBeGreaterThanOrEqual(main.found);
+  const main = await runsOf(served, "runs=0");
+  expect(main.metrics.shown.map(({ name }) => name)).toContain("actor/entropy");
+  expect(main.metrics.total).toBeGreaterThanOrEqual(main.metrics.found);
 
   // The early one goes on, from a step that it has already.
   await appendFile(join(early, "metrics.jsonl"), line(2, 0.5) + line(3, "NaN") + line(2, 1));
-  const on = await curvesOf(served, "runs=1&text=score");
-  expect(on.metrics[0]?.curves).toEqual([{ run: 1, steps: [1, 2], values: [0.25, 1] }]);
-  expect((await served.ask(`${served.path}api/curves?runs=7`)).status).toBe(400);
+  const on = await runsOf(served, "runs=1&text=score");
+  expect(on.metrics.shown[0]?.curves).toEqual([{ run: 1, steps: [1, 2], values: [0.25, 1] }]);
+  expect((await served.ask(`${served.path}api/runs?runs=7`)).status).toBe(400);
+});
+
+test("phases and answers of one run are those that it reported, of the steps that are asked for", async () => {
+  const served = await servedSession({ prewarm: 0 });
+  await recordRun(join(await folder(), "now"), ["file"], { steps: 100, perStep: 2 });
+  const stepsOf = async (query: string): Promise<readonly number[] | undefined> => {
+    const { details } = await runsOf(served, query);
+    return details?.phases.rows.map(({ step }) => step);
+  };
+  expect(await stepsOf("steps=newest")).toEqual(Array.from({ length: 12 }, (_, at) => at + 89));
+  expect(await stepsOf("from=7&to=9")).toEqual([7, 8, 9]);
+  const all = (await stepsOf("")) ?? [];
+  expect([all[0], all.at(-1), all.length]).toEqual([1, 100, 40]);
+  const { details, about } = await runsOf(served, "from=7&to=7&validation=10");
+  expect(details?.phases.total).toBe(100);
+  expect(details?.phases.rows[0]).toMatchObject({
+    tracks: [
+      {
+        track: "trainer",
+        phases: [
+          ["adv", 4000, 12_500],
+          ["gen", 0, 3000],
+          ["update_actor", 9000, 12_000],
+        ],
+      },
+    ],
+    inFlight: { fromMs: 0 },
+    seconds: 10,
+    exposedWaitSeconds: 2.07,
+  });
+  expect(details?.generations.steps).toEqual(Array.from({ length: 20 }, (_, at) => 5 * (at + 1)));
+  expect(details?.generations.shown?.step).toBe(10);
+  const answers = details?.generations.shown?.answers.map(({ output }) => output);
+  expect(answers?.toSorted()).toEqual(["4", "<i>10</i>"]);
+  expect(about[0]?.facts).toContainEqual(["run", "maths / grpo"]);
 });
 
 test("curves of several runs share their steps, and are smoothed without a false start", () => {
   const curves = [
-    { run: 0, steps: [1, 2, 4], values: [1, 3, 3] },
-    { run: 1, steps: [2, 3], values: [5, 5] },
+    { steps: [1, 2, 4], values: [1, 3, 3] },
+    { steps: [2, 3], values: [5, 5] },
   ];
   expect(alignedCurves(curves, 0)).toEqual([
     [1, 2, 3, 4],
@@ -109,8 +123,12 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await expect.poll(() => charts.getAttribute("aria-label")).toContain("early: 0.75 at step 2");
     await page.getByLabel("Smoothing").fill("0");
     await page.getByLabel("Metrics").fill("entropy");
-    await expect.poll(() => page.locator(".panel").count()).toBe(1);
-    await expectSound(watched, "training", "dark");
+    await expect.poll(() => charts.count()).toBe(0);
+    await page.getByRole("img", { name: /^actor\/entropy by step/ }).waitFor();
+    await expect.poll(() => page.locator(".phase").count()).toBe(3 * 10);
+    const figures = page.getByRole("region", { name: "Figures" });
+    await expect.poll(() => figures.locator("th").allTextContents()).toHaveLength(3);
+    await expectSound(watched, "training");
     expect(oddities).toEqual([]);
   });
 });

@@ -60,7 +60,10 @@ describe("rayling train", () => {
     const elsewhere = join(files, "page.html");
     const again = await inProcess("report", directory, "--out", elsewhere);
     expect(again.stdout).toBe(`report  ${elsewhere}\n`);
-    const none = await inProcess("report", files);
+    // A folder in which runs lie is a page of all of them.
+    const all = await inProcess("report", files, directory);
+    expect(all).toMatchObject({ code: 0, stdout: `report  ${join(files, "report.html")}\n` });
+    const none = await inProcess("report", join(files, "checkpoints"));
     expect(none).toMatchObject({ code: 2, stdout: "" });
     expect(none.stderr).toMatch(/^rayling: tracking ".*": .+\n$/);
   });

@@ -4,6 +4,7 @@
  */
 
 export { RewardLogError } from "./errors.ts";
+export type { FailureClass, SampleOutcome, ScoreFailureCode } from "./outcome.ts";
 export { isOfPart } from "./record/reward-log.ts";
 export { isRecord, takesPlaceOf } from "./record/reward-record.ts";
 export type { RewardRecord } from "./record/reward-record.ts";

@@ -3,13 +3,11 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import {
-  barPlot,
   colourCount,
   figuresTable,
   htmlPage,
   linearTicks,
   linePlot,
-  logTicks,
   numberText,
   section,
   table,
@@ -25,14 +23,6 @@ test.each([
   [1e-6, 5e-6, [1e-6, 2e-6, 3e-6, 4e-6, 5e-6]],
 ])("ticks from %d to %d", (low, high, ticks) => {
   expect(linearTicks(low, high)).toEqual(ticks);
-});
-
-test.each([
-  [0.3, 8, [0.2, 0.5, 1, 2, 5, 10]],
-  [1, 1, [1, 2]],
-  [0.001, 900, [0.001, 0.01, 0.1, 1, 10, 100, 1000]],
-])("ticks of powers from %d to %d", (low, high, ticks) => {
-  expect(logTicks(low, high)).toEqual(ticks);
 });
 
 test.each([
@@ -83,18 +73,6 @@ test("curves beyond the colours are left out, and the title says so", () => {
   expect(svg).toContain("T (without 3 more)");
 });
 
-test("bars stand on the axis, as high as what they count", () => {
-  const bars = [
-    { from: 1, to: 2, value: 1, text: "one" },
-    { from: 2, to: 4, value: 4, text: "<four>" },
-  ];
-  const svg = barPlot({ ...plot, bars, isLog: true });
-  const heights = [...svg.matchAll(/<rect [^>]*height="([\d.]+)"/g)].map(([, h]) => Number(h));
-  expect(heights).toEqual([46, 184]);
-  expect(svg).toContain("&lt;four&gt;");
-  expect(barPlot({ ...plot, bars: [] })).toBe("");
-});
-
 const name = `<img src=x onerror="alert(1)" title='&amp;'>`;
 
 /** With text of others in every place that takes text. */
@@ -112,7 +90,6 @@ const hostilePage = (): string =>
         xText: () => name,
         curves: [{ name, points: [[0, 1]] }],
       }),
-      barPlot({ ...plot, bars: [{ from: 1, to: 2, value: 1, text: name }], xText: () => name }),
     ],
   });
 

@@ -2,9 +2,9 @@
  * Training runs that a page may look at, by number: those of this session, and earlier ones whose
  * folders lie beside theirs.
  */
-import { readdir, realpath, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
-import { metricsFile, RunMetrics } from "./run-metrics.ts";
+import { realpath } from "node:fs/promises";
+import { dirname } from "node:path";
+import { FollowedRun, runFoldersIn } from "@rayling/trainer/runs";
 
 /** Earlier runs beside one of this session, the newest by name. */
 const mostBeside = 20;
@@ -12,11 +12,10 @@ const mostBeside = 20;
 export interface KnownRun {
   /** The number by which a page asks for it. */
   readonly run: number;
-  readonly name: string;
   readonly folder: string;
   /** Whether it is of this session. */
   readonly isOwn: boolean;
-  readonly metrics: RunMetrics;
+  readonly shown: FollowedRun;
 }
 
 export class RunShelf {
@@ -44,36 +43,17 @@ export class RunShelf {
     const parent = dirname(folder);
     if (this.#lookedBeside.has(parent)) return;
     this.#lookedBeside.add(parent);
-    for (const beside of await runsIn(parent)) {
+    for (const beside of (await runFoldersIn(parent)).slice(-mostBeside)) {
       if (!this.#runs.some((one) => one.folder === beside)) this.#add(beside, false);
     }
   }
 
   #add(folder: string, isOwn: boolean): void {
     const at = this.#runs.findIndex((one) => one.folder === folder);
-    const name = `${basename(dirname(folder))}/${basename(folder)}`;
-    if (at === -1) {
-      const metrics = new RunMetrics(folder);
-      this.#runs.push({ run: this.#runs.length, name, folder, isOwn, metrics });
-      return;
-    }
     const known = this.#runs[at];
     if (known !== undefined) this.#runs[at] = { ...known, isOwn };
+    else {
+      this.#runs.push({ run: this.#runs.length, folder, isOwn, shown: new FollowedRun(folder) });
+    }
   }
-}
-
-async function runsIn(parent: string): Promise<readonly string[]> {
-  const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);
-  const folders = entries
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => join(parent, name))
-    .toSorted()
-    .slice(-mostBeside);
-  const found = await Promise.all(
-    folders.map(async (folder) => {
-      const stats = await stat(join(folder, metricsFile)).catch(() => undefined);
-      return stats?.isFile() === true ? [folder] : [];
-    }),
-  );
-  return found.flat();
 }

@@ -32,24 +32,6 @@ export function linearTicks(low: number, high: number, count = 5): readonly numb
   );
 }
 
-/**
- * Returns ticks around all of the values, which are above 0: powers of ten, and 2 and 5 times these
- * where there is room.
- */
-export function logTicks(low: number, high: number): readonly number[] {
-  const times = high / low > 1e4 ? [1] : [1, 2, 5];
-  const ticks: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); ; power += 1) {
-    for (const one of times) {
-      const tick = Number((one * 10 ** power).toPrecision(12));
-      // The last one that is not above them all stands for those before it.
-      if (tick <= low) ticks.length = 0;
-      ticks.push(tick);
-      if (tick >= high && ticks.length > 1) return ticks;
-    }
-  }
-}
-
 /** Short, and the value: 0.25, 1,500, 2e-6. */
 export function numberText(value: number): string {
   if (value === 0) return "0";

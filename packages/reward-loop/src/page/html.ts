@@ -54,7 +54,7 @@ figure { margin: 0; } figcaption { font-weight: 600; } figcaption span { font-we
 svg { width: 100%; height: auto; display: block; } svg text { font-size: 11px; fill: var(--dim); }
 .grid { stroke: var(--line); stroke-width: 1; } .curve { stroke-width: 1.8; } circle.point { stroke: none; fill-opacity: 0; } circle.point:hover, circle.few { fill-opacity: 1; }
 ${light.map((_, index) => `.c${index} { stroke: var(--c${index}); fill: var(--c${index}); color: var(--c${index}); }`).join(" ")}
-polyline.curve { fill: none; } polygon.rewards { fill: var(--dim); opacity: 0.45; } rect.bar { stroke: none; } rect.bar:hover { opacity: 0.7; }
+polyline.curve { fill: none; }
 `;
 
 /**

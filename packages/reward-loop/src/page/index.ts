@@ -3,10 +3,8 @@
  * entry.
  */
 
-export { axisOf, linearTicks, logTicks, numberText } from "./axis.ts";
+export { axisOf, linearTicks, numberText } from "./axis.ts";
 export type { Axis } from "./axis.ts";
-export { barPlot } from "./bar-plot.ts";
-export type { Bar, BarPlot } from "./bar-plot.ts";
 export {
   colourCount,
   escaped,

@@ -6,7 +6,7 @@
  * `Tracking.now()`, which never goes back within a process.
  */
 
-import type { SampleOutcome } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop/reward-log";
 
 /**
  * Metrics by verl's names: `critic/score/mean`, `timing_s/gen`. A metric that could not be computed

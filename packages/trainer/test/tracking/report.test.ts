@@ -1,10 +1,11 @@
-/** The report of a run: what it draws is what the run told, in a real browser where there is one. */
+/** The report of a run: what it shows is what the run reported, in a real browser where there is one. */
 
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { Tracking, writeReport } from "@rayling/trainer";
+import type { ReportData } from "@rayling/trainer/runs";
 import { chromiumPath, openBrowser } from "./browser.ts";
 import { recordRun } from "./recorded-run.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
@@ -12,7 +13,7 @@ import { optionsIn, runFolder } from "./run-folder.ts";
 const whole = { steps: 30, perStep: 200 };
 
 describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHROMIUM)", () => {
-  test("every chart is there with as many marks as there are values, and nothing is fetched", async () => {
+  test("its figures, charts, phases and answers are those of the run, and nothing is fetched", async () => {
     const directory = await runFolder();
     await recordRun(directory, ["report"], whole);
     const browser = await openBrowser();
@@ -25,49 +26,92 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const url = pathToFileURL(join(directory, "report.html")).href;
     await page.goto(url);
 
-    const charts = await page.$$eval("svg[role=img]", (all) =>
-      all.map((svg) => {
-        const box = svg.getBoundingClientRect();
-        const labels = [...svg.querySelectorAll("text")].map((text) => text.textContent);
-        return {
-          title: svg.getAttribute("aria-label"),
-          isSeen: box.width > 300 && box.height > 100,
-          labels,
-          marks: [...svg.querySelectorAll("circle.point")].length,
-          bars: [...svg.querySelectorAll("rect.bar")].length,
-          inside: [...svg.querySelectorAll("circle, rect, polyline")].every((mark) => {
-            const at = mark.getBoundingClientRect();
-            return at.left >= box.left - 5 && at.right <= box.right + 5 && at.top >= box.top - 5;
-          }),
-        };
-      }),
-    );
-    const marksOf = Object.fromEntries(charts.map(({ title, marks }) => [title, marks]));
-    expect(marksOf).toEqual({
-      Score: 30,
-      Accuracy: 6,
-      Loss: 30,
-      KL: 30,
-      Entropy: 30,
-      "Learning rate": 30,
-      "Time of a step": 60,
-      Overlap: 30,
-      "Phases of each step": 0,
-      Latency: 0,
-      "Latency by step": 90,
-      Failures: 30,
-      Cost: 30,
-    });
-    for (const { title, isSeen, inside, labels } of charts) {
-      expect({ title, isSeen, inside }).toEqual({ title, isSeen: true, inside: true });
-      expect(labels.some((label) => label === "step" || label === "s")).toBe(true);
+    expect(await page.title()).toBe("maths / grpo – rayling");
+    const cells = async (label: string): Promise<readonly (readonly string[])[]> => {
+      const rows = await page.getByRole("region", { name: label, exact: true }).locator("tr").all();
+      return Promise.all(rows.map((row) => row.locator("td").allTextContents()));
+    };
+    const figures = await cells("Figures");
+    for (const [name, value] of [
+      ["steps", "30"],
+      ["from begin to end", "5m 03s"],
+      ["mean step", "10.0 s"],
+      ["score, first / last", "0.0333 / 1.0000"],
+      ["accuracy, first / last / best", "0.2833 / 0.7000 / 0.7000"],
+      ["rewards", "6,000"],
+      ["of these invalid", "120"],
+      ["cost", "6"],
+    ]) {
+      expect(figures).toContainEqual([name, value]);
     }
+    // Half of them took 2.5 s or less: the end of the bucket that it is in.
+    expect(await cells("Latency")).toContainEqual(["50 %", "2.7 s"]);
+    expect(await cells("Failures")).toContainEqual([
+      "120",
+      "user-code",
+      "SCORE_THREW",
+      "<b>judge</b> is down",
+    ]);
+    // Of the last validation, unless another one is chosen.
+    expect(await cells("Answers")).toEqual([
+      [],
+      ["none", "2 + 2 =", "4"],
+      ["0.5", "1 + 1 =", "<i>30</i>"],
+    ]);
+    await page.getByLabel("After step").selectOption("5");
+    expect(await cells("Answers")).toContainEqual(["0.5", "1 + 1 =", "<i>5</i>"]);
+    expect(await cells("Commands")).toContainEqual(["run", "maths / grpo"]);
+
+    const charts = await page
+      .getByRole("img", { name: / by step\. / })
+      .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
+    const name = `${basename(dirname(directory))}/${basename(directory)}`;
+    expect(charts).toContain(`critic/score/mean by step. ${name}: 1 at step 30`);
+    expect(charts).toContain(`val-core/openai/gsm8k/acc/mean@1 by step. ${name}: 0.7 at step 30`);
+    expect(charts).toContain(`reward/exposed_wait_s by step. ${name}: 3 at step 30`);
     // Three phases in each step, and as much of the rewards below them.
-    expect(await page.locator("rect.phase").count()).toBe(3 * whole.steps);
+    expect(await page.locator(".phase").count()).toBe(3 * whole.steps);
     expect(await page.locator("polygon.rewards").count()).toBe(whole.steps);
-    expect(charts.find(({ title }) => title === "Latency")?.bars).toBeGreaterThan(8);
+    await page.getByText("Figures of these steps").click();
+    expect(await cells("Steps")).toContainEqual(["30", "10.0 s", "3.0 s", "0.75", "–", "200"]);
+    await page.getByLabel("from", { exact: true }).fill("29");
+    await expect.poll(() => page.locator(".phase").count()).toBe(6);
     expect(requests).toEqual([url]);
     expect(errors).toEqual([]);
+  });
+
+  test("several runs of a folder are on one page, the first one first, and what differs is named", async () => {
+    const directory = await runFolder();
+    for (const [name, lr] of [
+      ["sync", 1],
+      ["ahead", 2],
+    ] as const) {
+      const options = { logger: ["file"], experimentName: name, config: { lr, same: 3 } } as const;
+      const tracking = await Tracking.open(optionsIn(join(directory, name), options));
+      tracking.log({ "critic/score/mean": lr / 10 }, 1);
+      await tracking.close();
+    }
+    const path = await writeReport({ directory, title: "two" });
+    const browser = await openBrowser();
+    const page = await browser.newPage();
+    await page.goto(pathToFileURL(path).href);
+    const chart = page.getByRole("img", { name: /^critic\/score\/mean/ });
+    const folder = basename(directory);
+    await expect
+      .poll(() => chart.getAttribute("aria-label"))
+      .toBe(
+        `critic/score/mean by step. ${folder}/sync: 0.1 at step 1; ${folder}/ahead: 0.2 at step 1`,
+      );
+    const differing = page.getByRole("region", { name: "Settings that differ" });
+    expect(await differing.locator("td").allTextContents()).toEqual(["lr", "1", "2"]);
+    await page.getByLabel(/ahead/).first().press("Space");
+    await expect.poll(() => chart.getAttribute("aria-label")).not.toContain("ahead");
+    const beside = await writeReport({
+      directory: join(directory, "sync"),
+      beside: [join(directory, "ahead")],
+    });
+    expect(beside).toBe(join(directory, "sync", "report.html"));
+    expect(await readFile(beside, "utf8")).toContain(`${folder}/ahead`);
   });
 
   test("it is light or dark as the reader has it, and fits a narrow window", async () => {
@@ -77,20 +121,21 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const url = pathToFileURL(join(directory, "report.html")).href;
     const looks = [];
     for (const colorScheme of ["light", "dark"] as const) {
-      const page = await browser.newPage({ colorScheme, viewport: { width: 400, height: 800 } });
+      const page = await browser.newPage({ colorScheme, viewport: { width: 390, height: 844 } });
       await page.goto(url);
+      await page.locator(".phase.c0").first().waitFor();
       looks.push(
         // As text: this side knows no documents.
         await page.evaluate(`({
           back: getComputedStyle(document.body).backgroundColor,
-          curve: getComputedStyle(document.querySelector("polyline")).stroke,
-          isWide: document.documentElement.scrollWidth > 400,
+          phase: getComputedStyle(document.querySelector(".phase.c0")).backgroundColor,
+          isWide: document.documentElement.scrollWidth > 390,
         })`),
       );
     }
     expect(looks).toEqual([
-      { back: "rgb(255, 255, 255)", curve: "rgb(0, 114, 178)", isWide: false },
-      { back: "rgb(20, 23, 28)", curve: "rgb(86, 180, 233)", isWide: false },
+      { back: "rgb(255, 255, 255)", phase: "rgb(0, 114, 178)", isWide: false },
+      { back: "rgb(20, 23, 28)", phase: "rgb(86, 180, 233)", isWide: false },
     ]);
   });
 });
@@ -123,7 +168,7 @@ describe.skipIf(chromiumPath === undefined)("markup that came in all the same", 
       display: getComputedStyle(document.body).display,
       colour: getComputedStyle(document.querySelector("#styled")).color,
     })`);
-    expect(seen).toMatchObject({ url, base: url, display: "block" });
+    expect(seen).toMatchObject({ url, base: url, display: "grid" });
     expect((seen as { title: string }).title).not.toBe("owned");
     expect((seen as { colour: string }).colour).not.toBe("rgb(1, 2, 3)");
     expect(
@@ -132,48 +177,37 @@ describe.skipIf(chromiumPath === undefined)("markup that came in all the same", 
   });
 });
 
-test("figures, latencies and failures are those of the run; text of others is no markup", async () => {
+test("text of others is no markup in the file", async () => {
   const directory = await runFolder();
-  await recordRun(directory, ["file"], whole);
-  const path = await writeReport({ directory, title: "maths" });
+  await recordRun(directory, ["file"], { steps: 5, perStep: 100 });
+  const path = await writeReport({ directory, title: "</title><i>maths" });
   const page = await readFile(path, "utf8");
-  const rows = [...page.matchAll(/<tr>(.*?)<\/tr>/g)].map(([, row = ""]) =>
-    [...row.matchAll(/<t[hd]>(.*?)<\/t[hd]>/g)].map(([, cell]) => cell),
-  );
-  for (const [name, value] of [
-    ["steps", "30"],
-    ["from begin to end", "5m 03s"],
-    ["mean step", "10.0 s"],
-    ["score, first / last", "0.0333 / 1.0000"],
-    ["accuracy, first / last / best", "0.2833 / 0.7000 / 0.7000"],
-    ["rewards", "6,000"],
-    ["of these invalid", "120"],
-    ["cost", "6"],
-  ]) {
-    expect(rows).toContainEqual([name, value]);
-  }
-  // Half of them took 2.5 s or less: the end of the bucket that it is in.
-  expect(rows).toContainEqual(["50 %", "2.66 s"]);
-  const example = "&lt;b&gt;judge&lt;/b&gt; is down";
-  expect(rows).toContainEqual(["120", "user-code", "SCORE_THREW", example]);
-  // Of the last validation only.
-  expect(rows.filter(([, prompt]) => prompt === "1 + 1 =")).toEqual([
-    ["0.5", "1 + 1 =", "&lt;i&gt;30&lt;/i&gt;"],
-  ]);
-  expect(rows).toContainEqual(["none", "2 + 2 =", "4"]);
-  expect(/<[bi]>|https?:|<script|<link|@import|url\(/.exec(page)).toBe(null);
+  expect(page).toContain("<title>&lt;/title&gt;&lt;i&gt;maths</title>");
+  expect(page).toContain(String.raw`\u003cb>judge\u003c/b> is down`);
+  expect(page.match(/<script/g)).toHaveLength(2);
+  expect(page.match(/<\/script/g)).toHaveLength(2);
+  expect(/<[bi]>|<link|@import|url\(/.exec(page)).toBe(null);
 });
 
-test("a run of many steps is thinned out, a run with nothing but metrics has no phases", async () => {
+test("a run of many steps has some of their phases, a run with nothing but metrics has none", async () => {
   const directory = await runFolder();
-  await recordRun(directory, ["file"], { steps: 120, perStep: 1 });
-  const page = await readFile(await writeReport({ directory }), "utf8");
-  expect(page.match(/<rect class="bar phase/g)).toHaveLength(3 * 40);
-  for (const step of [1, 120]) expect(page.includes(`>${step}</text>`)).toBe(true);
+  await recordRun(directory, ["file"], { steps: 420, perStep: 1 });
+  const stepsIn = async (): Promise<readonly number[]> => {
+    const page = await readFile(await writeReport({ directory }), "utf8");
+    const json = /<script type="application\/json" id="report">(.*?)<\/script>/.exec(page)?.[1];
+    const { runs } = JSON.parse(json ?? "") as ReportData;
+    return runs.flatMap(({ steps }) => steps.map(({ step }) => step));
+  };
+  const steps = await stepsIn();
+  expect(steps).toHaveLength(400);
+  expect([steps[0], steps.at(-1)]).toEqual([1, 420]);
   await rm(join(directory, "timeline.jsonl"));
-  const bare = await readFile(await writeReport({ directory }), "utf8");
-  expect(bare.includes('aria-label="Score"')).toBe(true);
-  expect(bare.includes("Phases of each step")).toBe(false);
+  expect(await stepsIn()).toEqual([]);
+});
+
+test("a folder without runs is refused by name", async () => {
+  const directory = await runFolder();
+  await expect(writeReport({ directory })).rejects.toMatchObject({ code: "TRACKING_FILES" });
 });
 
 test("a report that cannot be written costs a warning", async () => {

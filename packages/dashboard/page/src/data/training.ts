@@ -1,31 +1,6 @@
-/** Training runs as they travel, and their curves side by side. */
+/** Curves of training runs side by side. */
+import type { Curve } from "@rayling/trainer/runs";
 import type uPlot from "uplot";
-
-export interface Run {
-  readonly run: number;
-  readonly name: string;
-  readonly folder: string;
-  readonly isOwn: boolean;
-  /** -1 before the first. */
-  readonly lastStep: number;
-}
-
-interface Curve {
-  readonly run: number;
-  readonly steps: readonly number[];
-  readonly values: readonly number[];
-}
-
-export interface Metric {
-  readonly name: string;
-  readonly curves: readonly Curve[];
-}
-
-export interface CurvesAnswer {
-  readonly total: number;
-  readonly found: number;
-  readonly metrics: readonly Metric[];
-}
 
 /** Returns all steps, and the smoothed values of each curve at them; null where it has none. */
 export function alignedCurves(curves: readonly Curve[], smoothing: number): uPlot.AlignedData {

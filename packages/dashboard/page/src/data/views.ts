@@ -1,5 +1,6 @@
-/** Views of the server: live as a stream of events, or once. */
-import { useEffect, useState } from "preact/hooks";
+/** Views of the server, live as a stream of events, or once; or of the data of this file. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { report } from "./report.ts";
 
 export interface Live<Data> {
   /** Undefined until the first answer. */
@@ -9,7 +10,21 @@ export interface Live<Data> {
 }
 
 /** Follows a view while it is shown. The last data stays when the server is gone. */
-export function useLive<Data>(name: string, query: string = ""): Live<Data> {
+export const useLive: <Data>(name: string, query?: string) => Live<Data> =
+  report === undefined ? useServer : useReport;
+
+function useReport<Data>(name: string, query: string = ""): Live<Data> {
+  return useMemo(() => {
+    try {
+      const data = report?.answer(name, new URLSearchParams(query)) as Data;
+      return { data, problem: undefined };
+    } catch (error) {
+      return { data: undefined, problem: String(error) };
+    }
+  }, [name, query]);
+}
+
+function useServer<Data>(name: string, query: string = ""): Live<Data> {
   const [live, setLive] = useState<Live<Data> & { readonly of: string }>();
   const of = `api/${name}/events?${query}`;
   useEffect(() => {
@@ -33,6 +48,7 @@ export function useLive<Data>(name: string, query: string = ""): Live<Data> {
 
 /** Rejects with the message of the server. */
 export async function ask<Data>(name: string, query: string = ""): Promise<Data> {
+  if (report !== undefined) return report.answer(name, new URLSearchParams(query)) as Data;
   const response = await fetch(`api/${name}?${query}`);
   return (await answerOf(response)) as Data;
 }

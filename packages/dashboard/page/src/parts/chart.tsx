@@ -99,7 +99,7 @@ function optionsOf(shape: Shape, box: HTMLElement): uPlot.Options {
       x: isTime
         ? { time: true, range: lastMinute }
         : { time: false, ...(isFree ? {} : { range: withBars }) },
-      y: isFree ? {} : { range: fromZero },
+      y: { range: isFree ? aroundValues : fromZero },
     },
     axes: [
       names === undefined ? axis : { ...axis, ...named(names) },
@@ -145,6 +145,12 @@ function withBars(plot: uPlot, low: number, high: number): [number, number] {
   const { length } = plot.data[0];
   const half = length < 2 ? 0.5 : (high - low) / (length - 1) / 2;
   return [low - half, high + half];
+}
+
+function aroundValues(_: uPlot, low: number | null, high: number | null): [number, number] {
+  if (low === null || high === null) return [0, 1];
+  if (low !== high) return uPlot.rangeNum(low, high, 0.1, true) as [number, number];
+  return low === 0 ? [0, 1] : [low - Math.abs(low) / 2, low + Math.abs(low) / 2];
 }
 
 function fromZero(_: uPlot, low: number | null, high: number | null): [number, number] {

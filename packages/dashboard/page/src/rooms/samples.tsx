@@ -8,6 +8,7 @@ import type { LogName, SampleRow, Samples, SamplesAbout } from "../data/samples.
 import { count, duration, figure } from "../data/text.ts";
 import { useLive } from "../data/views.ts";
 import { Chart } from "../parts/chart.tsx";
+import { Bound, Choice } from "../parts/choice.tsx";
 import { Facts, Room, Waiting } from "../parts/panel.tsx";
 import { VirtualRows } from "../parts/virtual-rows.tsx";
 import { Sample } from "./sample.tsx";
@@ -131,46 +132,6 @@ function Asking({ logs, query, lanes }: AskingProps): JSX.Element {
       <Bound label="Score from" name="least" query={query} />
       <Bound label="to" name="most" query={query} />
     </search>
-  );
-}
-
-interface ChoiceProps {
-  readonly label: string;
-  readonly name: string;
-  readonly query: URLSearchParams;
-  readonly of: readonly (readonly [value: string, text: string])[];
-}
-
-function Choice({ label, name, query, of }: ChoiceProps): JSX.Element {
-  return (
-    <label>
-      {label}{" "}
-      <select
-        value={query.get(name) ?? of[0]?.[0] ?? ""}
-        onChange={({ currentTarget }) => changeQuery({ [name]: currentTarget.value })}
-      >
-        {of.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Bound({ label, name, query }: Omit<ChoiceProps, "of">): JSX.Element {
-  return (
-    <label>
-      {label}{" "}
-      <input
-        class="bound"
-        type="number"
-        step="any"
-        value={query.get(name) ?? ""}
-        onInput={({ currentTarget }) => changeQuery({ [name]: currentTarget.value })}
-      />
-    </label>
   );
 }
 

@@ -1,42 +1,49 @@
-/** Training: curves of runs over their steps, smoothed, one run beside another. */
+/** Training: curves of runs over their steps, one run beside another, and what each step did. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import type {
+  ListedRun,
+  Metric,
+  MetricsAnswer,
+  TrainingAnswer,
+} from "../../../src/training/answers.ts";
 import { changeQuery } from "../data/address.ts";
+import { report } from "../data/report.ts";
 import { figure } from "../data/text.ts";
 import { alignedCurves } from "../data/training.ts";
-import type { CurvesAnswer, Metric, Run } from "../data/training.ts";
 import { useLive } from "../data/views.ts";
 import { Chart } from "../parts/chart.tsx";
 import { Panel, Room, Waiting } from "../parts/panel.tsx";
+import { Figures, Rewards, Settings } from "./training/about.tsx";
+import { Details, usualSteps } from "./training/details.tsx";
 
 interface RoomProps {
   readonly query: URLSearchParams;
 }
 
 export function TrainingRoom({ query }: RoomProps): JSX.Element {
-  const { data, problem } = useLive<{ readonly runs: readonly Run[] }>("runs");
+  const asked = new URLSearchParams(query);
+  asked.delete("smoothing");
+  if (!asked.has("steps")) asked.set("steps", usualSteps);
+  const { data, problem } = useLive<TrainingAnswer>("runs", asked.toString());
   return (
-    <Room title="Training" problem={problem}>
+    <Room title={report?.title ?? "Training"} problem={problem}>
       {data === undefined ? <Waiting /> : null}
       {data?.runs.length === 0 ? (
         <p>No training of this session writes a run folder (the logger “file”).</p>
       ) : null}
-      {data === undefined || data.runs.length === 0 ? null : (
-        <Runs runs={data.runs} query={query} />
-      )}
+      {data === undefined || data.runs.length === 0 ? null : <Runs answer={data} query={query} />}
     </Room>
   );
 }
 
-/** Colours of curves: as many runs can be told apart. */
-const mostRuns = 8;
+interface RunsProps extends RoomProps {
+  readonly answer: TrainingAnswer;
+}
 
-function Runs({ runs, query }: RoomProps & { readonly runs: readonly Run[] }): JSX.Element {
-  const chosen = chosenOf(runs, query.get("runs"));
-  const text = query.get("text") ?? "";
-  const smoothing = Number(query.get("smoothing") ?? 0.5);
-  const asked = new URLSearchParams({ runs: chosen.map(({ run }) => run).join(","), text });
-  const { data, problem } = useLive<CurvesAnswer>("curves", asked.toString());
+function Runs({ answer, query }: RunsProps): JSX.Element {
+  const { runs, about, details, metrics } = answer;
+  const chosen = answer.chosen.flatMap((number) => runs.find(({ run }) => run === number) ?? []);
   return (
     <>
       <fieldset class="runs">
@@ -45,13 +52,35 @@ function Runs({ runs, query }: RoomProps & { readonly runs: readonly Run[] }): J
           <RunChoice key={run.run} run={run} chosen={chosen} />
         ))}
       </fieldset>
+      {details === null ? null : <Figures about={about} chosen={chosen} />}
+      <Metrics metrics={metrics} chosen={chosen} query={query} />
+      {details === null ? null : (
+        <>
+          <Details details={details} chosen={chosen} query={query} />
+          <Rewards about={about} chosen={chosen} />
+          <Settings about={about} chosen={chosen} />
+        </>
+      )}
+    </>
+  );
+}
+
+interface MetricsProps extends RoomProps {
+  readonly metrics: MetricsAnswer;
+  readonly chosen: readonly ListedRun[];
+}
+
+function Metrics({ metrics, chosen, query }: MetricsProps): JSX.Element {
+  const smoothing = Number(query.get("smoothing") ?? 0.5);
+  return (
+    <>
       <search class="bar">
         <label>
           Metrics{" "}
           <input
             type="search"
             placeholder="the main ones"
-            value={text}
+            value={query.get("text") ?? ""}
             onInput={({ currentTarget }) => changeQuery({ text: currentTarget.value })}
           />
         </label>
@@ -67,12 +96,11 @@ function Runs({ runs, query }: RoomProps & { readonly runs: readonly Run[] }): J
           />
         </label>
         <span class="dim" role="status">
-          {data === undefined ? "" : foundText(data)}
+          {foundText(metrics)}
         </span>
       </search>
-      {problem === undefined ? null : <p class="problem">{problem}</p>}
       <div class="columns">
-        {data?.metrics.map((metric) => (
+        {metrics.shown.map((metric) => (
           <Curves key={metric.name} metric={metric} chosen={chosen} smoothing={smoothing} />
         ))}
       </div>
@@ -80,21 +108,14 @@ function Runs({ runs, query }: RoomProps & { readonly runs: readonly Run[] }): J
   );
 }
 
-function foundText({ found, total, metrics }: CurvesAnswer): string {
-  const first = metrics.length < found ? `, the first ${metrics.length} shown` : "";
+function foundText({ found, total, shown }: MetricsAnswer): string {
+  const first = shown.length < found ? `, the first ${shown.length} shown` : "";
   return `${found} of ${total} metrics${first}`;
 }
 
-/** By default the runs of this session. */
-function chosenOf(runs: readonly Run[], asked: string | null): readonly Run[] {
-  const numbers = asked?.split(",");
-  const chosen = runs.filter(({ run, isOwn }) => numbers?.includes(String(run)) ?? isOwn);
-  return chosen.slice(0, mostRuns);
-}
-
 interface RunChoiceProps {
-  readonly run: Run;
-  readonly chosen: readonly Run[];
+  readonly run: ListedRun;
+  readonly chosen: readonly ListedRun[];
 }
 
 function RunChoice({ run, chosen }: RunChoiceProps): JSX.Element {
@@ -111,7 +132,7 @@ function RunChoice({ run, chosen }: RunChoiceProps): JSX.Element {
       <span aria-hidden="true" class={at === -1 ? "line" : `line c${at}`} /> {run.name}{" "}
       <span class="dim">
         {steps}
-        {run.isOwn ? ", of this session" : ""}
+        {run.isOwn && report === undefined ? ", of this session" : ""}
       </span>
     </label>
   );
@@ -119,7 +140,7 @@ function RunChoice({ run, chosen }: RunChoiceProps): JSX.Element {
 
 interface CurvesProps {
   readonly metric: Metric;
-  readonly chosen: readonly Run[];
+  readonly chosen: readonly ListedRun[];
   readonly smoothing: number;
 }
 

@@ -14,20 +14,24 @@ interface ReportFlags {
 export function addReportCommand(program: Command): void {
   program
     .command("report")
-    .summary("make the page of a training run, also of one that was killed or still goes on")
+    .summary("make the page of training runs, also of one that was killed or still goes on")
     .description(
-      "Makes report.html of a training run from the files that its logger `file` has written: learning curves, phases of each step, reward latency, failures.",
+      "Makes report.html from the files that the logger `file` of a training run has written, the page of the dashboard as one file: curves, phases of each step over its rewards in flight, reward latency, failures, answers of validations, command and settings. Several runs are compared.",
     )
-    .argument("<folder>", "of the run: rayling.directory, or --out of the quickstart")
+    .argument(
+      "<folder...>",
+      "of runs, or in which runs lie: rayling.directory, or --out of the quickstart",
+    )
     .option("--title <text>", "of the page (default: what the folder is called)")
-    .option("--out <path>", "where the page goes (default: report.html in the folder)")
+    .option("--out <path>", "where the page goes (default: report.html in the first folder)")
     .option("--trace [path]", "write a trace for Perfetto, too (default: trace.json in the folder)")
     .allowExcessArguments(false)
-    .action(async (directory: string, { title, out, trace }: ReportFlags) => {
+    .action(async ([directory = "", ...beside]: string[], { title, out, trace }: ReportFlags) => {
       const { TrackingError, writeReport, writeTrace } = await import("@rayling/trainer");
       try {
         const page = await writeReport({
           directory,
+          beside,
           ...(title === undefined ? {} : { title }),
           ...(out === undefined ? {} : { path: out }),
         });

@@ -6,7 +6,7 @@
 
 import type { PhaseLine, RewardsLine, SampleLine, StartLine, TimelineLine } from "./run-lines.ts";
 
-/** What was reported of a step. */
+/** Lines of one step. */
 export interface StepLines {
   readonly phases: PhaseLine[];
   readonly samples: SampleLine[];

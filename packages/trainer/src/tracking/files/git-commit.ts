@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
-/** Returns the commit that is checked out in the folder or above it; undefined outside a checkout. */
+/** Returns the commit of the checkout that the folder is in; undefined outside one. */
 export async function gitCommit(folder: string): Promise<string | undefined> {
   for (let at = resolve(folder); ; at = dirname(at)) {
     const commit = await headOf(join(at, ".git"));

@@ -3,7 +3,7 @@
  * names stay.
  */
 
-import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop";
+import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop/reward-log";
 import type { PhaseRecord, TrackingConfig } from "../tracking-logger.ts";
 
 export const runFiles = {

@@ -1,68 +1,71 @@
 /**
- * A run as one self-contained page, made of its files, also of a run that was killed or still runs.
+ * Runs as one self-contained page, made of their files, also of a run that was killed or still goes
+ * on.
  */
 
 import { basename, join, resolve } from "node:path";
-import { htmlPage, numberText, section, table } from "@rayling/reward-loop/page";
-import { readRun } from "../files/run-files.ts";
+import { itemAt } from "@rayling/reward-manager-registry/values";
+import { requireRun } from "../files/run-files.ts";
 import { runFiles } from "../files/run-lines.ts";
-import type { RunRecord } from "../files/run-files.ts";
 import { writeWhole } from "../files/write-whole.ts";
-import { ganttOf } from "./gantt.ts";
-import { learningCurves, rewardCurves, timeCurves } from "./metric-plots.ts";
-import { failuresTable, latencyPlot, latencyTable } from "./reward-parts.ts";
-import { runFigures } from "./run-figures.ts";
+import { pageParts } from "./page-parts.ts";
+import { reportPage } from "./report-page.ts";
+import type { SavedRun } from "./report-page.ts";
+import { isRunFolder, runFoldersIn } from "./run-folders.ts";
+import { FollowedRun } from "./shown-run.ts";
 
 /** Files and title of a report. */
 export interface ReportOptions {
-  /** Folder of the run, with the files of the logger `file`. */
+  /** Folder of the run, with the files of the logger `file`, or a folder of several runs. */
   readonly directory: string;
+  /** Folders of further runs, to be compared with it. */
+  readonly beside?: readonly string[];
   /** Default: what the folder is called. */
   readonly title?: string;
   /** Default `report.html` in the folder. */
   readonly path?: string;
 }
 
+/** Steps whose phases are in the file, spread over the run. */
+const mostSteps = 400;
+
 /**
  * Writes the page, and returns its path. Rejects with TrackingError TRACKING_FILES where no run was
  * logged, or the page cannot be written.
  */
-export async function writeReport({ directory, title, path }: ReportOptions): Promise<string> {
-  const run = await readRun(directory);
-  const page = reportPage(title ?? basename(resolve(directory)), run);
+export async function writeReport(options: ReportOptions): Promise<string> {
+  const { directory, beside = [], title = basename(resolve(directory)), path } = options;
+  const folders = (await Promise.all([directory, ...beside].map(runsOf))).flat();
+  const runs = await Promise.all(folders.map(readShown));
+  const data = { title, runs: runs.toSorted((a, b) => a.beganMs - b.beganMs).map(saved) };
+  const page = reportPage(data, await pageParts());
   return writeWhole(path ?? join(directory, runFiles.report), page);
 }
 
-function reportPage(title: string, run: RunRecord): string {
-  const first = run.metrics[0]?.step;
-  const steps = first === undefined ? "no steps" : `steps ${first} to ${run.metrics.at(-1)?.step}`;
-  return htmlPage({
-    title,
-    subtitle: `${steps} of a training run`,
-    sections: [
-      runFigures(run),
-      section("Learning", plots(learningCurves(run.metrics))),
-      section("Time", plots(timeCurves(run.metrics))),
-      section("Phases of each step", ganttOf(run)),
-      section("Rewards", plots([latencyPlot(run.rewards), ...rewardCurves(run.metrics)])),
-      section("Reward latency", latencyTable(run.rewards)),
-      section("Failures by class", failuresTable(run.rewards)),
-      section("Answers of the last validation", generationsTable(run.generations)),
-    ],
-  });
+/** Rejects where there is none. */
+async function runsOf(directory: string): Promise<readonly string[]> {
+  if (await isRunFolder(directory)) return [directory];
+  const within = await runFoldersIn(directory);
+  if (within.length === 0) await requireRun(directory);
+  return within;
 }
 
-function generationsTable(generations: RunRecord["generations"]): string {
-  if (generations.length === 0) return "";
-  const rows = generations.map(({ input, output, score }) => [
-    score === null ? "none" : numberText(score),
-    input,
-    output,
-  ]);
-  return table(["score", "prompt", "answer"], rows);
+async function readShown(folder: string): Promise<FollowedRun> {
+  const run = new FollowedRun(folder);
+  await run.refresh();
+  return run;
 }
 
-function plots(all: readonly string[]): string {
-  const drawn = all.filter((plot) => plot !== "");
-  return drawn.length === 0 ? "" : `<div class="plots">${drawn.join("\n")}</div>`;
+function saved(run: FollowedRun): SavedRun {
+  const { name, lastStep, about, curves, validations } = run;
+  const steps = run.phasesOf(spread(run.steps, mostSteps));
+  return { name, lastStep, about, curves, validations, steps };
+}
+
+/** Returns that many of them at most, with the first and the last one. */
+function spread(items: readonly number[], count: number): readonly number[] {
+  if (items.length <= count) return items;
+  return Array.from({ length: count }, (_, index) =>
+    itemAt(items, Math.round((index * (items.length - 1)) / (count - 1))),
+  );
 }

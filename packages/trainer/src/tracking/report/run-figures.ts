@@ -2,14 +2,21 @@
  * The figures of a run that come first: how long, how good, how much was waited, what was spent.
  */
 
-import { figuresTable, numberText } from "@rayling/reward-loop/page";
+import { numberText } from "@rayling/reward-loop/page";
 import { accuracyOf } from "../console/step-summary.ts";
 import { spanText } from "../console/time-left.ts";
 import type { RunRecord } from "../files/run-files.ts";
 import type { MetricsLine } from "../files/run-lines.ts";
 import { meanOf, sumOf } from "../../values/sums.ts";
 
-export function runFigures({ metrics, phases, rewards }: RunRecord): string {
+/** A name, and what it is as text. */
+export type Named = readonly [name: string, text: string];
+
+export function runFigures({
+  metrics,
+  phases,
+  rewards,
+}: Pick<RunRecord, "metrics" | "phases" | "rewards">): readonly Named[] {
   const seconds = valuesOf(metrics, "timing_s/step");
   const waited = valuesOf(metrics, "reward/exposed_wait_s");
   const overlap = valuesOf(metrics, "overlap_ratio");
@@ -20,7 +27,7 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
   const spanMs = phases.length === 0 ? undefined : highest(ends) + highest(starts.map((ms) => -ms));
   const samples = sumOf(rewards.map((line) => line.samples));
   const invalid = sumOf(rewards.flatMap(({ failures }) => failures.map(({ count }) => count)));
-  return figuresTable([
+  return [
     ["steps", String(metrics.filter(({ step }) => step > 0).length)],
     ["from begin to end", spanMs === undefined ? "-" : spanText(spanMs)],
     ["mean step", seconds.length === 0 ? "-" : spanText(1000 * meanOf(seconds))],
@@ -31,7 +38,7 @@ export function runFigures({ metrics, phases, rewards }: RunRecord): string {
     ["rewards", samples === 0 ? "-" : numberText(samples)],
     ["of these invalid", samples === 0 ? "-" : numberText(invalid)],
     ["cost", samples === 0 ? "-" : numberText(sumOf(rewards.map(({ cost }) => cost)))],
-  ]);
+  ];
 }
 
 function accuracyIn({ data }: MetricsLine): number | undefined {

@@ -1,57 +1,46 @@
 /** How long rewards took, and why some failed, of all steps together. */
 
-import { barPlot, numberText, table } from "@rayling/reward-loop/page";
 import { bucketStartMs } from "../files/latency-buckets.ts";
 import type { FailureCount, RewardsLine } from "../files/run-lines.ts";
+
+/** How long the rewards of a run took. */
+export interface RewardLatency {
+  /** How many took from so many to less than so many ms, the shortest first. */
+  readonly bars: readonly (readonly [fromMs: number, toMs: number, count: number])[];
+  /** Within which time such a share of them was there, in ms. */
+  readonly within: readonly (readonly [share: number, ms: number])[];
+}
+
+const shares = [0.5, 0.9, 0.95, 0.99, 0.999, 1];
 
 /**
  * Two buckets to a bar, four bars to a doubling: what is written down is finer than what is drawn.
  */
-export function latencyPlot(rewards: readonly RewardsLine[]): string {
-  const counts = new Map<number, number>();
-  for (const [bucket, count] of latencies(rewards)) {
-    const pair = Math.floor(bucket / 2) * 2;
-    counts.set(pair, (counts.get(pair) ?? 0) + count);
-  }
-  return barPlot({
-    title: "Latency",
-    xLabel: "s",
-    yLabel: "rewards",
-    isLog: true,
-    bars: [...counts].map(([pair, value]) => {
-      const [from, to] = [bucketStartMs(pair) / 1000, bucketStartMs(pair + 2) / 1000];
-      return { from, to, value, text: `${value} from ${numberText(from)} to ${numberText(to)} s` };
-    }),
-  });
-}
-
-/** Returns an empty text without latencies. */
-export function latencyTable(rewards: readonly RewardsLine[]): string {
+export function rewardLatency(rewards: readonly RewardsLine[]): RewardLatency {
   const counts = latencies(rewards);
-  if (counts.length === 0) return "";
-  const shares = [0.5, 0.9, 0.95, 0.99, 0.999, 1];
-  return table(
-    ["share of the rewards", "within"],
-    shares.map((share) => [
-      share === 1 ? "all" : `${numberText(100 * share)} %`,
-      `${numberText(Number((upperEndMs(counts, share) / 1000).toPrecision(3)))} s`,
-    ]),
-  );
+  const pairs = new Map<number, number>();
+  for (const [bucket, count] of counts) {
+    const pair = Math.floor(bucket / 2) * 2;
+    pairs.set(pair, (pairs.get(pair) ?? 0) + count);
+  }
+  return {
+    bars: [...pairs].map(([pair, count]) => [bucketStartMs(pair), bucketStartMs(pair + 2), count]),
+    within:
+      counts.length === 0
+        ? []
+        : shares.map((share) => [share, Number(upperEndMs(counts, share).toPrecision(3))]),
+  };
 }
 
-export function failuresTable(rewards: readonly RewardsLine[]): string {
+/** Returns failures by class and code, the most frequent first. */
+export function rewardFailures(rewards: readonly RewardsLine[]): readonly FailureCount[] {
   const counts = new Map<string, FailureCount>();
   for (const failure of rewards.flatMap(({ failures }) => failures)) {
     const key = `${failure.class} ${failure.code}`;
     const known = counts.get(key);
     counts.set(key, { ...(known ?? failure), count: (known?.count ?? 0) + failure.count });
   }
-  const rows = [...counts.values()].toSorted((a, b) => b.count - a.count);
-  if (rows.length === 0) return "";
-  return table(
-    ["count", "class", "code", "for example"],
-    rows.map((one) => [numberText(one.count), one.class, one.code, one.example]),
-  );
+  return [...counts.values()].toSorted((a, b) => b.count - a.count);
 }
 
 /** Returns the latencies of all steps, the shortest first. */
