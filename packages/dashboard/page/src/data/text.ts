@@ -24,9 +24,10 @@ export function bytes(value: number): string {
   return `${size.toLocaleString("en-US", { maximumFractionDigits: size < 10 ? 1 : 0 })} ${units[at]}`;
 }
 
-/** Milliseconds as 12 ms, 3.4 s, 5 min 6 s, 7 h 8 min. */
+/** Milliseconds as 0.034 ms, 12 ms, 3.4 s, 5 min 6 s, 7 h 8 min. */
 export function duration(ms: number | null | undefined): string {
   if (ms === undefined || ms === null) return "–";
+  if (ms < 1) return `${Number(ms.toPrecision(2))} ms`;
   if (ms < 1000) return `${Math.round(ms * 10) / 10} ms`;
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
