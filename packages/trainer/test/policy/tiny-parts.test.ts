@@ -135,7 +135,18 @@ test.each<[string, OptimizerSettings, readonly number[]]>([
     [0.5, 1, 0.55, 0.1, 0.1],
   ],
 ])("the learning rate of steps from the first on: %s", (_, settings, expected) => {
-  const rate = learningRateOf(optimizerSettingsOf({ lr: 2, ...settings }));
+  const rate = learningRateOf(optimizerSettingsOf({ lr: 2, ...settings }), false);
+  expected.forEach((factor, stepsBefore) => expect(rate(stepsBefore)).toBeCloseTo(2 * factor, 10));
+});
+
+test.each<[string, OptimizerSettings, readonly number[]]>([
+  ["by default", {}, [0.05, 0.1]],
+  ["in a run that is shorter", { totalTrainingSteps: 4 }, [0.05, 0.1, 0.15, 0.2, 0.2]],
+  ["no warm-up by steps", { lrWarmupSteps: 0 }, [1, 1]],
+  ["no warm-up by ratio", { lrWarmupStepsRatio: 0 }, [1, 1]],
+  ["steps of one's own", { lrWarmupSteps: 2 }, [0.5, 1]],
+])("the learning rate after a supervised start: %s", (_, settings, expected) => {
+  const rate = learningRateOf(optimizerSettingsOf({ lr: 2, ...settings }), true);
   expected.forEach((factor, stepsBefore) => expect(rate(stepsBefore)).toBeCloseTo(2 * factor, 10));
 });
 

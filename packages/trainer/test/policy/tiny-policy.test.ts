@@ -371,6 +371,26 @@ describe("state", () => {
     expect(await goOn(again)).toBe(next);
   });
 
+  test("after a supervised start the learning rate warms up, also where it goes on elsewhere", async () => {
+    const optim = { lr: 1e-2 };
+    const lrOf = async (policy: TinyPolicy): Promise<number> =>
+      (await policy.update({ ...rows, gradLogProbs: noise([2, 2], 6) })).lr;
+    expect(await lrOf(new TinyPolicy({ ...small, optim }))).toBe(1e-2);
+    const policy = new TinyPolicy({ ...small, optim });
+    await policy.supervise({ pairs, steps: 1 });
+    const supervised = await policy.state();
+    expect(await lrOf(policy)).toBeCloseTo(1e-2 / 20, 10);
+    const other = new TinyPolicy({ ...small, optim });
+    await other.setState(await policy.state());
+    expect(await lrOf(other)).toBeCloseTo(2e-2 / 20, 10);
+    // A state of an earlier version has the moments of the supervised start alone.
+    const { supervised: _, ...optimizer } = supervised.optimizer;
+    await other.setState({ ...supervised, optimizer });
+    expect(await lrOf(other)).toBeCloseTo(1e-2 / 20, 10);
+    await other.setState({ ...supervised, optimizer: {} });
+    expect(await lrOf(other)).toBe(1e-2);
+  });
+
   test("in the middle of a warm start goes on with it", async () => {
     const policy = new TinyPolicy(small);
     const all = await policy.supervise({ pairs, steps: 4 });

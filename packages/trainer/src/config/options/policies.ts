@@ -28,8 +28,6 @@ export const optimiser = {
   lrSchedulerType: option(z.enum(["constant", "cosine", "linear"]), "constant"),
   /** Steps in which the learning rate rises; -1: as many as the ratio says. */
   lrWarmupSteps: option(whole.min(-1), -1),
-  /** The share of all steps in which the learning rate rises. */
-  lrWarmupStepsRatio: option(share, 0),
   /** The share of the learning rate at the end. */
   minLrRatio: option(share, 0),
   /** How many waves a cosine schedule has. */
@@ -105,6 +103,11 @@ export const actor = z.strictObject({
     clipGrad: option(positive, "${actor_rollout_ref.actor.grad_clip}"),
     /** The learning rate of AdamW. */
     lr: option(amount, 1e-6),
+    /**
+     * The share of all steps in which the learning rate rises; null: none, but after a supervised
+     * start the first 20 steps. (verl: 0, which is none.)
+     */
+    lrWarmupStepsRatio: option(share.nullable(), null),
     ...optimiser,
   }),
 });
@@ -175,6 +178,8 @@ export const critic = z.strictObject({
     clipGrad: option(positive, "${critic.grad_clip}"),
     /** The learning rate of AdamW. */
     lr: option(amount, 1e-5),
+    /** The share of all steps in which the learning rate rises. */
+    lrWarmupStepsRatio: option(share, 0),
     ...optimiser,
   }),
 });

@@ -44,8 +44,8 @@ export function respelt(given: ConfigTree): Respelt {
   }
   for (const place of optimisers) {
     change(`${place}.lr_warmup_steps`, (value) => value ?? -1);
-    change(`${place}.lr_warmup_steps_ratio`, (value) => value ?? 0);
   }
+  change("critic.optim.lr_warmup_steps_ratio", (value) => value ?? 0);
   for (const name of ["project_name", "experiment_name"]) {
     change(`trainer.${name}`, (value) => (typeof value === "number" ? String(value) : value));
   }

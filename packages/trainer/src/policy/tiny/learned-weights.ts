@@ -25,17 +25,17 @@ export type Counters = Readonly<Record<string, number>>;
 
 export class LearnedWeights {
   readonly #settings: ResolvedTinySettings;
-  readonly #learningRate: (stepsBefore: number) => number;
   #weights: Weights;
   #moments: Moments;
   /** Moments of the warm start, which ends with the first update. */
   #warmStart: Moments | undefined;
+  /** Whether there was a warm start, for the schedule. */
+  #isSupervised = false;
   #version = 0;
   #scheduleSteps = 0;
 
   constructor(settings: ResolvedTinySettings, architecture: Architecture) {
     this.#settings = settings;
-    this.#learningRate = learningRateOf(settings.optim);
     this.#weights = firstWeights(architecture, settings.seed);
     this.#moments = noMoments(this.#weights);
   }
@@ -55,7 +55,7 @@ export class LearnedWeights {
 
   /** Learns nothing: the weights stay, and the learning rate advances if asked. */
   pass(stepsSchedule: boolean): UpdateMetrics {
-    const lr = this.#learningRate(this.#scheduleSteps);
+    const lr = this.#learningRate();
     if (stepsSchedule) this.#scheduleSteps += 1;
     return { gradNorm: 0, lr };
   }
@@ -63,7 +63,7 @@ export class LearnedWeights {
   /** @throws TrainerInputError for gradients that are not finite, before anything has changed */
   update(gradients: Weights, stepsSchedule: boolean): UpdateMetrics {
     const { optim } = this.#settings;
-    const lr = this.#learningRate(this.#scheduleSteps);
+    const lr = this.#learningRate();
     const step = adamWStep({
       weights: this.#weights,
       gradients,
@@ -93,11 +93,13 @@ export class LearnedWeights {
     });
     this.#weights = step.weights;
     this.#warmStart = step.moments;
+    this.#isSupervised = true;
   }
 
   /** Copies. */
   state(counters: Counters): PolicyState {
-    const counts = { scheduleSteps: this.#scheduleSteps, ...counters };
+    const supervised = this.#isSupervised ? { supervised: 1 } : {};
+    const counts = { scheduleSteps: this.#scheduleSteps, ...supervised, ...counters };
     return {
       version: this.#version,
       weights: copied("", this.#weights),
@@ -126,14 +128,19 @@ export class LearnedWeights {
     if (Object.keys(optimizer).length === 0) {
       this.#moments = noMoments(next);
       this.#warmStart = undefined;
+      this.#isSupervised = false;
       this.#scheduleSteps = 0;
     } else {
       const warmStart = "warmStart.steps" in optimizer;
-      const expected = this.#optimizerNames(names, warmStart);
+      const supervised = "supervised" in optimizer;
+      const counters = supervised ? ["supervised", ...names] : names;
+      const expected = this.#optimizerNames(counters, warmStart);
       requireNames("optimizer", expected, Object.keys(optimizer));
       const moments = momentsOf("adam", next, optimizer);
       this.#warmStart = warmStart ? momentsOf("warmStart", next, optimizer) : undefined;
       this.#moments = moments;
+      // A state of an earlier version has the moments alone.
+      this.#isSupervised = supervised || warmStart;
       this.#scheduleSteps = countOf(optimizer, "scheduleSteps");
     }
     this.#weights = next;
@@ -141,6 +148,10 @@ export class LearnedWeights {
     return Object.fromEntries(
       names.map((name) => [name, name in optimizer ? countOf(optimizer, name) : 0]),
     );
+  }
+
+  #learningRate(): number {
+    return learningRateOf(this.#settings.optim, this.#isSupervised)(this.#scheduleSteps);
   }
 
   #optimizerNames(counters: readonly string[], warmStart: boolean): string[] {
