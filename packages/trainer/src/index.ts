@@ -168,6 +168,7 @@ export type {
   RewardsLine,
   SampleLine,
   StartLine,
+  WarningLine,
 } from "./tracking/files/run-lines.ts";
 export type { LoggerName } from "./tracking/loggers.ts";
 export { MlflowLogger } from "./tracking/mlflow/mlflow-logger.ts";

@@ -28,10 +28,18 @@ import { Validations } from "./validation/validations.ts";
 export interface TrainingReport {
   /** Steps that were trained, from the beginning of the run. */
   readonly steps: number;
-  /** Metrics of each step of this call, in their order. */
+  /**
+   * Metrics of each step of this call, in their order. Before them, where there was a validation
+   * before the first step: its metrics, with the number of the last finished step, or 0, as
+   * `training/global_step`.
+   */
   readonly metrics: readonly Readonly<Record<string, number>>[];
   /** Metrics of the last validation. */
   readonly validation: Readonly<Record<string, number>> | undefined;
+  /** Metrics of the validation before the first step of this call, if there was one. */
+  readonly initialValidation: Readonly<Record<string, number>> | undefined;
+  /** Warnings of validations that are below the one before the first step, in their order. */
+  readonly warnings: readonly string[];
 }
 
 /** Options of a `PPOTrainer`. */
@@ -120,8 +128,9 @@ export class PPOTrainer implements AsyncDisposable {
     const training = new Training({ ...parts, checkpoints, validations }, start);
     if (!valOnly && training.hasSteps) await this.#schedule(training);
     await validations.reportPending();
-    const { latest: validation } = validations;
-    return { steps: training.finishedSteps, metrics: reports.metrics, validation };
+    const { latest: validation, initial: initialValidation, warnings } = validations;
+    const { metrics } = reports;
+    return { steps: training.finishedSteps, metrics, validation, initialValidation, warnings };
   }
 
   /** Closes the reward loop, if it was made here. */

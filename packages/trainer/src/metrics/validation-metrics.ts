@@ -36,6 +36,17 @@ export type ValidationBySource = Readonly<
   Record<string, Readonly<Record<string, Readonly<Record<string, number>>>>>
 >;
 
+/** Returns the means of `val-core/*`, one for each data source, that are numbers. */
+export function coreMeansOf(
+  metrics: Readonly<Record<string, number>>,
+): ReadonlyMap<string, number> {
+  return new Map(
+    Object.entries(metrics).filter(
+      ([name, value]) => /^val-core\/.+\/mean@\d+$/.test(name) && Number.isFinite(value),
+    ),
+  );
+}
+
 /**
  * Returns `val-core/*`, the mean, best and majority over all answers of "acc" (or of "reward",
  * where there is no "acc"), and `val-aux/*`, all others. Throws TrainerInputError.

@@ -32,9 +32,15 @@ export class StepReports {
     this.#parts = parts;
   }
 
-  /** Metrics of each step that was reported here, in order. */
+  /** Metrics of each step that was reported here, in order, after those of `addFirst`. */
   get metrics(): readonly Readonly<Record<string, number>>[] {
     return this.#metrics;
+  }
+
+  /** Reports the validation before the first step. @param step the last finished step, or 0 */
+  addFirst(validation: Readonly<Record<string, number>>, step: number): void {
+    this.#metrics.push({ "training/global_step": step, ...validation });
+    this.#parts.tracker.log(validation, step);
   }
 
   /** @param hasOwnLogProbs whether old log-probabilities are the policy's own */

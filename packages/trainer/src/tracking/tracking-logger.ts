@@ -126,6 +126,8 @@ export interface TrackingLogger {
   generations?(step: number, generations: readonly Generation[]): void | Promise<void>;
   /** Receives the current phase. */
   progress?(progress: TrainingProgress): void | Promise<void>;
+  /** Receives a warning of the training, as of a validation that is below the first one. */
+  warning?(step: number, message: string): void | Promise<void>;
   /** Called once, at the end. Resolves when all reports are written. */
   close?(end: RunEnd): void | Promise<void>;
 }

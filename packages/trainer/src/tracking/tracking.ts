@@ -137,6 +137,11 @@ export class Tracking implements AsyncDisposable {
     this.#report((logger) => logger.progress?.(progress));
   }
 
+  /** Reports a warning of the training. @param step the step that it is about */
+  warning(step: number, message: string): void {
+    this.#report((logger) => logger.warning?.(step, message));
+  }
+
   /**
    * Never rejects: failures are reported as warnings. Every call returns the same promise.
    *

@@ -8,6 +8,8 @@ import { dumpRollouts } from "../tracking/rollout-dump.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
 import { beginValidation } from "./validation.ts";
 import type { BegunValidation, ValidationParts } from "./validation.ts";
+import { ValidationFalls } from "./validation-falls.ts";
+import { warn } from "@rayling/core/terminal";
 
 export interface ValidationsParts extends Omit<ValidationParts, "prompts"> {
   /** Undefined: there is nothing to validate on. */
@@ -20,6 +22,9 @@ export class Validations {
   readonly #parts: ValidationsParts;
   #pending: { readonly finished: FinishedStep; readonly begun: BegunValidation } | undefined;
   #latest: Readonly<Record<string, number>> | undefined;
+  #initial: Readonly<Record<string, number>> | undefined;
+  readonly #falls: ValidationFalls = new ValidationFalls();
+  readonly #warnings: string[] = [];
 
   constructor(parts: ValidationsParts) {
     this.#parts = parts;
@@ -28,6 +33,16 @@ export class Validations {
   /** Metrics of the last validation that was scored. */
   get latest(): Readonly<Record<string, number>> | undefined {
     return this.#latest;
+  }
+
+  /** Metrics of the validation before the first step of this run, if there was one. */
+  get initial(): Readonly<Record<string, number>> | undefined {
+    return this.#initial;
+  }
+
+  /** Warnings of validations that are below the first one, in their order. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   /** Whether scores of a validation are still on the way. */
@@ -51,7 +66,10 @@ export class Validations {
   async validateFirst(step: number): Promise<void> {
     const begun = await this.#begin(step);
     if (begun === undefined) return;
-    this.#parts.tracker.log(await this.#metricsOf(step, begun), step);
+    const metrics = await this.#metricsOf(step, begun);
+    this.#initial = metrics;
+    this.#falls.begin(metrics, step);
+    this.#parts.reports.addFirst(metrics, step);
   }
 
   /** Resolves when all answers are generated; `reportPending` waits for their scores. */
@@ -65,7 +83,18 @@ export class Validations {
     if (this.#pending === undefined) return;
     const { finished, begun } = this.#pending;
     this.#pending = undefined;
-    this.#parts.reports.add(finished, await this.#metricsOf(finished.record.step, begun));
+    const { step } = finished.record;
+    const metrics = await this.#metricsOf(step, begun);
+    this.#parts.reports.add(finished, metrics);
+    const warning = this.#falls.warningOf(metrics, step);
+    if (warning !== undefined) this.#warn(warning, step);
+  }
+
+  #warn(warning: string, step: number): void {
+    const { tracker } = this.#parts;
+    this.#warnings.push(warning);
+    if (tracker.warning === undefined) warn(warning);
+    else tracker.warning(step, warning);
   }
 
   async #begin(step: number): Promise<BegunValidation | undefined> {

@@ -196,10 +196,10 @@ describe("validation", () => {
       validationPrompts: dataset,
       run: { totalTrainingSteps: 6, testFreq: 4 },
     });
-    const isValidated = report.metrics.map((one) => one["val-core/bandit/acc/mean@1"]);
-    expect(isValidated.flatMap((one, index) => (one === undefined ? [] : [index + 1]))).toEqual([
-      4, 6,
-    ]);
+    const validated = report.metrics.filter((one) => "val-core/bandit/acc/mean@1" in one);
+    expect(validated.map((one) => one["training/global_step"])).toEqual([0, 4, 6]);
+    expect(report.metrics[0]).toEqual({ "training/global_step": 0, ...report.initialValidation });
+    expect(report.warnings).toEqual([]);
     expect(report.validation?.["val-core/bandit/acc/mean@1"]).toBeGreaterThan(0.9);
     expect(report.validation?.["val-aux/invalid_rate"]).toBe(0);
   });
@@ -243,10 +243,45 @@ describe("validation", () => {
       },
     });
     expect(told).toEqual([...wanted, [4, "validation"]]);
-    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([1, 2, 3, 4]);
+    expect(report.metrics.map((one) => one["training/global_step"])).toEqual([0, 1, 2, 3, 4]);
     const isValidated = report.metrics.map((one) => "val-core/bandit/acc/mean@1" in one);
-    expect(isValidated).toEqual([false, true, false, true]);
-    expect(report.metrics[3]?.["timing_s/testing"]).toBeGreaterThan(0);
+    expect(isValidated).toEqual([true, false, true, false, true]);
+    expect(report.metrics[4]?.["timing_s/testing"]).toBeGreaterThan(0);
+  });
+
+  test("one below the first is a warning, once for a fall, in the report and to the tracker", async () => {
+    const told: [number, string][] = [];
+    const report = await trained({
+      // Learns what is wrong.
+      policy: BanditActor.remote({ prompts, lr: -4 }),
+      validationPrompts: dataset,
+      run: { totalTrainingSteps: 4, testFreq: 1 },
+      tracking: { ...silentTracker, warning: (step, message) => told.push([step, message]) },
+    });
+    const [before, ...after] = report.metrics.map((one) => one["val-core/bandit/acc/mean@1"] ?? 0);
+    expect(after).toHaveLength(4);
+    const falls = after.flatMap((one, at) =>
+      one < before! && !((after[at - 1] ?? before!) < before!) ? [at + 1] : [],
+    );
+    expect(falls).toHaveLength(1);
+    expect(told.map(([step]) => step)).toEqual(falls);
+    expect(report.warnings).toEqual(told.map(([, message]) => message));
+    expect(report.warnings[0]).toMatch(
+      new RegExp(
+        `^the validation of step ${falls[0]} is below that of step 0: val-core/bandit/acc/mean@1 is 0\\.\\d{4} and was ${before!.toFixed(4)};`,
+      ),
+    );
+  });
+
+  test("without a tracker that takes warnings it is one of the process", async () => {
+    const warned = Promise.withResolvers<Error>();
+    process.once("warning", warned.resolve);
+    const { warnings } = await trained({
+      policy: BanditActor.remote({ prompts, lr: -4 }),
+      validationPrompts: dataset,
+      run: { totalTrainingSteps: 2, testFreq: 2 },
+    });
+    expect((await warned.promise).message).toBe(warnings[0]);
   });
 
   test("one that fails while the next step is trained ends the training with what its loop failed with", async () => {

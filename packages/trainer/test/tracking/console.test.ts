@@ -137,3 +137,14 @@ test("no line is longer than the terminal is wide", () => {
   logger.close();
   expect(Math.max(...screenOf(text()).map(({ length }) => length))).toBe(99);
 });
+
+test("a warning is a line of its own, on a terminal above the view", () => {
+  for (const isTTY of [false, true]) {
+    const { stream, text } = streamOf(isTTY);
+    const logger = new ConsoleLogger({ stream, now: () => 0 });
+    logger.open(run);
+    logger.warning(4, "the validation fell");
+    logger.close();
+    expect(screenOf(text())).toEqual(["warning: the validation fell", ""]);
+  }
+});

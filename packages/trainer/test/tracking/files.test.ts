@@ -38,6 +38,17 @@ test("a step is a line as verl writes it; what is no finite number is its text, 
   ]);
 });
 
+test("warnings are lines of the timeline", async () => {
+  const directory = await runFolder();
+  const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+  tracking.warning(4, "the validation fell");
+  await tracking.close();
+  const warning = { type: "warning", step: 4, message: "the validation fell" };
+  expect(await linesIn(join(directory, "timeline.jsonl"))).toContainEqual(warning);
+  await appendFile(join(directory, "metrics.jsonl"), '{"step": 4, "data": {}}\n');
+  expect((await readRun(directory)).warnings).toEqual([warning]);
+});
+
 test("samples: one line for the rewards of a step, and as many as are drawn, over all of its time", async () => {
   const directory = await runFolder();
   const tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));

@@ -138,7 +138,7 @@ test("a sample that no update learned from ends with its reward; of very many so
     valid: index !== 0,
     attempts: 1,
   });
-  const run = { metrics: [], phases: [], rewards: [], generations: [] };
+  const run = { metrics: [], phases: [], rewards: [], generations: [], warnings: [] };
   const few = traceOf({ ...run, samples: [sample(0)] });
   expect(few.filter(({ ph }) => "stf".includes(ph)).map(({ ph }) => ph)).toEqual(["s", "f"]);
   expect(slicesOf(few).map(({ name }) => name)).toEqual(["wait", "failed"]);

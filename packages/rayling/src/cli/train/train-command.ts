@@ -7,6 +7,7 @@ import { stat } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
+import type { TrainingReport } from "@rayling/trainer";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { plain, say, sayData, tell } from "../output/output.ts";
@@ -80,14 +81,12 @@ async function endText(
   { report, directory, checkpoints }: TrainingRun,
   seconds: number,
 ): Promise<string> {
-  const scores = Object.entries(report.validation ?? {}).filter(([name]) =>
-    name.startsWith("val-core/"),
-  );
   const hasCheckpoints = await stat(checkpoints).catch(() => undefined);
   const lines: [string, string][] = [
     ["steps", String(report.steps)],
     ["time", `${seconds.toFixed(1)} s`],
-    ...scores.map(([name, value]): [string, string] => [name, value.toFixed(4)]),
+    ...validationLines(report),
+    ...report.warnings.map((warning): [string, string] => ["warning", warning]),
     ["files", directory],
     ...(trainer.saveFreq > 0 && hasCheckpoints !== undefined
       ? [["checkpoints", checkpoints] satisfies [string, string]]
@@ -95,4 +94,14 @@ async function endText(
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return `${lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`).join("\n")}\n`;
+}
+
+/** The scores of the last validation beside those of the one before training. */
+function validationLines({ validation, initialValidation }: TrainingReport): [string, string][] {
+  const core = Object.entries(validation ?? {}).filter(([name]) => name.startsWith("val-core/"));
+  return core.map(([name, value]) => {
+    const before = validation === initialValidation ? undefined : initialValidation?.[name];
+    const beside = before === undefined ? "" : ` (${before.toFixed(4)} before training)`;
+    return [name, `${value.toFixed(4)}${beside}`];
+  });
 }

@@ -57,6 +57,13 @@ export class ConsoleLogger implements TrackingLogger {
     this.#view?.progress(progress);
   }
 
+  /** Prints a warning. */
+  warning(_step: number, message: string): void {
+    const line = `warning: ${message}`;
+    if (this.#view === undefined) this.#stream.write(`${terminalLine(line)}\n`);
+    else this.#view.say(line);
+  }
+
   /** Closes the view. */
   close(): void {
     this.#view?.close();

@@ -74,7 +74,7 @@ export class LiveView {
     this.#finished = step;
     this.#progress = undefined;
     this.#running = undefined;
-    this.#say(stepSummary(metrics, step, this.#totalSteps));
+    this.say(stepSummary(metrics, step, this.#totalSteps));
   }
 
   /** The last state is left standing, unless the last step is over. */
@@ -88,10 +88,11 @@ export class LiveView {
   /** Shows metrics of an earlier step while the next one runs. */
   #more(metrics: StepMetrics, step: number): void {
     if (Object.keys(summaryOf(metrics)).length === 0) return;
-    this.#say(stepSummary(metrics, step, this.#totalSteps));
+    this.say(stepSummary(metrics, step, this.#totalSteps));
   }
 
-  #say(line: string): void {
+  /** Prints a line above the view. */
+  say(line: string): void {
     this.#clear();
     this.#stream.write(`${terminalLine(line)}\n`);
     this.#drawSoon();

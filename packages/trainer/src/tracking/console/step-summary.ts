@@ -1,5 +1,7 @@
 /** The few figures of a step that people follow, out of its many metrics. */
 
+import { coreMeansOf } from "../../metrics/validation-metrics.ts";
+import { meanOf } from "../../values/sums.ts";
 import type { StepMetrics } from "../tracking-logger.ts";
 import { spanText } from "./time-left.ts";
 
@@ -20,11 +22,8 @@ export function summaryOf(metrics: StepMetrics): StepSummary {
  * where there is no `acc`.
  */
 export function accuracyOf(metrics: StepMetrics): number | undefined {
-  const means = Object.entries(metrics).filter(
-    ([name, value]) => /^val-core\/.+\/mean@\d+$/.test(name) && Number.isFinite(value),
-  );
-  const sum = means.reduce((all, [, value]) => all + value, 0);
-  return means.length === 0 ? undefined : sum / means.length;
+  const means = [...coreMeansOf(metrics).values()];
+  return means.length === 0 ? undefined : meanOf(means);
 }
 
 /** Returns one line for a finished step. */

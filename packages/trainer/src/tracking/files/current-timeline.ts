@@ -4,12 +4,20 @@
  * processes of such a step, and of the steps after it, are dropped.
  */
 
-import type { PhaseLine, RewardsLine, SampleLine, StartLine, TimelineLine } from "./run-lines.ts";
+import type {
+  PhaseLine,
+  RewardsLine,
+  SampleLine,
+  StartLine,
+  TimelineLine,
+  WarningLine,
+} from "./run-lines.ts";
 
 /** Lines of one step. */
 export interface StepLines {
   readonly phases: PhaseLine[];
   readonly samples: SampleLine[];
+  readonly warnings: WarningLine[];
   rewards: RewardsLine | undefined;
 }
 
@@ -59,10 +67,11 @@ export class CurrentTimeline {
       }
     }
     const known = process.steps.get(line.step);
-    const own = known ?? { phases: [], samples: [], rewards: undefined };
+    const own = known ?? { phases: [], samples: [], warnings: [], rewards: undefined };
     if (known === undefined) process.steps.set(line.step, own);
     if (line.type === "phase") own.phases.push(line);
     else if (line.type === "rewards") own.rewards = line;
+    else if (line.type === "warning") own.warnings.push(line);
     else {
       if (own.samples.length === 0) this.#forgetSamples(process);
       own.samples.push(line);

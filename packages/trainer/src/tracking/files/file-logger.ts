@@ -1,8 +1,8 @@
 /**
  * A run as files that are only appended to: `metrics.jsonl`, a line for each step as verl's file
- * logger writes it; `timeline.jsonl`, the times of phases and samples; and `generations.jsonl`, the
- * validation samples chosen to be looked at. A run that was killed leaves all but the lines on
- * their way.
+ * logger writes it; `timeline.jsonl`, the times of phases and samples, and warnings; and
+ * `generations.jsonl`, the validation samples chosen to be looked at. A run that was killed leaves
+ * all but the lines on their way.
  *
  * A number that is not finite is written as its text ("NaN", "-Infinity"), since JSON cannot write
  * it and null stands for unknown. The score of a generation without one is null.
@@ -59,6 +59,10 @@ export class FileLogger implements TrackingLogger {
     if (samples.length === 0) return;
     await this.#timeline?.write(rewardsLineOf(step, samples));
     for (const line of sampleLinesOf(step, samples)) await this.#timeline?.write(line);
+  }
+
+  async warning(step: number, message: string): Promise<void> {
+    await this.#timeline?.write({ type: "warning", step, message } satisfies TimelineLine);
   }
 
   async generations(step: number, generations: readonly Generation[]): Promise<void> {

@@ -14,6 +14,7 @@ import type {
   RewardsLine,
   SampleLine,
   StartLine,
+  WarningLine,
 } from "./run-lines.ts";
 import { RunReader } from "./run-reader.ts";
 
@@ -29,6 +30,8 @@ export interface RunRecord {
   readonly samples: readonly SampleLine[];
   /** Rewards, one entry for each step. */
   readonly rewards: readonly RewardsLine[];
+  /** Warnings of the training, in their order. */
+  readonly warnings: readonly WarningLine[];
   /** Generations of the last validation that reported some. */
   readonly generations: readonly GenerationLine[];
 }
@@ -48,6 +51,7 @@ export async function readRun(directory: string): Promise<RunRecord> {
     phases: steps.flatMap(({ phases }) => phases),
     samples: steps.flatMap(({ samples }) => samples),
     rewards: steps.flatMap(({ rewards }) => rewards ?? []),
+    warnings: steps.flatMap(({ warnings }) => warnings),
     generations: [...reader.generations.values()].at(-1) ?? [],
   };
 }

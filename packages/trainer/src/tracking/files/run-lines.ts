@@ -130,7 +130,17 @@ export interface StartLine {
   readonly config?: TrackingConfig | null;
 }
 
-export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine;
+/** A warning of the training. */
+export interface WarningLine {
+  /** Tells the line from others. */
+  readonly type: "warning";
+  /** The step that it is about. */
+  readonly step: number;
+  /** The text of the warning. */
+  readonly message: string;
+}
+
+export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine | WarningLine;
 
 /** One answer of a validation. */
 export interface GenerationLine {
