@@ -52,6 +52,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "worker",
     "pipeline",
     "record",
+    "agreement",
     "compose",
     "manager",
     "agent",

@@ -5,6 +5,28 @@ export type { RewardChunk } from "./agent/async-reward-agent.ts";
 export type { TakeRange } from "./agent/group-takes.ts";
 export { RewardRequest } from "./agent/reward-request.ts";
 export type { RewardRequestOptions } from "./agent/reward-request.ts";
+export { calibrationAt, separationOf } from "./agreement/calibration.ts";
+export type {
+  Calibration,
+  ConfusionMatrix,
+  LabelledScore,
+  Separation,
+} from "./agreement/calibration.ts";
+export { judgesReport } from "./agreement/judges-report.ts";
+export type {
+  JudgeAgreement,
+  JudgeCalibration,
+  JudgeDisagreement,
+  JudgeFigures,
+  JudgeLog,
+  JudgesReport,
+  JudgesReportOptions,
+} from "./agreement/judges-report.ts";
+export { cohenKappa, quadraticKappa } from "./agreement/kappa.ts";
+export type { ScorePair } from "./agreement/kappa.ts";
+export type { SampleLabel } from "./agreement/matched-scores.ts";
+export { agreementOf } from "./agreement/pair-agreement.ts";
+export type { PairAgreement } from "./agreement/pair-agreement.ts";
 export { RewardLoopManager } from "./manager/reward-loop-manager.ts";
 export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
 export type { ScoreStreamOptions } from "./manager/stream/score-stream.ts";

@@ -53,6 +53,10 @@ export interface RewardRecord extends Partial<SampleTexts> {
   readonly answeredBy: string | null;
   /** Tokens, where the score's extra info tells them. */
   readonly usage: TokenUsage | null;
+  /** The data source that the function was given, where the writer of the log keeps it. */
+  readonly dataSource?: string;
+  /** The label of the data, where it has one: whether the sample is right, or its grade. */
+  readonly label?: boolean | number;
   /** Further values of the score function. */
   readonly extra: Readonly<Record<string, unknown>>;
   /**
