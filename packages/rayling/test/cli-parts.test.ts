@@ -7,7 +7,7 @@ import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbe
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import { adviceOn } from "../src/cli/score/failure-advice.ts";
 import type { FailureCount } from "../src/cli/score/failure-advice.ts";
-import { RunSummary } from "../src/cli/train/run-summary.ts";
+import { RunSummary } from "../src/cli/score/run-summary.ts";
 import { reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
@@ -73,7 +73,8 @@ test("what an earlier run scored, and what was never called, is no speed of this
   summary.add(one(6, { attempts: 1, latencyMs: 20 }));
   summary.add(one(7, { attempts: 0, latencyMs: 0, cached: true }));
   const run = { summary, wallMs: 1000, loop: "1 worker", advice: [], out: "rewards.jsonl" };
-  const text = reportText({ ...run, baseline: undefined, money: undefined });
+  const none = { baseline: undefined, money: undefined, labelKey: "is_correct" };
+  const text = reportText({ ...run, ...none });
   expect(text).toMatch(/^samples +8, 6 of before$/m);
   expect(text).toMatch(/^throughput +2.0\/s$/m);
   expect(text).toContain("wrote 8 records");

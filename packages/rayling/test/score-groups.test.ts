@@ -138,7 +138,7 @@ describe("answers are a group", () => {
   test("that stand no further apart than memory is kept for", async () => {
     async function* samples(apart: number): AsyncGenerator<SolutionSample> {
       const place = { index: 0, questionIndex: 0, solutionKey: "response" };
-      const rest = { dataSource: "t", response: "", groundTruth: "", isCorrect: undefined, place };
+      const rest = { dataSource: "t", response: "", groundTruth: "", label: undefined, place };
       for (let at = 0; at < 2 * apart; at++) {
         yield { ...rest, extraInfo: { question: "" }, context: { group: `${at % apart}` } };
       }

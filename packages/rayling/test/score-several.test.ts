@@ -358,7 +358,8 @@ test("a run in which no sample, or less than half of them, has a score does not 
 
 describe("flags that do not go together", () => {
   test.each([
-    [["--rewards", "x", "--reward", "y"], "--reward and --rewards: give one of them"],
+    [["--rewards", "/no/x", "--reward", "y"], "--rewards /no/x: ENOENT"],
+    [["--rewards", "x", "--reward", "y", "--judge", "z"], "--judge is for one --reward"],
     [["--rewards", "x", "--judge", "y"], "--judge and --rewards: give one of them"],
     [["--rewards", "x", "--reward-kwarg", "a=1"], "--reward-kwarg is for --reward"],
     [["--rewards", "/no/such/file"], "--rewards /no/such/file: ENOENT"],

@@ -15,7 +15,7 @@ import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";
 import { addReportCommand } from "./train/report-options.ts";
 import { addRewardsCommand, type RewardsCommands } from "./rewards/rewards-options.ts";
-import { addScoreCommand } from "./score/score-options.ts";
+import { addScoreCommand } from "./score/add-score-command.ts";
 import { addServeCommand } from "./serve/serve-options.ts";
 import { addTrainCommand } from "./train/train-options.ts";
 
@@ -54,9 +54,15 @@ async function commands(tell: (line: string) => void): Promise<Command> {
     .version(await versionOf(manifest))
     .exitOverride()
     .configureOutput({ outputError: (text) => tell(oneLine(text)) });
-  addScoreCommand(program, async (options) => {
-    const { runScore } = await import("./score/score-command.ts");
-    await runScore(options);
+  addScoreCommand(program, {
+    score: async (options, comparison) => {
+      const { runScore } = await import("./score/score-command.ts");
+      await runScore(options, comparison);
+    },
+    compare: async (judges, comparison) => {
+      const { runJudges } = await import("./judges/judges-command.ts");
+      await runJudges(judges, comparison);
+    },
   });
   addServeCommand(program, async (options) => {
     const { runServe } = await import("./serve/serve-command.ts");
@@ -109,6 +115,10 @@ const rewardsCommands: RewardsCommands = {
   view: async (options) => {
     const { runRewardsView } = await import("./rewards/rewards-view.ts");
     await runRewardsView(options);
+  },
+  compare: async (options) => {
+    const { runRewardsCompare } = await import("./judges/compare-command.ts");
+    await runRewardsCompare(options);
   },
   exportLog: async (options) => {
     const { runRewardsExport } = await import("./rewards/rewards-export.ts");

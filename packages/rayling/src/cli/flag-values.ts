@@ -28,6 +28,17 @@ export function count(least: number): (text: string) => number {
   };
 }
 
+export function number(text: string): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw new InvalidArgumentError("It must be a number.");
+}
+
+/** Collects the values of a flag that may be repeated. */
+export function each(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), text];
+}
+
 /** Collects `key=value` flags in one object; a value is parsed as JSON, else it is a text. */
 export function settings(
   text: string,

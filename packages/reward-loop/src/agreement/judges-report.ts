@@ -46,6 +46,8 @@ export interface JudgesReport {
   readonly samples: number;
   /** The number of samples with a label. */
   readonly labelled: number;
+  /** The largest difference of two scores that counts as agreement. */
+  readonly tolerance: number;
   /** Each judge by itself. */
   readonly judges: readonly JudgeFigures[];
   /** Each two judges, and each judge with labels, as "label". */
@@ -143,6 +145,7 @@ export async function judgesReport(
   return {
     samples: samples.length,
     labelled: labels.length,
+    tolerance,
     judges: logs.map(({ name }, log) => figuresOf(name, log, samples)),
     agreements: agreementsOf(logs, samples, tolerance),
     calibrations:

@@ -10,6 +10,7 @@ export interface InputFlags {
   readonly responseKey?: string;
   readonly truthKey?: string;
   readonly groupKey?: string;
+  readonly labelKey?: string;
   readonly allowNan: boolean;
 }
 
@@ -22,10 +23,14 @@ export function addInputFlags(command: Command): Command {
       "--group-key <name>",
       "which answers are scored as a group: those with the same value there (default: uid, else the same prompt)",
     )
+    .option(
+      "--label-key <name>",
+      "the label of an answer, by its key or path: true, false or a number, to compare scores with (default: is_correct)",
+    )
     .option("--allow-nan", "read NaN and Infinity in JSON, which Python writes", false);
 }
 
 export function inputOf(flags: InputFlags): InputOptions {
-  const { promptKey, responseKey, truthKey, groupKey, allowNan } = flags;
-  return { keys: { promptKey, responseKey, truthKey }, groupKey, allowNan };
+  const { promptKey, responseKey, truthKey, groupKey, labelKey, allowNan } = flags;
+  return { keys: { promptKey, responseKey, truthKey }, groupKey, labelKey, allowNan };
 }

@@ -7,6 +7,7 @@
 
 import { stat } from "node:fs/promises";
 import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
+import type { SampleLabel } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError, refusalOf } from "../cli-error.ts";
 import {
@@ -19,6 +20,7 @@ import {
 } from "@rayling/reward-loop/rows";
 import type { Conversation, Row, RowKeys } from "@rayling/reward-loop/rows";
 import { groupNameOf } from "./group-name.ts";
+import { labelOf } from "./sample-label.ts";
 
 /** One solution of one question. */
 export interface SolutionSample extends RewardSample {
@@ -28,7 +30,7 @@ export interface SolutionSample extends RewardSample {
    */
   readonly place: SolutionPlace;
   /** The label of the data, for comparison; the reward function does not get it. */
-  readonly isCorrect: boolean | undefined;
+  readonly label: SampleLabel | undefined;
 }
 
 /** The place of a sample in its file. */
@@ -45,6 +47,8 @@ export interface InputOptions {
   readonly keys: RowKeys;
   /** The key whose value names the group of an answer; undefined: `uid`, else the prompt. */
   readonly groupKey?: string | undefined;
+  /** The key whose value is the label of an answer; undefined: `is_correct`, where there is one. */
+  readonly labelKey?: string | undefined;
   /** Whether NaN and Infinity are read, which Python writes. */
   readonly allowNan: boolean;
 }
@@ -66,12 +70,16 @@ export async function openSolutions(
 ): Promise<Solutions> {
   const kept: SolutionSample[] = [];
   const isFile = (await stat(path).catch(() => undefined))?.isFile() ?? false;
-  let total = 0;
+  let [total, labelled] = [0, 0];
   for await (const sample of readSolutions(path, signal, options)) {
     total += 1;
+    if (sample.label !== undefined) labelled += 1;
     if (!isFile) kept.push(sample);
   }
   if (total === 0) throw new CliError(2, `${path} has no solutions.`);
+  if (options.labelKey !== undefined && labelled === 0) {
+    throw new CliError(2, `${path}: no row has a label at "${options.labelKey}" (--label-key).`);
+  }
   return { total, read: () => (isFile ? readSolutions(path, signal, options) : kept) };
 }
 
@@ -139,11 +147,10 @@ function solutionsOf(
   );
   const context = { group: groupNameOf(value, options, question, bad) };
   return solutions.map(({ key: solutionKey, entry }, offset) => {
-    const { solution, is_correct: isCorrect } = entry;
+    const { solution } = entry;
     if (typeof solution !== "string") throw bad(`"${solutionKey}.solution" is not a text`);
-    if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
-      throw bad(`"${solutionKey}.is_correct" is neither true nor false`);
-    }
+    const at = { place: offset, within: `${solutionKey}.` };
+    const label = labelOf(entry, options.labelKey, at, bad);
     const place = { index: firstIndex + offset, questionIndex, solutionKey };
     return {
       dataSource,
@@ -153,13 +160,14 @@ function solutionsOf(
       extraInfo: { question },
       context,
       place,
-      isCorrect,
+      label,
     };
   });
 }
 
 /**
- * Reads { ..., data_source?, extra_info?, question?, is_correct? } beside the keys of readRollout.
+ * Reads { ..., data_source?, extra_info?, question?, is_correct? }, or another label, beside the
+ * keys of readRollout.
  */
 function rolloutsOf(
   value: Row,
@@ -169,14 +177,10 @@ function rolloutsOf(
 ): SolutionSample[] {
   const { responses, groundTruth, prompt } = readRollout(value, options.keys, { ...flags, bad });
   const { data_source: dataSource = source, extra_info: extraInfo = {} } = value;
-  const { is_correct: isCorrect } = value;
   if (typeof dataSource !== "string") throw bad(`"data_source" is not a text`);
   if (!isRow(extraInfo)) throw bad(`"extra_info" is not an object`);
   const { question = extraInfo["question"] ?? lastOf(prompt) ?? "" } = value;
   if (typeof question !== "string") throw bad(`"question" is not a text`);
-  if (isCorrect !== undefined && typeof isCorrect !== "boolean") {
-    throw bad(`"is_correct" is neither true nor false`);
-  }
   const named = groupNameOf(value, options, prompt ?? question, bad);
   // Responses of one row answer one prompt, whatever it is.
   const group = named ?? (responses.length > 1 ? `row ${questionIndex}` : undefined);
@@ -189,7 +193,7 @@ function rolloutsOf(
     place: { index: firstIndex + offset, questionIndex, solutionKey: key },
     ...(isConversation(prompt) ? { rawPrompt: prompt } : {}),
     ...(group === undefined ? {} : { context: { group } }),
-    isCorrect,
+    label: labelOf(value, options.labelKey, { place: offset }, bad),
   }));
 }
 

@@ -11,7 +11,15 @@ import { capText } from "../score/score-report.ts";
 
 const BAR_COLUMNS = 24;
 
-export class ProgressView {
+/** Shows the progress of one run. */
+export interface RunView {
+  /** How often, in ms, it can be shown. */
+  readonly everyMs: number;
+  show(progress: RewardProgress): void;
+  close(): void;
+}
+
+export class ProgressView implements RunView {
   readonly #stream: WriteStream;
   #isOpen = false;
 
@@ -24,13 +32,28 @@ export class ProgressView {
     return this.#stream.isTTY ? 100 : 2000;
   }
 
+  /** Whether there is one line that is drawn again. */
+  get isRedrawn(): boolean {
+    return this.#stream.isTTY;
+  }
+
   show(progress: RewardProgress): void {
-    const text = plain(progressText(progress));
+    this.#write(bar([progress]), progressText(progress));
+  }
+
+  /** Shows several runs by name in one line. */
+  showNamed(runs: readonly (readonly [name: string, progress: RewardProgress])[]): void {
+    const texts = runs.map(([name, progress]) => `${name}: ${progressText(progress)}`);
+    this.#write(bar(runs.map(([, progress]) => progress)), texts.join(" | "));
+  }
+
+  #write(drawn: string, said: string): void {
+    const text = plain(said);
     if (!this.#stream.isTTY) {
       this.#stream.write(`${text}\n`);
       return;
     }
-    const line = `${bar(progress)} ${text}`;
+    const line = `${drawn} ${text}`;
     this.#stream.write(`\r\u001b[2K${line.slice(0, this.#stream.columns - 1)}`);
     this.#isOpen = true;
   }
@@ -92,7 +115,9 @@ function usedOf({ used, limit }: { readonly used: number; readonly limit: number
   return `${grouped(Math.round(used))} of ${grouped(limit)}`;
 }
 
-function bar({ done, total }: RewardProgress): string {
-  const filled = total === undefined ? 0 : Math.floor((BAR_COLUMNS * done) / total);
+function bar(runs: readonly RewardProgress[]): string {
+  const done = runs.reduce((sum, one) => sum + one.done, 0);
+  const total = runs.reduce((sum, one) => sum + (one.total ?? 0), 0);
+  const filled = total === 0 ? 0 : Math.floor((BAR_COLUMNS * done) / total);
   return `[${"#".repeat(filled)}${"-".repeat(BAR_COLUMNS - filled)}]`;
 }

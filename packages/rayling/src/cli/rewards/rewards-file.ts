@@ -142,7 +142,9 @@ export class RewardsFile {
     const meant = this.#meant === undefined ? {} : { version: this.#meant };
     const scoredAs = given?.valid === true ? given.rewardScore : null;
     const ofGroup = given === undefined ? {} : { scoredAs };
-    const about = { question, solution, ...ofGroup, ...this.#aboutRun() };
+    const { dataSource, label } = sample;
+    const ofData = { dataSource, ...(label === undefined ? {} : { label }) };
+    const about = { question, solution, ...ofData, ...ofGroup, ...this.#aboutRun() };
     if (given === undefined && kept !== undefined) this.#renewed.add(inInput);
     await this.#log.write(sample, { ...outcome, ...meant }, place, about);
     if (given === undefined && kept === undefined) this.#written += 1;

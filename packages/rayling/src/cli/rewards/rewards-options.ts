@@ -2,10 +2,17 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { Command } from "commander";
 import type { ExportFormat } from "@rayling/reward-loop";
-import { count } from "../flag-values.ts";
+import { CliError } from "../cli-error.ts";
+import { count, number } from "../flag-values.ts";
+import { addInputFlags, inputOf } from "../inputs/input-flags.ts";
+import type { InputFlags } from "../inputs/input-flags.ts";
+import type { InputOptions } from "../inputs/solutions.ts";
+import { addCompareFlags, compareOptionsOf } from "../judges/compare-flags.ts";
+import type { CompareFlags, CompareOptions } from "../judges/compare-flags.ts";
 import { formats } from "../output/formats.ts";
 import type { Format } from "../output/formats.ts";
-import { addFunctionFlags, readOptions } from "../score/score-options.ts";
+import { readOptions } from "../score/read-options.ts";
+import { addFunctionFlags } from "../score/score-options.ts";
 import type { ScoreFlags, ScoreOptions } from "../score/score-options.ts";
 
 export interface RewardsReportOptions {
@@ -37,6 +44,16 @@ export interface RewardsShowOptions {
   readonly format: Format;
 }
 
+export interface RewardsCompareOptions {
+  /** The paths of the judges' logs. */
+  readonly logs: readonly string[];
+  /** The path of solutions with labels; undefined: the labels are those in the logs. */
+  readonly labels: string | undefined;
+  readonly input: InputOptions;
+  readonly comparison: CompareOptions;
+  readonly format: Format;
+}
+
 export interface RewardsViewOptions {
   /** The paths of one log or several. */
   readonly logs: readonly string[];
@@ -51,17 +68,18 @@ export interface RewardsCommands {
   readonly report: (options: RewardsReportOptions) => Promise<void>;
   readonly show: (options: RewardsShowOptions) => Promise<void>;
   readonly view: (options: RewardsViewOptions) => Promise<void>;
+  readonly compare: (options: RewardsCompareOptions) => Promise<void>;
   readonly exportLog: (options: RewardsExportOptions) => Promise<void>;
   readonly rescore: (options: ScoreOptions) => Promise<void>;
 }
 
 export function addRewardsCommand(
   program: Command,
-  { report, show, view, exportLog, rescore }: RewardsCommands,
+  { report, show, view, compare, exportLog, rescore }: RewardsCommands,
 ): void {
   const rewards = program
     .command("rewards")
-    .summary("report on, show, view, export or rescore a reward log");
+    .summary("report on, show, view, compare, export or rescore reward logs");
   rewards
     .command("report")
     .summary("counts, scores, failures, times and costs of a reward log")
@@ -79,6 +97,7 @@ export function addRewardsCommand(
     });
   addShowCommand(rewards, show);
   addViewCommand(rewards, view);
+  addCompareCommand(rewards, compare);
   rewards
     .command("export")
     .summary("a reward log as a table for other programs")
@@ -164,16 +183,40 @@ function addViewCommand(
     });
 }
 
+function addCompareCommand(
+  rewards: Command,
+  compare: (options: RewardsCompareOptions) => Promise<void>,
+): void {
+  const command = rewards
+    .command("compare")
+    .summary("judges of the same samples: agreement, kappa, accuracy against labels")
+    .description(
+      "Compares logs of the same samples, each of a judge, with each other and with the labels that the logs have. One log is compared with its labels.",
+    )
+    .argument("<logs...>", "the files")
+    .option("--labels <path>", "solutions with labels, in place of those in the logs");
+  addCompareFlags(addInputFlags(command))
+    .addOption(
+      new Option("--format <format>", "how it is printed").choices(formats).default("table"),
+    )
+    .action(async (logs: readonly string[], flags: RewardsCompareFlags) => {
+      const { labels, format, labelKey } = flags;
+      if (labels === undefined && labelKey !== undefined) {
+        throw new CliError(2, "--label-key is of --labels: the logs have labels of their own.");
+      }
+      const comparison = compareOptionsOf(flags);
+      await compare({ logs, labels, input: inputOf(flags), comparison, format });
+    });
+}
+
+type RewardsCompareFlags = CompareFlags &
+  InputFlags &
+  Pick<RewardsCompareOptions, "format"> & { readonly labels?: string };
+
 function portNumber(text: string): number {
   const port = count(0)(text);
   if (port <= 65_535) return port;
   throw new InvalidArgumentError("It must be a port, from 0 to 65535.");
-}
-
-function number(text: string): number {
-  const value = text.trim() === "" ? Number.NaN : Number(text);
-  if (Number.isFinite(value)) return value;
-  throw new InvalidArgumentError("It must be a number.");
 }
 
 /** Works like `rayling score --resume`, except that samples outside of the log stay unscored. */

@@ -1,24 +1,22 @@
 /**
- * The flags of `rayling score`: their texts, defaults and checks. The command itself loads when it
- * runs.
+ * The flags of the commands that score, and their options; read-options.ts checks them.
  */
 
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { defaultWorkers } from "@rayling/reward-loop/options";
-import { CliError } from "../cli-error.ts";
-import { exitHelp } from "../exit-codes.ts";
-import { count, settings } from "../flag-values.ts";
+import { count, each, settings } from "../flag-values.ts";
 import { addLoopFlags } from "../functions/loop-flags.ts";
 import type { LoopFlag } from "../functions/loop-flags.ts";
 import { addDashboardFlag } from "../dashboard-flag.ts";
-import { addInputFlags, inputOf } from "../inputs/input-flags.ts";
+import { addInputFlags } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
-import { addPolicyFlags, policyOf } from "../functions/policy-flags.ts";
+import { addPolicyFlags } from "../functions/policy-flags.ts";
 import type { Policy, PolicyFlags } from "../functions/policy-flags.ts";
 import type { InputOptions } from "../inputs/solutions.ts";
+
+/** `--out -` */
+export const STDOUT = "-";
 
 /** The number of threads, and the time for each sample. */
 export interface Threads {
@@ -79,10 +77,10 @@ export interface ScoreFlags
       ScoreOptions,
       "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "texts" | "seed" | "dashboard"
     >,
-    Partial<
-      Pick<ScoreOptions, "solutions" | "judge" | "rewards" | "replay" | "reward" | "baseline">
-    > {
+    Partial<Pick<ScoreOptions, "solutions" | "judge" | "replay" | "baseline">> {
   readonly demo: boolean;
+  readonly reward?: readonly string[];
+  readonly rewards?: readonly string[];
   readonly rewardKwarg: ScoreOptions["rewardKwargs"];
   readonly managerOption: ScoreOptions["managerOptions"];
   readonly latency?: readonly [number, number];
@@ -94,59 +92,6 @@ const loopFlags: readonly LoopFlag[] = [
   { flags: "--executors <count>", option: "executors", value: 1 },
   { flags: "--timeout <ms>", option: "timeoutMs", value: 30_000, orNone: true },
 ];
-
-/** The recipe's judge takes 1 to 40 s; here at 1:1000. */
-const DEMO_LATENCY_MS: readonly [number, number] = [1, 40];
-
-/** @param run does the work; it loads when the command runs */
-export function addScoreCommand(
-  program: Command,
-  run: (options: ScoreOptions) => Promise<void>,
-): void {
-  const command = program
-    .command("score")
-    .argument("[input]", "the file of --solutions; - for stdin")
-    .summary("score model solutions with a reward function")
-    .description(
-      "Scores every solution of a JSONL or Parquet file with a reward loop of many workers; with --baseline a part of them again, one at a time, to compare with.",
-    )
-    .option(
-      "--demo",
-      "use the example's solutions, reward and latency where none are given",
-      false,
-    );
-  addFunctionFlags(command)
-    .option(
-      "--out <path>",
-      "where the rewards are written, one JSON line per sample; under gzip with .gz; - for standard output",
-      "rewards.jsonl",
-    )
-    .option(
-      "--resume",
-      "continue the rewards in --out: samples with a score are not scored again",
-      false,
-    )
-    .option(
-      "--rescore-stale",
-      "with --resume: score samples again that another version of the reward functions scored",
-      false,
-    )
-    .option(
-      "--keep-stale",
-      "with --resume: keep the scores of another version of the reward functions, beside the new ones",
-      false,
-    )
-    .option(
-      "--no-texts",
-      "keep no prompts and responses in --out: `rewards show` finds them in the input",
-    )
-    .option("--replay <log>", "take the rewards from that log of an earlier run, and call nothing")
-    .allowExcessArguments(false)
-    .addHelpText("after", HELP)
-    .action(async (input: string | undefined, flags: ScoreFlags) => {
-      await run(readOptions(input, flags));
-    });
-}
 
 /** Adds the flags of every command that scores: the samples, the functions and the settings. */
 export function addFunctionFlags(command: Command): Command {
@@ -176,7 +121,8 @@ export function addRewardFlags(command: Command): Command {
   command
     .option(
       "--reward <path[:name]>",
-      "module of the reward function, and its export (default: computeScore)",
+      "module of the reward function, and its export (default: computeScore); `rayling score` compares several as judges, each with limits of its own",
+      each,
     )
     .option(
       "--judge <path[:name]>",
@@ -185,6 +131,7 @@ export function addRewardFlags(command: Command): Command {
     .option(
       "--rewards <path>",
       "YAML or JSON with `rewards` (several with weights) or `cascade`, as options of a reward loop; in place of --reward",
+      each,
     )
     .option(
       "--reward-kwarg <key=value>",
@@ -200,125 +147,6 @@ export function addRewardFlags(command: Command): Command {
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {});
   addLoopFlags(command, loopFlags);
   return addPolicyFlags(command);
-}
-
-const HELP = `
-The reward function gets { dataSource, solutionStr, groundTruth, extraInfo } and returns a number, { score, ...extras }
-or a promise of one; null says that it cannot tell. A sample whose function throws, hangs, ends its thread or returns no
-score is invalid, never 0. A function that takes all answers to a prompt (computeScores) gets those with the same uid, or
-the same prompt, wherever they stand in the file; --group-key names another key.
-
-Ctrl-C finishes what is in flight, for one --timeout at most; a second one stops at once; --resume goes on from there, and scores again what was invalid.
-It refuses scores that another version of the reward functions gave (their modules' texts, settings and weights), unless it is
-told by --rescore-stale or --keep-stale what is to become of them. A sample is the same wherever its file lies and whatever it is
-called: by what it says. In an input that was changed --resume says which samples are new and gone, and keeps what it can.
-${exitHelp} Rewards written so far always stay.
-
-Examples:
-  rayling score --solutions solutions.jsonl --reward ./reward.ts
-  rayling score --solutions solutions.jsonl --reward ./reward.ts:strict --workers 8 --timeout 5000
-  rayling score solutions.jsonl --reward ./judge.ts --rpm 3000 --max-in-flight auto --retries 5 --resume
-  rayling score rollouts.parquet --reward ./rule.ts --judge ./judge.ts --price 0.5,1.5 --budget 20 --at-budget ./small-judge.ts
-  rayling score --demo --latency 5,80 --baseline 128`;
-
-/** The number of demo samples that the baseline scores, too. */
-const DEMO_BASELINE = 64;
-
-type OfScoreAlone = "out" | "rescoreStale" | "keepStale" | "texts";
-
-/** Throws CliError 2. */
-export function readOptions(
-  input: string | undefined,
-  given: Omit<ScoreFlags, OfScoreAlone> & Partial<Pick<ScoreFlags, OfScoreAlone>>,
-): ScoreOptions {
-  const standard = { out: "rewards.jsonl", rescoreStale: false, keepStale: false, texts: true };
-  const flags: ScoreFlags = { ...standard, ...given };
-  const { demo, rewardKwarg, managerOption, judge, rewards, replay } = flags;
-  if (input !== undefined && flags.solutions !== undefined) {
-    throw new CliError(2, `${input} and --solutions ${flags.solutions}: give one of them.`);
-  }
-  if (flags.rescoreStale && flags.keepStale) {
-    throw new CliError(2, "--rescore-stale and --keep-stale: give one of them.");
-  }
-  const stale = flags.rescoreStale ? "--rescore-stale" : "--keep-stale";
-  if (!flags.resume && (flags.rescoreStale || flags.keepStale)) {
-    throw new CliError(2, `${stale} needs --resume: without it nothing is kept.`);
-  }
-  if (flags.out === "-" && flags.resume) {
-    throw new CliError(2, "--resume needs a file in --out: standard output cannot be read again.");
-  }
-  const named = input ?? flags.solutions;
-  return {
-    ...flags,
-    judge,
-    rewards,
-    replay,
-    onlyRecorded: false,
-    input: inputOf(flags),
-    baseline: flags.baseline ?? (demo ? DEMO_BASELINE : 0),
-    ...threadsOf(flags),
-    policy: policyOf(flags, rewardKwarg),
-    rewardKwargs: rewardKwarg,
-    managerOptions: managerOption,
-    solutions:
-      (named === "-" ? "/dev/stdin" : named) ??
-      example("--solutions", demo, "data/arithmetic-solutions.jsonl"),
-    ...functionsOf(flags),
-  };
-}
-
-/** 0 ms is no timeout. */
-export function threadsOf({ workers, concurrency, executors, timeout }: ThreadFlags): Threads {
-  return { workers, concurrency, executors, ...(timeout === 0 ? {} : { timeoutMs: timeout }) };
-}
-
-/** Throws CliError 2 for incompatible flags. */
-export function functionsOf(
-  flags: Pick<ScoreFlags, "demo" | "rewardKwarg"> &
-    Partial<Pick<ScoreFlags, "reward" | "rewards" | "judge" | "replay" | "latency">>,
-): Pick<ScoreOptions, "reward" | "latencyMs"> {
-  const { demo, reward, rewards, judge, replay, latency: given, rewardKwarg } = flags;
-  const isSingle = rewards === undefined && judge === undefined && replay === undefined;
-  if (rewards !== undefined) {
-    const other = { "--reward": reward, "--judge": judge };
-    const [flag] = Object.entries(other).find(([, value]) => value !== undefined) ?? [];
-    if (flag !== undefined) throw new CliError(2, `${flag} and --rewards: give one of them.`);
-    if (Object.keys(rewardKwarg).length > 0) {
-      throw new CliError(
-        2,
-        "--reward-kwarg is for --reward: in the file of --rewards it is rewardKwargs.",
-      );
-    }
-  }
-  if (!isSingle && given !== undefined) {
-    throw new CliError(2, "--latency is for a --reward alone.");
-  }
-  const isNone = rewards !== undefined || replay !== undefined;
-  return {
-    reward:
-      reward ?? (isNone ? undefined : example("--reward", demo, "rewards/arithmetic-reward.ts")),
-    latencyMs: isSingle ? simulated(given ?? (demo ? DEMO_LATENCY_MS : [0, 0])) : undefined,
-  };
-}
-
-/** The examples are in the workspace; the npm package has none. */
-function example(flag: string, demo: boolean, name: string): string {
-  if (!demo)
-    throw new CliError(
-      2,
-      `${flag} is missing (in a clone of the repository --demo takes the example's).`,
-    );
-  const url = new URL(`../../../../../examples/${name}`, import.meta.url);
-  const file = fileURLToPath(url);
-  if (!url.pathname.includes("/node_modules/") && existsSync(file)) return file;
-  throw new CliError(
-    2,
-    `The examples are not part of the installed package: give --solutions and --reward.`,
-  );
-}
-
-function simulated(range: readonly [number, number]): readonly [number, number] | undefined {
-  return range[1] === 0 ? undefined : range;
 }
 
 function latency(text: string): readonly [number, number] {

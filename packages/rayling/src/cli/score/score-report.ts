@@ -7,7 +7,7 @@ import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
 import { duration, grouped, mean, quantile } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
-import type { RunSummary } from "../train/run-summary.ts";
+import type { RunSummary } from "./run-summary.ts";
 
 export interface Report {
   readonly summary: RunSummary;
@@ -25,6 +25,8 @@ export interface Report {
       }
     | undefined;
   readonly out: string;
+  /** The key of the labels. */
+  readonly labelKey: string;
   /** Lines of advice on samples without a score. */
   readonly advice: readonly string[];
 }
@@ -44,7 +46,9 @@ export function reportText(report: Report): string {
     ...report.advice,
     ...(compared === 0
       ? []
-      : [`is_correct: ${grouped(equal)} of ${grouped(compared)} scores agree with it`]),
+      : [
+          `${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} scores agree with it`,
+        ]),
     ...[...summary.answeredBy].map(
       ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,
     ),

@@ -10,7 +10,8 @@ import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
 import { byteCount, count, hostAndPort } from "../flag-values.ts";
 import { policyOf } from "../functions/policy-flags.ts";
-import { addRewardFlags, functionsOf, threadsOf } from "../score/score-options.ts";
+import { functionsOf, threadsOf } from "../score/read-options.ts";
+import { addRewardFlags } from "../score/score-options.ts";
 import type { ScoreFlags, ScoreOptions, Threads } from "../score/score-options.ts";
 
 export interface ServeOptions
@@ -125,20 +126,20 @@ const ofGroups =
 
 /** Throws CliError 2. */
 function readServeOptions(flags: Flags): ServeOptions {
-  const { listen, reward, rewards, judge, rewardKwarg } = flags;
-  if (reward === undefined && rewards === undefined) {
+  const { listen, judge, rewardKwarg } = flags;
+  if (flags.reward === undefined && flags.rewards === undefined) {
     throw new CliError(
       2,
       "--reward is missing: give the module of a reward function, or --rewards.",
     );
   }
-  const functions = functionsOf({ ...flags, demo: false });
+  const { reward, rewards } = functionsOf({ ...flags, demo: false });
   const policy = policyOf(flags, rewardKwarg);
   if (policy.onFailure?.fallback === "groupMean") throw new CliError(2, ofGroups);
   const [host, port] = listen;
   return {
     ...flags,
-    reward: functions.reward,
+    reward,
     judge,
     rewards,
     rewardKwargs: rewardKwarg,

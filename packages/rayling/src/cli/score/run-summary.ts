@@ -1,6 +1,6 @@
 /**
- * Counts the outcomes of a run as they arrive; report.ts prints the counts. It keeps two numbers
- * per sample in memory.
+ * Counts the outcomes of a run as they arrive; score-report.ts prints the counts. It keeps two
+ * numbers per sample in memory.
  */
 
 import { failureClassOf } from "@rayling/reward-loop";
@@ -38,10 +38,11 @@ export class RunSummary {
     }
     if (outcome.valid) this.scores.push(outcome.rewardScore);
     else this.#addInvalid(outcome.error);
-    if (sample.isCorrect === undefined) return;
+    // Grades are no answer to whether it is right.
+    if (typeof sample.label !== "boolean") return;
     this.agreement.compared += 1;
     // A sample without a score agrees with nothing.
-    if (outcome.valid && outcome.rewardScore >= 0.5 === sample.isCorrect) this.agreement.equal += 1;
+    if (outcome.valid && outcome.rewardScore >= 0.5 === sample.label) this.agreement.equal += 1;
   }
 
   /** The number of samples that this run scored. */

@@ -1,0 +1,55 @@
+/**
+ * `rayling rewards compare`: judges of the same samples beside each other, from their logs.
+ */
+
+import { basename, resolve } from "node:path";
+import { olderSampleKeys, sampleKey } from "@rayling/reward-loop";
+import type { JudgesReportOptions, SampleLabel } from "@rayling/reward-loop";
+import { openSolutions } from "../inputs/solutions.ts";
+import { print } from "../output/formats.ts";
+import type { RewardsCompareOptions } from "../rewards/rewards-options.ts";
+import { comparisonOf } from "./compared.ts";
+import { judgesLines } from "./judges-text.ts";
+
+export async function runRewardsCompare(options: RewardsCompareOptions): Promise<void> {
+  const { logs, labels, comparison, format } = options;
+  const named = namesOf(logs).map((name, at) => ({ name, path: logs[at] ?? "" }));
+  const labelOf = labels === undefined ? undefined : await labelsOf(labels, options);
+  const report = await comparisonOf(named, { ...comparison, labelOf });
+  await print(report, format, () => judgesLines(report, logs));
+}
+
+/**
+ * Returns names without what all have in common: rule and judge for rewards.rule.jsonl and
+ * rewards.judge.jsonl.
+ */
+function namesOf(logs: readonly string[]): string[] {
+  const stems = logs.map((log) => basename(log).replace(/\.jsonl(\.gz)?$/, ""));
+  const parts = stems.map((stem) => stem.split("."));
+  const [first = []] = parts;
+  const shared = first.findIndex((part, at) => parts.some((one) => one[at] !== part));
+  const short = parts.map((one) => one.slice(Math.max(shared, 0)).join("."));
+  if (isUsable(short)) return short;
+  return isUsable(stems) ? stems : logs.map((log) => resolve(log));
+}
+
+/** "label" is the name of the labels. */
+function isUsable(names: readonly string[]): boolean {
+  return new Set(names).size === names.length && !names.includes("") && !names.includes("label");
+}
+
+/** Reads the labels of a file of solutions, by what each sample says. */
+async function labelsOf(
+  path: string,
+  { input }: RewardsCompareOptions,
+): Promise<JudgesReportOptions["labelOf"]> {
+  const { read } = await openSolutions(path, new AbortController().signal, input);
+  const labels = new Map<string, SampleLabel>();
+  for await (const sample of read()) {
+    if (sample.label === undefined) continue;
+    for (const key of [sampleKey(sample), ...olderSampleKeys(sample)]) {
+      labels.set(key, sample.label);
+    }
+  }
+  return ({ sample }) => labels.get(sample);
+}

@@ -1,0 +1,163 @@
+/**
+ * `rayling score` with several judges: each scores every sample, all at once, with a loop, limits
+ * and a reward log of its own; then their logs are compared. Where one of them cannot go on, the
+ * others finish what is in flight, and all logs can be continued.
+ */
+
+import * as ray from "@rayling/core";
+import type { RewardLoopManager } from "@rayling/reward-loop";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
+import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
+import { openSolutions } from "../inputs/solutions.ts";
+import type { Solutions } from "../inputs/solutions.ts";
+import { heading } from "../output/formats.ts";
+import { duration, grouped, quantile } from "../output/numbers.ts";
+import { plain, sayStyled, tell } from "../output/output.ts";
+import { columnsOf, tableLines } from "../output/table.ts";
+import type { RewardsFile } from "../rewards/rewards-file.ts";
+import { adviceOn } from "../score/failure-advice.ts";
+import { openRunFile, openRunLoop, prepareRun } from "../score/opened-run.ts";
+import type { PreparedRun } from "../score/opened-run.ts";
+import { drainMsOf, scoreAll } from "../score/score-all.ts";
+import type { Run } from "../score/score-all.ts";
+import { checkFailures, tellStopping } from "../score/score-command.ts";
+import { stopSignal } from "../stop-signal.ts";
+import type { StopSignal } from "../stop-signal.ts";
+import { sayComparison } from "./compared.ts";
+import type { CompareOptions } from "./compare-flags.ts";
+import type { Judge } from "./judge-runs.ts";
+import { JudgesView } from "./judges-view.ts";
+
+interface OpenJudge extends Judge {
+  readonly loop: RewardLoopManager;
+  readonly file: RewardsFile;
+}
+
+export async function runJudges(
+  judges: readonly Judge[],
+  comparison: CompareOptions,
+): Promise<void> {
+  const [{ options } = noJudge()] = judges;
+  const stop = stopSignal();
+  const prepared: PreparedRun[] = [];
+  try {
+    const solutions = await openSolutions(options.solutions, stop.signal, options.input);
+    for (const one of judges) prepared.push(await prepareRun(one.options, solutions));
+    await ray.init({ prewarm: 2 * judges.length, ...dashboardOption(options, "never") });
+    const open = await openJudges(judges, prepared, stop);
+    if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
+    const runs = await scoreTogether(open, solutions, stop);
+    await Promise.all(open.map(({ loop }) => loop.close()));
+    sayStyled(`${runLines(open, runs).join("\n")}\n`);
+    await sayComparison(
+      open.map(({ name, file }) => ({ name, path: file.path })),
+      comparison,
+    );
+    for (const [at, { name, options: own }] of judges.entries()) checkJudge(name, own, runs[at]);
+  } finally {
+    await ray.shutdown();
+    for (const { mark } of prepared) await mark?.remove();
+    stop.close();
+  }
+}
+
+function noJudge(): never {
+  throw new CliError(2, "--reward is missing");
+}
+
+/** Opens all loops before any file: nothing is written where one judge cannot be loaded. */
+async function openJudges(
+  judges: readonly Judge[],
+  prepared: readonly PreparedRun[],
+  stop: StopSignal,
+): Promise<OpenJudge[]> {
+  const loops: { readonly run: PreparedRun; readonly loop: RewardLoopManager }[] = [];
+  for (const run of prepared) loops.push({ run, loop: await openRunLoop(run, stop) });
+  const open: OpenJudge[] = [];
+  for (const [at, { run, loop }] of loops.entries()) {
+    const judge = judges[at];
+    if (judge !== undefined) open.push({ ...judge, loop, file: await openRunFile(run, loop) });
+  }
+  return open;
+}
+
+/** Rejects with the failure of the first judge that fails, when all have stopped. */
+async function scoreTogether(
+  judges: readonly OpenJudge[],
+  solutions: Solutions,
+  stop: StopSignal,
+): Promise<Run[]> {
+  const { signal: stopped } = stop;
+  const failure = new AbortController();
+  const signal = AbortSignal.any([stopped, failure.signal]);
+  const view = new JudgesView(judges.map(({ name }) => name));
+  const longest = judges.map(({ options }) => options).sort((a, b) => drainMsOf(b) - drainMsOf(a));
+  const tellsNoMore = longest[0] && tellStopping(stop, longest[0]);
+  let first: unknown;
+  const ends = await Promise.all(
+    judges.map(async ({ name, options, loop, file }) => {
+      try {
+        const ends = { signal, after: (ms: number) => stop.after(ms) };
+        const more = { stop: ends, view: view.of(name) };
+        return await scoreAll(loop, solutions, file, { ...options, ...more });
+      } catch (error) {
+        if (failure.signal.aborted || stopped.aborted) {
+          tell(`${plain(name)}: ${plain(messageOf(error))}\n`);
+        }
+        first ??= error;
+        failure.abort(new CliError(1, "stopped, because another judge failed"));
+        return undefined;
+      }
+    }),
+  );
+  view.close();
+  tellsNoMore?.();
+  if (first !== undefined) throw first;
+  return ends.filter((run) => run !== undefined);
+}
+
+function runLines(judges: readonly OpenJudge[], runs: readonly Run[]): string[] {
+  const rows = judges.flatMap(({ name, loop, file }, at) => {
+    const run = runs[at];
+    if (run === undefined) return [];
+    const { summary, wallMs } = run;
+    const latency = (share: number): string => {
+      const value = quantile(summary.latenciesMs, share);
+      return value === undefined ? "-" : duration(value);
+    };
+    return {
+      judge: name,
+      scored: grouped(summary.scored),
+      "of before": grouped(summary.kept),
+      "wall time": duration(wallMs),
+      "latency p50": latency(0.5),
+      "latency p95": latency(0.95),
+      ...(loop.spent > 0 ? { spent: loop.spent.toFixed(4) } : {}),
+      log: file.path,
+    };
+  });
+  const failures = judges.flatMap(({ name, options }, at) => failureLines(name, options, runs[at]));
+  return [heading("runs"), ...tableLines(rows, columnsOf(rows)), ...failures];
+}
+
+function failureLines(name: string, options: Judge["options"], run: Run | undefined): string[] {
+  if (run === undefined) return [];
+  const invalid = [...run.summary.invalid].map(
+    ([code, { count, example }]) =>
+      `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(example.split("\n", 1)[0] ?? "")}`,
+  );
+  return [...invalid, ...adviceOn(run.summary.failures, options)].map(
+    (line) => `${plain(name)}: ${line}`,
+  );
+}
+
+/** Throws CliError 3 that names the judge. */
+function checkJudge(name: string, options: Judge["options"], run: Run | undefined): void {
+  try {
+    if (run !== undefined) checkFailures(run.summary, options);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(error.exitCode, `${name}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,263 @@
+/** `rayling score` with several judges, and `rayling rewards compare`: a log for each, how they agree, and how they stand to labels. */
+
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { JudgesReport } from "@rayling/reward-loop";
+import { beforeEach, describe, expect, test } from "vitest";
+import { dataFile } from "../../../test/fixtures/data-file.ts";
+import { folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
+
+const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
+const rule = join(workspace, "examples/rewards/gsm8k-reward.ts");
+const noisy = join(workspace, "examples/rewards/noisy-judge.ts");
+const small = ["--workers", "1", "--concurrency", "8"];
+
+describe("several judges of a small file", () => {
+  let directory = "";
+  let input = "";
+  let out = "";
+  const judges = (): string[] => [
+    "--reward",
+    join(directory, "strict.mjs"),
+    "--reward",
+    join(directory, "mild.mjs:byLength"),
+  ];
+
+  beforeEach(async () => {
+    directory = await folder();
+    input = join(directory, "rollouts.jsonl");
+    out = join(directory, "rewards.jsonl");
+    await writeFile(
+      join(directory, "strict.mjs"),
+      "export const computeScore = ({ solutionStr, groundTruth }) => solutionStr === groundTruth ? 1 : 0;",
+    );
+    await writeFile(
+      join(directory, "mild.mjs"),
+      `export const byLength = ({ solutionStr }) => {
+        if (solutionStr === "broken") throw new Error("not this one");
+        return solutionStr.length / 10;
+      };`,
+    );
+    const rows = [
+      { response: "right", ground_truth: "right", data_source: "a", quality: { good: true } },
+      { response: "no", ground_truth: "right", data_source: "a", quality: { good: false } },
+      {
+        response: "almost right",
+        ground_truth: "right",
+        data_source: "b",
+        quality: { good: true },
+      },
+      { response: "broken", ground_truth: "right", data_source: "b", quality: { good: false } },
+    ];
+    await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  });
+
+  test("each sample has one outcome of each judge, in a log of its own, and tables say how they agree", async () => {
+    const flags = ["--out", out, "--label-key", "quality.good", ...small];
+    const { code, stdout, stderr } = await inProcess("score", input, ...judges(), ...flags);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    const logs = ["strict", "mild-byLength"].map((name) => out.replace("jsonl", `${name}.jsonl`));
+    expect(
+      (await readdir(directory)).filter((name) => name.startsWith("rewards")).toSorted(),
+    ).toEqual(["rewards.mild-byLength.jsonl", "rewards.strict.jsonl"]);
+    const scores = await Promise.all(
+      logs.map(async (log) => (await recordsOf(log)).map(({ score }) => score)),
+    );
+    expect(scores).toEqual([
+      [1, 0, 0, 0],
+      [0.5, 0.2, 1.2, null],
+    ]);
+    expect(stdout).toMatch(/^strict +4 +0 +0\.2500$/m);
+    expect(stdout).toMatch(/^mild-byLength +4 +1 +0\.6333$/m);
+    expect(stdout).toMatch(/^strict, mild-byLength +3 +0\.0000 /m);
+    expect(stdout).toMatch(/^strict +4 +0 +0\.5 +0\.7500 +1\.0000 +0\.5000 /m);
+    expect(stdout).toMatch(/^b +mild-byLength +2 +1 +1\.0000 /m);
+    expect(stdout).toContain("mild-byLength: invalid: 1 x SCORE_THREW, for example: not this one");
+    expect(stdout).toContain(`to read them: rayling rewards view ${logs.join(" ")}`);
+    expect(stderr).toContain("strict: 4 / 4, 0 in flight");
+
+    const compared = await inProcess("rewards", "compare", ...logs, "--format", "json");
+    expect(compared.code).toBe(0);
+    const report = JSON.parse(compared.stdout) as JudgesReport;
+    expect(report).toMatchObject({ samples: 4, labelled: 4, by: "dataSource", tolerance: 0.1 });
+    expect(report.judges.map(({ name, invalid }) => [name, invalid])).toEqual([
+      ["strict", 0],
+      ["mild-byLength", 1],
+    ]);
+    expect(report.disagreements.total).toBe(3);
+    const first = await inProcess("rewards", "compare", logs[0] ?? "", "--threshold", "2");
+    expect(first.stdout).toMatch(/^rewards\.strict +4 +0 +2 +0\.5000 +- +0\.0000 /m);
+    expect(first.stdout).not.toContain("disagreements");
+  });
+
+  test("--resume keeps what each judge has scored, and asks again what it has not", async () => {
+    const run = (...flags: string[]): ReturnType<typeof inProcess> =>
+      inProcess("score", input, ...judges(), "--out", out, ...small, ...flags);
+    expect((await run()).code).toBe(0);
+    const log = out.replace("jsonl", "strict.jsonl");
+    const lines = (await readFile(log, "utf8")).trimEnd().split("\n");
+    await writeFile(log, `${lines.slice(0, 1).join("\n")}\n`);
+    const resumed = await run("--resume");
+    expect({ code: resumed.code, stderr: resumed.code === 0 ? "" : resumed.stderr }).toEqual({
+      code: 0,
+      stderr: "",
+    });
+    expect(resumed.stdout).toMatch(/^strict +3 +1 +/m);
+    expect(resumed.stdout).toMatch(/^mild-byLength +1 +3 +/m);
+    expect((await recordsOf(log)).map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+  });
+
+  test("a judge that cannot be loaded is refused before anything is written", async () => {
+    const none = join(directory, "none.mjs");
+    const { code, stderr } = await inProcess(
+      "score",
+      input,
+      ...judges(),
+      "--reward",
+      none,
+      "--out",
+      out,
+    );
+    expect(code).toBe(2);
+    expect(stderr).toContain(`rayling: --reward ${none}`);
+    expect((await readdir(directory)).filter((name) => name.startsWith("rewards"))).toEqual([]);
+  });
+
+  test("a judge of which too few samples have a score is named, and the tables are there", async () => {
+    const broken = join(directory, "broken.mjs");
+    await writeFile(broken, `export const computeScore = () => { throw new Error("down"); };`);
+    const flags = ["--reward", broken, "--out", out, ...small];
+    const { code, stdout, stderr } = await inProcess("score", input, ...judges(), ...flags);
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/^broken +4 +4 +-$/m);
+    expect(stderr).toContain("rayling: broken: no sample has a score");
+  });
+
+  test.each<[string, string[], string]>([
+    ["--judge", ["--judge", "j.ts"], "--judge is for one --reward"],
+    ["--replay", ["--replay", "log.jsonl"], "--replay is for one --reward"],
+    ["--baseline", ["--baseline", "4"], "--baseline is for one --reward"],
+    ["--out -", ["--out", "-"], "--out - is for one --reward"],
+    ["--label-key", ["--label-key", "quality.goood"], 'no row has a label at "quality.goood"'],
+    [
+      "a label of another kind",
+      ["--label-key", "response"],
+      '"response" is neither true nor false',
+    ],
+    ["--tolerance", ["--tolerance", "-1"], "at least 0"],
+  ])("%s is refused where it means nothing", async (_, flags, said) => {
+    const { code, stderr } = await inProcess("score", input, ...judges(), "--out", out, ...flags);
+    expect(code).toBe(2);
+    expect(stderr).toContain(said);
+  });
+
+  test("Ctrl-C stops all judges, and each log can be continued", async () => {
+    await writeFile(
+      join(directory, "slow.mjs"),
+      `import { setTimeout } from "node:timers/promises";
+       export const computeScore = async ({ solutionStr }) => {
+         console.log("at work on", solutionStr);
+         await setTimeout(200);
+         return 1;
+       };`,
+    );
+    const slow = [
+      "--reward",
+      join(directory, "slow.mjs"),
+      "--reward",
+      join(directory, "strict.mjs"),
+    ];
+    const one = ["--workers", "1", "--concurrency", "1", "--executors", "1"];
+    const running = start("score", input, ...slow, "--out", out, ...one);
+    await shown(running, /at work on no/);
+    running.child.kill("SIGINT");
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(130);
+    expect(stderr.match(/stopping: samples in flight are finished/g)).toHaveLength(1);
+    expect(stderr).toContain("of 4 rewards are in");
+    const done = await inProcess("score", input, ...slow, "--out", out, "--resume", ...one);
+    expect(done.code).toBe(0);
+    for (const name of ["slow", "strict"]) {
+      const records = await recordsOf(out.replace("jsonl", `${name}.jsonl`));
+      expect(records.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+    }
+  });
+});
+
+test("one judge is calibrated where --label-key says what to compare with; grades need a threshold", async () => {
+  const directory = await folder();
+  const input = join(directory, "rollouts.jsonl");
+  const rows = [1, 3, 4, 5].map((grade) => ({
+    response: String(grade),
+    ground_truth: "",
+    human: grade < 4 ? grade + 1 : grade,
+  }));
+  await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  const judge = join(directory, "judge.mjs");
+  await writeFile(judge, "export const computeScore = ({ solutionStr }) => Number(solutionStr);");
+  const out = join(directory, "rewards.jsonl");
+  const flags = ["--reward", judge, "--label-key", "human", "--out", out, ...small];
+  const graded = await inProcess("score", input, ...flags);
+  expect({ code: graded.code, stderr: graded.code === 0 ? "" : graded.stderr }).toEqual({
+    code: 0,
+    stderr: "",
+  });
+  expect(graded.stdout).toMatch(/^score, label +4 +0\.5000 +0\.5000 /m);
+  expect(graded.stdout).not.toContain("against labels");
+  const compared = await inProcess(
+    "rewards",
+    "compare",
+    out,
+    "--threshold",
+    "4",
+    "--label-threshold",
+    "4",
+    "--labels",
+    input,
+    "--label-key",
+    "human",
+  );
+  expect(compared.stdout).toMatch(/^rewards +4 +0 +4 +0\.7500 +1\.0000 +0\.6667 /m);
+});
+
+test.skipIf(gsm8k.isMissing)(
+  "two judges of GSM8K's 5,276 real solutions: the rule is always right, the noisy one mostly",
+  async () => {
+    const out = join(await folder(), "rewards.jsonl");
+    const judges = ["--reward", rule, "--reward", noisy];
+    const run = await inProcess("score", gsm8k.path, ...judges, "--out", out, "--workers", "1");
+    expect({ code: run.code, stderr: run.code === 0 ? "" : run.stderr }).toEqual({
+      code: 0,
+      stderr: "",
+    });
+    const logs = ["gsm8k-reward", "noisy-judge"].map((name) =>
+      out.replace("jsonl", `${name}.jsonl`),
+    );
+    const { stdout } = await inProcess("rewards", "compare", ...logs, "--format", "json");
+    const report = JSON.parse(stdout) as JudgesReport;
+    expect(report).toMatchObject({ samples: 5276, labelled: 5276, by: "solution" });
+    expect(report.agreements.find(({ second }) => second === "noisy-judge")).toMatchObject({
+      samples: 5276,
+      exact: expect.closeTo(0.358, 4) as number,
+      kappa: expect.closeTo(0.2093, 4) as number,
+      weightedKappa: expect.closeTo(0.7995, 4) as number,
+    });
+    expect(report.calibrations).toMatchObject([
+      { name: "gsm8k-reward", accuracy: 1, truePositives: 2001, trueNegatives: 3275 },
+      {
+        name: "noisy-judge",
+        truePositives: 1900,
+        falsePositives: 409,
+        falseNegatives: 101,
+        trueNegatives: 2866,
+        separation: { rocAuc: expect.closeTo(0.9785, 4) as number, bestThreshold: 0.5 },
+        sources: [
+          { source: "6b_finetuning", labelled: 1319, truePositives: 277, falsePositives: 132 },
+          { source: "6b_verification", labelled: 1319 },
+          { source: "175b_finetuning", labelled: 1319 },
+          { source: "175b_verification", labelled: 1319 },
+        ],
+      },
+    ]);
+  },
+);
