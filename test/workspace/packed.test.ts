@@ -123,6 +123,36 @@ test("what is published under a name has that name", async () => {
   expect(stdout).toBe("true []\n");
 });
 
+test("a project of `rayling new` passes its own tests and type check, and its scripts run", async () => {
+  const main = join(folder, "node_modules/rayling/dist/cli/main.js");
+  await run(process.execPath, [main, "new", "my-judge"], { cwd: folder });
+  // It finds the packages in the folder around it, as after an installation of its own.
+  const project = join(folder, "my-judge");
+  const script = async (...args: readonly string[]): Promise<string> =>
+    (await run("npm", ["run", "--silent", ...args], { cwd: project, env: ofProject() })).stdout;
+  const tests = await script("test");
+  expect(tests).toMatch(/ pass 7$/m);
+  expect(tests).toMatch(/ fail 0$/m);
+  expect(await script("start")).toContain("mean scores: { sums: 0.5");
+  expect(await script("score")).toContain("is_correct: 5 of 6 scores agree with it");
+  await mkdir(join(folder, "node_modules/@types"), { recursive: true });
+  await symlink(
+    realpathSync(join(root, "node_modules/@types/node")),
+    join(folder, "node_modules/@types/node"),
+  );
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  await run(process.execPath, [tsc, "-p", project], { cwd: project });
+  const manifest = readFileSync(join(project, "package.json"), "utf8");
+  expect(JSON.parse(manifest)).toMatchObject({ name: "my-judge" });
+  expect(manifest).toContain(`"rayling": "^${manifestOf("rayling").version}"`);
+});
+
+/** npm starts the project's Node as a user's shell does: nothing of this test run. */
+function ofProject(): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !/^(NODE_|VITEST|npm_)/.test(name));
+  return { ...Object.fromEntries(own), NO_COLOR: "1" };
+}
+
 test("the queue's own actor runs from the tarballs, and a queue travels", async () => {
   await writeFile(
     join(folder, "queue.ts"),
@@ -307,9 +337,14 @@ async function failed(
   throw new Error(`${node} ${args.join(" ")} did not fail`);
 }
 
-function manifestOf(name: string): { readonly engines: { readonly node: string } } {
+interface Manifest {
+  readonly version: string;
+  readonly engines: { readonly node: string };
+}
+
+function manifestOf(name: string): Manifest {
   const text = readFileSync(join(root, "packages", name, "package.json"), "utf8");
-  return JSON.parse(text) as { readonly engines: { readonly node: string } };
+  return JSON.parse(text) as Manifest;
 }
 
 function alias(version: string): string {

@@ -8,6 +8,7 @@ import { messageOf } from "@rayling/reward-manager-registry/values";
 import { addCertCommand } from "./node/cert-options.ts";
 import { addDataCommand } from "./train/data-options.ts";
 import { addDriverCommands } from "./driver/driver-commands.ts";
+import { addNewCommand } from "./new/new-options.ts";
 import { addNodeCommand, type NodeCommands } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
@@ -85,6 +86,10 @@ async function commands(tell: (line: string) => void): Promise<Command> {
   addReportCommand(program);
   addDataCommand(program);
   addDriverCommands(program);
+  addNewCommand(program, async (folder) => {
+    const { runNew } = await import("./new/new-command.ts");
+    await runNew(folder, await versionOf(manifest));
+  });
   addCertCommand(program, async (options) => {
     const { runCert } = await import("./node/cert-command.ts");
     await runCert(options);

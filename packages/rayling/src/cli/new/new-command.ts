@@ -1,0 +1,74 @@
+/**
+ * `rayling new`: copies the template of a project.
+ */
+
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { messageOf } from "@rayling/reward-manager-registry/values";
+import { CliError } from "../cli-error.ts";
+import { plain, say } from "../output/output.ts";
+
+/** Relative to src and to dist. */
+const template = fileURLToPath(new URL("../../../template/", import.meta.url));
+
+/** npm publishes no files of these names, or reads them. */
+const renamed: Readonly<Record<string, string>> = {
+  _gitignore: ".gitignore",
+  "_package.json": "package.json",
+};
+
+/** npm's rule for names without a scope, but for its length. */
+const packageName = /^[a-z0-9][a-z0-9._-]*$/;
+
+/** @param version of the packages that the project depends on. Rejects with CliError 2. */
+export async function runNew(folder: string, version: string): Promise<void> {
+  const name = basename(resolve(folder));
+  if (!packageName.test(name) || name.length > 214) {
+    throw new CliError(
+      2,
+      `${name} cannot be the name of a package: it must be of small letters, digits, "-", "." and "_".`,
+    );
+  }
+  await refuseFull(folder);
+  try {
+    await copy(folder, { name, version });
+  } catch (error) {
+    throw new CliError(2, messageOf(error), { cause: error });
+  }
+  const place = plain(folder);
+  say(`${place} is a project. What next:
+
+  cd ${/^[\w./-]+$/.test(place) ? place : JSON.stringify(place)}
+  npm install
+  npm test
+  npm run score
+
+README.md there says what each file is.
+`);
+}
+
+async function refuseFull(folder: string): Promise<void> {
+  let files: readonly string[];
+  try {
+    files = await readdir(folder);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return;
+    throw new CliError(2, messageOf(error), { cause: error });
+  }
+  if (files.length > 0) throw new CliError(2, `${folder} is not empty: give a new folder.`);
+}
+
+async function copy(folder: string, values: Readonly<Record<string, string>>): Promise<void> {
+  const entries = await readdir(template, { recursive: true, withFileTypes: true });
+  for (const entry of entries.filter((one) => one.isFile())) {
+    const path = join(entry.parentPath, entry.name).slice(template.length);
+    const target = join(folder, dirname(path), renamed[entry.name] ?? entry.name);
+    const text = await readFile(join(template, path), "utf8");
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(
+      target,
+      text.replaceAll(/\{\{(name|version)\}\}/g, (_, key: string) => values[key] ?? ""),
+    );
+  }
+}
