@@ -1,10 +1,13 @@
 /**
- * Writes the package that machines of Ray get: the Python package with its JavaScript runtime.
- * Before this package is published: `node python-package.ts [FILE]`.
+ * Copies the Python package that machines of Ray get into `dist/python`. Before this package is
+ * published: `node python-package.ts`.
  */
-import { writeFile } from "node:fs/promises";
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
-import { makePythonPackage } from "./src/jobs/runtime-packages.ts";
 
-const file = process.argv[2] ?? join(import.meta.dirname, "dist/jobs/python.zip");
-await writeFile(file, await makePythonPackage());
+const source = join(import.meta.dirname, "../../python/src/rayling");
+
+await cp(source, join(import.meta.dirname, "dist/python/rayling"), {
+  recursive: true,
+  filter: (path) => !/(?:__pycache__|_js)$/.test(path),
+});

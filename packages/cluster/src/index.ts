@@ -14,6 +14,7 @@ export { type CertificateOptions, type MadeCertificate, makeCertificate } from "
 export { drainAgent, type DrainAgentOptions } from "./agent/drain.ts";
 export { joinNode, nodeJoiner } from "./join.ts";
 export { RemoteNode } from "./remote-node.ts";
+export { listRuntime, type RuntimeListing } from "./collect/runtime-listing.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 
 /**

@@ -2,12 +2,13 @@
  * Sessions on a Ray of the tests' own, which speaks the protocol of the gateway. The real one is in
  * `real-ray.full.test.ts`.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { rayling } from "../../rayling/test/command.ts";
 import { Counter, double, gpusOf, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
 import { FakeRay } from "./fake-ray.ts";
 
@@ -17,9 +18,6 @@ let folder = "";
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "rayling-on-ray-"));
-  const runtime = join(folder, "runtime.zip");
-  await writeFile(runtime, "what agents of this Ray do without");
-  vi.stubEnv("RAYLING_RUNTIME_PACKAGE", runtime);
   vi.stubEnv("RAY_AUTH_TOKEN_PATH", join(folder, "none"));
 });
 
@@ -237,4 +235,17 @@ test("the environment names the cluster, too", async () => {
   onTestFinished(() => void vi.stubEnv("RAYLING_ON_RAY", ""));
   await ray.init();
   expect(await ray.clusterResources()).toEqual({ CPU: 3 });
+});
+
+test("the reward loop scores on the cluster, with a module of the user's", async () => {
+  const fake = await started({ CPU: 2 }, { CPU: 2 });
+  const out = join(folder, "rewards.jsonl");
+  const flags = ["--demo", "--latency", "0", "--workers", "2", "--baseline", "3", "--out", out];
+  const { code, stderr } = await rayling("score", ...flags, "--on-ray", fake.url);
+  expect([code, stderr]).toEqual([0, expect.stringContaining("baseline: 3 samples")]);
+  const records = (await readFile(out, "utf8")).trimEnd().split("\n");
+  expect(records.filter((line) => JSON.parse(line).valid === true).length).toBe(2560);
+  expect(fake.jobs.map(({ status }) => status)).toEqual(["SUCCEEDED"]);
+  // Nothing runs beside the cluster: the driver's machine offers nothing.
+  expect(held(fake)).toBe(0);
 });

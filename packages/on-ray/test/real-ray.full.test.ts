@@ -4,6 +4,8 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
@@ -185,6 +187,18 @@ test.for([
     PATH: `${dirname(orSkip(found, skip))}:${process.env["PATH"]}`,
   });
   expect(stdout).toContain("17984 primes below 200000, by 6 actors on 3 nodes");
+});
+
+test("the reward loop of the demo runs on the cluster, from the sources of a checkout", async ({
+  skip,
+}) => {
+  const running = there(skip);
+  const main = join(workspace, "packages/rayling/src/cli/main.ts");
+  const folder = await mkdtemp(join(tmpdir(), "rayling-score-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const args = ["score", "--demo", "--on-ray", running.url, "--out", join(folder, "rewards.jsonl")];
+  const { stdout } = await runProgram(process.execPath, [main, ...args], { NODE_OPTIONS: "" });
+  expect(stdout).toContain("2,560 of 2,560 scores agree with it");
 });
 
 test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how, { skip }) => {

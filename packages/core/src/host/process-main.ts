@@ -21,6 +21,7 @@ import { dialled, inherited, type LauncherControl } from "./control.ts";
 import { HostListener, type HostListenerParts } from "./channels/host-listener.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";
+import { markOwnProcess } from "./own-process.ts";
 import { readCredentialsFrom, readSettings } from "./settings.ts";
 import { asError } from "../shared/errors/thrown.ts";
 
@@ -39,6 +40,7 @@ const never = (): Promise<DeathCause> => new Promise(() => undefined);
 const settings = readSettings() ?? process.exit(0);
 process.title = `rayling ${settings.hostId}`;
 setCodeRoots(settings.codeRoots ?? []);
+markOwnProcess();
 
 if (settings.inside.logToDriver === true) {
   const outputs = {

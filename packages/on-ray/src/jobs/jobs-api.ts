@@ -2,7 +2,6 @@
  * Ray's Jobs API: packages and jobs. By node:http, because Ray takes the headers of `fetch` for
  * those of a browser and refuses them.
  */
-import { createHash } from "node:crypto";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
@@ -133,11 +132,6 @@ export class JobsApi {
       sent.on("error", failed).end(content);
     });
   }
-}
-
-/** Returns the name of a package in Ray's store. */
-export function packageName(content: Buffer): string {
-  return `_ray_pkg_${createHash("sha256").update(content).digest("hex").slice(0, 24)}.zip`;
 }
 
 function textOf(said: unknown, name: string): string {

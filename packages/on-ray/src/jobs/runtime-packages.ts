@@ -1,80 +1,83 @@
 /**
- * The packages that make a machine of Ray run TypeScript: the Python package `rayling` with its
- * JavaScript runtime inside, and Node. Ray brings them; the machines need no registry and no Node.
+ * The packages that make a machine of Ray run TypeScript: the Python package `rayling`, the
+ * driver's own npm packages, and Node. Ray brings them; the machines need no registry and no Node.
  */
-import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, relative, sep } from "node:path";
-import { promisify } from "node:util";
-import { RaySystemError } from "@rayling/core/cluster";
-import { type JobsApi, packageName } from "./jobs-api.ts";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { listRuntime, type RuntimeListing } from "@rayling/cluster";
+import type { JobsApi } from "./jobs-api.ts";
 import { zip, type ZipFile } from "./zip.ts";
 
-/** It is published with this package; a checkout makes it anew. */
-const published: string = join(import.meta.dirname, "python.zip");
+/** It is published with this package; a checkout has it beside the packages. */
+const published: string = join(import.meta.dirname, "../python/rayling");
+const checkout: string = join(import.meta.dirname, "../../../../python/src/rayling");
 
-const checkout: string = join(import.meta.dirname, "../../../../python");
+/** Speed counts more than size: files go to a cluster once. */
+const level = 1;
 
-/** Node changes seldom, and is big: speed counts more than size. */
-const levelOfNode = 1;
+/** Where the Python package looks for the npm packages. */
+const place = "rayling/_js";
 
 /** Uploads the packages that are not there. Resolves with their addresses. */
 export async function uploadRuntime(jobs: JobsApi): Promise<readonly string[]> {
-  const python = await pythonPackage();
-  const addresses = [await jobs.upload(packageName(python), async () => python)];
+  const files = await runtimeFiles();
+  const addresses = [await jobs.upload(nameOf("runtime", files), () => zip(files, level))];
   if (process.platform !== "linux") return addresses;
-  const node = await readFile(process.execPath);
-  const digest = createHash("sha256").update(node).digest("hex").slice(0, 24);
-  const name = `_ray_pkg_rayling_node_${digest}.zip`;
-  return [...addresses, await jobs.upload(name, () => nodePackage(node))];
+  const node = await nodeFiles();
+  return [...addresses, await jobs.upload(nameOf("node", node), () => zip(node, level))];
 }
 
-function nodePackage(node: Buffer): Promise<Buffer> {
+/** The files decide: whether an archive is there is known before it is made. */
+function nameOf(kind: string, files: readonly ZipFile[]): string {
+  const hash = createHash("sha256");
+  for (const { path, content } of files)
+    hash.update(`${path}\0${content.length}\0`).update(content);
+  return `_ray_pkg_rayling_${kind}_${hash.digest("hex").slice(0, 24)}.zip`;
+}
+
+async function nodeFiles(): Promise<ZipFile[]> {
   const about = `"""Node ${process.version} for ${process.platform}-${process.arch}."""\n`;
-  const files: ZipFile[] = [
+  return [
     { path: "rayling_node/__init__.py", content: Buffer.from(about) },
-    { path: "rayling_node/bin/node", content: node, isExecutable: true },
+    {
+      path: "rayling_node/bin/node",
+      content: await readFile(process.execPath),
+      isExecutable: true,
+    },
   ];
-  return zip(files, levelOfNode);
 }
 
-/** RAYLING_RUNTIME_PACKAGE names one that is made already. */
-async function pythonPackage(): Promise<Buffer> {
-  const given = process.env["RAYLING_RUNTIME_PACKAGE"] ?? "";
-  if (given !== "") return readFile(given);
-  if (existsSync(join(checkout, "bundle.ts"))) return makePythonPackage();
-  if (existsSync(published)) return readFile(published);
-  throw new RaySystemError(
-    `${published} is missing: this installation of @rayling/on-ray is incomplete`,
-  );
+async function runtimeFiles(): Promise<ZipFile[]> {
+  return [...(await pythonFiles()), ...(await npmFiles(listRuntime()))];
 }
 
-/** Makes the package from this checkout. */
-export async function makePythonPackage(): Promise<Buffer> {
-  const made = await mkdtemp(join(tmpdir(), "rayling-runtime-"));
-  try {
-    await promisify(execFile)(process.execPath, [join(checkout, "bundle.ts"), made]);
-    const python = await filesBelow(join(checkout, "src/rayling"), "rayling");
-    const runtime = await filesBelow(made, "rayling/_js");
-    return await zip([...python.filter(({ path }) => path.endsWith(".py")), ...runtime]);
-  } finally {
-    await rm(made, { recursive: true, force: true });
-  }
-}
-
-async function filesBelow(folder: string, prefix: string): Promise<ZipFile[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = entries
-    .filter((entry) => entry.isFile() && !entry.name.endsWith(".map"))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .toSorted();
+async function pythonFiles(): Promise<ZipFile[]> {
+  const folder = existsSync(checkout) ? checkout : published;
+  const paths = (await readdir(folder, { recursive: true })).filter((path) => path.endsWith(".py"));
   return Promise.all(
-    paths.map(async (path) => ({
-      path: `${prefix}/${relative(folder, path).split(sep).join("/")}`,
-      content: await readFile(path),
+    paths.toSorted().map(async (path) => ({
+      path: `rayling/${path}`,
+      content: await readFile(join(folder, path)),
     })),
   );
+}
+
+/** Ray unpacks no links, so `rayling.runtime` makes them. */
+async function npmFiles(listing: RuntimeListing): Promise<ZipFile[]> {
+  const { root, manifest, folders, conditions } = listing;
+  const about = { rayling: folders["rayling"], conditions, links: manifest.links };
+  const files: ZipFile[] = [];
+  for (const [path, , executable] of manifest.files) {
+    files.push({
+      path: `${place}/${path}`,
+      content: await readFile(join(root, path)),
+      isExecutable: executable === 1,
+    });
+  }
+  return [
+    ...files,
+    { path: `${place}/shipped.json`, content: Buffer.from(`${JSON.stringify(about)}\n`) },
+  ];
 }

@@ -28,6 +28,7 @@ import type {
 import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { rememberToken } from "../client/router-tokens.ts";
 import { RewardLoopOptionError } from "../errors.ts";
+import { moduleHere } from "../settings/sent-modules.ts";
 import type { DiscriminativeUse, ModelSettings, PipelineSettings } from "../settings/settings.ts";
 import { runGroup } from "../sample/group-sample.ts";
 import type { GroupSample } from "../sample/group-sample.ts";
@@ -127,7 +128,13 @@ async function scorerOf(
     if (tracker.current !== undefined) tracker.current.readsContext = true;
   };
   const clock = tracker.clock(onThenable);
-  const scorer = await loadScorer(reward, { baseDirectory, signal, onContext, clock });
+  const scorer = await loadScorer(reward, {
+    baseDirectory,
+    locate: moduleHere,
+    signal,
+    onContext,
+    clock,
+  });
   return { scorer, isAsync: scorer.isAsync };
 }
 
@@ -178,7 +185,8 @@ async function managerOf({
   manager,
   baseDirectory,
 }: PipelineSettings): Promise<string | RewardManagerClass> {
-  return typeof manager === "string" ? manager : loadRewardManagerClass(manager, { baseDirectory });
+  if (typeof manager === "string") return manager;
+  return loadRewardManagerClass(manager, { baseDirectory, locate: moduleHere });
 }
 
 async function loadTokenizer(
@@ -187,7 +195,7 @@ async function loadTokenizer(
 ): Promise<Tokenizer | undefined> {
   if (spec === undefined) return undefined;
   const { path, name, rewardKwargs = {} }: RewardSpec = spec;
-  const factory = await loadFunction({ path, name }, { baseDirectory });
+  const factory = await loadFunction({ path, name }, { baseDirectory, locate: moduleHere });
   const tokenizer: unknown = await Reflect.apply(factory, undefined, [rewardKwargs]);
   if (!isTokenizer(tokenizer)) {
     throw new RewardLoopOptionError(

@@ -12,6 +12,7 @@ import type { ObjectRef } from "@rayling/core";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
+import { sendModules } from "../settings/sent-modules.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import { PATIENT } from "../time/stuck-warning.ts";
 import { DeathCount } from "../worker/death-count.ts";
@@ -175,6 +176,7 @@ export class SupervisedWorker {
   #start(): WorkerHandle {
     const { settings, version, limiter, asksToSpend } = this.#options;
     const { total } = this.#deaths;
+    sendModules(settings.pipeline);
     const worker = RewardLoopWorkerActor.options({
       name: this.name,
       maxConcurrency: 100_000,

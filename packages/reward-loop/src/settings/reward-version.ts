@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { defaultName } from "../reward-model/model-options.ts";
+import { moduleHere } from "./sent-modules.ts";
 import type { PipelineSettings } from "./settings.ts";
 import { digestOf } from "../sample/sample-key.ts";
 
@@ -97,5 +98,5 @@ async function textOf(spec: RewardSpec | undefined, baseDirectory: string): Prom
 }
 
 function readModule({ path }: RewardSpec, baseDirectory: string): Promise<string> {
-  return readFile(fileURLToPath(resolveRewardModule(path, baseDirectory)), "utf8");
+  return readFile(fileURLToPath(resolveRewardModule(path, baseDirectory, moduleHere)), "utf8");
 }

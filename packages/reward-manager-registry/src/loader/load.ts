@@ -21,7 +21,7 @@ import type { Scorer } from "../scoring/scorer.ts";
 import { describeValue, isClass, isFunction } from "../value-description.ts";
 import { hooksOf, refuseAlike, methodNames } from "./hooks.ts";
 import type { Hook } from "./hooks.ts";
-import { resolveRewardModule } from "./module-url.ts";
+import { type Locate, resolveRewardModule } from "./module-url.ts";
 import { parseRewardSpec } from "./reward-spec.ts";
 import type { RewardSpec } from "./reward-spec.ts";
 
@@ -29,6 +29,8 @@ import type { RewardSpec } from "./reward-spec.ts";
 export interface LoadOptions {
   /** The base of relative paths and packages. Default process.cwd(). */
   readonly baseDirectory?: string | undefined;
+  /** Finds the copy of a file where the code was brought to this machine. Default: the file. */
+  readonly locate?: Locate | undefined;
   /** Returns the function's `signal` on each read. Default: it has none. */
   readonly signal?: (() => AbortSignal) | undefined;
   /**
@@ -196,7 +198,8 @@ export async function loadRewardManagerClass(
 }
 
 async function importModule(path: string, options: LoadOptions): Promise<Record<string, unknown>> {
-  const url = resolveRewardModule(path, options.baseDirectory ?? process.cwd());
+  const { baseDirectory = process.cwd(), locate } = options;
+  const url = resolveRewardModule(path, baseDirectory, locate);
   try {
     const exports: Record<string, unknown> = await import(url);
     return exports;

@@ -14,14 +14,26 @@ import {
 } from "../errors.ts";
 import { messageOf } from "../values/caught.ts";
 
+/** Returns the URL of the copy of a file on this machine, by the URL that it has at its owner. */
+export type Locate = (url: string) => string;
+
 /** Throws RewardModuleNotFoundError, RewardModuleLanguageError or InvalidRewardSpecError. */
-export function resolveRewardModule(path: string, baseDirectory: string): string {
-  if (path.startsWith("pkg:")) return packageUrl(path, baseDirectory);
+export function resolveRewardModule(
+  path: string,
+  baseDirectory: string,
+  locate: Locate = (url) => url,
+): string {
+  if (path.startsWith("pkg:")) return packageUrl(path, folderHere(baseDirectory, locate));
   const file = filePath(path, baseDirectory);
   if (/\.(?:py[ciwx]?|ipynb)$/i.test(file)) throw new RewardModuleLanguageError(path);
-  if (!isFile(file))
+  const url = locate(pathToFileURL(file).href);
+  if (!isFile(fileURLToPath(url)))
     throw new RewardModuleNotFoundError(path, file, notFoundAdvice(path, file, baseDirectory));
-  return pathToFileURL(file).href;
+  return url;
+}
+
+function folderHere(folder: string, locate: Locate): string {
+  return fileURLToPath(locate(pathToFileURL(resolve(folder) + sep).href));
 }
 
 function filePath(path: string, baseDirectory: string): string {

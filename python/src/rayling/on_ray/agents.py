@@ -39,7 +39,10 @@ class Agent:
         """
         self._child = Child("python/agent-main", is_captured=False)
         self._child.socket.sendall(f"{json.dumps(options)}\n".encode())
-        said = self._child.socket.makefile("r", encoding="utf-8").readline()
+        try:
+            said = self._child.socket.makefile("r", encoding="utf-8").readline()
+        except ConnectionResetError:
+            said = ""
         if said == "":
             raise RaylingError(f"the agent ended with code {self._child.wait()} as it started")
         self._started: dict[str, Any] = json.loads(said)
@@ -147,7 +150,7 @@ def _offer(node: Node) -> dict[str, Any]:
 def _reason(error: BaseException | None) -> str:
     """Returns the line of an error that says why, without the traceback of Ray's own frames."""
     cause = getattr(error, "cause", None) or error
-    if isinstance(cause, ray.exceptions.RayActorError):
-        return "its process was ended"
     text = str(cause).strip()
+    if isinstance(cause, ray.exceptions.RayActorError) and "creation task" not in text:
+        return "its process was ended"
     return text.splitlines()[-1] if text else type(cause).__name__

@@ -56,6 +56,8 @@ interface Registry {
   /** The number of remotes; a search through all of them is repeated when it grows. */
   count: number;
   readonly modules: Map<string, ModuleRecord>;
+  /** URLs of modules that are imported by name. */
+  readonly added: Set<string>;
   /** Named remotes, by module and export name. */
   readonly named: Map<string, unknown>;
   /** The class or function of each object of the API. */
@@ -70,6 +72,7 @@ const registry: Registry = threadSlot("registry", () => ({
   isHost: false,
   count: 0,
   modules: new Map(),
+  added: new Set(),
   named: new Map(),
   targets: new WeakMap(),
   files: new Map(),
@@ -183,9 +186,17 @@ export function noteLoaded(moduleUrl: string, exports: Exports | undefined): voi
   loaded(recordOf(moduleUrl, false), exports);
 }
 
-/** Returns the modules that have called `remote()` so far. */
+/** Returns the modules that have called `remote()` so far, and those that were added. */
 export function registeredModules(): readonly string[] {
-  return [...registry.modules.keys()];
+  return [...new Set([...registry.modules.keys(), ...registry.added])];
+}
+
+/**
+ * Adds a module that hosts import by its URL: it is part of the code that other machines get.
+ * Idempotent.
+ */
+export function addModule(moduleUrl: string): void {
+  registry.added.add(moduleUrl);
 }
 
 export type Found = { readonly target: unknown } | { readonly why: string };

@@ -9,6 +9,7 @@ import type { RewardLoopManager } from "@rayling/reward-loop";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
+import { onRayOption } from "../on-ray-flag.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { Solutions } from "../inputs/solutions.ts";
 import { heading } from "../output/formats.ts";
@@ -44,7 +45,11 @@ export async function runJudges(
   try {
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     for (const one of judges) prepared.push(await prepareRun(one.options, solutions));
-    await ray.init({ prewarm: 2 * judges.length, ...dashboardOption(options, "never") });
+    await ray.init({
+      prewarm: 2 * judges.length,
+      ...onRayOption(options),
+      ...dashboardOption(options, "never"),
+    });
     const open = await openJudges(judges, prepared, stop);
     if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
     const runs = await scoreTogether(open, solutions, stop);

@@ -2,6 +2,7 @@
  * The texts of `rayling score`. The command itself loads when it runs.
  */
 
+import { addOnRayFlag } from "../on-ray-flag.ts";
 import type { Command } from "commander";
 import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
@@ -34,7 +35,7 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       "use the example's solutions, reward and latency where none are given",
       false,
     );
-  addFunctionFlags(command)
+  addOnRayFlag(addFunctionFlags(command), "scores on the machines of")
     .option(
       "--out <path>",
       "where the rewards are written, one JSON line per sample; under gzip with .gz; - for standard output",

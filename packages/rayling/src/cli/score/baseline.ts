@@ -5,8 +5,9 @@
  */
 
 import * as ray from "@rayling/core";
+import { hereOf } from "@rayling/core/code";
 import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
-import type { RewardSample, RewardSpec } from "@rayling/reward-manager-registry";
+import type { LoadOptions, RewardSample, RewardSpec } from "@rayling/reward-manager-registry";
 
 export interface BaselineResult {
   readonly wallMs: number;
@@ -15,9 +16,16 @@ export interface BaselineResult {
 }
 
 export class Baseline {
+  readonly #options: LoadOptions;
+
+  /** @param baseDirectory the driver's, where relative paths start */
+  constructor(baseDirectory: string) {
+    this.#options = { baseDirectory, locate: (url) => hereOf(url) ?? url };
+  }
+
   /** Rejects with the reason why the function does not load. */
   async load(spec: RewardSpec): Promise<void> {
-    await loadComputeScore(spec);
+    await loadComputeScore(spec, this.#options);
   }
 
   /**
@@ -29,7 +37,10 @@ export class Baseline {
     inner: RewardSpec,
     samples: readonly RewardSample[],
   ): Promise<BaselineResult> {
-    const [computeScore] = await Promise.all([loadComputeScore(spec), loadComputeScore(inner)]);
+    const [computeScore] = await Promise.all([
+      loadComputeScore(spec, this.#options),
+      loadComputeScore(inner, this.#options),
+    ]);
     const scores: number[] = [];
     const latenciesMs: number[] = [];
     const startedAt = performance.now();

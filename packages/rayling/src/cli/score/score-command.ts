@@ -15,6 +15,7 @@ import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { onRayOption } from "../on-ray-flag.ts";
 import { adviceOn } from "./failure-advice.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { SolutionSample } from "../inputs/solutions.ts";
@@ -45,7 +46,11 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     prepared = await prepareRun(options, solutions);
     const { asked } = prepared;
-    await ray.init({ prewarm: 2, ...dashboardOption(options, "never") });
+    await ray.init({
+      prewarm: 2,
+      ...onRayOption(options),
+      ...dashboardOption(options, "never"),
+    });
     const loop = await openRunLoop(prepared, stop);
     const spentBefore = loop.spent;
     const file = await openRunFile(prepared, loop, data?.stream);

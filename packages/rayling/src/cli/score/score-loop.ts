@@ -5,10 +5,13 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
+import { addModule } from "@rayling/core/code";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardCacheError, RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
+import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
@@ -26,6 +29,7 @@ export async function openLoop(
   { options: asked, single, flag }: AskedFunctions,
 ): Promise<RewardLoopManager> {
   const { out, resume, onlyRecorded, replay } = options;
+  if (single !== undefined) sendModule(single.named);
   // A simulated judge would find a bad reward module only at its first sample.
   const checking = single === undefined ? undefined : baselineOf(options);
   try {
@@ -53,6 +57,15 @@ export async function openLoop(
   }
 }
 
+/** The loop sends the modules that it calls by itself, and not those behind a simulated judge. */
+function sendModule({ path }: RewardSpec): void {
+  try {
+    addModule(resolveRewardModule(path, process.cwd()));
+  } catch {
+    // The actor that loads it reports why it is not there.
+  }
+}
+
 function isOfFile(error: unknown, path: string): boolean {
   const isOfLog = error instanceof JsonlError || error instanceof RewardLogError;
   return isOfLog && error.path === resolve(path);
@@ -72,7 +85,8 @@ export function createLoop(
 export function baselineOf({
   manager,
 }: Pick<ScoreOptions, "manager">): ReturnType<typeof BaselineActor.remote> {
-  return BaselineActor.options(manager === "remote" ? { isolation: "process" } : {}).remote();
+  const isolation = manager === "remote" ? ({ isolation: "process" } as const) : {};
+  return BaselineActor.options(isolation).remote(process.cwd());
 }
 
 /**

@@ -59,6 +59,8 @@ export interface ScoreOptions extends Threads {
   readonly out: string;
   /** Whether a live page of the run is served. */
   readonly dashboard?: boolean | undefined;
+  /** The URL of a Ray cluster's dashboard, or "auto". */
+  readonly onRay?: string | undefined;
   /** Whether `out` keeps prompts and responses. */
   readonly texts: boolean;
   readonly seed: number;
@@ -75,7 +77,15 @@ export interface ScoreFlags
     InputFlags,
     Pick<
       ScoreOptions,
-      "manager" | "resume" | "rescoreStale" | "keepStale" | "out" | "texts" | "seed" | "dashboard"
+      | "manager"
+      | "resume"
+      | "rescoreStale"
+      | "keepStale"
+      | "out"
+      | "texts"
+      | "seed"
+      | "dashboard"
+      | "onRay"
     >,
     Partial<Pick<ScoreOptions, "solutions" | "judge" | "replay" | "baseline">> {
   readonly demo: boolean;

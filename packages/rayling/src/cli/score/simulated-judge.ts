@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { hereOf } from "@rayling/core/code";
 import { loadComputeScore } from "@rayling/reward-manager-registry";
 import type {
   ComputeScore,
@@ -34,7 +35,10 @@ export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {
   const { judge } = input;
   if (!isSimulatedJudge(judge)) throw new TypeError("the rewardKwargs have no judge to simulate");
   // The thread caches modules, so loading is looked up once; the judge of a thread never changes.
-  reward ??= loadComputeScore(judge.reward, { baseDirectory: judge.baseDirectory });
+  reward ??= loadComputeScore(judge.reward, {
+    baseDirectory: judge.baseDirectory,
+    locate: (url) => hereOf(url) ?? url,
+  });
   const [score] = await Promise.all([
     reward,
     delay(latencyMs(judge, `${String(input.extraInfo["question"])}\n${input.solutionStr}`)),

@@ -3,11 +3,12 @@
  */
 import { existsSync, statSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { addOnRayFlag } from "../on-ray-flag.ts";
 import type { RunOptions } from "./run-command.ts";
 
 /** @param run does the work; it loads when the command runs */
 export function addRunCommand(program: Command, run: (options: RunOptions) => Promise<void>): void {
-  program
+  const command = program
     .command("run")
     .summary("run a script on other machines: a Ray cluster, or the nodes of its init")
     .description(
@@ -22,12 +23,8 @@ export function addRunCommand(program: Command, run: (options: RunOptions) => Pr
       )
         .argParser(addresses)
         .default([], "RAYLING_NODES"),
-    )
-    .option(
-      "--on-ray <url>",
-      "runs it on a Ray cluster: the URL of its dashboard, or auto on a machine of the cluster (default: RAYLING_ON_RAY)",
-      cluster,
-    )
+    );
+  addOnRayFlag(command, "runs it on")
     .option(
       "--tls <folder>",
       "with ca.pem, cert.pem and key.pem, as rayling cert makes it (default: RAYLING_TLS, or ~/.rayling/tls)",
@@ -55,11 +52,6 @@ function existing(path: string): string {
 function folder(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return path;
   throw new InvalidArgumentError("There is no such folder.");
-}
-
-function cluster(text: string): string {
-  if (text === "auto" || /^https?:\/\/[^@]+$/.test(text)) return text;
-  throw new InvalidArgumentError("It must be http://host:port, https:// or auto, without a token.");
 }
 
 function addresses(text: string, others: readonly string[]): readonly string[] {

@@ -1,0 +1,36 @@
+/** The packages of this checkout as another machine would get them. */
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { listRuntime } from "../src/collect/runtime-listing.ts";
+
+test("the command of the copied packages runs where nothing else is", async () => {
+  const { root, manifest, folders, conditions } = listRuntime();
+  const there = await mkdtemp(join(tmpdir(), "rayling-listing-"));
+  onTestFinished(() => rm(there, { recursive: true }));
+  for (const [path] of manifest.files) {
+    await cp(join(root, path), join(there, path));
+  }
+  for (const [path, target] of manifest.links) {
+    await mkdir(dirname(join(there, path)), { recursive: true });
+    await symlink(target, join(there, path));
+  }
+  const main = join(there, folders["rayling"] ?? "", "dist/cli/main.js");
+  const flags = conditions.map((one) => `--conditions=${one}`);
+  const env = { PATH: process.env["PATH"] };
+  const run = promisify(execFile)(process.execPath, [...flags, main, "--help"], { env });
+  expect((await run).stdout).toContain("score");
+  // As the driver's tests run on what is published.
+  expect(conditions).toContain("built");
+  expect(Object.keys(folders)).toContain("@rayling/trainer");
+});
+
+test("declarations, maps, tests and packages for the build stay here", () => {
+  const paths = listRuntime().manifest.files.map(([path]) => path);
+  expect(paths.filter((path) => /\.d\.[cm]?ts$|\.map$|\.md$/.test(path))).toEqual([]);
+  expect(paths.filter((path) => /^packages\/[^/]+\/(?:test|src)\//.test(path))).toEqual([]);
+  expect(paths.filter((path) => /\/(?:esbuild|vitest|playwright-core)\//.test(path))).toEqual([]);
+});
