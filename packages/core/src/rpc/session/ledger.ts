@@ -3,8 +3,8 @@
  * arrived, with the bytes of their arguments, and fetches.
  *
  * An honest peer keeps to its credit (credit.ts, call-window.ts), so a peer that has more under way
- * loses its connection. A call that is answered here may still be unanswered for the peer, never the
- * other way round, so an honest peer is never refused.
+ * loses its connection. A call that is answered here may still be unanswered for the peer, never
+ * the other way round, so an honest peer is never refused.
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
 import type { CallMessage } from "../../protocol/message.ts";
