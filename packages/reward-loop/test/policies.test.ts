@@ -298,9 +298,9 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
-      run: (_, ends, { settled }) => {
+      run: (_, id, ends, { settled }) => {
         settled?.(late);
-        ends.settled(late);
+        ends.settled(late, id);
       },
     });
     const { error, attempts: made } = late;
@@ -336,11 +336,11 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
-      run: async (_, ends, { signal, settled, over }) => {
+      run: async (_, id, ends, { signal, settled, over }) => {
         await once(signal as AbortSignal, "abort");
         nowMs += share * totalTimeoutMs;
         settled?.(late);
-        ends.settled(late);
+        ends.settled(late, id);
         over?.();
       },
     });

@@ -1,18 +1,23 @@
 /** Does one kind of work with the user's functions. */
 
 import { InvalidScoreError } from "@rayling/reward-manager-registry";
-import type { RewardResult, ScoredBatch } from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample, ScoredBatch } from "@rayling/reward-manager-registry";
 import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { isGroup } from "../sample/group-sample.ts";
 import { withLane } from "../sample/lane.ts";
 import { runTraced } from "../sample/sample-trace.ts";
 import type { Pipeline } from "./pipeline.ts";
+import type { Run } from "./run.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
-export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
-  if (work.kind !== "sample") return runOther(pipeline, work);
-  const { sample } = work;
+export function runWork(pipeline: Pipeline, { sample, work }: Run): Promise<RewardResult> {
+  if (sample !== undefined) return score(pipeline, sample);
+  if (work !== undefined) return runOther(pipeline, work);
+  return Promise.reject(new Error("a run without a sample and without other work"));
+}
+
+function score(pipeline: Pipeline, sample: RewardSample): Promise<RewardResult> {
   if (!isGroup(sample)) return runTraced(sample, () => pipeline.runSingle(withLane(sample)));
   const { runGroup } = pipeline;
   // A group has the trace of its first member.
@@ -21,10 +26,7 @@ export function runWork(pipeline: Pipeline, work: ScoreWork): Promise<RewardResu
   return Promise.reject(new Error("the reward function does not score groups any more"));
 }
 
-async function runOther(
-  pipeline: Pipeline,
-  work: Exclude<ScoreWork, { readonly kind: "sample" }>,
-): Promise<RewardResult> {
+async function runOther(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
   if (work.kind === "group") {
     // The hook may change the list that it gets, and return nothing.
     const scores = [...work.scores];

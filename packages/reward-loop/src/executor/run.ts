@@ -1,6 +1,6 @@
 /** A sample, or other work for the user's functions, in the executor's thread, and its reply. */
 
-import type { RewardResult } from "@rayling/reward-manager-registry";
+import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { ScoreFailure, TokenUsage } from "../outcome.ts";
 import type { ScoreWork } from "./score-work.ts";
@@ -14,18 +14,15 @@ export type ScoreReply = {
   readonly readsContext?: true;
   /** The usage of its answers, where a client reported it. */
   readonly used?: TokenUsage;
-} & (
-  | ({ readonly ok: true } & RewardResult)
-  | { readonly ok: false; readonly error: ScoreFailure }
-  /** The reply is big, or cannot travel at all: the worker has to ask for it (`reply`). */
-  | { readonly ok: undefined }
-);
+} & (({ readonly ok: true } & RewardResult) | { readonly ok: false; readonly error: ScoreFailure });
 
 /** It stands ready until it begins, and is at work until its reply is made. */
 export interface Run {
   readonly id: number;
   readonly slot: number;
-  readonly work: ScoreWork;
+  /** The sample that is to be scored, unless it is other work. */
+  readonly sample: RewardSample | undefined;
+  readonly work: ScoreWork | undefined;
   /** Called on its account, once. */
   readonly answer: (reply: ScoreReply) => void;
   /** How many of the user's functions are at work on it: a manager calls a score function. */
@@ -46,12 +43,14 @@ export interface Run {
 export function newRun({
   id,
   slot,
+  sample,
   work,
   answer,
-}: Pick<Run, "id" | "slot" | "work" | "answer">): Run {
+}: Pick<Run, "id" | "slot" | "answer"> & Partial<Pick<Run, "sample" | "work">>): Run {
   return {
     id,
     slot,
+    sample,
     work,
     answer,
     depth: 0,

@@ -91,7 +91,7 @@ export class ScoreExecutor {
   readonly #runs: Map<number, Run> = new Map();
   readonly #queue: SampleQueue<Run>;
   /** Its calls are on no sample's account. */
-  readonly #outbox: Outbox<ScoreReply> = new Outbox(
+  readonly #outbox: Outbox<ScoreReply, TokenUsage | undefined> = new Outbox(
     (answer) => this.#tracker.outside(() => setImmediate(answer)),
     () => this.#queue.sent(),
   );
@@ -147,14 +147,18 @@ export class ScoreExecutor {
    * Begins the samples of the chunk, if any, and resolves to all results that are ready by then.
    * Waits until the functions are loaded.
    */
-  async take({ ids, slots, samples, first }: SampleChunk): Promise<NumberedRows<ScoreReply>> {
+  async take({
+    ids,
+    slots,
+    samples,
+    first,
+  }: SampleChunk): Promise<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#queue.called();
     for (const [at, sample] of fromTables(samples).entries()) {
       const id = itemAt(ids, at);
-      const work = { kind: "sample", sample } as const;
       const answer = (reply: ScoreReply): void => this.#answer(id, reply);
-      const run = newRun({ id, slot: itemAt(slots, at), work, answer });
+      const run = newRun({ id, slot: itemAt(slots, at), sample, answer });
       this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();
@@ -174,12 +178,15 @@ export class ScoreExecutor {
    */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const pipeline = await this.#pipeline;
-    return new Promise((answer) => {
-      if (work.kind !== "sample") {
-        return this.#start(pipeline, newRun({ id, slot, work, answer }));
-      }
-      const answerAlone = (reply: ScoreReply): void => this.#answerAlone(id, reply, answer);
-      this.#queue.push(newRun({ id, slot, work, answer: answerAlone }), false);
+    return new Promise((answer) => this.#start(pipeline, newRun({ id, slot, work, answer })));
+  }
+
+  /** Scores a sample in a call of its own. Rejects as `run`. */
+  async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
+    await this.#pipeline;
+    return new Promise((resolve) => {
+      const answer = (reply: ScoreReply): void => this.#answerAlone(id, reply, resolve);
+      this.#queue.push(newRun({ id, slot, sample, answer }), false);
       this.#queue.pump();
     });
   }
@@ -195,7 +202,7 @@ export class ScoreExecutor {
   #start(pipeline: Pipeline, run: Run): void {
     this.#runs.set(run.id, run);
     void this.#tracker.follow(run, () =>
-      runWork(pipeline, run.work).then(
+      runWork(pipeline, run).then(
         (result) => run.answer(this.#over(run, pipeline, result)),
         (error: unknown) => run.answer(this.#failed(run, pipeline, error)),
       ),
@@ -224,11 +231,15 @@ export class ScoreExecutor {
     return { latencyMs: now - (run.startedAt ?? now), overlaps };
   }
 
-  /** Sends the reply with others, or sends its marker and keeps it. */
+  /** Sends the reply with others, or keeps it until it is asked for. */
   #answer(id: number, reply: ScoreReply): void {
     const sent = sentOf(reply);
-    if (sent.ok === undefined) this.#kept.set(id, reply);
-    this.#outbox.push(id, sent);
+    if (sent === undefined) {
+      this.#kept.set(id, reply);
+      // Whether it can travel or not, it is paid for.
+      const used = lastUsageOf(reply.ok ? { ...reply, valid: true } : { ...reply, valid: false });
+      this.#outbox.withhold(id, used);
+    } else this.#outbox.push(id, sent);
     this.#queue.ended(id, reply.latencyMs);
   }
 
@@ -275,11 +286,11 @@ function withSeen(reply: Writable<ScoreReply>, { announced, readsContext, used }
   return reply;
 }
 
-/** A reply as it travels with others, if it may. */
-function sentOf(reply: ScoreReply): ScoreReply {
-  if (reply.ok === undefined) return reply;
-  const { latencyMs, overlaps, used } = reply;
-  const measured = { latencyMs, overlaps, ...(used === undefined ? {} : { used }) };
+/**
+ * Returns a reply as it travels with others. Undefined for one that is big, or that cannot travel
+ * at all: the worker has to ask for it.
+ */
+function sentOf(reply: ScoreReply): ScoreReply | undefined {
   try {
     if (reply.ok) {
       const said = sendable(reply.rewardExtraInfo);
@@ -287,11 +298,11 @@ function sentOf(reply: ScoreReply): ScoreReply {
       if (said !== undefined) return { ...reply, rewardExtraInfo: said };
     } else if (sendable(reply.error) !== undefined) return reply;
   } catch (error) {
-    return { ok: false, error: failureOf(error), ...measured };
+    const { latencyMs, overlaps, used } = reply;
+    const failed = { ok: false, error: failureOf(error), latencyMs, overlaps } as const;
+    return used === undefined ? failed : { ...failed, used };
   }
-  // Whether it can travel or not, it is paid for.
-  const whole = lastUsageOf(reply.ok ? { ...reply, valid: true } : { ...reply, valid: false });
-  return { ok: undefined, ...measured, ...(whole === undefined ? {} : { used: whole }) };
+  return undefined;
 }
 
 /** A thread unless its options say otherwise. */

@@ -1,12 +1,11 @@
 /**
- * The kinds of work that an executor does with the user's functions: score a sample, post-process a
- * group's scores, place a batch's scores, or call a request's log.
+ * The kinds of work that an executor does with the user's functions besides the scoring of samples:
+ * post-process a group's scores, place a batch's scores, or call a request's log.
  */
 
-import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
+import type { ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 
 export type ScoreWork =
-  | { readonly kind: "sample"; readonly sample: RewardSample }
   | { readonly kind: "group"; readonly scores: GroupScoreList }
   | { readonly kind: "batch"; readonly batch: ScoredBatch }
   | { readonly kind: "log"; readonly entry: ScoreLogEntry };

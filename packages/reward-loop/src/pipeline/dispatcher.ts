@@ -8,6 +8,7 @@
  * of a sample is allowed by its account.
  */
 
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-runs.ts";
@@ -17,7 +18,7 @@ import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Budget } from "../spend/budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
 import { notBegun, SubmittedSample } from "./submitted-sample.ts";
-import type { SampleEnds, Submission } from "./submitted-sample.ts";
+import type { SampleOwner } from "./submitted-sample.ts";
 import type { SupervisedWorker } from "./supervised-worker.ts";
 
 /**
@@ -42,13 +43,7 @@ export class Dispatcher {
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
   readonly #brief: BriefRuns = new BriefRuns();
-  readonly #ends: SampleEnds = {
-    ran: (latencyMs) => this.#brief.ended(latencyMs),
-    lost: (submitted) => {
-      if (this.#closed) submitted.reject(new RewardLoopClosedError());
-      else this.#again.push(submitted);
-    },
-  };
+  readonly #owner: SampleOwner;
 
   constructor(
     workers: readonly SupervisedWorker[],
@@ -58,6 +53,14 @@ export class Dispatcher {
     this.#workers = workers;
     this.#settings = settings;
     this.#budget = budget;
+    this.#owner = {
+      budget,
+      ran: (latencyMs) => this.#brief.ended(latencyMs),
+      lost: (submitted) => {
+        if (this.#closed) submitted.reject(new RewardLoopClosedError());
+        else this.#again.push(submitted);
+      },
+    };
     this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
     this.#listenTo(workers);
   }
@@ -95,15 +98,19 @@ export class Dispatcher {
    * Resolves to its outcome. Where it is kept, its slot is free when it has been, and none stands
    * ready behind it.
    */
-  submit(submission: Submission): Promise<SampleOutcome> {
+  submit(
+    sample: RewardSample,
+    lane: string,
+    kept: Promise<void> | undefined,
+  ): Promise<SampleOutcome> {
     if (this.#closed) return Promise.reject(new RewardLoopClosedError());
-    const submitted = new SubmittedSample(submission, this.#ends, this.#budget);
+    const submitted = new SubmittedSample(sample, lane, kept, this.#owner);
     const worker = this.#isIdle ? this.#leastLoaded() : undefined;
     if (worker === undefined) {
-      this.#waiting.push(submitted.lane, submitted);
+      this.#waiting.push(lane, submitted);
       this.#pump();
     } else {
-      this.#waiting.served(submitted.lane);
+      this.#waiting.served(lane);
       this.#send(worker, submitted);
     }
     return submitted.outcome;

@@ -118,7 +118,7 @@ export class RewardPipeline implements RewardSource {
   }
 
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit({ sample, lane, kept });
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane, kept);
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
   }
 

@@ -11,40 +11,39 @@ import type { SampleOutcome, Writable } from "../outcome.ts";
 import type { Budget, Use } from "../spend/budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 
-/** A sample as it is submitted. */
-export interface Submission {
-  readonly sample: RewardSample;
-  /** The lane whose share of workers and endpoint it takes. */
-  readonly lane: string;
-  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
-  readonly kept: Promise<void> | undefined;
-}
-
-/** Callbacks of a sample to its dispatcher. */
-export interface SampleEnds {
+/** A sample's dispatcher. */
+export interface SampleOwner {
+  /** The budget that pays for it. */
+  readonly budget: Budget | undefined;
   /** It has no outcome, because its worker died. */
   readonly lost: (submitted: SubmittedSample) => void;
   /** It has its outcome from a worker. */
   readonly ran: (latencyMs: number) => void;
 }
 
-export class SubmittedSample implements Submission {
+export class SubmittedSample {
   readonly sample: RewardSample;
+  /** The lane whose share of workers and endpoint it takes. */
   readonly lane: string;
+  /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
   readonly #settled: PromiseWithResolvers<SampleOutcome> = Promise.withResolvers();
-  readonly #ends: SampleEnds;
+  readonly #owner: SampleOwner;
   readonly #account: SampleAccount | undefined;
   readonly #sinceMs: number = performance.now();
   #inLineMs = 0;
 
-  /** @param budget that pays for it */
-  constructor({ sample, lane, kept }: Submission, ends: SampleEnds, budget: Budget | undefined) {
+  constructor(
+    sample: RewardSample,
+    lane: string,
+    kept: Promise<void> | undefined,
+    owner: SampleOwner,
+  ) {
     this.sample = sample;
     this.lane = lane;
     this.kept = kept;
-    this.#ends = ends;
-    this.#account = budget && new SampleAccount(budget);
+    this.#owner = owner;
+    this.#account = owner.budget && new SampleAccount(owner.budget);
   }
 
   get outcome(): Promise<SampleOutcome> {
@@ -64,7 +63,7 @@ export class SubmittedSample implements Submission {
   answered(outcome: Writable<SampleOutcome>, version: string): void {
     outcome.waitedMs += this.#inLineMs;
     outcome.version ??= version;
-    this.#ends.ran(outcome.latencyMs);
+    this.#owner.ran(outcome.latencyMs);
     if (this.#account !== undefined) outcome.cost = this.#account.settle(outcome);
     this.resolve(outcome);
   }
@@ -82,7 +81,7 @@ export class SubmittedSample implements Submission {
   /** Its worker died, or can score nothing any more: it has no outcome. */
   lost(): void {
     this.#account?.lost();
-    this.#ends.lost(this);
+    this.#owner.lost(this);
   }
 
   /**

@@ -10,10 +10,11 @@ import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRefGenerator } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
+import type { SampleOutcome } from "../outcome.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { Exchange } from "../travel/exchange.ts";
 import { toTables } from "../travel/table.ts";
-import type { RewardLoopWorker, TakenOutcome, WorkChunk } from "../worker/reward-loop-worker.ts";
+import type { RewardLoopWorker, WorkChunk } from "../worker/reward-loop-worker.ts";
 import type { SpendNote } from "../worker/spend-requests.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
 
@@ -48,7 +49,7 @@ export interface LifeReports {
 export class WorkerLife {
   readonly worker: WorkerHandle;
   readonly #owner: LifeOwner;
-  readonly #exchange: Exchange<number, TakenOutcome>;
+  readonly #exchange: Exchange<number, SampleOutcome>;
   readonly #underWay: Map<number, SubmittedSample> = new Map();
   /** Samples that are sent in calls of their own. */
   readonly #alone: Map<number, SubmittedSample> = new Map();
@@ -58,10 +59,11 @@ export class WorkerLife {
   constructor(worker: WorkerHandle, reports: LifeReports, owner: LifeOwner) {
     this.worker = worker;
     this.#owner = owner;
-    this.#exchange = new Exchange<number, TakenOutcome>({
+    this.#exchange = new Exchange<number, SampleOutcome>({
       call: (ids) => worker.take.remote(this.#chunkOf(ids)),
       alone: (id) => this.#sendAlone(id),
       arrived: (ids, outcomes) => this.#arrived(ids, outcomes),
+      withheld: ({ id }) => void this.#askWhy(id),
       lost: (error) => {
         this.#isOver = true;
         void this.#unanswered([...this.#underWay.values()], error);
@@ -100,27 +102,28 @@ export class WorkerLife {
     return { ids, lanes: isOne ? lane : lanes, samples: toTables(samples) };
   }
 
-  #arrived(ids: readonly number[], outcomes: readonly TakenOutcome[]): void {
+  #arrived(ids: readonly number[], outcomes: readonly SampleOutcome[]): void {
     let answered = 0;
     for (let at = 0; at < ids.length; at++) {
       const [id, outcome] = [itemAt(ids, at), itemAt(outcomes, at)];
       const submitted = this.#underWay.get(id);
       if (submitted === undefined) continue;
       this.#underWay.delete(id);
-      if (outcome.valid === undefined) void this.#askWhy(id, submitted);
-      else {
-        submitted.answered(outcome, this.#owner.version);
-        const { kept } = submitted;
-        // A synchronous function makes no paid calls, and its thread must not wait.
-        if (kept === undefined || !this.#owner.overlaps()) answered += 1;
-        else void kept.then(() => this.#owner.release(1));
-      }
+      submitted.answered(outcome, this.#owner.version);
+      const { kept } = submitted;
+      // A synchronous function makes no paid calls, and its thread must not wait.
+      if (kept === undefined || !this.#owner.overlaps()) answered += 1;
+      else void kept.then(() => this.#owner.release(1));
     }
     this.#owner.heardOf(this.worker);
     this.#owner.release(answered);
   }
 
-  async #askWhy(id: number, submitted: SubmittedSample): Promise<void> {
+  /** Asks why there is no outcome of a sample. */
+  async #askWhy(id: number): Promise<void> {
+    const submitted = this.#underWay.get(id);
+    if (submitted === undefined) return;
+    this.#underWay.delete(id);
     try {
       await ray.get(this.worker.outcome.remote(id));
     } catch (error) {

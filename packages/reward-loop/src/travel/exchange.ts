@@ -11,25 +11,27 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
 import { PATIENT } from "../time/stuck-warning.ts";
-import type { NumberedRows } from "./outbox.ts";
+import type { NumberedRows, Withheld } from "./outbox.ts";
 import { fromTables } from "./table.ts";
 
 /** Rows in one call: few enough for the other side to begin while this one still writes. */
 const most = 256;
 
-export interface ExchangeOwner<Row, Result extends object> {
+export interface ExchangeOwner<Row, Result extends object, Note> {
   /** Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel. */
-  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result>>;
+  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result, Note>>;
   /** The row was in a call with a row that cannot travel: it is to be sent alone. */
   readonly alone: (row: Row) => void;
   /** @param ids the number of each result's row, as the other side was given it */
   readonly arrived: (ids: readonly number[], results: readonly Result[]) => void;
+  /** The row has a result that has to be asked for. */
+  readonly withheld: (one: Withheld<Note>) => void;
   /** No further result will arrive. */
   readonly lost: (error: unknown) => void;
 }
 
-export class Exchange<Row, Result extends object> {
-  readonly #owner: ExchangeOwner<Row, Result>;
+export class Exchange<Row, Result extends object, Note = undefined> {
+  readonly #owner: ExchangeOwner<Row, Result, Note>;
   /**
    * The async context in which the exchange was made. Calls run in it, and not in that of the task
    * that pushed first: if that task is cancelled, other tasks have rows there, too.
@@ -43,7 +45,7 @@ export class Exchange<Row, Result extends object> {
   #open = 0;
   #isLost = false;
 
-  constructor(owner: ExchangeOwner<Row, Result>) {
+  constructor(owner: ExchangeOwner<Row, Result, Note>) {
     this.#owner = owner;
   }
 
@@ -80,12 +82,13 @@ export class Exchange<Row, Result extends object> {
     }
   }
 
-  async #answered(call: ObjectRef<NumberedRows<Result>>): Promise<void> {
+  async #answered(call: ObjectRef<NumberedRows<Result, Note>>): Promise<void> {
     this.#open += 1;
     try {
-      const { ids, rows } = await ray.get(call, PATIENT);
+      const { ids, rows, withheld = [] } = await ray.get(call, PATIENT);
       this.#open -= 1;
-      this.#underWay -= ids.length;
+      this.#underWay -= ids.length + withheld.length;
+      for (const one of withheld) this.#owner.withheld(one);
       this.#owner.arrived(ids, fromTables(rows));
       // Checked after `arrived`, which may have pushed further rows.
       if (this.#open === 0 && this.#underWay > 0) this.#soon();

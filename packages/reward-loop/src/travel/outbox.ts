@@ -13,22 +13,30 @@
 import { toTables } from "./table.ts";
 import type { Table } from "./table.ts";
 
-/** Rows under the numbers that their receiver knows. */
-export interface NumberedRows<Row extends object = object> {
-  readonly ids: readonly number[];
-  readonly rows: readonly Table<Row>[];
+/** A result that does not travel with others: its receiver has to ask for it. */
+export interface Withheld<Note> {
+  readonly id: number;
+  readonly note: Note;
 }
 
-const none: NumberedRows<never> = { ids: [], rows: [] };
+/** Rows under the numbers that their receiver knows. */
+export interface NumberedRows<Row extends object = object, Note = undefined> {
+  readonly ids: readonly number[];
+  readonly rows: readonly Table<Row>[];
+  readonly withheld?: readonly Withheld<Note>[];
+}
+
+const none: NumberedRows<never, never> = { ids: [], rows: [] };
 
 /** Calls that stay open: enough for results of several turns, until others have come. */
 const mostOpen = 16;
 
-export class Outbox<Row extends object> {
+export class Outbox<Row extends object, Note = undefined> {
   #ids: number[] = [];
   #rows: Row[] = [];
+  #withheld: Withheld<Note>[] = [];
   #underWay = 0;
-  #open: ((results: NumberedRows<Row>) => void)[] = [];
+  #open: ((results: NumberedRows<Row, Note>) => void)[] = [];
   #isDue = false;
   readonly #nextTurn: (turn: () => void) => void;
   readonly #onSent: () => void;
@@ -43,22 +51,22 @@ export class Outbox<Row extends object> {
   }
 
   /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
-  exchange(count: number): Promise<NumberedRows<Row>> {
+  exchange(count: number): Promise<NumberedRows<Row, Note>> {
     this.#underWay += count;
-    const answer = new Promise<NumberedRows<Row>>((resolve) => void this.#open.push(resolve));
+    const answer = new Promise<NumberedRows<Row, Note>>((resolve) => void this.#open.push(resolve));
     const isSurplus = this.#open.length > mostOpen;
-    if (this.#rows.length > 0 || this.#underWay === 0 || isSurplus) this.#soon();
+    if (!this.isEmpty || this.#underWay === 0 || isSurplus) this.#soon();
     return answer;
   }
 
   /** Numbers of rows whose results wait for a call. */
   get waiting(): readonly number[] {
-    return [...this.#ids];
+    return [...this.#ids, ...this.#withheld.map(({ id }) => id)];
   }
 
   /** Whether no result waits for a call. */
   get isEmpty(): boolean {
-    return this.#rows.length === 0;
+    return this.#rows.length === 0 && this.#withheld.length === 0;
   }
 
   /** The result of a row that has come. */
@@ -66,6 +74,13 @@ export class Outbox<Row extends object> {
     this.#underWay -= 1;
     this.#ids.push(id);
     this.#rows.push(row);
+    this.#soon();
+  }
+
+  /** The row has a result that its receiver has to ask for. */
+  withhold(id: number, note: Note): void {
+    this.#underWay -= 1;
+    this.#withheld.push({ id, note });
     this.#soon();
   }
 
@@ -77,11 +92,13 @@ export class Outbox<Row extends object> {
 
   #answer(): void {
     this.#isDue = false;
-    const answer = this.#rows.length > 0 ? this.#open.shift() : undefined;
+    const answer = this.isEmpty ? undefined : this.#open.shift();
     if (answer !== undefined) {
-      answer({ ids: this.#ids, rows: toTables(this.#rows) });
+      const results = { ids: this.#ids, rows: toTables(this.#rows) };
+      answer(this.#withheld.length === 0 ? results : { ...results, withheld: this.#withheld });
       this.#ids = [];
       this.#rows = [];
+      this.#withheld = [];
       this.#onSent();
     }
     const stayOpen = this.#underWay > 0 ? mostOpen : 0;

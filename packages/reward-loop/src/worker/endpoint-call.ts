@@ -22,7 +22,7 @@ import type { SpendRequests } from "./spend-requests.ts";
 export interface CallParts {
   readonly settings: PolicySettings;
   /** Runs one attempt in an executor. */
-  readonly run: (sample: RewardSample, ends: JobEnds, options: SubmitOptions) => void;
+  readonly run: (sample: RewardSample, id: number, ends: JobEnds, options: SubmitOptions) => void;
   readonly limiter: LimiterClient | undefined;
   /** Asked before each call, and told the usage of each that is over, where spending has a cap. */
   readonly spending?: Pick<SpendRequests, "mayBegin" | "ended"> | undefined;
@@ -108,7 +108,7 @@ export class EndpointCall {
     signal?.addEventListener("abort", givenUp, { once: true });
     try {
       return await new Promise<SampleOutcome>((settled, rejected) => {
-        this.#parts.run(sample, { settled, rejected }, this.#submitOptions());
+        this.#parts.run(sample, 0, { settled, rejected }, this.#submitOptions());
       });
     } catch (error) {
       if (error !== isUnpaid) throw error;

@@ -24,6 +24,7 @@ import type { NumberedRows } from "../travel/outbox.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
 import { ExecutorPool } from "./executors/executor-pool.ts";
+import type { JobEnds } from "./executors/job.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
@@ -51,12 +52,6 @@ export interface WorkChunk {
 }
 
 /**
- * The outcome of one sample; undefined: nothing can be scored any more, and `outcome` rejects with
- * the reason.
- */
-export type TakenOutcome = SampleOutcome | { readonly valid: undefined };
-
-/**
  * verl's `RewardLoopWorker`: an actor that scores samples in its executors, within the limits of
  * their endpoint.
  */
@@ -66,9 +61,16 @@ export class RewardLoopWorker {
   readonly #limiter: LimiterClient | undefined;
   readonly #pauses: PauseCount = new PauseCount();
   readonly #spending: SpendRequests = new SpendRequests();
-  readonly #outbox: Outbox<TakenOutcome> = new Outbox();
+  readonly #outbox: Outbox<SampleOutcome> = new Outbox();
   /** Why, of those that were rejected. */
   readonly #rejected: Map<number, unknown> = new Map();
+  readonly #ends: JobEnds = {
+    settled: (outcome, id) => this.#outbox.push(id, outcome),
+    rejected: (error, id) => {
+      this.#rejected.set(id, error);
+      this.#outbox.withhold(id, undefined);
+    },
+  };
 
   constructor(settings: ExecutorSettings, { executorName, limiter, asksToSpend }: WorkerPlace) {
     const { policy, concurrency } = settings;
@@ -81,7 +83,7 @@ export class RewardLoopWorker {
       policy.limits &&
       new LimiterClient(limiter.handle, limiter.holder, policy.limits.settings);
     this.#attempts = new ScoreAttempts(policy, {
-      run: (sample, ends, options) => this.#pool.run({ kind: "sample", sample }, ends, options),
+      run: (sample, id, ends, options) => this.#pool.score(sample, id, ends, options),
       slots,
       limiter: this.#limiter,
       spending: asksToSpend ? this.#spending : undefined,
@@ -148,11 +150,11 @@ export class RewardLoopWorker {
   /**
    * Begins the samples of the chunk, if any, and resolves to all outcomes that are ready by then.
    */
-  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows<TakenOutcome>> {
+  async take({ ids, lanes, samples }: WorkChunk): Promise<NumberedRows<SampleOutcome>> {
     const given = fromTables(samples);
     for (let at = 0; at < given.length; at++) {
       const lane = typeof lanes === "string" ? lanes : itemAt(lanes, at);
-      this.#score(itemAt(ids, at), itemAt(given, at), lane);
+      this.#attempts.begin(itemAt(given, at), lane, itemAt(ids, at), this.#ends);
     }
     return this.#outbox.exchange(ids.length);
   }
@@ -186,19 +188,6 @@ export class RewardLoopWorker {
     const samples = samplesOf(DataProto.fromData(data));
     return Promise.all(
       samples.map((sample) => this.computeScore(lane ? inLane(sample, lane) : sample, lane)),
-    );
-  }
-
-  #score(id: number, sample: RewardSample, lane: string): void {
-    this.#attempts.begin(
-      { sample, lane, id },
-      {
-        settled: (outcome) => this.#outbox.push(id, outcome),
-        rejected: (error) => {
-          this.#rejected.set(id, error);
-          this.#outbox.push(id, { valid: undefined });
-        },
-      },
     );
   }
 }

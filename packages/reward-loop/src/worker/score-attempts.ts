@@ -15,56 +15,18 @@ import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { SampleOutcome, ScoreFailure, Writable } from "../outcome.ts";
+import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
 import type { JobEnds, SubmitOptions } from "./executors/job.ts";
-import type { Slots, SlotUser } from "./slots.ts";
-
-/** A sample as its worker is given it. */
-export type GivenSample = Pick<AttemptedSample, "sample" | "lane" | "id">;
+import type { Slots } from "./slots.ts";
 
 export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
   readonly slots: Slots;
   /** Called when a sample begins or ends its wait for the next try without a slot. */
   readonly onPause: (change: 1 | -1) => void;
-}
-
-/**
- * The only attempt of a sample, where no policy says anything: no promise is made for it, because
- * all samples of a free function pass here.
- */
-class PlainAttempt implements SlotUser, JobEnds {
-  readonly #sample: RewardSample;
-  readonly #ends: JobEnds;
-  readonly #parts: Pick<AttemptParts, "slots" | "run">;
-  readonly #askedMs: number = performance.now();
-  #waitedMs = 0;
-
-  constructor(sample: RewardSample, ends: JobEnds, parts: Pick<AttemptParts, "slots" | "run">) {
-    this.#sample = sample;
-    this.#ends = ends;
-    this.#parts = parts;
-  }
-
-  begin(): void {
-    this.#waitedMs = performance.now() - this.#askedMs;
-    this.#parts.run(this.#sample, this, {});
-  }
-
-  settled(outcome: Writable<SampleOutcome>): void {
-    outcome.waitedMs += this.#waitedMs;
-    this.#ends.settled(outcome);
-    this.#parts.slots.leave();
-  }
-
-  rejected(error: unknown): void {
-    this.#ends.rejected(error);
-    // In a turn of its own: the next one may be rejected as soon as it begins, and so on.
-    queueMicrotask(() => this.#parts.slots.leave());
-  }
 }
 
 export class ScoreAttempts {
@@ -74,10 +36,13 @@ export class ScoreAttempts {
   readonly #hedge: HedgePolicy | undefined;
   readonly #callParts: CallParts;
   readonly #isPlain: boolean;
+  /** Options of a sample without policies. */
+  readonly #plain: SubmitOptions;
 
   constructor(settings: PolicySettings, parts: AttemptParts) {
     this.#settings = settings;
     this.#parts = parts;
+    this.#plain = { slots: parts.slots };
     this.#retry = settings.retry && new RetryPolicy(settings.retry);
     this.#hedge = settings.hedge && new HedgePolicy(settings.hedge);
     const { run, limiter, spending } = parts;
@@ -98,18 +63,22 @@ export class ScoreAttempts {
    * not ask
    */
   score(sample: RewardSample, lane: string, id?: number): Promise<SampleOutcome> {
-    return new Promise((settled, rejected) => {
-      this.begin({ sample, lane, id }, { settled, rejected });
-    });
+    if (!this.#isPlain) return this.#withPolicies({ sample, lane, id });
+    return new Promise((settled, rejected) => this.begin(sample, lane, 0, { settled, rejected }));
   }
 
-  /** `score` without a promise: each sample of a run passes here. */
-  begin(given: GivenSample, ends: JobEnds): void {
-    if (this.#isPlain) this.#parts.slots.enter(new PlainAttempt(given.sample, ends, this.#parts));
-    else this.#withPolicies(given).then((one) => ends.settled(one), ends.rejected.bind(ends));
+  /** `score` where no promise is made for a sample without policies. */
+  begin(sample: RewardSample, lane: string, id: number, ends: JobEnds): void {
+    if (this.#isPlain) return this.#parts.run(sample, id, ends, this.#plain);
+    this.#withPolicies({ sample, lane, id }).then(
+      (outcome) => ends.settled(outcome, id),
+      (error: unknown) => ends.rejected(error, id),
+    );
   }
 
-  async #withPolicies(given: GivenSample): Promise<SampleOutcome> {
+  async #withPolicies(
+    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
+  ): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
     const over = new AbortController();
     const attempted: AttemptedSample = {

@@ -23,21 +23,19 @@ export function readyOf({
   return Math.floor(readyPerSlot * concurrency);
 }
 
-/** Called when there is a slot: now, or when one is given back. */
-export interface SlotUser {
-  begin(): void;
-}
-
 export class Slots {
-  readonly #waiting = new Queue<SlotUser>();
+  readonly #waiting = new Queue<{ begin(): void }>();
   #free: number;
 
   constructor(count: number) {
     this.#free = count;
   }
 
-  /** Begins with a slot, which is to be given back by `leave`, once. */
-  enter(user: SlotUser): void {
+  /**
+   * Calls `begin` when there is a slot: now, or when one is given back. It is to be given back by
+   * `leave`, once.
+   */
+  enter(user: { begin(): void }): void {
     if (this.#free === 0) this.#waiting.enqueue(user);
     else {
       this.#free -= 1;

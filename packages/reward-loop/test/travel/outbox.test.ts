@@ -78,4 +78,21 @@ describe("an outbox", () => {
     const ids = answers.flatMap(([, some]) => some);
     expect(ids.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 5001 }, (_, id) => id));
   });
+
+  test("tells of results that are withheld with those that are not, and by themselves", async () => {
+    const turns: (() => void)[] = [];
+    const outbox = new Outbox<Row, string>((turn) => void turns.push(turn));
+    const turn = (): void => turns.splice(0).forEach((one) => one());
+    const [first, second] = [outbox.exchange(3), outbox.exchange(0)];
+    outbox.push(1, { score: 0.5 });
+    outbox.withhold(2, "big");
+    expect(outbox.waiting).toEqual([1, 2]);
+    turn();
+    expect(outbox.isEmpty).toBe(true);
+    expect(await first).toMatchObject({ ids: [1], withheld: [{ id: 2, note: "big" }] });
+    outbox.withhold(0, "odd");
+    expect(outbox.isEmpty).toBe(false);
+    turn();
+    expect(await second).toEqual({ ids: [], rows: [], withheld: [{ id: 0, note: "odd" }] });
+  });
 });

@@ -6,6 +6,7 @@ import { readSettings } from "../../src/settings/settings.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
 import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 import { fixture, sampleOf } from "../loop.ts";
+import { scoreIn } from "./score-in.ts";
 
 beforeAll(() => ray.init());
 afterAll(() => ray.shutdown());
@@ -22,7 +23,7 @@ test("the second call of a sample waits for another executor than that of the fi
   const atWork = new Set<unknown>();
   channel.addEventListener("message", (event) => atWork.add((event as MessageEvent).data));
   const threadOf = async (text: string, options: SubmitOptions = {}): Promise<unknown> => {
-    const outcome = await pool.submit({ kind: "sample", sample: sampleOf(text) }, options);
+    const outcome = await scoreIn(pool, sampleOf(text), options);
     return outcome.valid ? outcome.rewardExtraInfo["thread"] : outcome.error;
   };
   const hold = async (text: string, options?: SubmitOptions): Promise<{ thread: unknown }> => {

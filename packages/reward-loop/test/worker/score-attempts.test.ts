@@ -27,14 +27,14 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
     limiter: undefined,
     slots: new Slots(1_000),
     onPause: () => undefined,
-    run: (sample, ends, options) => {
+    run: (sample, id, ends, options) => {
       const one: Sent = {
         text: typeof sample.response === "string" ? sample.response : "",
         options,
         ageMs: 0,
         settle: (outcome) => {
           options.settled?.(outcome);
-          ends.settled(outcome);
+          ends.settled(outcome, id);
         },
       };
       options.pair?.push({ ageMs: () => one.ageMs } as Job);

@@ -15,6 +15,7 @@ import { fromTables, toTables } from "../../src/travel/table.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
+import { scoreIn } from "./score-in.ts";
 
 beforeAll(() => ray.init());
 afterAll(() => ray.shutdown());
@@ -101,7 +102,7 @@ describe("samples that stand ready in an executor", () => {
         );
         others.push(...more.ids);
         const replies = fromTables<ScoreReply>(more.rows);
-        expect(replies.every(({ ok }) => ok === true)).toBe(true);
+        expect(replies.every(({ ok }) => ok)).toBe(true);
       }
       expect(others.toSorted((one, other) => one - other)).toEqual([1, 2, 4, 5]);
       expect(begun).toHaveLength(4);
@@ -118,7 +119,7 @@ describe("samples that stand ready in an executor", () => {
     const settings = readSettings({ executors: 1, concurrency: 2, reward });
     const pool = new ExecutorPool(settings, (count) => `held_${count}`);
     const submit = (text: string, signal?: AbortSignal): Promise<SampleOutcome> =>
-      pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
+      scoreIn(pool, sampleOf(text), { signal });
     try {
       await pool.ready();
       const first = submit("holds the thread");
@@ -153,7 +154,7 @@ describe("samples that stand ready in an executor", () => {
     const begun: unknown[] = [];
     channel.addEventListener("message", (event) => begun.push((event as MessageEvent).data));
     const submit = (text: string, signal?: AbortSignal): Promise<SampleOutcome> =>
-      pool.submit({ kind: "sample", sample: sampleOf(text) }, { signal });
+      scoreIn(pool, sampleOf(text), { signal });
     try {
       await pool.ready();
       const held = ["hold 0", "hold 1", "hold 2", "hold 3"];

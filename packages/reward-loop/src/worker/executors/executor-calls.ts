@@ -12,6 +12,7 @@ import type { RunTablePlace } from "../../executor/run-table.ts";
 import { ScoreExecutorActor } from "../../executor/score-executor.ts";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { LoadedExecutor, ScoreExecutor, SignOfLife } from "../../executor/score-executor.ts";
+import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { PATIENT } from "../../time/stuck-warning.ts";
 import { Exchange } from "../../travel/exchange.ts";
@@ -23,7 +24,7 @@ import { endActor } from "../end-actor.ts";
 export interface CallsOwner {
   /** Finds a run that has not been answered. */
   find(id: number): SentRun | undefined;
-  /** @param reply a final ScoreReply, or the error of the runtime */
+  /** @param reply a ScoreReply, or the error of the runtime */
   answered(run: SentRun, reply: unknown): void;
   /** Runs were answered: there may be room. */
   changed(): void;
@@ -42,7 +43,7 @@ export interface ExecutorPlace {
 
 export class ExecutorCalls {
   readonly #actor: ActorHandle<ScoreExecutor>;
-  readonly #exchange: Exchange<SentRun, ScoreReply>;
+  readonly #exchange: Exchange<SentRun, ScoreReply, TokenUsage | undefined>;
   readonly #owner: CallsOwner;
 
   /** Starts the executor. */
@@ -68,6 +69,7 @@ export class ExecutorCalls {
       call: (runs) => this.#take(runs),
       alone: (run) => this.#alone(run),
       arrived: (ids, replies) => this.#arrived(ids, replies),
+      withheld: ({ id, note }) => this.#withheld(id, note),
       lost: (error) => {
         const cause = deathCauseOf(error);
         if (cause === undefined) owner.silent(error);
@@ -83,7 +85,7 @@ export class ExecutorCalls {
 
   /** A sample goes with others; other work goes alone. */
   send(run: SentRun): void {
-    if (run.job.work.kind === "sample") this.#exchange.push(run);
+    if (run.job.sample !== undefined) this.#exchange.push(run);
     else this.#alone(run);
   }
 
@@ -101,16 +103,16 @@ export class ExecutorCalls {
     return endActor(this.#actor);
   }
 
-  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply>> {
+  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     const ids: number[] = [];
     const slots: number[] = [];
     const first: number[] = [];
     const samples: RewardSample[] = [];
     for (const { id, slot, job } of runs) {
-      if (job.work.kind !== "sample") continue;
+      if (job.sample === undefined) continue;
       ids.push(id);
       slots.push(slot);
-      samples.push(job.work.sample);
+      samples.push(job.sample);
       if (job.isSecond) first.push(id);
     }
     return this.#actor.take.remote({ ids, slots, first, samples: toTables(samples) });
@@ -122,15 +124,27 @@ export class ExecutorCalls {
       const run = this.#owner.find(id);
       if (run === undefined) continue;
       run.used = reply.used;
-      if (reply.ok === undefined) void this.#answer(run, () => this.#actor.reply.remote(id));
-      else this.#owner.answered(run, reply);
+      this.#owner.answered(run, reply);
     }
     this.#owner.changed();
   }
 
+  /** Asks for a reply that is big, or that cannot travel at all. */
+  #withheld(id: number, used: TokenUsage | undefined): void {
+    const run = this.#owner.find(id);
+    if (run === undefined) return;
+    run.used = used;
+    void this.#answer(run, () => this.#actor.reply.remote(id));
+  }
+
   #alone(run: SentRun): void {
     const { id, slot, job } = run;
-    void this.#answer(run, () => this.#actor.run.remote(id, slot, job.work));
+    const { sample, work } = job;
+    if (sample !== undefined) {
+      void this.#answer(run, () => this.#actor.score.remote(id, slot, sample));
+    } else if (work !== undefined) {
+      void this.#answer(run, () => this.#actor.run.remote(id, slot, work));
+    }
   }
 
   /** Makes a call for a single run. */

@@ -189,7 +189,7 @@ export class ExecutorLane {
 
   /** Records how long the job was in the executor before it ran. */
   #stoodReady({ job, sentAt }: SentRun, workedMs: number): void {
-    const isInLine = this.#runs.ready > 0 && job.work.kind === "sample";
+    const isInLine = this.#runs.ready > 0 && job.sample !== undefined;
     if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
   }
 
@@ -197,7 +197,7 @@ export class ExecutorLane {
     run.isGivenUp = true;
     this.#calls.abort(run);
     if (this.#state === "ended") return;
-    const isInLine = run.job.work.kind === "sample" && !this.#runs.hasStarted(run);
+    const isInLine = run.job.sample !== undefined && !this.#runs.hasStarted(run);
     if (!isInLine) return this.#watch.checkNow();
     // If it has begun meanwhile, its result is ignored.
     this.#runs.setAside(run);

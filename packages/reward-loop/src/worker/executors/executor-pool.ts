@@ -8,6 +8,7 @@
  * others have loaded (they are being written, the machine is busy) is started again after a pause.
  */
 
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 import { noTraits } from "../../executor/score-executor.ts";
@@ -18,7 +19,7 @@ import { DeathCount } from "../death-count.ts";
 import { ExecutorLane } from "./executor-lane.ts";
 import type { LaneEnd } from "./executor-lane.ts";
 import { giveUp, isBeside, Job } from "./job.ts";
-import type { JobEnds, SubmitOptions } from "./job.ts";
+import type { JobEnds, JobOwner, SubmitOptions } from "./job.ts";
 import { Permissions } from "./permissions.ts";
 import { Quarantine } from "./quarantine.ts";
 import { StartRetries } from "./start-retries.ts";
@@ -37,6 +38,10 @@ export class ExecutorPool {
   readonly #starts: StartRetries;
   /** Ends without a culprit, since the last outcome. */
   readonly #deaths: DeathCount = new DeathCount();
+  readonly #owner: JobOwner = {
+    place: (job) => this.#place(job),
+    hasOutcome: () => this.#deaths.reset(),
+  };
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
 
@@ -45,12 +50,15 @@ export class ExecutorPool {
     this.#settings = settings;
     let count = 0;
     this.#nextName = () => nameOf(count++);
-    this.#quarantine = new Quarantine(() => this.#newLane());
+    this.#quarantine = new Quarantine(
+      () => this.#newLane(),
+      () => this.#starts.isPaused,
+    );
     this.#asking = new Permissions((job) => {
       if (job.place === "shared") this.#waiting.unshift(job);
       else this.#quarantine.push(job);
       this.#pump();
-      this.#pumpSuspects();
+      this.#quarantine.pump();
     });
     this.#starts = new StartRetries(() => this.#fill());
     // Callers of ready() get the rejection.
@@ -64,40 +72,34 @@ export class ExecutorPool {
   }
 
   /**
-   * Whether the score function lets samples overlap: known for async functions, learned from the
-   * first promise of others.
+   * The traits of the user's functions, known when the pool is ready. Whether samples overlap is
+   * known for async functions, and learned from the first promise of others.
    */
-  get overlaps(): boolean {
-    return [...this.#lanes].some((lane) => lane.overlaps);
-  }
-
-  /** Other traits of the user's functions; known when the pool is ready. */
   get traits(): ExecutorTraits {
     const known = [...this.#lanes].find((lane) => lane.traits !== undefined)?.traits;
     this.#traits = known ?? this.#traits;
-    return { ...this.#traits, overlaps: this.overlaps };
+    return { ...this.#traits, overlaps: [...this.#lanes].some(({ overlaps }) => overlaps) };
   }
 
   /** Rejects only if no executor can be kept alive. */
-  submit(work: ScoreWork, options: SubmitOptions = {}): Promise<SampleOutcome> {
-    return new Promise((resolve, reject) => {
-      this.run(work, { settled: resolve, rejected: reject }, options);
+  submit(work: ScoreWork): Promise<SampleOutcome> {
+    return new Promise((settled, rejected) => {
+      const job = new Job(0, { settled, rejected }, noOptions, this.#owner);
+      job.work = work;
+      job.begin();
     });
   }
 
-  /** `submit` without a promise: each sample of a run passes here. */
-  run(work: ScoreWork, ends: JobEnds, options: SubmitOptions = noOptions): void {
-    const job = new Job(work, ends, options, this.#deaths);
-    if (this.#failure !== undefined) {
-      job.reject(this.#failure.error);
-      return job.over();
-    }
-    const { pair, signal } = options;
-    const isPlain = pair === undefined && signal === undefined && this.#waiting.length === 0;
-    const lane = isPlain ? leastLoaded(this.#lanes) : undefined;
-    if (lane !== undefined) return lane.run(job);
-    this.#waiting.push(job);
-    this.#pump();
+  /**
+   * Scores a sample. No promise is made for it: each sample of a run passes here.
+   *
+   * @param id the caller's number for it
+   */
+  score(sample: RewardSample, id: number, ends: JobEnds, options: SubmitOptions = noOptions): void {
+    const job = new Job(id, ends, options, this.#owner);
+    job.sample = sample;
+    if (options.slots === undefined) job.begin();
+    else options.slots.enter(job);
   }
 
   async close(): Promise<void> {
@@ -110,10 +112,22 @@ export class ExecutorPool {
     return this.#failure !== undefined;
   }
 
+  #place(job: Job): void {
+    if (this.#failure !== undefined) {
+      job.reject(this.#failure.error);
+      return job.over();
+    }
+    const isPlain = job.pair === undefined && job.signal === undefined;
+    const lane = isPlain && this.#waiting.length === 0 ? leastLoaded(this.#lanes) : undefined;
+    if (lane !== undefined) return lane.run(job);
+    this.#waiting.push(job);
+    this.#pump();
+  }
+
   /** Starts executors until there are as many as there should be. */
   #fill(): void {
     while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
-    this.#pumpSuspects();
+    this.#quarantine.pump();
   }
 
   #newLane(): ExecutorLane {
@@ -139,7 +153,7 @@ export class ExecutorPool {
     }
     if (areReady) this.#ready.resolve();
     this.#pump();
-    this.#pumpSuspects();
+    this.#quarantine.pump();
   }
 
   #pump(): void {
@@ -166,10 +180,6 @@ export class ExecutorPool {
     return leastLoaded([...this.#lanes].filter((lane) => !isBeside(job, lane)));
   }
 
-  #pumpSuspects(): void {
-    if (!this.#starts.isPaused) this.#quarantine.pump();
-  }
-
   #ended(lane: ExecutorLane, end: LaneEnd): void {
     const wasPooled = this.#lanes.delete(lane);
     this.#starting.delete(lane);
@@ -180,7 +190,13 @@ export class ExecutorPool {
     this.#waiting.unshift(...again.filter((job) => job.place === "shared"));
     this.#quarantine.unshift(...again.filter((job) => job.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
-    if (end.kind === "start-failed" || end.kind === "start-timeout") return this.#notStarted(end);
+    if (end.kind === "start-failed" || end.kind === "start-timeout") {
+      if (this.#starts.failed()) return this.#starts.later();
+      if (end.kind === "start-failed") return this.#fail(end.error);
+      const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
+      const cause = { kind: end.kind, message };
+      return this.#fail(new ExecutorStartError(this.#starts.failures, cause));
+    }
     if (end.kind === "died" && !end.blamed && end.suspects.length === 0) {
       this.#deaths.add();
       if (this.#deaths.areTooMany && end.cause !== undefined) {
@@ -189,14 +205,7 @@ export class ExecutorPool {
     }
     if (wasPooled) this.#lanes.add(this.#newLane());
     this.#pump();
-    this.#pumpSuspects();
-  }
-
-  #notStarted({ kind, error }: LaneEnd): void {
-    if (this.#starts.failed()) return this.#starts.later();
-    if (kind === "start-failed") return this.#fail(error);
-    const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
-    this.#fail(new ExecutorStartError(this.#starts.failures, { kind: "start-timeout", message }));
+    this.#quarantine.pump();
   }
 
   #fail(error: unknown): void {

@@ -3,17 +3,26 @@
  * once, even if its executors die.
  */
 
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import { givenUpFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
-import type { SampleOutcome, ScoreFailure, ValidOutcome, Writable } from "../../outcome.ts";
+import type {
+  InvalidOutcome,
+  SampleOutcome,
+  ScoreFailure,
+  ValidOutcome,
+  Writable,
+} from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
-import type { DeathCount } from "../death-count.ts";
+import type { Slots } from "../slots.ts";
 
 export interface SubmitOptions {
+  /** A slot of these is taken before it begins, and given back when it is settled. */
+  readonly slots?: Slots | undefined;
   /** Aborted when the result is no longer needed. */
   readonly signal?: AbortSignal | undefined;
   /** Called when it has its outcome and its endpoint has announced its limits, before its ends. */
@@ -35,12 +44,24 @@ export interface SubmitOptions {
   readonly over?: () => void;
 }
 
-/** The sender of a job: one of them is called, once. */
+/** The sender of jobs: one of the two is called for each job, once. */
 export interface JobEnds {
-  /** @param outcome belongs to the receiver, who may complete it */
-  settled(outcome: Writable<SampleOutcome>): void;
+  /**
+   * @param outcome belongs to the receiver, who may complete it
+   *
+   * @param id the sender's number for the job
+   */
+  settled(outcome: Writable<SampleOutcome>, id: number): void;
   /** Nothing can be run any more. */
-  rejected(error: unknown): void;
+  rejected(error: unknown, id: number): void;
+}
+
+/** The pool that a job is in. */
+export interface JobOwner {
+  /** Gives the job to an executor, as soon as one has room. */
+  place(job: Job): void;
+  /** The job has its outcome, and is about to be settled. */
+  hasOutcome(): void;
 }
 
 /** The runs of the executor that has a job. */
@@ -50,7 +71,11 @@ interface JobRuns {
 }
 
 export class Job {
-  readonly work: ScoreWork;
+  /** The sender's number for it; 0: it has none. */
+  readonly id: number;
+  /** The sample that is to be scored, unless it is other work. */
+  sample: RewardSample | undefined = undefined;
+  work: ScoreWork | undefined = undefined;
   /** Starts of the score function that are over. */
   attempts: number = 0;
   /** The version of the reward function where it runs or ran last, if that is not the loop's. */
@@ -75,19 +100,17 @@ export class Job {
   readonly isSecond: boolean;
   readonly #ends: JobEnds;
   readonly #options: SubmitOptions;
-  readonly #deaths: Pick<DeathCount, "reset">;
+  readonly #owner: JobOwner;
+  /** When it began to wait for its slot, if it takes one. */
+  readonly #askedMs: number;
+  #waitedMs: number = 0;
 
-  /** @param deaths reset by its outcome */
-  constructor(
-    work: ScoreWork,
-    ends: JobEnds,
-    options: SubmitOptions,
-    deaths: Pick<DeathCount, "reset">,
-  ) {
-    this.work = work;
+  constructor(id: number, ends: JobEnds, options: SubmitOptions, owner: JobOwner) {
+    this.id = id;
     this.#ends = ends;
     this.#options = options;
-    this.#deaths = deaths;
+    this.#owner = owner;
+    this.#askedMs = options.slots === undefined ? 0 : performance.now();
     const { pair } = options;
     this.isSecond = pair !== undefined && pair.length > 0;
     pair?.push(this);
@@ -116,15 +139,27 @@ export class Job {
     return this.runs?.jobAgeMs(this);
   }
 
+  /** It has its slot, if it takes one. */
+  begin(): void {
+    if (this.#options.slots !== undefined) this.#waitedMs = performance.now() - this.#askedMs;
+    this.#owner.place(this);
+  }
+
   /** Reports its outcome. A run that was given up may go on after it. */
-  settle(outcome: SampleOutcome, announced?: AnnouncedLimits): void {
-    this.#deaths.reset();
-    this.#options.settled?.(outcome, announced);
-    this.#ends.settled(outcome);
+  settle(outcome: Writable<SampleOutcome>, announced?: AnnouncedLimits): void {
+    const { slots, settled } = this.#options;
+    this.#owner.hasOutcome();
+    settled?.(outcome, announced);
+    outcome.waitedMs += this.#waitedMs;
+    this.#ends.settled(outcome, this.id);
+    slots?.leave();
   }
 
   reject(error: unknown): void {
-    this.#ends.rejected(error);
+    const { slots } = this.#options;
+    this.#ends.rejected(error, this.id);
+    // In a turn of its own: the next one may be rejected as soon as it begins, and so on.
+    if (slots !== undefined) queueMicrotask(() => slots.leave());
   }
 
   /** Called once after `settle` or `reject`, when no code of it runs any more. */
@@ -160,10 +195,10 @@ export function settleInvalid(
   job.settle(used === undefined ? outcome : { ...outcome, used }, announced);
 }
 
-function invalid(job: Job, error: ScoreFailure, latencyMs: number): SampleOutcome {
+function invalid(job: Job, error: ScoreFailure, latencyMs: number): Writable<InvalidOutcome> {
   const { attempts, readyMs, version } = job;
   const outcome = { valid: false, error, latencyMs, attempts, waitedMs: readyMs } as const;
-  return version === undefined ? outcome : { ...outcome, version };
+  return version === undefined ? { ...outcome } : { ...outcome, version };
 }
 
 /** The client's reports about the endpoint. */
@@ -205,9 +240,6 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   job.settle(outcome, announced);
 }
 
-/** A reply with a result. */
-export type FinalReply = Exclude<ScoreReply, { readonly ok: undefined }>;
-
-export function isReply(reply: unknown): reply is FinalReply {
+export function isReply(reply: unknown): reply is ScoreReply {
   return typeof reply === "object" && reply !== null && !(reply instanceof Error) && "ok" in reply;
 }

@@ -8,11 +8,14 @@ import type { Job } from "./job.ts";
 
 export class Quarantine {
   readonly #newLane: () => ExecutorLane;
+  readonly #isPaused: () => boolean;
   #lane: ExecutorLane | undefined;
   #suspects: Job[] = [];
 
-  constructor(newLane: () => ExecutorLane) {
+  /** @param isPaused whether no executor may be started now */
+  constructor(newLane: () => ExecutorLane, isPaused: () => boolean) {
     this.#newLane = newLane;
+    this.#isPaused = isPaused;
   }
 
   push(...suspects: readonly Job[]): void {
@@ -26,6 +29,7 @@ export class Quarantine {
 
   /** Runs the next suspect where there is room for it. */
   pump(): void {
+    if (this.#isPaused()) return;
     if (this.#lane !== undefined && this.#lane.load > 0) return;
     const [suspect] = this.#suspects;
     if (suspect === undefined) {
