@@ -173,7 +173,7 @@ describe("several judges of a small file", () => {
     running.child.kill("SIGINT");
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
-    expect(stderr.match(/stopping: samples in flight are finished/g)).toHaveLength(1);
+    expect(stderr.match(/stopping: samples in flight have \d+ s to finish/g)).toHaveLength(1);
     expect(stderr).toContain("of 4 rewards are in");
     const done = await inProcess("score", input, ...slow, "--out", out, "--resume", ...one);
     expect(done.code).toBe(0);

@@ -23,8 +23,8 @@ export interface Run {
   /** The sample that is to be scored, unless it is other work. */
   readonly sample: RewardSample | undefined;
   readonly work: ScoreWork | undefined;
-  /** Called on its account, once. */
-  readonly answer: (reply: ScoreReply) => void;
+  /** Called on its account, once, with the run's id. */
+  readonly answer: (reply: ScoreReply, id: number) => void;
   /** How many of the user's functions are at work on it: a manager calls a score function. */
   depth: number;
   startedAt: number | undefined;

@@ -155,10 +155,10 @@ export class ScoreExecutor {
   }: SampleChunk): Promise<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#queue.called();
-    for (const [at, sample] of fromTables(samples).entries()) {
-      const id = itemAt(ids, at);
-      const answer = (reply: ScoreReply): void => this.#answer(id, reply);
-      const run = newRun({ id, slot: itemAt(slots, at), sample, answer });
+    const given = fromTables(samples);
+    for (let at = 0; at < given.length; at++) {
+      const [id, sample] = [itemAt(ids, at), itemAt(given, at)];
+      const run = newRun({ id, slot: itemAt(slots, at), sample, answer: this.#answer });
       this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();
@@ -203,8 +203,8 @@ export class ScoreExecutor {
     this.#runs.set(run.id, run);
     void this.#tracker.follow(run, () =>
       runWork(pipeline, run).then(
-        (result) => run.answer(this.#over(run, pipeline, result)),
-        (error: unknown) => run.answer(this.#failed(run, pipeline, error)),
+        (result) => run.answer(this.#over(run, pipeline, result), run.id),
+        (error: unknown) => run.answer(this.#failed(run, pipeline, error), run.id),
       ),
     );
   }
@@ -232,7 +232,7 @@ export class ScoreExecutor {
   }
 
   /** Sends the reply with others, or keeps it until it is asked for. */
-  #answer(id: number, reply: ScoreReply): void {
+  readonly #answer = (reply: ScoreReply, id: number): void => {
     const sent = sentOf(reply);
     if (sent === undefined) {
       this.#kept.set(id, reply);
@@ -241,7 +241,7 @@ export class ScoreExecutor {
       this.#outbox.withhold(id, used);
     } else this.#outbox.push(id, sent);
     this.#queue.ended(id, reply.latencyMs);
-  }
+  };
 
   #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
     answer(reply);
@@ -260,7 +260,7 @@ export class ScoreExecutor {
   #dropReady(id: number): void {
     const overlaps = this.#loaded?.overlaps ?? false;
     const run = this.#queue.drop(id);
-    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
+    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps }, id);
   }
 
   /**

@@ -84,7 +84,7 @@ function inputOf(
     dataSource: sample.dataSource,
     solutionStr,
     groundTruth: copyData(sample.groundTruth),
-    extraInfo: copyData({ ...sample.extraInfo, ...options.extraInfo }),
+    extraInfo: extraInfoOf(sample, options),
   };
   if (sample.rawPrompt !== undefined) input.rawPrompt = [...copyData(sample.rawPrompt)];
   const { uid, group, step, lane } = sample.context ?? noContext;
@@ -99,6 +99,14 @@ function inputOf(
   if (rewardRouterToken !== undefined) input.rewardRouterToken = rewardRouterToken;
   if (rewardModelTokenizer !== undefined) input.rewardModelTokenizer = rewardModelTokenizer;
   return input;
+}
+
+function extraInfoOf(
+  { extraInfo }: RewardSample,
+  { extraInfo: added }: ScoreSampleOptions,
+): Record<string, unknown> {
+  if (extraInfo === undefined && added === undefined) return {};
+  return copyData({ ...extraInfo, ...added });
 }
 
 type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
