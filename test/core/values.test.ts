@@ -488,3 +488,23 @@ describe("what cannot travel is refused at once, with its path", () => {
     expect(await ray.get(counter.increment.remote())).toBe(1);
   });
 });
+
+test("what cannot travel is told with its path and its reason, and nothing is sent", () => {
+  expect(ray.inspectSerializability({ list: [1, new Map([["a", Buffer.from("b")]])] })).toBe(
+    undefined,
+  );
+  expect(ray.inspectSerializability(ray.put([1]))).toBe(undefined);
+  const refused = ray.inspectSerializability({ extra: [{ callback: () => 1 }] }, "result");
+  expect(refused).toBeInstanceOf(ray.NotEncodableError);
+  expect(refused).toMatchObject({ path: "result.extra[0].callback", code: "NOT_ENCODABLE" });
+  expect(refused?.message).toContain("is a function");
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  expect(ray.inspectSerializability({ proxy })?.path).toBe("value.proxy");
+  const trap = {
+    get never(): number {
+      throw new Error("trap");
+    },
+  };
+  expect(ray.inspectSerializability(trap)?.message).toContain("trap");
+});

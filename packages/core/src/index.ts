@@ -1,7 +1,13 @@
 /**
  * The public names of core. Users may rely on every name here; everything else may change.
  */
-export { getActor, kill, listNamedActors, registerSerializer } from "./api/actors.ts";
+export {
+  getActor,
+  inspectSerializability,
+  kill,
+  listNamedActors,
+  registerSerializer,
+} from "./api/actors.ts";
 export type { KillOptions } from "./api/actors.ts";
 export { availableResources, Cluster, clusterResources, drainNode, nodes } from "./api/cluster.ts";
 export type { DrainOptions, NodeOptions } from "./api/cluster.ts";

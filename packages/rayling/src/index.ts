@@ -36,6 +36,7 @@ export {
   init,
   InvalidOptionError,
   MethodNotFoundError,
+  inspectSerializability,
   isInitialized,
   kill,
   listNamedActors,

@@ -58,7 +58,7 @@ export type ScoreFailureCode =
   | "REFUSED"
   /** Its model used up its tokens before an answer (an error with the code TRUNCATED_ANSWER). */
   | "TRUNCATED"
-  /** Its extra info cannot travel between threads. */
+  /** Its extra info cannot travel between threads, not even with texts in its place. */
   | "NOT_ENCODABLE"
   /** It did not finish within timeoutMs. */
   | "SCORE_TIMEOUT"

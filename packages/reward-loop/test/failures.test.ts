@@ -28,14 +28,13 @@ describe.each(Object.entries(kinds))("a score function that is %s: %s", (name) =
   test("throws, hangs and returns garbage on some samples: exactly those are invalid", async () => {
     const { outcomes, timeoutMs } = await scoreByDeadline(
       () => ({ reward }),
-      numbers(24, { 2: "throw", 5: "hang", 6: "hang", 15: "garbage", 20: "unsendable" }),
+      numbers(24, { 2: "throw", 5: "hang", 6: "hang", 15: "garbage" }),
     );
     expectOnlyInvalid(outcomes, {
       2: "SCORE_THREW",
       5: "SCORE_TIMEOUT",
       6: "SCORE_TIMEOUT",
       15: "INVALID_SCORE",
-      20: "NOT_ENCODABLE",
     });
     expect(failureAt(outcomes, 2)).toMatchObject({
       name: "RangeError",
@@ -45,7 +44,25 @@ describe.each(Object.entries(kinds))("a score function that is %s: %s", (name) =
     expect(failureAt(outcomes, 5).message).toContain(`${timeoutMs} ms`);
     expect(classOf(failureAt(outcomes, 5))).toBe("user-code");
     expect(failureAt(outcomes, 15).message).toContain("an object with the keys verdict");
-    expect(failureAt(outcomes, 20).message).toContain("callback is a function");
+  });
+
+  test("says something that cannot travel: it travels as text, and the score is kept", async () => {
+    const { outcomes } = await scoreByDeadline(
+      () => ({ reward }),
+      numbers(8, { 3: "unsendable", 5: "unreadable" }),
+    );
+    expect(outcomes.filter(({ valid }) => !valid)).toEqual([]);
+    expect(outcomes[3]).toMatchObject({
+      rewardScore: 1,
+      rewardExtraInfo: {
+        callback: "[Function: callback]",
+        nested: [{ answer: expect.stringContaining("Promise"), kept: [1, "two"] }],
+      },
+    });
+    expect(outcomes[5]).toMatchObject({
+      rewardScore: 1,
+      rewardExtraInfo: { gone: expect.any(String), reason: "kept" },
+    });
   });
 });
 

@@ -5,7 +5,11 @@ import { addSerializer } from "../protocol/values/serializers.ts";
 import type { Serializer } from "../protocol/values/encodable.ts";
 import { currentNamespace } from "../caller/current.ts";
 import { insideOf } from "../caller/handle.ts";
-import { ActorNotFoundError, InvalidOptionError } from "../shared/errors.ts";
+import {
+  ActorNotFoundError,
+  InvalidOptionError,
+  type NotEncodableError,
+} from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
@@ -61,6 +65,20 @@ export async function listNamedActors(
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
   checkOptions("listNamedActors", options, { allNamespaces: flag });
   return asked((directory) => directory.list(options.allNamespaces ?? false));
+}
+
+/**
+ * Returns why a value cannot be an argument, a result or an object of `put`, with the path of the
+ * first part that cannot travel (Ray's `ray.util.inspect_serializability`). Undefined: it can, as
+ * far as can be seen without doing it.
+ *
+ * @param name what the value is called in the path
+ */
+export function inspectSerializability(
+  value: unknown,
+  name: string = "value",
+): NotEncodableError | undefined {
+  return useCaller().values.codec.refusal(value, name);
 }
 
 /**

@@ -190,6 +190,16 @@ export class Codec {
     return survey(value, this.#isSpecial) !== "refused";
   }
 
+  /** Returns why `value` cannot travel, with the path below `root`. Encodes nothing. */
+  refusal(value: unknown, root: string): NotEncodableError | undefined {
+    try {
+      if (this.encodable(value)) return undefined;
+    } catch {
+      // A getter inside the value, or a proxy, throws.
+    }
+    return refusalOf(value, root, this.#isSpecial);
+  }
+
   /** Never throws: parts of the error that cannot travel go as text. */
   encodeFailure(thrown: unknown, site?: RemoteSite): Encoded {
     try {

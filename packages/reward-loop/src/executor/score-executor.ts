@@ -7,6 +7,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
+import { warn } from "@rayling/core/terminal";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { announcements, uses } from "../client/announced.ts";
@@ -20,6 +21,7 @@ import { lastUsageOf, together } from "../spend/usage.ts";
 import type { TokenUsage, Writable } from "../outcome.ts";
 import { Outbox } from "../travel/outbox.ts";
 import type { NumberedRows } from "../travel/outbox.ts";
+import { asTexts } from "../travel/as-texts.ts";
 import { sendable } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
@@ -95,6 +97,7 @@ export class ScoreExecutor {
     (answer) => this.#tracker.outside(() => setImmediate(answer)),
     () => this.#queue.sent(),
   );
+  #hasWarned = false;
   /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
@@ -235,7 +238,7 @@ export class ScoreExecutor {
   readonly #answer = (reply: ScoreReply, id: number): void => {
     const sent = sentOf(reply);
     if (sent === undefined) {
-      this.#kept.set(id, reply);
+      this.#kept.set(id, this.#travelling(reply));
       // Whether it can travel or not, it is paid for.
       const used = lastUsageOf(reply.ok ? { ...reply, valid: true } : { ...reply, valid: false });
       this.#outbox.withhold(id, used);
@@ -244,8 +247,23 @@ export class ScoreExecutor {
   };
 
   #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
-    answer(reply);
+    answer(this.#travelling(reply));
     this.#queue.left(id);
+  }
+
+  /** Returns the reply with texts in place of what cannot travel, which is told once. */
+  #travelling(reply: ScoreReply): ScoreReply {
+    if (!reply.ok) return reply;
+    const { value, asText } = asTexts(reply.rewardExtraInfo, "extra");
+    const [first] = asText;
+    if (first === undefined) return reply;
+    if (!this.#hasWarned) {
+      this.#hasWarned = true;
+      const problem = ray.inspectSerializability(reply.rewardExtraInfo, "extra");
+      const why = problem?.message ?? `${first} cannot travel`;
+      warn(`extra info of scores travels as text where it cannot otherwise: ${why}`);
+    }
+    return { ...reply, rewardExtraInfo: value };
   }
 
   /** Aborts the run's signal; a sample that stands ready is not begun. */
@@ -298,6 +316,8 @@ function sentOf(reply: ScoreReply): ScoreReply | undefined {
       if (said !== undefined) return { ...reply, rewardExtraInfo: said };
     } else if (sendable(reply.error) !== undefined) return reply;
   } catch (error) {
+    // A part that cannot be read costs no score.
+    if (reply.ok) return undefined;
     const { latencyMs, overlaps, used } = reply;
     const failed = { ok: false, error: failureOf(error), latencyMs, overlaps } as const;
     return used === undefined ? failed : { ...failed, used };

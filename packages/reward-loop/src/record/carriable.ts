@@ -4,8 +4,8 @@
  * JSON (maps, errors, circular references) as Node prints them.
  */
 
-import { inspect } from "node:util";
 import { itemsIn } from "@rayling/reward-manager-registry/values";
+import { textOf } from "../travel/as-texts.ts";
 
 /** A value that JSON can carry. */
 export interface Carriable {
@@ -68,13 +68,4 @@ function listOf(value: object): readonly unknown[] | undefined {
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
-}
-
-function textOf(value: bigint | number | object): string {
-  if (typeof value !== "object") return String(value);
-  try {
-    return inspect(value, { depth: 4, breakLength: Infinity, getters: false });
-  } catch {
-    return "a value that cannot be read";
-  }
 }

@@ -60,7 +60,13 @@ function findIn(
 ): NotEncodableError | undefined {
   const seen = new Set<object>();
   const look = (one: unknown, path: string, depth: number): NotEncodableError | undefined => {
-    const what = problem(one, depth);
+    let what: string | undefined;
+    try {
+      what = problem(one, depth);
+    } catch (cause) {
+      // A proxy throws, or was revoked.
+      return new NotEncodableError(path, `cannot be read: ${String(cause)}`, { cause });
+    }
     if (what !== undefined) return new NotEncodableError(path, what);
     if (typeof one !== "object" || one === null || seen.has(one)) return undefined;
     seen.add(one);
