@@ -3,11 +3,42 @@ import { HttpRefusal } from "@rayling/core/http";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError } from "@rayling/reward-loop/reward-log";
 import type { RewardRecord } from "@rayling/reward-loop/reward-log";
-import type { LogIndex, SampleRow } from "./log-index.ts";
+import type { LogIndex, PartScore, SampleRow, WholeSample } from "./log-index.ts";
 import type { LogShelf } from "./log-shelf.ts";
 import { findSamples, refused, sampleQuery } from "./sample-query.ts";
 import type { Found } from "./sample-query.ts";
 import type { Views } from "../views/view.ts";
+
+/** A sample in the list. */
+export interface ShownSample extends Omit<SampleRow, "sample" | "line" | "parts"> {
+  readonly parts: readonly Pick<PartScore, "name" | "score">[];
+  /** The beginning of it. */
+  readonly response: string | null;
+  /** In the log beside it; undefined where that has no such sample. */
+  readonly other?: Pick<SampleRow, "score" | "code"> | undefined;
+}
+
+/** All samples that were found, in figures. */
+export interface SamplesAbout extends Omit<Found, "rows"> {
+  readonly total: number;
+  readonly found: number;
+  /** Changes with every sample. */
+  readonly version: number;
+  /** Lines that cannot be read. */
+  readonly malformed: number;
+  /** Whether some texts are not searched. */
+  readonly isPartial: boolean;
+  readonly lanes: readonly string[];
+}
+
+export interface SamplesAnswer extends SamplesAbout {
+  readonly rows: readonly ShownSample[];
+}
+
+export interface SampleAnswer extends WholeSample {
+  /** In the log beside it. */
+  readonly other: WholeSample | undefined;
+}
 
 /** Rows of one answer at most. */
 const mostRows = 500;
@@ -18,10 +49,8 @@ const shownCharacters = 160;
 export function sampleViews(shelf: LogShelf): Views {
   const finder = new Finder();
   return {
-    sampleLogs: async () => ({
-      logs: shelf.known.map(({ log, name, path }) => ({ log, name, path })),
-    }),
-    samples: async (query) => {
+    sampleLogs: async () => ({ logs: shelf.known }),
+    samples: async (query): Promise<SamplesAnswer> => {
       const log = await logIn(shelf, query, "log");
       const other = query.has("other") ? await logIn(shelf, query, "other") : undefined;
       const { rows, ...about } = finder.find(log, other, query);
@@ -38,7 +67,7 @@ export function sampleViews(shelf: LogShelf): Views {
         rows: await Promise.all(page.map((row) => shownRow(log, other, row))),
       };
     },
-    sample: async (query) => {
+    sample: async (query): Promise<SampleAnswer> => {
       const log = await logIn(shelf, query, "log");
       const row = log.rowOf(wholeIn(query, "index", -1));
       if (row === undefined) throw refused("there is no sample of that index");
@@ -68,7 +97,7 @@ async function shownRow(
   log: LogIndex,
   other: LogIndex | undefined,
   row: SampleRow,
-): Promise<object> {
+): Promise<ShownSample> {
   const { sample: _, line: __, parts, ...shown } = row;
   const { record } = await log.whole({ ...row, parts: [] });
   const there = other?.sameAs(row);

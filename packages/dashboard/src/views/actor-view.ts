@@ -2,15 +2,23 @@
 import type { DashboardSession, LogLine } from "@rayling/core/dashboard";
 import { HttpRefusal } from "@rayling/core/http";
 import { logLines } from "./log-lines.ts";
-import { askMs } from "./rows.ts";
+import type { LogTail } from "./log-lines.ts";
+import { askMs, plainRow } from "./rows.ts";
+import type { Row } from "./rows.ts";
 import type { View } from "./view.ts";
 
 /** Calls that are sent at most. */
 const mostCalls = 200;
 
+export interface ActorAnswer {
+  readonly actor: Row;
+  readonly calls: { readonly total: number; readonly rows: readonly Row[] };
+  readonly logs: LogTail;
+}
+
 /** Query: `id`. Rejects with HttpRefusal where there is none of that id. */
 export function actorView(session: DashboardSession): View {
-  return async (query) => {
+  return async (query): Promise<ActorAnswer> => {
     const id = query.get("id") ?? "";
     const asked = { filters: [["actorId", "=", id] as const], detail: true, timeoutMs: askMs };
     const [actors, calls] = await Promise.all([
@@ -22,8 +30,8 @@ export function actorView(session: DashboardSession): View {
       throw new HttpRefusal(404, "no_actor", `there is no actor ${id.slice(0, 100)}`);
     }
     return {
-      actor,
-      calls: { total: calls.total, rows: calls.rows },
+      actor: plainRow(actor),
+      calls: { total: calls.total, rows: calls.rows.map(plainRow) },
       logs: logLines(session, query, (line) => isOf(line, id)),
     };
   };

@@ -24,9 +24,19 @@ export const askMs = 1000;
 
 export type Row = Readonly<Record<string, unknown>>;
 
+export interface RowsAnswer {
+  readonly total: number;
+  /** How many of them contain the text. */
+  readonly found: number;
+  /** Hosts that did not answer. */
+  readonly missing: readonly string[];
+  /** The first of those that were found. */
+  readonly rows: readonly Row[];
+}
+
 /** Query: `text` that a row must contain, `sort` a column, `order=descending`. */
 export function rowsOf(session: DashboardSession, what: Listed): View {
-  return async (query) => {
+  return async (query): Promise<RowsAnswer> => {
     const { rows, total, missing } = await session.list(what, {
       limit: maxLimit,
       detail: true,
@@ -38,7 +48,7 @@ export function rowsOf(session: DashboardSession, what: Listed): View {
   };
 }
 
-function plainRow(row: unknown): Row {
+export function plainRow(row: unknown): Row {
   return typeof row === "object" ? { ...row } : {};
 }
 

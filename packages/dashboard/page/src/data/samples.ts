@@ -1,88 +1,17 @@
 /** Samples of reward logs as they travel, and pages of them as they are scrolled to. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import type {
+  SampleAnswer,
+  SamplesAbout,
+  SamplesAnswer,
+  ShownSample,
+} from "../../../src/samples/sample-views.ts";
 import { ask } from "./views.ts";
 
-export interface LogName {
-  readonly log: number;
-  readonly name: string;
-  readonly path: string;
-}
-
-export interface SampleRow {
-  readonly index: number;
-  readonly valid: boolean;
-  readonly score: number | null;
-  readonly latencyMs: number;
-  readonly attempts: number;
-  readonly cost: number | null;
-  readonly tokens: number | null;
-  readonly code: string | null;
-  readonly parts: readonly { readonly name: string; readonly score: number | null }[];
-  readonly response: string | null;
-  /** Of the log beside it; null: that has no such sample. */
-  readonly other?: { readonly score: number | null; readonly code: string | null } | null;
-}
-
-export interface SamplesAbout {
-  readonly total: number;
-  readonly found: number;
-  readonly version: number;
-  readonly malformed: number;
-  readonly isPartial: boolean;
-  readonly invalid: number;
-  readonly meanScore: number | null;
-  readonly cost: number;
-  readonly lanes: readonly string[];
-  readonly histogram: readonly {
-    readonly from: number;
-    readonly to: number;
-    readonly count: number;
-  }[];
-  readonly compared?: {
-    readonly pairs: number;
-    readonly agreeing: number;
-    readonly meanHere: number | null;
-    readonly meanThere: number | null;
-  };
-}
-
-interface SamplesAnswer extends SamplesAbout {
-  readonly rows: readonly SampleRow[];
-}
-
-export interface SampleRecord {
-  readonly index: number;
-  readonly component: string | null;
-  readonly valid: boolean;
-  readonly score: number | null;
-  readonly error: { readonly code: string; readonly message: string } | null;
-  readonly errorClass: string | null;
-  readonly at: string;
-  readonly lane: string;
-  readonly version: string;
-  readonly group: string | null;
-  readonly attempts: number;
-  readonly waitedMs: number;
-  readonly latencyMs: number;
-  readonly cost: number | null;
-  readonly cached: boolean;
-  readonly answeredBy: string | null;
-  readonly usage: Readonly<Record<string, number>> | null;
-  readonly extra: Readonly<Record<string, unknown>>;
-  readonly prompt?: string | readonly { readonly role: string; readonly content: string }[] | null;
-  readonly response?: string | readonly number[] | null;
-  readonly groundTruth?: unknown;
-  readonly textsDropped?: string;
-}
-
-export interface WholeSample {
-  readonly record: SampleRecord;
-  readonly parts: readonly SampleRecord[];
-}
-
-export interface SampleAnswer extends WholeSample {
-  readonly other?: WholeSample;
-}
+export type { RewardRecord } from "@rayling/reward-loop/reward-log";
+export type { KnownLog } from "../../../src/samples/log-shelf.ts";
+export type { WholeSample } from "../../../src/samples/log-index.ts";
+export type { SampleAnswer, SamplesAbout, ShownSample };
 
 /** Rows that are asked for together. */
 const pageRows = 100;
@@ -94,7 +23,7 @@ export interface Samples {
   readonly about: SamplesAbout | undefined;
   readonly problem: string | undefined;
   /** Undefined while it is on its way. */
-  readonly rowAt: (at: number) => SampleRow | undefined;
+  readonly rowAt: (at: number) => ShownSample | undefined;
   /** Asks for what is not there of these rows. */
   readonly show: (from: number, to: number) => void;
 }
@@ -102,7 +31,7 @@ export interface Samples {
 interface Pages {
   query: string;
   version: number | undefined;
-  readonly rows: Map<number, readonly SampleRow[]>;
+  readonly rows: Map<number, readonly ShownSample[]>;
   readonly asked: Set<number>;
 }
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { messageOf } from "../data/samples.ts";
-import type { SampleAnswer, SampleRecord, WholeSample } from "../data/samples.ts";
+import type { SampleAnswer, RewardRecord, WholeSample } from "../data/samples.ts";
 import { cell, count, duration, figure } from "../data/text.ts";
 import { ask } from "../data/views.ts";
 import { Facts, Waiting } from "../parts/panel.tsx";
@@ -88,7 +88,7 @@ function Outcome({
   );
 }
 
-function factsOf(record: SampleRecord): { name: string; value: ComponentChildren }[] {
+function factsOf(record: RewardRecord): { name: string; value: ComponentChildren }[] {
   const { score, cost, usage, answeredBy } = record;
   return [
     { name: "Score", value: score === null ? "none" : figure(score) },
@@ -102,12 +102,12 @@ function factsOf(record: SampleRecord): { name: string; value: ComponentChildren
   ];
 }
 
-function placeText({ group, lane, version, at }: SampleRecord): string {
+function placeText({ group, lane, version, at }: RewardRecord): string {
   const ofGroup = group === null ? "" : `group ${group}, `;
   return `${ofGroup}lane ${lane}, version ${version.slice(0, 12)}, ${at}`;
 }
 
-function Texts({ record }: { readonly record: SampleRecord }): JSX.Element {
+function Texts({ record }: { readonly record: RewardRecord }): JSX.Element {
   const { prompt, response, groundTruth, textsDropped } = record;
   if (prompt === undefined && response === undefined) {
     return <p class="dim">{textsDropped ?? "The log keeps no prompts and responses."}</p>;

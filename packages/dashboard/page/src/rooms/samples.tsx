@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { changeQuery, chooseId } from "../data/address.ts";
 import type { Address } from "../data/address.ts";
 import { useSamples } from "../data/samples.ts";
-import type { LogName, SampleRow, Samples, SamplesAbout } from "../data/samples.ts";
+import type { KnownLog, ShownSample, Samples, SamplesAbout } from "../data/samples.ts";
 import { count, duration, figure } from "../data/text.ts";
 import { useLive } from "../data/views.ts";
 import { Chart } from "../parts/chart.tsx";
@@ -21,7 +21,7 @@ const shows = [
 ] as const;
 
 export function SamplesRoom({ address }: { readonly address: Address }): JSX.Element {
-  const { data, problem } = useLive<{ readonly logs: readonly LogName[] }>("sampleLogs");
+  const { data, problem } = useLive<{ readonly logs: readonly KnownLog[] }>("sampleLogs");
   if (data === undefined || data.logs.length === 0) {
     return (
       <Room title="Samples" problem={problem}>
@@ -40,7 +40,7 @@ export function SamplesRoom({ address }: { readonly address: Address }): JSX.Ele
 }
 
 interface LogsProps {
-  readonly logs: readonly LogName[];
+  readonly logs: readonly KnownLog[];
   readonly address: Address;
 }
 
@@ -78,7 +78,7 @@ function Logs({ logs, address }: LogsProps): JSX.Element {
   );
 }
 
-function nameOf(logs: readonly LogName[], log: string | null): string {
+function nameOf(logs: readonly KnownLog[], log: string | null): string {
   return logs.find((one) => String(one.log) === log)?.name ?? "";
 }
 
@@ -95,7 +95,7 @@ function useSettled(value: string): string {
 }
 
 interface AskingProps {
-  readonly logs: readonly LogName[];
+  readonly logs: readonly KnownLog[];
   readonly query: URLSearchParams;
   readonly lanes: readonly string[];
 }
@@ -215,7 +215,7 @@ interface SampleColumn {
   readonly title: string;
   readonly sort?: string;
   readonly style: string;
-  readonly show: (row: SampleRow) => string;
+  readonly show: (row: ShownSample) => string;
 }
 
 function columnsOf(hasOther: boolean, hasCost: boolean): readonly SampleColumn[] {
@@ -233,7 +233,7 @@ function columnsOf(hasOther: boolean, hasCost: boolean): readonly SampleColumn[]
             title: "Beside",
             sort: "other",
             style: "short",
-            show: ({ other }: SampleRow) =>
+            show: ({ other }: ShownSample) =>
               other === undefined || other === null ? "–" : scoreText(other.score, other.code),
           },
         ]
@@ -246,7 +246,7 @@ function columnsOf(hasOther: boolean, hasCost: boolean): readonly SampleColumn[]
             title: "Tries",
             sort: "attempts",
             style: "narrow",
-            show: ({ attempts }: SampleRow) => count(attempts),
+            show: ({ attempts }: ShownSample) => count(attempts),
           },
         ]),
     ...(hasCost
@@ -255,7 +255,7 @@ function columnsOf(hasOther: boolean, hasCost: boolean): readonly SampleColumn[]
             title: "Cost",
             sort: "cost",
             style: "short",
-            show: ({ cost }: SampleRow) => figure(cost),
+            show: ({ cost }: ShownSample) => figure(cost),
           },
         ]
       : []),
