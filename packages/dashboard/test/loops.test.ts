@@ -24,6 +24,7 @@ interface Panel {
   readonly state: {
     readonly done: number;
     readonly latencies: readonly number[];
+    readonly hedges: object;
     readonly endpoints: readonly object[];
   };
 }
@@ -84,6 +85,28 @@ test("a loop's panel counts what it gave, by lane and outcome, and what is left"
   expect(await panels()).toEqual([]);
   // Its log stays on the page.
   expect(await view("sampleLogs")).toMatchObject({ logs: [{ path: record }] });
+});
+
+test("second calls of slow samples are counted, and those that answered first", async () => {
+  const { view } = await servedSession({ numCpus: 4 });
+  const loop = await openLoop({
+    concurrency: 8,
+    executors: 1,
+    hedge: { quantile: 0.5, budget: 1 },
+    reward: new URL("../../reward-loop/test/fixtures/flaky.ts:slowFirst", import.meta.url).pathname,
+  });
+  const quick = Array.from({ length: 100 }, (_, at) => sampleOf(`quick ${at}`));
+  let [begun, won] = [0, 0];
+  // The first call of the slow one never ends by itself.
+  for (const samples of [quick, [sampleOf("slow")]]) {
+    for await (const { outcome } of loop.scoreStream(samples)) {
+      begun += outcome.hedges?.begun ?? 0;
+      won += outcome.hedges?.won ?? 0;
+    }
+  }
+  expect(won).toBeGreaterThan(0);
+  const { panels }: { panels: readonly Panel[] } = await view("loops");
+  expect(panels[0]?.state.hedges).toEqual({ begun, won });
 });
 
 test("samples that come without a number leave nothing to say of what is left", async () => {

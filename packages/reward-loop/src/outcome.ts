@@ -149,6 +149,14 @@ export interface Attempted {
   readonly used?: TokenUsage;
 }
 
+/** Second calls of samples whose first one was slow. */
+export interface Hedges {
+  /** How many were begun. */
+  readonly begun: number;
+  /** How many of them gave the outcome. */
+  readonly won: number;
+}
+
 interface Measured extends Attempted {
   /**
    * How long it waited for a slot, also where it stood ready for one, for its endpoint's limits and
@@ -157,6 +165,8 @@ interface Measured extends Attempted {
   readonly waitedMs: number;
   /** The usage of earlier tries, where they reported it. */
   readonly usageBefore?: TokenUsage;
+  /** Its second calls, where there were any. */
+  readonly hedges?: Hedges;
   /** Attempts with unknown usage, where spending has a cap: cut off, or silent about it. */
   readonly unknownUse?: number;
   /** Set where prices are known. */

@@ -179,6 +179,7 @@ test("a call that takes longer than most is begun a second time, and the first o
     valid: true,
     rewardScore: 2,
     attempts: 2,
+    hedges: { begun: 1, won: 1 },
   });
   await expect
     .poll(async () => await loop.computeScore(sampleOf("how many were aborted?")))

@@ -178,6 +178,18 @@ function spent(outcomes: readonly SampleOutcome[]): Omit<Measures, "latencyMs" |
     attempts: sumOf(outcomes, ({ attempts }) => attempts),
     ...(hasPrice ? { cost: sumOf(outcomes, ({ cost = 0 }) => cost) } : {}),
     ...(outcomes.every(({ cached }) => cached === true) ? { cached: true } : {}),
+    ...hedgesOf(outcomes),
+  };
+}
+
+/** Returns their sum. A cached outcome keeps the measurements of another sample. */
+export function hedgesOf(outcomes: readonly SampleOutcome[]): Pick<Measures, "hedges"> {
+  const own = outcomes.flatMap(({ hedges, cached }) =>
+    hedges === undefined || cached === true ? [] : [hedges],
+  );
+  if (own.length === 0) return {};
+  return {
+    hedges: { begun: sumOf(own, ({ begun }) => begun), won: sumOf(own, ({ won }) => won) },
   };
 }
 

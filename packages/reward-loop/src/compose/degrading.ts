@@ -12,7 +12,7 @@ import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/rewa
 import type { SampleOutcome } from "../outcome.ts";
 import type { Budget } from "../spend/budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
-import { saidBy } from "./combine.ts";
+import { hedgesOf, saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
 
 export class DegradingReward implements RewardSource {
@@ -125,5 +125,6 @@ function behind(first: SampleOutcome, outcome: SampleOutcome): SampleOutcome {
     waitedMs: first.waitedMs + outcome.waitedMs,
     ...(usageBefore === undefined ? {} : { usageBefore }),
     cost: (first.cost ?? 0) + (outcome.cost ?? 0),
+    ...hedgesOf([first, outcome]),
   };
 }

@@ -4,7 +4,7 @@
  */
 
 import { classOf } from "../faults/failure-class.ts";
-import type { FailureClass, SampleOutcome } from "../outcome.ts";
+import type { FailureClass, Hedges, SampleOutcome } from "../outcome.ts";
 
 /** Upper bounds of latencies, in ms; one more count is for those above all of them. */
 export const latencyBounds: readonly number[] = [
@@ -35,6 +35,8 @@ export interface TallyState {
   readonly cached: number;
   /** How often functions were started on the samples that are done. */
   readonly attempts: number;
+  /** Second calls of these samples. */
+  readonly hedges: Hedges;
   readonly meanScore: number | undefined;
   readonly lanes: readonly LaneTally[];
   /** Counts by `latencyBounds`. */
@@ -66,6 +68,7 @@ export class LoopTally {
   #scores = 0;
   #cached = 0;
   #attempts = 0;
+  #hedges: Hedges = { begun: 0, won: 0 };
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -100,7 +103,10 @@ export class LoopTally {
     this.#done += 1;
     this.#attempts += outcome.attempts;
     if (outcome.cached === true) this.#cached += 1;
-    else this.#addLatency(outcome.latencyMs);
+    else {
+      this.#addLatency(outcome.latencyMs);
+      this.#addHedges(outcome.hedges);
+    }
     if (outcome.valid) {
       this.#valid += 1;
       this.#scores += outcome.rewardScore;
@@ -123,6 +129,7 @@ export class LoopTally {
       failures: { ...this.#failures },
       cached: this.#cached,
       attempts: this.#attempts,
+      hedges: this.#hedges,
       meanScore: this.#valid === 0 ? undefined : this.#scores / this.#valid,
       lanes: [...this.#lanes].map(([lane, counts]) => ({ lane, ...counts })),
       latencies: [...this.#latencies],
@@ -135,6 +142,12 @@ export class LoopTally {
     const lane = { inFlight: 0, done: 0 };
     this.#lanes.set(name, lane);
     return lane;
+  }
+
+  #addHedges(hedges: Hedges | undefined): void {
+    if (hedges === undefined) return;
+    const { begun, won } = this.#hedges;
+    this.#hedges = { begun: begun + hedges.begun, won: won + hedges.won };
   }
 
   #addLatency(ms: number): void {

@@ -62,11 +62,15 @@ export function outcomesOf(
   { members }: GroupSample,
   outcome: SampleOutcome,
 ): readonly SampleOutcome[] {
-  const { cost, usageBefore, ...common } = outcome;
+  const { cost, usageBefore, hedges, ...common } = outcome;
   const shared = { ...common, ...(cost === undefined ? {} : { cost: cost / members.length }) };
+  // These are counted once, so that a sum over the members is right.
+  const once = {
+    ...(usageBefore === undefined ? {} : { usageBefore }),
+    ...(hedges === undefined ? {} : { hedges }),
+  };
   return members.map((_, at): SampleOutcome => {
-    // The usage is counted once, so that a sum over the members is right.
-    const measured = at === 0 && usageBefore !== undefined ? { ...shared, usageBefore } : shared;
+    const measured = at === 0 ? { ...shared, ...once } : shared;
     if (!measured.valid) {
       const { rewardExtraInfo: _used, ...error } = measured.error;
       return { ...measured, error: at === 0 ? measured.error : error };

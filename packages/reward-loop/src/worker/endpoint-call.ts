@@ -11,7 +11,7 @@ import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import type { SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
+import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { CallSpending } from "./call-spending.ts";
@@ -47,6 +47,8 @@ export interface AttemptedSample {
     usageBefore?: TokenUsage;
     /** Attempts with unknown usage, including pending ones. Kept with a cap only. */
     unknownUse?: number;
+    /** Second calls, including pending ones. */
+    hedges?: Hedges;
   };
   /** The last failure, while its next attempt waits for the budget. */
   heldBack: ScoreFailure | undefined;

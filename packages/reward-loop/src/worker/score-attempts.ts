@@ -15,7 +15,7 @@ import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { Hedges, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
@@ -164,6 +164,7 @@ export class ScoreAttempts {
    * where neither is valid.
    */
   async #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
+    const { measured } = attempted;
     const one = new AbortController();
     let other: AbortController | undefined;
     const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
@@ -172,8 +173,8 @@ export class ScoreAttempts {
     const own = { ...options, signal: signalOf(options.signal, one), pair };
     const first = this.#call(attempted, { ...own, late: () => late(undefined) });
     try {
-      const early = await Promise.race([first, isLate]);
-      if (early !== undefined) return early;
+      const inTime = await Promise.race([first, isLate]);
+      if (inTime !== undefined) return inTime;
       other = new AbortController();
       const second = this.#call(attempted, {
         lane: "recovery",
@@ -181,11 +182,19 @@ export class ScoreAttempts {
         askedMs: performance.now(),
         pair,
       });
-      const seconded = second.catch(() => undefined);
-      const winner = await Promise.race([first, seconded]);
-      if (winner?.valid === true) return winner;
-      const [its, others] = [await first, await seconded];
-      return others?.valid === true ? others : its;
+      const { begun, won } = measured.hedges ?? noHedges;
+      measured.hedges = { begun: begun + 1, won };
+      const seconded = second.then(
+        (outcome) => ({ outcome, isSecond: true }),
+        () => undefined,
+      );
+      const firstly = first.then((outcome) => ({ outcome, isSecond: false }));
+      const early = await Promise.race([firstly, seconded]);
+      const [its, others] =
+        early?.outcome.valid === true ? [early] : [await firstly, await seconded];
+      const winner = others?.outcome.valid === true ? others : its;
+      if (winner.isSecond) measured.hedges = { begun: begun + 1, won: won + 1 };
+      return winner.outcome;
     } finally {
       // Without a second call the first one is over.
       if (other !== undefined) {
@@ -199,6 +208,8 @@ export class ScoreAttempts {
     return new EndpointCall(attempted, options, this.#callParts).run();
   }
 }
+
+const noHedges: Hedges = { begun: 0, won: 0 };
 
 /** Adds the last failure to an outcome that is not tried again because of the cap. */
 function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {

@@ -54,6 +54,15 @@ test("samples are in flight until they have an outcome, in their lane", () => {
   expect(tally.state().left).toBeUndefined();
 });
 
+test("second calls of samples are added up, but not of cached ones, which have those of others", () => {
+  const tally = new LoopTally(() => 0);
+  const hedged: SampleOutcome = { ...scored(1, 3), hedges: { begun: 2, won: 1 } };
+  tally.end(tally.begin("a"), hedged);
+  tally.end(tally.begin("a"), { ...failed, hedges: { begun: 1, won: 0 } });
+  tally.end(tally.begin("a"), { ...hedged, cached: true });
+  expect(tally.state().hedges).toEqual({ begun: 3, won: 1 });
+});
+
 test("latencies are counted up to each bound, and beyond all; what was cached has none", () => {
   const tally = new LoopTally(() => 0);
   for (const ms of [0.5, 1, 1.5, 100_000]) tally.end(tally.begin("a"), scored(0, ms));

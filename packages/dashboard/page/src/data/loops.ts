@@ -10,6 +10,7 @@ export interface LoopState {
   readonly failures: Readonly<Record<string, number>>;
   readonly cached: number;
   readonly attempts: number;
+  readonly hedges: { readonly begun: number; readonly won: number };
   readonly meanScore?: number;
   readonly lanes: readonly {
     readonly lane: string;

@@ -87,6 +87,7 @@ interface RateProps extends StateProps {
 
 function Figures({ state, rate }: RateProps): JSX.Element {
   const { done, inFlight, slots, left, cached, attempts, spent, meanScore, oldestMs } = state;
+  const { begun, won } = state.hedges;
   const invalid = done - state.valid;
   const isGoing = left !== undefined && left > 0 && rate !== undefined && rate > 0;
   return (
@@ -103,6 +104,9 @@ function Figures({ state, rate }: RateProps): JSX.Element {
         { name: "Mean score", value: figure(meanScore) },
         { name: "From the cache", value: count(cached) },
         { name: "Tries per sample", value: figure(done === 0 ? undefined : attempts / done) },
+        ...(begun > 0
+          ? [{ name: "Hedges", value: `${count(begun)}, ${count(won)} answered first` }]
+          : []),
         ...(spent > 0 ? [{ name: "Spent", value: figure(spent) }] : []),
         { name: "Workers", value: count(state.workers) },
       ]}
