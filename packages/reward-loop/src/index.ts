@@ -98,6 +98,7 @@ export type { Prices, SpendSettings, SpendState } from "./spend/budget.ts";
 export { usageOf } from "./spend/usage.ts";
 export type { TokenUsage } from "./outcome.ts";
 export type {
+  Hedges,
   InvalidOutcome,
   SampleOutcome,
   ScoredSample,
