@@ -8,6 +8,17 @@ import { fileOf, folder, inProcess, start, workspace } from "./command.ts";
 
 const reward = join(workspace, "examples/rewards/gsm8k-reward.ts");
 
+test.each(["--dashboard", "--watch"])("%s serves a page while a run lasts", async (flag) => {
+  const solutions = await fileOf([
+    { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
+  ]);
+  const log = join(await folder(), "rewards.jsonl");
+  const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
+  const run = await inProcess(...scored, flag);
+  expect(run).toMatchObject({ code: 0 });
+  expect(run.stderr).toMatch(/^dashboard: http:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
+});
+
 test("the link leads to the samples of the log, and Ctrl-C ends it", async () => {
   const solutions = await fileOf([
     { question: "What is 1 + 1?", ground_truth: "A: 2", a: { solution: "A: 2" } },
@@ -15,9 +26,7 @@ test("the link leads to the samples of the log, and Ctrl-C ends it", async () =>
   ]);
   const log = join(await folder(), "rewards.jsonl");
   const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
-  const run = await inProcess(...scored, "--dashboard");
-  expect(run).toMatchObject({ code: 0 });
-  expect(run.stderr).toMatch(/^dashboard: http:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
+  expect(await inProcess(...scored)).toMatchObject({ code: 0 });
 
   const { child, ended } = start("rewards", "view", log, "--port", "0");
   const input = child.stdout ?? expect.unreachable();

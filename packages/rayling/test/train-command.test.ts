@@ -31,7 +31,9 @@ describe("rayling train", () => {
     const first = await inProcess("train", "--config-name", "grpo", ...overrides);
     expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toMatch(/^steps +2$/m);
-    expect(first.stdout).toMatch(/^val-core\/arithmetic\/acc\/mean@1 +\d\.\d{4} \(\d\.\d{4} before training\)$/m);
+    expect(first.stdout).toMatch(
+      /^val-core\/arithmetic\/acc\/mean@1 +\d\.\d{4} \(\d\.\d{4} before training\)$/m,
+    );
     expect(first.stdout).toContain(join(files, "run"));
     expect(first.stdout).toContain(join(files, "checkpoints"));
     const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];

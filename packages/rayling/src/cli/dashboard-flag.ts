@@ -10,10 +10,14 @@ export interface DashboardFlag {
   readonly dashboard?: boolean | undefined;
 }
 
-/** @param byDefault when the page is served without the flag */
+/**
+ * Where the page is not served by default, asking for it is `--watch`, too.
+ *
+ * @param byDefault when the page is served without the flag
+ */
 export function addDashboardFlag(command: Command, byDefault: "never" | "on a terminal"): Command {
   const text = "serve a live page of the session, whose link goes to stderr";
-  if (byDefault === "never") return command.option("--dashboard", text);
+  if (byDefault === "never") return command.option("--watch, --dashboard", text);
   return command
     .option("--dashboard", `${text} (default: where stderr is a terminal)`)
     .option("--no-dashboard", "serve no page");
