@@ -57,6 +57,21 @@ test("a run of the session is there with its curves, and earlier ones beside it"
   expect((await served.ask(`${served.path}api/runs?runs=7`)).status).toBe(400);
 });
 
+test("a neighbour with files of something else is left out, a run of the session is refused by name", async () => {
+  const served = await servedSession({ prewarm: 0 });
+  const base = await folder();
+  const [odd, now] = [join(base, "odd"), join(base, "now")];
+  await mkdir(odd);
+  await writeFile(join(odd, "metrics.jsonl"), "[1]\n");
+  await recordRun(now, ["file"], { steps: 1, perStep: 1 });
+  const { runs } = await runsOf(served);
+  expect(runs.map(({ name }) => name.split("/")[1])).toEqual(["now"]);
+  await appendFile(join(now, "metrics.jsonl"), "[1]\n");
+  const { status, body } = await served.ask(`${served.path}api/runs`);
+  expect(status).toBe(422);
+  expect(body).toContain("is none of a run");
+});
+
 test("phases and answers of one run are those that it reported, of the steps that are asked for", async () => {
   const served = await servedSession({ prewarm: 0 });
   await recordRun(join(await folder(), "now"), ["file"], { steps: 100, perStep: 2 });

@@ -2,13 +2,12 @@
 import { HttpRefusal } from "@rayling/core/http";
 import type { Views } from "../views/view.ts";
 import { trainingAnswer, UnknownRun } from "./answers.ts";
-import type { RunShelf } from "./run-shelf.ts";
+import type { KnownRun, RunShelf } from "./run-shelf.ts";
 
 export function trainingViews(shelf: RunShelf): Views {
   return {
     runs: async (query) => {
-      const runs = await shelf.known();
-      await Promise.all(runs.map(({ shown }) => shown.refresh()));
+      const runs = await readOn(await shelf.known());
       try {
         return trainingAnswer(query, runs);
       } catch (error) {
@@ -17,4 +16,19 @@ export function trainingViews(shelf: RunShelf): Views {
       }
     },
   };
+}
+
+/**
+ * Returns the runs that can be read. A neighbour may have files of something else, and is left out;
+ * one of this session is refused by name.
+ */
+async function readOn(runs: readonly KnownRun[]): Promise<readonly KnownRun[]> {
+  const read = await Promise.allSettled(runs.map(({ shown }) => shown.refresh()));
+  return runs.filter(({ isOwn }, at) => {
+    const one = read[at];
+    if (one?.status !== "rejected") return true;
+    if (!isOwn) return false;
+    const message = one.reason instanceof Error ? one.reason.message : String(one.reason);
+    throw new HttpRefusal(422, "unreadable_run", message);
+  });
 }
