@@ -9,5 +9,11 @@ export type { RewardLatency } from "./tracking/report/reward-figures.ts";
 export { runFoldersIn } from "./tracking/report/run-folders.ts";
 export type { Named } from "./tracking/report/run-figures.ts";
 export { FollowedRun } from "./tracking/report/shown-run.ts";
-export type { Curve, RunAbout, ShownRun, Validation } from "./tracking/report/shown-run.ts";
+export type {
+  Curve,
+  RunAbout,
+  RunWarning,
+  ShownRun,
+  Validation,
+} from "./tracking/report/shown-run.ts";
 export type { PhaseSpan, PhaseTrack, StepPhases } from "./tracking/report/step-phases.ts";

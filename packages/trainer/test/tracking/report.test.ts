@@ -89,6 +89,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
       const options = { logger: ["file"], experimentName: name, config: { lr, same: 3 } } as const;
       const tracking = await Tracking.open(optionsIn(join(directory, name), options));
       tracking.log({ "critic/score/mean": lr / 10 }, 1);
+      tracking.warning(1, `${name} <b>fell</b>`);
       await tracking.close();
     }
     const path = await writeReport({ directory, title: "two" });
@@ -104,6 +105,8 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
       );
     const differing = page.getByRole("region", { name: "Settings that differ" });
     expect(await differing.locator("td").allTextContents()).toEqual(["lr", "1", "2"]);
+    const warnings = page.getByRole("region", { name: "Warnings" }).locator("td:last-child");
+    expect(await warnings.allTextContents()).toEqual(["sync <b>fell</b>", "ahead <b>fell</b>"]);
     await page.getByLabel(/ahead/).first().press("Space");
     await expect.poll(() => chart.getAttribute("aria-label")).not.toContain("ahead");
     const beside = await writeReport({

@@ -14,7 +14,7 @@ import { alignedCurves } from "../data/training.ts";
 import { useLive } from "../data/views.ts";
 import { Chart } from "../parts/chart.tsx";
 import { Panel, Room, Waiting } from "../parts/panel.tsx";
-import { Figures, Rewards, Settings } from "./training/about.tsx";
+import { Figures, Rewards, Settings, Warnings } from "./training/about.tsx";
 import { Details, usualSteps } from "./training/details.tsx";
 
 interface RoomProps {
@@ -52,6 +52,7 @@ function Runs({ answer, query }: RunsProps): JSX.Element {
           <RunChoice key={run.run} run={run} chosen={chosen} />
         ))}
       </fieldset>
+      <Warnings about={about} chosen={chosen} />
       {details === null ? null : <Figures about={about} chosen={chosen} />}
       <Metrics metrics={metrics} chosen={chosen} query={query} />
       {details === null ? null : (

@@ -35,6 +35,14 @@ export interface RunAbout {
   readonly settings: Readonly<Record<string, string>>;
   readonly latency: RewardLatency;
   readonly failures: readonly FailureCount[];
+  /** Warnings of the training, in their order. */
+  readonly warnings: readonly RunWarning[];
+}
+
+/** A warning of the training. */
+export interface RunWarning {
+  readonly step: number;
+  readonly message: string;
 }
 
 /** A run as a page asks for its parts. */
@@ -131,6 +139,9 @@ export class FollowedRun implements ShownRun {
       settings: runSettings(starts),
       latency: rewardLatency(rewards),
       failures: rewardFailures(rewards),
+      warnings: steps.flatMap(([, { warnings }]) =>
+        warnings.map(({ step, message }) => ({ step, message })),
+      ),
     };
   }
 }

@@ -59,6 +59,29 @@ export function Figures(props: AboutProps): JSX.Element {
   );
 }
 
+/** Warnings of the trainings, where there are any. */
+export function Warnings({ about, chosen }: AboutProps): JSX.Element | null {
+  const rows = about.flatMap(({ run, warnings }) => {
+    const name = chosen.find((one) => one.run === run)?.name;
+    return warnings.map((warning, at) => ({ key: `${run} ${at}`, name, ...warning }));
+  });
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="Warnings">
+      <Table
+        label="Warnings"
+        keyOf={(row) => String(row["key"])}
+        columns={[
+          { key: "name", title: "Run" },
+          { key: "step", title: "Step", isNumber: true },
+          { key: "message", title: "Warning" },
+        ]}
+        rows={rows}
+      />
+    </Panel>
+  );
+}
+
 export function Settings(props: AboutProps): JSX.Element {
   const isOne = props.about.length < 2;
   const settings = ({ settings: all }: About): Readonly<Record<string, string>> => all;
