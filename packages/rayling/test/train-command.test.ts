@@ -139,9 +139,11 @@ describe("rayling train", () => {
     const { overrides } = await quickstart();
     const endless = [...overrides, "trainer.total_training_steps=100000", "trainer.logger=console"];
     const started = start("train", "--config-name", "grpo", ...endless);
-    await shown(started, /step:1 /);
+    await shown(started, /^step 1\/100000, /m);
     started.child.kill("SIGINT");
-    expect(await started.ended).toMatchObject({ code: 130, stderr: "rayling: stopped\n" });
+    const { code, stderr } = await started.ended;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/^rayling: stopped; checkpoints in \S+checkpoints\n$/);
   });
 
   test("prints its configuration, which is read again", async () => {

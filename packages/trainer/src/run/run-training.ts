@@ -32,6 +32,8 @@ export interface RunTrainingOptions {
   readonly baseDirectory?: string | undefined;
   /** Further loggers beside `trainer.logger`. */
   readonly loggers?: readonly TrackingLogger[] | undefined;
+  /** Whether the console prints all metrics of each step, as verl does. Default false. */
+  readonly verbose?: boolean | undefined;
 }
 
 export interface TrainingRun {
@@ -49,7 +51,7 @@ export interface TrainingRun {
  */
 export async function runTraining(
   config: TrainerConfig,
-  { baseDirectory = process.cwd(), loggers = [] }: RunTrainingOptions = {},
+  { baseDirectory = process.cwd(), ...logging }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
   // Missing things and settings that do not fit are refused before anything takes time.
   checkAlgorithms(config);
@@ -62,7 +64,7 @@ export async function runTraining(
     ...prompts,
   });
   try {
-    return await train(config, prompts, policies, { baseDirectory, loggers });
+    return await train(config, prompts, policies, { baseDirectory, ...logging });
   } finally {
     // One actor may have two roles.
     const actors = new Set(Object.values(policies).filter((actor) => actor !== undefined));
@@ -74,7 +76,7 @@ async function train(
   config: TrainerConfig,
   prompts: ConfiguredPrompts,
   policies: ConfiguredPolicies,
-  { baseDirectory, loggers }: Required<RunTrainingOptions> & { readonly baseDirectory: string },
+  { baseDirectory, loggers = [], verbose }: RunTrainingOptions & { readonly baseDirectory: string },
 ): Promise<TrainingRun> {
   const { data, trainer, rayling } = config;
   const lengths = lengthsOf(config, policies);
@@ -91,7 +93,8 @@ async function train(
   const { totalTrainingSteps } = trainer;
   await using tracking = await Tracking.open({
     logger: trainer.logger,
-    loggers: loggers ?? [],
+    loggers,
+    verbose,
     projectName: trainer.projectName,
     experimentName: trainer.experimentName,
     totalSteps: totalTrainingSteps ?? trainer.totalEpochs * loader.batchesPerEpoch,

@@ -15,8 +15,14 @@ import { WandbLogger } from "./wandb/wandb-logger.ts";
 /** Name of a logger that comes with the package; verl's name where verl has one. */
 export type LoggerName = (typeof loggerNames)[number];
 
-const makers: Readonly<Record<LoggerName, () => TrackingLogger>> = {
-  console: () => new ConsoleLogger(),
+/** What loggers have settings for. */
+export interface LoggerSettings {
+  /** Whether the console prints verl's line of all metrics for each step. Default false. */
+  readonly verbose?: boolean | undefined;
+}
+
+const makers: Readonly<Record<LoggerName, (settings: LoggerSettings) => TrackingLogger>> = {
+  console: ({ verbose = false }) => new ConsoleLogger({ verbose }),
   file: () => new FileLogger(),
   tensorboard: () => new TensorboardLogger(),
   wandb: () => new WandbLogger(),
@@ -33,7 +39,10 @@ const ofFiles: readonly string[] = ["report", "trace"] satisfies readonly Logger
  * Returns one logger of each name, with the file logger where another one needs it. Throws
  * TrackingError for an unknown name.
  */
-export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
+export function loggersOf(
+  names: readonly string[],
+  settings: LoggerSettings = {},
+): readonly TrackingLogger[] {
   const wanted = new Set(names);
   for (const name of wanted) {
     if (Object.hasOwn(makers, name)) continue;
@@ -43,5 +52,5 @@ export function loggersOf(names: readonly string[]): readonly TrackingLogger[] {
     throw new TrackingError("TRACKING_OPEN", name, `${problem}; there are ${here}`);
   }
   if (ofFiles.some((name) => wanted.has(name))) wanted.add("file");
-  return loggerNames.filter((name) => wanted.has(name)).map((name) => makers[name]());
+  return loggerNames.filter((name) => wanted.has(name)).map((name) => makers[name](settings));
 }

@@ -32,6 +32,11 @@ import { SpanLogger } from "./span-logger.ts";
 export interface TrackingOptions {
   /** verl `trainer.logger`. Default console. */
   readonly logger?: LoggerName | readonly LoggerName[];
+  /**
+   * Whether the logger console prints verl's line of all metrics for each step. Default false: a
+   * short one.
+   */
+  readonly verbose?: boolean | undefined;
   /** Further ones, of the caller's own. */
   readonly loggers?: readonly TrackingLogger[];
   /** verl `trainer.project_name`. */
@@ -88,7 +93,8 @@ export class Tracking implements AsyncDisposable {
     const { projectName, experimentName, totalSteps, config } = options;
     const directory = options.directory ?? join("runs", projectName, experimentName);
     const { logger = "console", loggers = [], onWarning = warnProcess } = options;
-    const named = loggersOf(typeof logger === "string" ? [logger] : logger);
+    const { verbose } = options;
+    const named = loggersOf(typeof logger === "string" ? [logger] : logger, { verbose });
     const all = [...named, ...loggers, ...spanLoggers()];
     const run = { projectName, experimentName, directory, totalSteps, config };
     await madeDirectory(directory);

@@ -32,9 +32,9 @@ function screenOf(text: string): string[] {
   return rows;
 }
 
-test("elsewhere than on a terminal: a line for each step as verl prints it, and nothing else", () => {
-  const { stream, text } = streamOf(false);
-  const logger = new ConsoleLogger({ stream });
+test("verbose: a line for each step as verl prints it, and nothing else", () => {
+  const { stream, text } = streamOf(true);
+  const logger = new ConsoleLogger({ stream, verbose: true });
   logger.open(run);
   logger.progress({ step: 1, phase: "gen", inFlight: 3 });
   logger.phase({ step: 1, name: "gen", startMs: 0, endMs: 5 });
@@ -43,6 +43,30 @@ test("elsewhere than on a terminal: a line for each step as verl prints it, and 
   expect(text()).toBe(
     "step:1 - critic/score/mean:0.512346 - actor/lr:0.000001 - critic/vf_loss:NaN\n",
   );
+});
+
+test("elsewhere than on a terminal: a short line for each step, with the time that is left, and its validation", () => {
+  const { stream, text } = streamOf(false);
+  let nowMs = 0;
+  const logger = new ConsoleLogger({ stream, now: () => nowMs });
+  logger.open(run);
+  logger.log({ "val-core/gsm8k/acc/mean@1": 0.25 }, 0);
+  logger.progress({ step: 1, phase: "gen", inFlight: 3 });
+  nowMs = 2000;
+  const times = { "timing_s/step": 2, "reward/exposed_wait_s": 0.5, "reward/invalid_rate": 0.125 };
+  const more = Object.fromEntries(Array.from({ length: 90 }, (_, at) => [`critic/x${at}`, at]));
+  logger.log({ "critic/score/mean": 0.51234567, "actor/entropy": 1.5, ...times, ...more }, 1);
+  logger.log({ "timing_s/testing": 1 }, 1);
+  logger.log({ "val-core/gsm8k/acc/mean@1": 0.5 }, 1);
+  logger.log({ "critic/score/mean": 1 }, 4);
+  logger.close();
+  expect(text().split("\n")).toEqual([
+    "step 0/4, accuracy 0.25",
+    "step 1/4, score 0.5123, 12.5 % without a score, 2.0 s, waited 500 ms for rewards, 6.0 s left",
+    "step 1/4, accuracy 0.5",
+    "step 4/4, score 1",
+    "",
+  ]);
 });
 
 test("on a terminal: where the run is, what the step spends its time on, and how long it will take", () => {
@@ -70,7 +94,7 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   expect(screenOf(text())).toEqual([
     "step 0/4, accuracy 0.25",
     "step 1/4, score 0.25, accuracy 0.5, 1m 00s",
-    "step 2/4 [######------------------], 2m 40s left, 5 rewards in flight, score 0.250, accuracy 0.500",
+    "step 2/4 [######------------------], 2m 40s left, accuracy 0.500, score 0.250, 5 rewards in flight",
     "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",
     "",
   ]);
@@ -95,7 +119,7 @@ test("a validation that is judged later has a line of its own and leaves the ste
     "step 1/4, score 0.5",
     "step 2/4, score 0.5",
     "step 1/4, accuracy 0.5",
-    "step 3/4 [############------------], 1m 50s left, 1 rewards in flight, score 0.500, accuracy 0.500",
+    "step 3/4 [############------------], 1m 50s left, accuracy 0.500, score 0.500, 1 rewards in flight",
     "[gggggggggggggggggggggggg] gen 10.0 s",
     "",
   ]);
@@ -135,7 +159,53 @@ test("no line is longer than the terminal is wide", () => {
   }
   logger.progress({ step: 1, phase: "gen", inFlight: 1 });
   logger.close();
-  expect(Math.max(...screenOf(text()).map(({ length }) => length))).toBe(99);
+  const widths = screenOf(text()).map(({ length }) => length);
+  expect(Math.max(...widths)).toBeLessThanOrEqual(99);
+  expect(Math.max(...widths)).toBeGreaterThan(80);
+});
+
+test.each([80, 200])(
+  "on %i columns what does not fit is left out whole, the least important first",
+  (columns) => {
+    const { stream, text } = streamOf(true);
+    stream.columns = columns;
+    const logger = new ConsoleLogger({ stream, now: () => 0 });
+    logger.open({ ...run, totalSteps: 200 });
+    const times = { "timing_s/step": 1.2, "reward/exposed_wait_s": 0.25, "actor/entropy": 0.25 };
+    logger.log({ "critic/score/mean": 0.7422, "actor/pg_loss": -0.125, ...times }, 199);
+    logger.progress({ step: 200, phase: "gen", inFlight: 231 });
+    logger.close();
+    const line = "step 199/200, score 0.7422, 1.2 s, waited 250 ms for rewards, entropy 0.25";
+    const [finished = "", running = ""] = screenOf(text());
+    expect(finished).toBe(columns === 80 ? line : `${line}, pg_loss -0.125`);
+    const wide =
+      "step 200/200 [#######################-], 0 ms left, score 0.742, 231 rewards in flight";
+    expect(running).toBe(
+      columns === 80
+        ? "step 200/200 [###########-], 0 ms left, score 0.742, 231 rewards in flight"
+        : wide,
+    );
+  },
+);
+
+test("on a terminal that became narrower, what was drawn is taken away whole", () => {
+  const { stream, text } = streamOf(true);
+  const logger = new ConsoleLogger({ stream, now: () => 0 });
+  logger.open(run);
+  logger.progress({ step: 1, phase: "gen", inFlight: 1 });
+  const before = text().length;
+  stream.columns = 20;
+  logger.warning(1, "narrow");
+  // Two lines of 52 and 31 columns have three and two rows of 20.
+  const rows = text()
+    .slice(0, before)
+    .split("\n")
+    .slice(0, 2)
+    .map(({ length }) => Math.ceil(length / 20));
+  expect(rows.some((one) => one > 1)).toBe(true);
+  const ups = text().slice(before).split("\u001b[1A").length - 1;
+  expect(ups).toBe(rows[0]! + rows[1]!);
+  logger.close();
 });
 
 test("a warning is a line of its own, on a terminal above the view", () => {

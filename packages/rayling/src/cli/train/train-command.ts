@@ -12,6 +12,7 @@ import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { plain, say, sayData, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
 
 export async function runTrain(options: TrainOptions): Promise<void> {
@@ -19,7 +20,7 @@ export async function runTrain(options: TrainOptions): Promise<void> {
   const config = loadTrainerConfig({ name, folder, overrides });
   if (options.printConfig) await sayData(printConfig(config));
   else if (options.dryRun) say(await dryRun(config));
-  else await train(config, dashboardOption(options, "on a terminal"));
+  else await train(config, options);
 }
 
 async function dryRun(config: TrainerConfig): Promise<string> {
@@ -29,7 +30,7 @@ async function dryRun(config: TrainerConfig): Promise<string> {
   return planText(config, plan, { train: own.shapes, validation: validation?.shapes });
 }
 
-async function train(config: TrainerConfig, shown: Shown): Promise<void> {
+async function train(config: TrainerConfig, options: TrainOptions): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
   const { warmStartSteps, task } = config.rayling;
@@ -41,11 +42,20 @@ async function train(config: TrainerConfig, shown: Shown): Promise<void> {
   const stop = stopSignal();
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
+  const place = new RunPlace();
+  let training: Promise<TrainingRun> | undefined;
   try {
-    await startSession(metricsPort, shown);
-    const run = await stop.race(runTraining(config));
+    await startSession(metricsPort, dashboardOption(options, "on a terminal"));
+    training = runTraining(config, { loggers: [place], verbose: options.verbose });
+    const run = await stop.race(training);
     const seconds = (performance.now() - startedAt) / 1000;
     say(await endText(config, run, seconds));
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    await ray.shutdown();
+    // Its loggers leave the terminal and the files in order.
+    await training?.catch(() => undefined);
+    throw place.stopped(stop.signal.reason, config.trainer.defaultLocalDir);
   } finally {
     await ray.shutdown();
     stop.close();

@@ -19,6 +19,8 @@ export interface TrainOptions extends DashboardFlag {
   readonly cfg: "job" | undefined;
   /** Whether to print the plan and end. */
   readonly dryRun: boolean;
+  /** Whether the console prints all metrics of each step. */
+  readonly verbose?: boolean | undefined;
 }
 
 /** @param run does the work; it loads when the command runs */
@@ -47,6 +49,7 @@ export function addTrainCommand(
     .addOption(
       new Option("--dry-run", "print the plan, and how long it may take, and end").default(false),
     )
+    .option("--verbose", "print all metrics of each step, as verl does")
     .addHelpText("after", help)
     .action(async (overrides: readonly string[], flags: Omit<TrainOptions, "overrides">) => {
       await run({

@@ -1,6 +1,6 @@
 /**
- * Output of a run for the person who started it: one line for each step, as in verl; on a terminal
- * a shorter one, and below it the current phase.
+ * Output of a run for the person who started it: one short line for each step, and on a terminal
+ * below it the current phase. verl's line of all metrics is printed where it is asked for.
  */
 
 import type { WriteStream } from "node:tty";
@@ -13,7 +13,10 @@ import type {
   TrainingProgress,
 } from "../tracking-logger.ts";
 import { LiveView } from "./live-view.ts";
+import { isAddition } from "../tracking-logger.ts";
 import { stepLine } from "./step-line.ts";
+import { stepSummary, summaryOf } from "./step-summary.ts";
+import { TimeLeft } from "./time-left.ts";
 
 /** Target and clock of a `ConsoleLogger`. */
 export interface ConsoleLoggerOptions {
@@ -21,7 +24,12 @@ export interface ConsoleLoggerOptions {
   readonly stream?: WriteStream;
   /** Milliseconds of a clock. Default `performance.now`. */
   readonly now?: () => number;
+  /** Whether each step is verl's line of all metrics, also on a terminal. Default false. */
+  readonly verbose?: boolean;
 }
+
+/** Columns of a line where there is no terminal. */
+const pipedColumns = 100;
 
 /** Prints a line for each step, and on a terminal a view of the current one. */
 export class ConsoleLogger implements TrackingLogger {
@@ -29,22 +37,45 @@ export class ConsoleLogger implements TrackingLogger {
   readonly name = "console";
   readonly #stream: WriteStream;
   readonly #now: () => number;
+  readonly #verbose: boolean;
   #view: LiveView | undefined;
+  #totalSteps: number | undefined;
+  #timeLeft: TimeLeft;
 
-  constructor({ stream, now }: ConsoleLoggerOptions = {}) {
+  constructor({ stream, now, verbose = false }: ConsoleLoggerOptions = {}) {
     this.#stream = stream ?? process.stdout;
     this.#now = now ?? (() => performance.now());
+    this.#verbose = verbose;
+    this.#timeLeft = new TimeLeft(this.#now());
   }
 
   /** Opens the view, if the output is a terminal. */
   open({ totalSteps }: TrackedRun): void {
-    if (this.#stream.isTTY) this.#view = new LiveView(this.#stream, totalSteps, this.#now);
+    this.#totalSteps = totalSteps;
+    this.#timeLeft = new TimeLeft(this.#now());
+    if (!this.#stream.isTTY || this.#verbose) return;
+    this.#view = new LiveView(this.#stream, totalSteps, this.#now);
   }
 
   /** Prints the line of a step. */
   log(metrics: StepMetrics, step: number): void {
-    if (this.#view === undefined) this.#stream.write(`${terminalLine(stepLine(metrics, step))}\n`);
-    else this.#view.finished(metrics, step);
+    if (this.#view !== undefined) return this.#view.finished(metrics, step);
+    const line = this.#verbose ? stepLine(metrics, step) : this.#shortLine(metrics, step);
+    if (line !== undefined) this.#stream.write(`${terminalLine(line)}\n`);
+  }
+
+  /** Returns nothing for an addition to a step that people do not follow, such as its times. */
+  #shortLine(metrics: StepMetrics, step: number): string | undefined {
+    const totalSteps = this.#totalSteps;
+    const line = (leftMs?: number): string =>
+      stepSummary(metrics, { step, totalSteps, leftMs }, pipedColumns);
+    if (isAddition(metrics)) {
+      const isFollowed = Object.keys(summaryOf(metrics)).length > 0;
+      return isFollowed ? line() : undefined;
+    }
+    const nowMs = this.#now();
+    this.#timeLeft.finished(nowMs);
+    return line(totalSteps && this.#timeLeft.leftMs(totalSteps - step, nowMs));
   }
 
   /** Shows the time of a phase. */

@@ -8,6 +8,8 @@ import type { WriteStream } from "node:tty";
 import { terminalLine } from "@rayling/core/terminal";
 import { isAddition } from "../tracking-logger.ts";
 import type { PhaseRecord, StepMetrics, TrainingProgress } from "../tracking-logger.ts";
+import { sumOf } from "../../values/sums.ts";
+import { fitted } from "./fitted.ts";
 import { phaseBar, progressBar } from "./phase-bar.ts";
 import { stepSummary, summaryOf } from "./step-summary.ts";
 import type { StepSummary } from "./step-summary.ts";
@@ -24,7 +26,8 @@ export class LiveView {
   readonly #ticking: NodeJS.Timeout;
   #drawing: NodeJS.Timeout | undefined;
   #drawnAt = -Infinity;
-  #rows = 0;
+  /** Lines that are drawn and may be drawn again. */
+  #drawn: readonly string[] = [];
   /** Progress of the current step, if there is one. */
   #progress: TrainingProgress | undefined;
   #finished = 0;
@@ -74,7 +77,7 @@ export class LiveView {
     this.#finished = step;
     this.#progress = undefined;
     this.#running = undefined;
-    this.say(stepSummary(metrics, step, this.#totalSteps));
+    this.#sayStep(metrics, step);
   }
 
   /** The last state is left standing, unless the last step is over. */
@@ -88,7 +91,15 @@ export class LiveView {
   /** Shows metrics of an earlier step while the next one runs. */
   #more(metrics: StepMetrics, step: number): void {
     if (Object.keys(summaryOf(metrics)).length === 0) return;
-    this.say(stepSummary(metrics, step, this.#totalSteps));
+    this.#sayStep(metrics, step);
+  }
+
+  #sayStep(metrics: StepMetrics, step: number): void {
+    this.say(stepSummary(metrics, { step, totalSteps: this.#totalSteps }, this.#width));
+  }
+
+  get #width(): number {
+    return (this.#stream.columns || 80) - 1;
   }
 
   /** Prints a line above the view. */
@@ -109,10 +120,9 @@ export class LiveView {
     this.#drawing = undefined;
     this.#drawnAt = this.#now();
     this.#clear();
-    const lines = [this.#runLine(), this.#stepLine()];
-    for (const line of lines)
-      this.#stream.write(`${cut(terminalLine(line), (this.#stream.columns || 80) - 1)}\n`);
-    this.#rows = lines.length;
+    const lines = [this.#runLine(), this.#stepLine()].map((line) => terminalLine(line));
+    for (const line of lines) this.#stream.write(`${line}\n`);
+    this.#drawn = lines;
   }
 
   #runLine(): string {
@@ -120,14 +130,15 @@ export class LiveView {
     const total = this.#totalSteps;
     const step = this.#progress?.step ?? this.#finished;
     const inFlight = this.#progress?.inFlight;
+    const width = this.#width;
     const parts = [
-      `step ${step}${total === undefined ? "" : `/${total} ${progressBar(this.#finished / total)}`}`,
+      `step ${step}${total === undefined ? "" : `/${total} ${progressBar(this.#finished / total, width)}`}`,
       ...this.#left(),
-      ...(inFlight === undefined ? [] : [`${inFlight} rewards in flight`]),
-      ...(score === undefined ? [] : [`score ${score.toFixed(3)}`]),
       ...(accuracy === undefined ? [] : [`accuracy ${accuracy.toFixed(3)}`]),
+      ...(score === undefined ? [] : [`score ${score.toFixed(3)}`]),
+      ...(inFlight === undefined ? [] : [`${inFlight} rewards in flight`]),
     ];
-    return parts.join(", ");
+    return fitted(parts, width);
   }
 
   #left(): readonly string[] {
@@ -139,16 +150,14 @@ export class LiveView {
   #stepLine(): string {
     const now = this.#now();
     const running = this.#running && { name: this.#running.name, ms: now - this.#running.sinceMs };
-    return phaseBar(this.#spent, running);
+    return phaseBar(this.#spent, running, this.#width);
   }
 
+  /** Lines that were drawn on a wider terminal have more than one row on one that is narrow now. */
   #clear(): void {
-    this.#stream.write("\u001b[1A\u001b[2K".repeat(this.#rows));
-    this.#rows = 0;
+    const columns = this.#stream.columns || 80;
+    const rows = sumOf(this.#drawn.map(({ length }) => Math.max(1, Math.ceil(length / columns))));
+    this.#stream.write("\u001b[1A\u001b[2K".repeat(rows));
+    this.#drawn = [];
   }
-}
-
-/** Cuts a line so that it does not wrap: a wrapped line could not be redrawn. */
-function cut(line: string, columns: number): string {
-  return line.length <= columns ? line : line.slice(0, Math.max(0, columns));
 }

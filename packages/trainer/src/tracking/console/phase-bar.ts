@@ -3,15 +3,22 @@
  * s, update_actor 2.0 s ...`.
  */
 
+import { fitted } from "./fitted.ts";
 import { spanText } from "./time-left.ts";
 
-const columns = 24;
+/** Columns of a bar: fewer on a narrow terminal. */
+const barColumns = (width: number): number => (width < 90 ? 12 : 24);
 
-/** @param running the current phase, and for how long it has run */
+/**
+ * @param running the current phase, and for how long it has run
+ * @param width of the line
+ */
 export function phaseBar(
   spent: ReadonlyMap<string, number>,
   running: { readonly name: string; readonly ms: number } | undefined,
+  width: number,
 ): string {
+  const columns = barColumns(width);
   const phases = new Map(spent);
   if (running !== undefined) phases.set(running.name, (phases.get(running.name) ?? 0) + running.ms);
   const totalMs = [...phases.values()].reduce((sum, ms) => sum + ms, 0);
@@ -25,11 +32,12 @@ export function phaseBar(
   const words = [...phases].map(
     ([name, ms]) => `${name} ${spanText(ms)}${name === running?.name ? " ..." : ""}`,
   );
-  return `[${bar.padEnd(columns)}] ${words.join(", ")}`;
+  return `[${bar.padEnd(columns)}] ${fitted(words, width - columns - 3)}`;
 }
 
-/** Draws the share that is done. */
-export function progressBar(share: number): string {
+/** Draws the share that is done. @param width of the line */
+export function progressBar(share: number, width: number): string {
+  const columns = barColumns(width);
   const filled = Math.floor(columns * Math.min(1, Math.max(0, share)));
   return `[${"#".repeat(filled)}${"-".repeat(columns - filled)}]`;
 }

@@ -3,6 +3,7 @@
 import { coreMeansOf } from "../../metrics/validation-metrics.ts";
 import { meanOf } from "../../values/sums.ts";
 import type { StepMetrics } from "../tracking-logger.ts";
+import { fitted } from "./fitted.ts";
 import { spanText } from "./time-left.ts";
 
 export type StepSummary = Readonly<Partial<Record<"score" | "accuracy", number>>>;
@@ -26,28 +27,37 @@ export function accuracyOf(metrics: StepMetrics): number | undefined {
   return means.length === 0 ? undefined : meanOf(means);
 }
 
-/** Returns one line for a finished step. */
-export function stepSummary(
-  metrics: StepMetrics,
-  step: number,
-  totalSteps: number | undefined,
-): string {
+/** How far a run is. */
+export interface StepPlace {
+  readonly step: number;
+  /** Undefined where it is unknown. */
+  readonly totalSteps: number | undefined;
+  /** Expected milliseconds until the end; undefined where nothing is known of it. */
+  readonly leftMs?: number | undefined;
+}
+
+/** Returns one line for a finished step. @param width of the line, in columns */
+export function stepSummary(metrics: StepMetrics, place: StepPlace, width: number): string {
+  const { step, totalSteps, leftMs } = place;
   const { score, accuracy } = summaryOf(metrics);
   const seconds = metrics["timing_s/step"];
   const wait = metrics["reward/exposed_wait_s"];
-  const figures = [
-    ["score", score],
-    ["accuracy", accuracy],
-    ["pg_loss", metrics["actor/pg_loss"]],
-    ["ppo_kl", metrics["actor/ppo_kl"]],
-    ["entropy", metrics["actor/entropy"]],
-  ] as const;
-  return [
+  const invalid = metrics["reward/invalid_rate"] ?? 0;
+  const parts = [
     `step ${step}${totalSteps === undefined ? "" : `/${totalSteps}`}`,
-    ...figures.flatMap(([name, value]) =>
-      value === undefined ? [] : [`${name} ${Number(value.toPrecision(4))}`],
-    ),
+    ...figure("score", score),
+    ...figure("accuracy", accuracy),
+    ...(invalid > 0 ? [`${(100 * invalid).toFixed(1)} % without a score`] : []),
     ...(seconds === undefined ? [] : [spanText(1000 * seconds)]),
     ...(wait === undefined ? [] : [`waited ${spanText(1000 * wait)} for rewards`]),
-  ].join(", ");
+    ...(leftMs === undefined || step === totalSteps ? [] : [`${spanText(leftMs)} left`]),
+    ...figure("entropy", metrics["actor/entropy"]),
+    ...figure("pg_loss", metrics["actor/pg_loss"]),
+    ...figure("ppo_kl", metrics["actor/ppo_kl"]),
+  ];
+  return fitted(parts, width);
+}
+
+function figure(name: string, value: number | undefined): readonly string[] {
+  return value === undefined ? [] : [`${name} ${Number(value.toPrecision(4))}`];
 }
