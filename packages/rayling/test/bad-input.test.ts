@@ -69,7 +69,7 @@ describe("flags", () => {
     expect(await rayling("xylophone")).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: "error: unknown command 'xylophone'\n",
+      stderr: "rayling: unknown command 'xylophone'\n",
     });
   });
 });

@@ -42,8 +42,7 @@ function commandsOf(page: string): Command[] {
 /** The commands of `rayling --help`. */
 async function commandNames(): Promise<ReadonlySet<string>> {
   const { stdout } = await inProcess("--help");
-  const [, list = ""] = stdout.split(/^Commands:$/m);
-  return new Set([...list.matchAll(/^ {2}([a-z]+)/gm)].map((match) => match[1] ?? ""));
+  return new Set([...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1] ?? ""));
 }
 
 const help = new Map<string, string>();

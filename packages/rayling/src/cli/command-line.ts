@@ -17,6 +17,8 @@ import { addRunCommand } from "./train/run-options.ts";
 import { addReportCommand } from "./train/report-options.ts";
 import { addRewardsCommand, type RewardsCommands } from "./rewards/rewards-options.ts";
 import { addScoreCommand } from "./score/add-score-command.ts";
+import { addCompleteCommand, answerShell } from "./shell/complete-command.ts";
+import { helpStyle } from "./shell/help-style.ts";
 import { addServeCommand } from "./serve/serve-options.ts";
 import { addTrainCommand } from "./train/train-options.ts";
 
@@ -37,11 +39,14 @@ export async function runCommandLine(
 ): Promise<number> {
   try {
     const program = await commands(tell);
-    await program.parseAsync(args, { from: "user" });
+    const [first, second, ...words] = args;
+    // The words may be anything: no parser takes them for its own.
+    if (first === "complete" && second === "--") await answerShell(program, words);
+    else await program.parseAsync(args, { from: "user" });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      tell(oneLine(`rayling: ${messageOf(error)}`));
+      tell(oneLine(`${prefix}${messageOf(error)}`));
     }
     return exitCodeOf(error);
   }
@@ -54,7 +59,21 @@ async function commands(tell: (line: string) => void): Promise<Command> {
     )
     .version(await versionOf(manifest))
     .exitOverride()
-    .configureOutput({ outputError: (text) => tell(oneLine(text)) });
+    .configureHelp(helpStyle)
+    .configureOutput({ outputError: (text) => tell(oneLine(withPrefix(text))) });
+  addScoring(program.commandsGroup("Score and judge:"));
+  addTraining(program.commandsGroup("Train:"));
+  addDriverCommands(program.commandsGroup("A running driver:"));
+  addMachines(program.commandsGroup("Other machines:"));
+  addCompleteCommand(program.commandsGroup("The shell:"));
+  return program;
+}
+
+function addScoring(program: Command): void {
+  addNewCommand(program, async (folder) => {
+    const { runNew } = await import("./new/new-command.ts");
+    await runNew(folder, await versionOf(manifest));
+  });
   addScoreCommand(program, {
     score: async (options, comparison) => {
       const { runScore } = await import("./score/score-command.ts");
@@ -65,36 +84,36 @@ async function commands(tell: (line: string) => void): Promise<Command> {
       await runJudges(judges, comparison);
     },
   });
+  addRewardsCommand(program, rewardsCommands);
   addServeCommand(program, async (options) => {
     const { runServe } = await import("./serve/serve-command.ts");
     await runServe(options, await versionOf(manifest));
   });
+}
+
+function addTraining(program: Command): void {
   addQuickstartCommand(program, async (flags) => {
     const { runQuickstart } = await import("./train/quickstart-command.ts");
     await runQuickstart(flags);
   });
-  addNodeCommand(program, nodeCommands);
-  addRunCommand(program, async (options) => {
-    const { runScript } = await import("./train/run-command.ts");
-    await runScript(options);
-  });
-  addRewardsCommand(program, rewardsCommands);
   addTrainCommand(program, async (options) => {
     const { runTrain } = await import("./train/train-command.ts");
     await runTrain(options);
   });
   addReportCommand(program);
   addDataCommand(program);
-  addDriverCommands(program);
-  addNewCommand(program, async (folder) => {
-    const { runNew } = await import("./new/new-command.ts");
-    await runNew(folder, await versionOf(manifest));
+}
+
+function addMachines(program: Command): void {
+  addNodeCommand(program, nodeCommands);
+  addRunCommand(program, async (options) => {
+    const { runScript } = await import("./train/run-command.ts");
+    await runScript(options);
   });
   addCertCommand(program, async (options) => {
     const { runCert } = await import("./node/cert-command.ts");
     await runCert(options);
   });
-  return program;
 }
 
 const nodeCommands: NodeCommands = {
@@ -139,6 +158,14 @@ async function versionOf(url: URL): Promise<string> {
   const { default: content }: { readonly default: Readonly<Record<string, unknown>> } =
     await import(url.href, { with: { type: "json" } });
   return String(content["version"]);
+}
+
+/** The start of every error. */
+const prefix = "rayling: ";
+
+/** Commander has a start of its own. */
+function withPrefix(text: string): string {
+  return text.replace(/^error: /, prefix);
 }
 
 function oneLine(text: string): string {

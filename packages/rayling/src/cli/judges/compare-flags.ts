@@ -21,6 +21,7 @@ export type CompareOptions = Omit<JudgesReportOptions, "labelOf">;
 
 export function addCompareFlags(command: Command): Command {
   return command
+    .optionsGroup("Judges and labels:")
     .option(
       "--tolerance <number>",
       "of judges: the largest difference of two scores that counts as agreement",

@@ -105,12 +105,15 @@ const loopFlags: readonly LoopFlag[] = [
 
 /** Adds the flags of every command that scores: the samples, the functions and the settings. */
 export function addFunctionFlags(command: Command): Command {
-  command.option(
-    "--solutions <path>",
-    "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
-  );
+  command
+    .optionsGroup("Samples:")
+    .option(
+      "--solutions <path>",
+      "JSON Lines, a JSON array (also .gz) or Parquet of { question, ground_truth, any keys with { solution, is_correct? } }, or of rollouts: verl's columns with response or responses, its dumps, TRL's { prompt, completion }, chat messages, samples of lm-eval; - for stdin",
+    );
   addInputFlags(command);
-  return addDashboardFlag(addRewardFlags(command), "never")
+  addRewardFlags(command).optionsGroup("The run:");
+  return addDashboardFlag(command, "never")
     .option(
       "--latency <min,max>",
       "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
@@ -129,6 +132,7 @@ export function addFunctionFlags(command: Command): Command {
  */
 export function addRewardFlags(command: Command): Command {
   command
+    .optionsGroup("Reward functions:")
     .option(
       "--reward <path[:name]>",
       "module of the reward function, and its export (default: computeScore); `rayling score` compares several as judges, each with limits of its own",
@@ -155,8 +159,8 @@ export function addRewardFlags(command: Command): Command {
       "naive",
     )
     .option("--manager-option <key=value>", "of the manager; may be repeated", settings, {});
-  addLoopFlags(command, loopFlags);
-  return addPolicyFlags(command);
+  addLoopFlags(command.optionsGroup("Workers:"), loopFlags);
+  return addPolicyFlags(command.optionsGroup("Limits, failures and money:"));
 }
 
 function latency(text: string): readonly [number, number] {
