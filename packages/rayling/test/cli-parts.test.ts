@@ -40,12 +40,13 @@ describe("the simulated latency", () => {
 
 test("numbers as people read them", () => {
   expect(grouped(1234567)).toBe("1,234,567");
-  expect([0, 9.96, 412.4, 1000, 75_000].map(duration)).toEqual([
+  expect([0, 9.96, 412.4, 1000, 59_990, 75_000].map(duration)).toEqual([
     "0.0 ms",
     "10.0 ms",
     "412 ms",
     "1.00 s",
-    "75.00 s",
+    "59.99 s",
+    "1:15 min",
   ]);
   expect([1, 59_001, 200_000, 3_599_001, 7_500_000].map(span)).toEqual([
     "1 s",

@@ -102,6 +102,14 @@ describe("several judges of a small file", () => {
       code: 0,
       stderr: "",
     });
+    const data = await run("--resume", "--format", "json");
+    expect(JSON.parse(data.stdout)).toMatchObject({
+      runs: [
+        { name: "strict", kept: 4, scored: 0, invalid: 0, log },
+        { name: "mild-byLength", kept: 3, scored: 1, invalid: 1 },
+      ],
+      comparison: { samples: 4, agreements: [{ first: "strict", second: "mild-byLength" }] },
+    });
     expect(resumed.stdout).toMatch(/^strict +3 +1 +/m);
     expect(resumed.stdout).toMatch(/^mild-byLength +1 +3 +/m);
     expect((await recordsOf(log)).map(({ index }) => index)).toEqual([0, 1, 2, 3]);
@@ -204,6 +212,16 @@ test("one judge is calibrated where --label-key says what to compare with; grade
   });
   expect(graded.stdout).toMatch(/^score, label +4 +0\.5000 +0\.5000 /m);
   expect(graded.stdout).not.toContain("against labels");
+  const again = await inProcess("score", input, ...flags, "--resume", "--format", "json");
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    samples: 4,
+    kept: 4,
+    invalid: 0,
+    meanScore: 3.25,
+    labels: null,
+    log: out,
+    comparison: { labelled: 4, agreements: [{ first: "score", second: "label", exact: 0.5 }] },
+  });
   const compared = await inProcess(
     "rewards",
     "compare",

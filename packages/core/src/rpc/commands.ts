@@ -137,6 +137,8 @@ export interface DriverCommands {
    * Rejects with RaySystemError when the driver does not see what its hosts write.
    */
   logs(from: number, waits: boolean): Promise<LogPart>;
+  /** Kills an actor for good. Resolves, when it is dead, with whether there was one of that id. */
+  killActor(actorId: string): Promise<boolean>;
   /** Shuts the runtime down and ends the process; answers before it begins. */
   stop(): void;
 }

@@ -21,7 +21,7 @@ import { watchCredentials } from "../transport/tls/credential-watch.ts";
 import { ControlSocket, endProcess } from "./control/control-socket.ts";
 import { Deadlocks } from "./deadlocks.ts";
 import { LocalDirectory } from "./directory.ts";
-import { DriverEndpoints } from "./endpoints.ts";
+import { DriverEndpoints, killActor } from "./endpoints.ts";
 import { EngineSession } from "./engine/engine-session.ts";
 import type { Host } from "./launch/host.ts";
 import { HostLogs } from "./observe/host-logs.ts";
@@ -243,6 +243,7 @@ export class Driver {
       inspector: this.#inspector,
       lines: this.#logs.lines,
       hasEvents: this.#settings.inside.taskEvents,
+      killActor: (actorId) => killActor(this.#directory, actorId, "the command line"),
       stop: () => void endProcess(() => this.close()),
     });
   }

@@ -68,8 +68,22 @@ function sessionOf({ inspector, logs, directory }: EndpointParts): DashboardSess
     memory: (options) => inspector.memory(options),
     logs: (from) => logs.lines?.from(from),
     killActor: async (actorId) => {
-      const actor = directory.actors().find(({ spec }) => spec.info.actorId === actorId);
-      await actor?.kill({ kind: "killed", message: "it was killed from the dashboard" }, true);
+      await killActor(directory, actorId, "the dashboard");
     },
   };
+}
+
+/**
+ * Kills an actor for good. Resolves, when it is dead, with whether there was one of that id.
+ *
+ * @param from what asked for it, for its cause of death
+ */
+export async function killActor(
+  directory: LocalDirectory,
+  actorId: string,
+  from: string,
+): Promise<boolean> {
+  const actor = directory.actors().find(({ spec }) => spec.info.actorId === actorId);
+  await actor?.kill({ kind: "killed", message: `it was killed from ${from}` }, true);
+  return actor !== undefined;
 }

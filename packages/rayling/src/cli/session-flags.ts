@@ -50,8 +50,11 @@ export function filter(text: string, others: readonly FilterFlag[]): readonly Fi
   if (key === undefined || value === undefined) {
     throw new InvalidArgumentError("It must be key=value or key!=value.");
   }
-  const camelCase = key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return [...others, [camelCase, predicate === "=" ? "=" : "!=", value]];
+  return [...others, [camelCase(key), predicate === "=" ? "=" : "!=", value]];
+}
+
+export function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 const choiceHelp = `

@@ -1,7 +1,8 @@
 /**
  * One client of the control socket: the session answers its queries, and ends with its connection.
  *
- * It answers a bounded number of queries at a time. No query changes the session, except `stop`.
+ * It answers a bounded number of queries at a time. No query changes the session, except `stop` and
+ * `killActor`.
  */
 import { expose } from "comlink";
 import type { DriverCommands, LogPart } from "../../rpc/commands.ts";
@@ -19,6 +20,8 @@ export interface ControlAnswers {
   readonly lines: LogLines | undefined;
   /** Whether events for a trace are recorded. */
   readonly hasEvents: boolean;
+  /** Kills an actor for good. Resolves with whether there was one of that id. */
+  readonly killActor: (actorId: string) => Promise<boolean>;
   /** Ends the session and the process. */
   readonly stop: () => void;
 }
@@ -73,7 +76,7 @@ export class ControlSession {
   }
 
   #commands(): DriverCommands {
-    const { inspector, hasEvents, stop } = this.#answers;
+    const { inspector, hasEvents, killActor, stop } = this.#answers;
     return {
       status: () => inspector.status(),
       list: (what, options) =>
@@ -88,6 +91,7 @@ export class ControlSession {
         return part;
       },
       logs: (from, waits) => this.#asking(() => this.#logs(from, waits)),
+      killActor: (actorId) => this.#asking(() => killActor(actorId)),
       stop: () => {
         this.#asksToStop = true;
         // The answer leaves first.

@@ -1,13 +1,21 @@
 /**
  * The commands for a running driver: their flags and texts. Each command loads when it runs.
  */
-import { Argument, type Command, Option } from "commander";
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import type { Listed, Summarized } from "@rayling/core/control";
-import { count } from "../flag-values.ts";
+import { count, number } from "../flag-values.ts";
+import type { DriverChoice } from "./drivers.ts";
 import type { ListFlags } from "./list-command.ts";
 import type { LogsFlags } from "./logs-command.ts";
 import type { MemoryFlags } from "./memory-command.ts";
-import { type AnswerFlags, answerCommand, driverCommand, filter } from "../session-flags.ts";
+import {
+  type AnswerFlags,
+  answerCommand,
+  camelCase,
+  driverCommand,
+  filter,
+} from "../session-flags.ts";
+import type { StatusFlags } from "./status-command.ts";
 import type { StopFlags } from "./stop-command.ts";
 import type { TimelineFlags } from "./timeline-command.ts";
 
@@ -28,10 +36,12 @@ const maxRows = 10_000;
 export function addDriverCommands(program: Command): void {
   addStatus(program);
   addList(program);
+  addGet(program);
   addSummary(program);
   addMemory(program);
   addLogs(program);
   addTimeline(program);
+  addKill(program);
   addStop(program);
 }
 
@@ -41,10 +51,53 @@ function addStatus(program: Command): void {
     .description(
       "Shows a running driver at one moment: its nodes with what is used of their resources, its actors by state, and requests that wait for resources with the reason.",
     )
-    .action(async (flags: AnswerFlags) => {
+    .option(
+      "--watch [seconds]",
+      "show it again and again, until Ctrl-C (default: every 2 s)",
+      seconds,
+    )
+    .action(async (flags: StatusFlags) => {
       const { showStatus } = await import("./status-command.ts");
       await showStatus(flags);
     });
+}
+
+function addGet(program: Command): void {
+  answerCommand(program, "get")
+    .summary("show all that a running driver knows of one actor, task, object, node or worker")
+    .description(
+      "Shows every column of what has that id, or, for actors, nodes and placement groups, that name. As json and yaml: rows by list, { actors: [...] }.",
+    )
+    .argument("<id>", "the id or name, as list shows it")
+    .action(async (id: string, flags: AnswerFlags) => {
+      const { showOne } = await import("./get-command.ts");
+      await showOne(id, flags);
+    });
+}
+
+function addKill(program: Command): void {
+  driverCommand(program, "kill")
+    .summary("end one actor of a running driver for good")
+    .description("Kills an actor. It is not restarted, and its calls fail with ActorDiedError.")
+    .argument("<actor>", "its id or its name, as `rayling list actors` shows it")
+    .action(async (actor: string, choice: DriverChoice) => {
+      const { killActor } = await import("./kill-command.ts");
+      await killActor(actor, choice);
+    });
+}
+
+/** A switch without a number has the default. */
+function seconds(text: string): number {
+  const value = number(text);
+  if (value >= 0.1 && value <= 86_400) return value;
+  throw new InvalidArgumentError("It must be a number of seconds, from 0.1 to 86400.");
+}
+
+/** Takes names as Ray writes them, too: class_name. */
+function columnNames(text: string): readonly string[] {
+  const names = text.split(",").map((name) => camelCase(name.trim()));
+  if (!names.includes("")) return names;
+  throw new InvalidArgumentError("It must be names of columns, with commas between them.");
 }
 
 function addList(program: Command): void {
@@ -63,6 +116,11 @@ function addList(program: Command): void {
         .default([], "all rows"),
     )
     .option("--limit <count>", "rows at most, up to 10,000", count(1), 100)
+    .option(
+      "--columns <names>",
+      "only these columns, in this order, by commas; those of --detail, too",
+      columnNames,
+    )
     .option("--detail", "with all columns; as yaml, unless --format says otherwise")
     .addHelpText("after", listHelp)
     .action(async (what: keyof typeof listed, flags: ListFlags) => {

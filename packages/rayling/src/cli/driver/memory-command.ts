@@ -3,6 +3,7 @@
  */
 import type { MemoryStatus, StoreUse } from "@rayling/core/control";
 import { withDriver } from "./drivers.ts";
+import { forPeople } from "./row-text.ts";
 import { heading, print, tellMissing } from "../output/formats.ts";
 import { bytes } from "../output/numbers.ts";
 import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
@@ -30,7 +31,7 @@ function memoryLines(memory: MemoryStatus): readonly string[] {
     "",
     ...(objects.length === 0
       ? [`${heading("objects")}: none`]
-      : tableLines(objects, [
+      : tableLines(objects.map(forPeople), [
           "objectId",
           "name",
           "objectSize",

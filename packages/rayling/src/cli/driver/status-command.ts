@@ -1,19 +1,67 @@
 /**
  * `rayling status`: the current state of a running driver.
  */
+import { clearScreenDown, cursorTo } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import type { NodeStatus, PendingDemand, ResourceUse, SessionStatus } from "@rayling/core/control";
 import { withDriver } from "./drivers.ts";
-import { heading, print } from "../output/formats.ts";
+import { codeOf } from "@rayling/reward-manager-registry/values";
+import { type Format, heading, print } from "../output/formats.ts";
 import { bytes, duration } from "../output/numbers.ts";
-import { plain } from "../output/output.ts";
+import { jsonText, plain, sayData } from "../output/output.ts";
 import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
+import { stopSignal } from "../stop-signal.ts";
 
-export async function showStatus(flags: AnswerFlags): Promise<void> {
-  const status = await withDriver(flags, (driver) =>
-    driver.ask("status", [], answerLimitMs(flags.timeout)),
-  );
-  await print(status, flags.format ?? "table", () => statusLines(status));
+export interface StatusFlags extends AnswerFlags {
+  /** Seconds between two looks; true: the default; undefined: there is one. */
+  readonly watch?: number | true;
+}
+
+export async function showStatus(flags: StatusFlags): Promise<void> {
+  const { watch, timeout, format = "table" } = flags;
+  await withDriver(flags, async (driver) => {
+    const ask = (): Promise<SessionStatus> => driver.ask("status", [], answerLimitMs(timeout));
+    if (watch !== undefined) {
+      await watchStatus(ask, format, watch === true ? standardSeconds : watch);
+      return;
+    }
+    const status = await ask();
+    await print(status, format, () => statusLines(status));
+  });
+}
+
+const standardSeconds = 2;
+
+/** Shows it until a signal comes, or the driver ends. Each look is a line of JSON as json. */
+async function watchStatus(
+  ask: () => Promise<SessionStatus>,
+  format: Format,
+  seconds: number,
+): Promise<void> {
+  const stop = stopSignal();
+  try {
+    for (;;) {
+      const status = await stop.race(ask());
+      if (format === "json") await sayData(`${jsonText(status)}\n`);
+      else {
+        clearScreen();
+        await print(status, format, () => [...statusLines(status), ""]);
+      }
+      await delay(seconds * 1000, undefined, { signal: stop.signal });
+    }
+  } catch (error) {
+    if (!stop.signal.aborted && codeOf(error) !== "DRIVER_GONE") throw error;
+  } finally {
+    stop.close();
+  }
+}
+
+/** Elsewhere than on a terminal looks stand below each other. */
+function clearScreen(): void {
+  if (!process.stdout.isTTY) return;
+  cursorTo(process.stdout, 0, 0);
+  clearScreenDown(process.stdout);
 }
 
 function statusLines(status: SessionStatus): readonly string[] {

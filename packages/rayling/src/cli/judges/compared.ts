@@ -1,13 +1,11 @@
 /**
- * Compares judges by their logs, and prints that.
+ * Compares judges by their logs, with errors in the user's words.
  */
 
 import { JsonlError } from "@rayling/data-proto";
 import { judgesReport, RewardLogError, RewardLoopOptionError } from "@rayling/reward-loop";
 import type { JudgeLog, JudgesReport, JudgesReportOptions } from "@rayling/reward-loop";
 import { CliError, refusalOf } from "../cli-error.ts";
-import { sayStyled } from "../output/output.ts";
-import { judgesLines } from "./judges-text.ts";
 
 /** Rejects with CliError 2 for a file that is no log, and for a field of `--by` that none has. */
 export async function comparisonOf(
@@ -24,16 +22,4 @@ export async function comparisonOf(
     }
     throw refusalOf(error, [JsonlError, RewardLogError]);
   }
-}
-
-export async function sayComparison(
-  logs: readonly JudgeLog[],
-  options: JudgesReportOptions,
-): Promise<void> {
-  const report = await comparisonOf(logs, options);
-  const lines = judgesLines(
-    report,
-    logs.map(({ path }) => path),
-  );
-  sayStyled(`\n${lines.join("\n")}\n`);
 }

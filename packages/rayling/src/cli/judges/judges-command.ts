@@ -12,9 +12,10 @@ import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { onRayOption } from "../on-ray-flag.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { Solutions } from "../inputs/solutions.ts";
-import { heading } from "../output/formats.ts";
+import { standardLabelKey } from "../inputs/sample-label.ts";
+import { heading, print } from "../output/formats.ts";
 import { duration, grouped, quantile } from "../output/numbers.ts";
-import { plain, sayStyled, tell } from "../output/output.ts";
+import { plain, tell } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import type { RewardsFile } from "../rewards/rewards-file.ts";
 import { adviceOn } from "../score/failure-advice.ts";
@@ -23,16 +24,20 @@ import type { PreparedRun } from "../score/opened-run.ts";
 import { drainMsOf, scoreAll } from "../score/score-all.ts";
 import type { Run } from "../score/score-all.ts";
 import { checkFailures, tellStopping } from "../score/score-command.ts";
+import { reportData } from "../score/score-report.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
-import { sayComparison } from "./compared.ts";
+import { comparisonOf } from "./compared.ts";
 import type { CompareOptions } from "./compare-flags.ts";
 import type { Judge } from "./judge-runs.ts";
+import { judgesLines } from "./judges-text.ts";
 import { JudgesView } from "./judges-view.ts";
 
 interface OpenJudge extends Judge {
   readonly loop: RewardLoopManager;
   readonly file: RewardsFile;
+  /** The spending of the run that is continued. */
+  readonly spentBefore: number;
 }
 
 export async function runJudges(
@@ -54,11 +59,15 @@ export async function runJudges(
     if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
     const runs = await scoreTogether(open, solutions, stop);
     await Promise.all(open.map(({ loop }) => loop.close()));
-    sayStyled(`${runLines(open, runs).join("\n")}\n`);
-    await sayComparison(
-      open.map(({ name, file }) => ({ name, path: file.path })),
-      comparison,
-    );
+    const logs = open.map(({ name, file }) => ({ name, path: file.path }));
+    const compared = await comparisonOf(logs, comparison);
+    const runData = open.map((judge, at) => ({ name: judge.name, ...dataOf(judge, runs[at]) }));
+    const files = logs.map(({ path }) => path);
+    await print({ runs: runData, comparison: compared }, options.format, () => [
+      ...runLines(open, runs),
+      "",
+      ...judgesLines(compared, files),
+    ]);
     for (const [at, { name, options: own }] of judges.entries()) checkJudge(name, own, runs[at]);
   } finally {
     await ray.shutdown();
@@ -82,7 +91,10 @@ async function openJudges(
   const open: OpenJudge[] = [];
   for (const [at, { run, loop }] of loops.entries()) {
     const judge = judges[at];
-    if (judge !== undefined) open.push({ ...judge, loop, file: await openRunFile(run, loop) });
+    if (judge !== undefined) {
+      const spentBefore = loop.spent;
+      open.push({ ...judge, loop, spentBefore, file: await openRunFile(run, loop) });
+    }
   }
   return open;
 }
@@ -120,6 +132,18 @@ async function scoreTogether(
   tellsNoMore?.();
   if (first !== undefined) throw first;
   return ends.filter((run) => run !== undefined);
+}
+
+function dataOf(
+  { loop, file, options, spentBefore }: OpenJudge,
+  run: Run | undefined,
+): Readonly<Record<string, unknown>> {
+  if (run === undefined) return {};
+  const { spent, spending } = loop;
+  const labelKey = options.input.labelKey ?? standardLabelKey;
+  const money = { spent, spentBefore, spending };
+  const about = { loop: "", baseline: undefined, advice: [], money, labelKey, out: file.path };
+  return reportData({ ...run, ...about });
 }
 
 function runLines(judges: readonly OpenJudge[], runs: readonly Run[]): string[] {

@@ -9,9 +9,11 @@ export function grouped(value: number, digits = 0): string {
   });
 }
 
+/** Formats a measured time: 1.5 ms, 320 ms, 12.34 s, 3:20 min, 2:05 h. */
 export function duration(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
-  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${grouped(ms / 1000, 2)} s`;
+  if (ms < 1000) return `${ms.toFixed(0)} ms`;
+  return ms < 60_000 ? `${grouped(ms / 1000, 2)} s` : span(ms);
 }
 
 /** Formats a waiting time in coarse units: 4 s, 3:20 min, 2:05 h. */

@@ -8,6 +8,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardFailuresError } from "@rayling/reward-loop";
+import type { JudgesReport } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
@@ -20,19 +21,22 @@ import { adviceOn } from "./failure-advice.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { SolutionSample } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
-import { sayComparison } from "../judges/compared.ts";
+import { comparisonOf } from "../judges/compared.ts";
+import { judgesLines } from "../judges/judges-text.ts";
 import type { CompareOptions } from "../judges/compare-flags.ts";
 import { openRunFile, openRunLoop, prepareRun } from "./opened-run.ts";
 import type { PreparedRun } from "./opened-run.ts";
 import { grouped, span } from "../output/numbers.ts";
-import { dataOutput, plain, say, tell } from "../output/output.ts";
+import { print } from "../output/formats.ts";
+import { dataOutput, jsonText, plain, tell } from "../output/output.ts";
 import { ProgressView } from "../output/progress-view.ts";
 import type { RunSummary } from "./run-summary.ts";
 import { drainMsOf, scoreAll } from "./score-all.ts";
 import { baselineOf } from "./score-loop.ts";
 import { STDOUT } from "./score-options.ts";
 import type { ScoreOptions } from "./score-options.ts";
-import { reportText } from "./score-report.ts";
+import { reportData, reportText } from "./score-report.ts";
+import type { Report } from "./score-report.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
 
@@ -68,11 +72,10 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const advice = adviceOn(run.summary.failures, options);
     const labelKey = options.input.labelKey ?? standardLabelKey;
     const about = { loop: words, baseline, money, advice, labelKey, out: file.path };
-    const report = reportText({ ...run, ...about });
-    if (data === undefined) say(report);
-    else tell(report);
-    if (comparison !== undefined)
-      await sayComparison([{ name: "score", path: file.path }], comparison);
+    const report = { ...run, ...about };
+    const logs = [{ name: "score", path: file.path }];
+    const compared = comparison && (await comparisonOf(logs, comparison));
+    await printReport(report, compared, options);
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
@@ -80,6 +83,21 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     data?.close();
     stop.close();
   }
+}
+
+/** Prints a report to stdout, or to stderr where stdout carries rewards. */
+async function printReport(
+  report: Report,
+  comparison: JudgesReport | undefined,
+  { format, out }: ScoreOptions,
+): Promise<void> {
+  const text = reportText(report).replace(/\n$/, "");
+  const value = { ...reportData(report), ...(comparison === undefined ? {} : { comparison }) };
+  if (out === STDOUT) return tell(format === "table" ? `${text}\n` : `${jsonText(value)}\n`);
+  await print(value, format, () => [
+    text,
+    ...(comparison === undefined ? [] : ["", ...judgesLines(comparison, [])]),
+  ]);
 }
 
 /** Tells at a stop how long it may take. Returns what ends that. */

@@ -58,6 +58,34 @@ export function reportText(report: Report): string {
   ].join("\n");
 }
 
+/** Returns the figures of a run as data; times are in ms, and undefined figures are null. */
+export function reportData(report: Report): Readonly<Record<string, unknown>> {
+  const { summary, wallMs, money, baseline, labelKey, out } = report;
+  const { done, kept, scored, invalidCount, failures, scores, latenciesMs, agreement } = summary;
+  return {
+    samples: done,
+    kept,
+    scored,
+    invalid: invalidCount,
+    failures,
+    meanScore: mean(scores) ?? null,
+    wallMs,
+    perSecond: scored / (wallMs / 1000),
+    latencyMs: {
+      p50: quantile(latenciesMs, 0.5) ?? null,
+      p95: quantile(latenciesMs, 0.95) ?? null,
+      p99: quantile(latenciesMs, 0.99) ?? null,
+    },
+    labels: agreement.compared === 0 ? null : { key: labelKey, ...agreement },
+    answeredBy: Object.fromEntries(summary.answeredBy),
+    spent: money?.spent ?? null,
+    spentBefore: money?.spentBefore ?? null,
+    baseline:
+      baseline === undefined ? null : { samples: baseline.scores.length, wallMs: baseline.wallMs },
+    log: out,
+  };
+}
+
 function moneyLines({ spent, spentBefore, spending }: NonNullable<Report["money"]>): string[] {
   const before = spentBefore > 0 ? `, ${spentBefore.toFixed(4)} of it before` : "";
   return [`spent: ${spent.toFixed(4)}${before}`, ...spending.map(capText)];
