@@ -147,6 +147,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/core/dashboard",
     "@rayling/core/floor",
     "@rayling/core/http",
+    "@rayling/core/python",
     "@rayling/core/terminal",
     "@rayling/dashboard",
     "@rayling/data-proto",

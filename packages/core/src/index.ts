@@ -33,6 +33,16 @@ export { exitActor, getRuntimeContext } from "./api/context.ts";
 export type { RuntimeContext } from "./api/context.ts";
 export { cancel } from "./api/tasks.ts";
 export type { CancelOptions } from "./api/tasks.ts";
+export { keywords } from "./api/python/keywords.ts";
+export type { Keywords } from "./api/python/keywords.ts";
+export { python } from "./api/python/python.ts";
+export type {
+  PythonActor,
+  PythonActorClass,
+  PythonActorOptions,
+  PythonHandle,
+  PythonMethod,
+} from "./api/python/python-types.ts";
 export { remote } from "./api/remote/remote.ts";
 export type { RemoteName } from "./api/remote/remote.ts";
 export type { ActorClass } from "./api/remote/actor-class.ts";
@@ -113,6 +123,8 @@ export {
   OwnerDiedError,
   PendingCallsLimitExceeded,
   ProtocolVersionError,
+  PythonError,
+  PythonTaskError,
   RayError,
   RaySystemError,
   ReferenceCountingError,

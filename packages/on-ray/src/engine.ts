@@ -10,6 +10,8 @@ import {
   type EngineEvents,
   type EngineRequest,
   type EngineView,
+  type ForeignAnswer,
+  type ForeignRequest,
   type GroupSpec,
   type JoinedNode,
   newToken,
@@ -24,6 +26,7 @@ import { dialGateway, GatewayClient } from "./gateway/gateway-client.ts";
 import { startGatewayJob, type StartedGateway } from "./gateway/gateway-job.ts";
 import type { GatewayEvent, RayNode } from "./gateway/messages.ts";
 import { JobsApi } from "./jobs/jobs-api.ts";
+import { PythonActors } from "./python-actors.ts";
 
 /** How long the connection to the gateway may be silent, in ms, as with agents. */
 const standardSilenceMs = 30_000;
@@ -43,7 +46,7 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
   const jobs = new JobsApi(url, rayToken());
   const gateway = await startGatewayJob(jobs, { token, namespace, silenceMs });
-  const engine = new RayEngine(request, gateway, events);
+  const engine = new RayEngine({ request, gateway, events, jobs });
   try {
     await engine.open(token);
   } catch (error) {
@@ -53,21 +56,31 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   return engine;
 }
 
+interface RayEngineParts {
+  readonly request: EngineRequest;
+  readonly gateway: StartedGateway;
+  readonly events: EngineEvents;
+  readonly jobs: JobsApi;
+}
+
 class RayEngine implements OpenEngine {
   readonly lost: Promise<DeathCause>;
   readonly #request: EngineRequest;
   readonly #gateway: StartedGateway;
   readonly #events: EngineEvents;
+  readonly #jobs: JobsApi;
   readonly #connect: NodeConnector = nodeJoiner();
   readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
   #client: GatewayClient | undefined;
   #view: EngineView = viewOf([]);
   #closing: Promise<void> | undefined;
+  #python: PythonActors | undefined;
 
-  constructor(request: EngineRequest, gateway: StartedGateway, events: EngineEvents) {
+  constructor({ request, gateway, events, jobs }: RayEngineParts) {
     this.#request = request;
     this.#gateway = gateway;
     this.#events = events;
+    this.#jobs = jobs;
     this.lost = this.#lost.promise;
   }
 
@@ -123,6 +136,11 @@ class RayEngine implements OpenEngine {
     if (address === undefined) throw new RaySystemError("the gateway names no agent");
     const node = await this.#connect(address, this.#request);
     return { ...node, nodeId: engineNode };
+  }
+
+  async foreign(request: ForeignRequest): Promise<ForeignAnswer> {
+    this.#python ??= new PythonActors(this.#jobs, (op, given) => this.#ask(op, given));
+    return this.#python.ask(request);
   }
 
   close(): Promise<void> {

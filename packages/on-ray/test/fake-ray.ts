@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { createServer as createHttp, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
+import { FakePython } from "./fake-python.ts";
 import { type Agent, type AgentOptions, startAgent } from "@rayling/cluster";
 
 interface Demand {
@@ -45,13 +46,14 @@ export class FakeRay {
   readonly groups: Map<string, Group> = new Map();
   /** The most that was reserved of a name at once. */
   readonly most: Record<string, number> = {};
-  /** Whether an earlier driver has brought Node. */
-  hasNode = true;
+  /** Whether an earlier driver has brought the packages of the runtime. */
+  hasRuntime = true;
   token: string | undefined;
   protocol = 1;
   url = "";
   /** Why agents do not start, as long as they do not. */
   agentProblem: string | undefined;
+  readonly python: FakePython = new FakePython();
   readonly #servers: Server[] = [];
   readonly #sockets: Set<Socket> = new Set();
   #log = "";
@@ -127,7 +129,7 @@ export class FakeRay {
     if (this.token !== undefined && headers.authorization !== `Bearer ${this.token}`) return [401];
     const name = url.split("/").at(-1) ?? "";
     if (url.startsWith("/api/packages/gcs/")) {
-      const isThere = this.packages.has(name) || (this.hasNode && name.includes("node"));
+      const isThere = this.packages.has(name) || (this.hasRuntime && name.includes("rayling"));
       if (method === "GET") return isThere ? [200] : [404];
       this.packages.add(name);
       return [200];
@@ -202,6 +204,7 @@ export class FakeRay {
       this.#tellNodes();
       return answer({ ok: null });
     }
+    if (op.startsWith("python_")) return answer({ ok: this.python.do(op, given) });
     if (op === "reserve") {
       const { reservation, demand } = given as { reservation: string; demand: Demand };
       this.reservations.set(reservation, { demand, answer, node: undefined });

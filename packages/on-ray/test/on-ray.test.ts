@@ -46,7 +46,7 @@ const held = (fake: FakeRay): number => fake.reservations.size;
 
 test("actors and tasks run where Ray reserved for them, and all is given back at the end", async () => {
   const fake = await started({ CPU: 1 }, { CPU: 2 });
-  fake.hasNode = false;
+  fake.hasRuntime = false;
   await ray.init({ address: `ray+${fake.url}` });
   // The runtime and Node.
   expect(fake.packages.size).toBe(process.platform === "linux" ? 2 : 1);

@@ -12,6 +12,8 @@ import {
 } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
+import { findPython, killPython } from "./python/python.ts";
+import type { PythonHandle } from "./python/python-types.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
 
@@ -25,10 +27,14 @@ export interface KillOptions {
  * Ends an actor now: its running, queued and later calls reject with ActorDiedError. Resolves when
  * it is gone. Rejects with SessionEndedError for a handle of a session that has ended.
  */
-export async function kill(actor: ActorHandle<object>, options: KillOptions = {}): Promise<void> {
+export async function kill(
+  actor: ActorHandle<object> | PythonHandle,
+  options: KillOptions = {},
+): Promise<void> {
   if (isDriverCode()) return never();
   checkOptions("kill", options, { noRestart: flag });
   // The handle's own runtime does it: no other one starts for that.
+  if (await killPython(actor, options.noRestart ?? true)) return;
   const { info, caller } = insideOf(actor);
   caller.checkAlive();
   await caller.waiting.during(caller.directory.kill(info, options.noRestart ?? true));
@@ -52,8 +58,11 @@ export async function getActor<Instance extends object>(
   }
   checkOptions("getActor", options, { namespace: text });
   const info = await caller.waiting.asking(caller.directory.find(name, options.namespace));
-  if (info === undefined)
+  if (info === undefined) {
+    const there = await findPython<Instance>(caller, name, options.namespace);
+    if (there !== undefined) return there as unknown as ActorHandle<Instance>;
     throw new ActorNotFoundError(name, options.namespace ?? currentNamespace());
+  }
   return caller.handles.weak(info) as ActorHandle<Instance>;
 }
 

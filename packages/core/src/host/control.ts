@@ -221,6 +221,7 @@ export const asked = [
   "groupReady",
   "removeGroup",
   "groups",
+  "foreign",
 ] as const;
 
 /** Messages of the Directory that a host passes to the driver as they are. */

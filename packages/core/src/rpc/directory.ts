@@ -11,6 +11,7 @@ import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ClusterDirectory } from "./cluster.ts";
 import type { Demand } from "./demand.ts";
+import type { ForeignDirectory } from "./foreign.ts";
 import type { ActorStateName, InsideDirectory } from "./state.ts";
 
 /**
@@ -284,7 +285,7 @@ export interface WorkerDirectory {
 
 /** Who is where: the driver answers from memory, and a host asks the driver. */
 export interface Directory
-  extends ActorDirectory, WorkerDirectory, ClusterDirectory, InsideDirectory {
+  extends ActorDirectory, WorkerDirectory, ClusterDirectory, ForeignDirectory, InsideDirectory {
   /** Resolves when that host is dead, or is not known any more. */
   death(hostId: string): Promise<DeathCause>;
   /** A direct way to another host. */

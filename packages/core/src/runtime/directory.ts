@@ -26,7 +26,7 @@ export interface DirectorySettings {
   /** The most idle workers; tasks that wait for other tasks may have needed more. */
   readonly maxIdleWorkers: number;
   /** The cluster on which the session runs; undefined: the session's own nodes. */
-  readonly engine: Pick<EngineSession, "view" | "refresh"> | undefined;
+  readonly engine: Pick<EngineSession, "view" | "refresh" | "foreign"> | undefined;
   /** Returns the observer of the session. */
   readonly inside: () => InsideDirectory & { reported(hostId: string, report: HostReport): void };
   /** Takes tasks of hosts that may be part of a cycle. */
@@ -70,6 +70,7 @@ export class LocalDirectory {
       ...workerAnswers(this.#workers, parts.placement, driverId),
       ...clusterAnswers(this.cluster, async () => settings.engine?.refresh()),
       ...insideAnswers(inside),
+      foreign: async (request) => settings.engine?.foreign(request) ?? {},
       death: async (hostId) => this.#hosts.get(hostId)?.exited ?? hostGone,
       connect: async (hostId) => {
         // The driver has a session with every living host from its start.

@@ -35,6 +35,7 @@ export {
   ProtocolVersionError,
 } from "./errors/connection.ts";
 export { DeadlockError } from "./errors/deadlock.ts";
+export { PythonError, PythonTaskError } from "./errors/python.ts";
 export { RuntimeEnvSetupError } from "./errors/runtime-env.ts";
 export { RaySystemError, SessionEndedError } from "./errors/session.ts";
 export {

@@ -7,7 +7,7 @@ import { networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { RaySystemError } from "@rayling/core/cluster";
 import { JobsApi } from "../jobs/jobs-api.ts";
-import { uploadRuntime } from "../jobs/runtime-packages.ts";
+import { RuntimePackages } from "../jobs/runtime-packages.ts";
 import { type Announced, announcement } from "./messages.ts";
 
 /** The pause between two looks at the job's log, in ms. */
@@ -39,7 +39,8 @@ export async function startGatewayJob(
   jobs: JobsApi,
   options: GatewayOptions,
 ): Promise<StartedGateway> {
-  const py_modules = await uploadRuntime(jobs);
+  const packages = await RuntimePackages.read();
+  const py_modules = await packages.upload(jobs);
   const jobId = await jobs.submit({
     entrypoint: entrypointOf(flagsOf(options)),
     runtimeEnv: { py_modules },
@@ -50,6 +51,7 @@ export async function startGatewayJob(
   try {
     const announced = await announcedBy(jobs, jobId);
     checkReach(announced);
+    await packages.upload(jobs);
     return { name, announced, stop };
   } catch (error) {
     await stop().catch(() => undefined);

@@ -20,17 +20,36 @@ const level = 1;
 /** Where the Python package looks for the npm packages. */
 const place = "rayling/_js";
 
-/** Uploads the packages that are not there. Resolves with their addresses. */
-export async function uploadRuntime(jobs: JobsApi): Promise<readonly string[]> {
-  const files = await runtimeFiles();
-  const addresses = [await jobs.upload(nameOf("runtime", files), () => zip(files, level))];
-  if (process.platform !== "linux") return addresses;
-  const node = await nodeFiles();
-  return [...addresses, await jobs.upload(nameOf("node", node), () => zip(node, level))];
+/** The packages of one session. */
+export class RuntimePackages {
+  readonly #packages: readonly { readonly name: string; readonly files: readonly ZipFile[] }[];
+
+  private constructor(packages: readonly (readonly [kind: string, files: readonly ZipFile[]])[]) {
+    this.#packages = packages.map(([kind, files]) => ({ name: packageName(kind, files), files }));
+  }
+
+  /** Reads them. Rejects with RaySystemError. */
+  static async read(): Promise<RuntimePackages> {
+    const runtime = ["runtime", await runtimeFiles()] as const;
+    const isOwn = process.platform === "linux";
+    return new RuntimePackages(isOwn ? [runtime, ["node", await nodeFiles()]] : [runtime]);
+  }
+
+  /**
+   * Uploads those that are not there. Resolves with their addresses.
+   *
+   * Ray removes a package with the last job that uses it. That job may end between this look and
+   * the start of the next job, so that the next one looks again once it runs.
+   */
+  upload(jobs: JobsApi): Promise<readonly string[]> {
+    return Promise.all(
+      this.#packages.map(({ name, files }) => jobs.upload(name, () => zip(files, level))),
+    );
+  }
 }
 
-/** The files decide: whether an archive is there is known before it is made. */
-function nameOf(kind: string, files: readonly ZipFile[]): string {
+/** Returns the name of a package in the store of Ray, which its files decide: before it is made. */
+function packageName(kind: string, files: readonly ZipFile[]): string {
   const hash = createHash("sha256");
   for (const { path, content } of files)
     hash.update(`${path}\0${content.length}\0`).update(content);

@@ -4,7 +4,7 @@
  */
 
 import { encodeFrame, type Frame, FrameError } from "./wire/frames.ts";
-import { decode, encode } from "./wire/values.ts";
+import { decode, encode } from "@rayling/core/python";
 
 /** The head of a frame of several rows is not longer. */
 const fullBytes: number = 2 ** 26;

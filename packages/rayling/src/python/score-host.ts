@@ -22,7 +22,7 @@ import type { Hello } from "./score-hello.ts";
 import { isRefused, readRows, sampleOf } from "./score-rows.ts";
 import type { RefusedRow, ScoreRow } from "./score-rows.ts";
 import { warmUp } from "./warm-up.ts";
-import { mostDigits } from "./wire/values.ts";
+import { mostDigits } from "@rayling/core/python";
 
 /** How long the loop has for its end: its log and its cache. */
 const closeTimeoutMs = 5000;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { describeThrown } from "../../src/python/actor-host/thrown.ts";
 import { encodeFrame, type Frame, FrameReader } from "../../src/python/wire/frames.ts";
-import { decode, encode } from "../../src/python/wire/values.ts";
+import { decode, encode } from "@rayling/core/python";
 
 const noSignal = (): AbortSignal => {
   throw new Error("no argument asks for a signal");

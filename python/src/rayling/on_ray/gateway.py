@@ -9,13 +9,14 @@ from typing import Any
 from rayling.errors import RaylingError
 from rayling.on_ray.agents import Agents
 from rayling.on_ray.cluster import Cluster, Node
+from rayling.on_ray.foreign import Foreign
 from rayling.on_ray.reservations import RefusedError, Reservations
 
 __all__ = ["Gateway"]
 
 
 class Gateway:
-    """The reservations and agents of one driver."""
+    """The reservations, agents and Python actors of one driver."""
 
     def __init__(self, tell: Callable[[Mapping[str, Any]], None]) -> None:
         """Has nothing yet.
@@ -29,12 +30,17 @@ class Gateway:
         self._cluster = Cluster(self._changed)
         self._agents = Agents(self._agent_gone)
         self._reservations = Reservations(self._cluster, self._group_placed)
+        self._foreign = Foreign()
         self._ops: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Any]]] = {
             "reserve": self._reserve,
             "reserve_group": self._reserve_group,
             "release": self._release,
             "agent": self._agent,
             "look": self._look,
+            "python_create": self._foreign.create,
+            "python_find": self._foreign.find,
+            "python_call": self._foreign.call,
+            "python_kill": self._foreign.kill,
         }
 
     async def open(self) -> None:

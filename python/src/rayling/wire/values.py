@@ -1,6 +1,6 @@
 """Values between Python and TypeScript: JSON, and a form of its own for what JSON lacks.
 
-The other side is `packages/rayling/src/python/wire/values.ts`, which has the description.
+The other side is `packages/core/src/protocol/values/python-values.ts`, which has the description.
 """
 
 from __future__ import annotations

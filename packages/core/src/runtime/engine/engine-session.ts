@@ -2,6 +2,7 @@
  * One session on an engine: opens it at the first need, and ends everything when it is lost.
  */
 import type { Placement } from "../../placement/placement.ts";
+import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
 import { type DeathCause, RaySystemError, SessionEndedError } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
@@ -52,6 +53,12 @@ export class EngineSession {
   open(): Promise<OpenEngine> {
     this.#opening ??= this.#open();
     return this.#opening;
+  }
+
+  /** Rejects when the engine cannot be used. */
+  async foreign(request: ForeignRequest): Promise<ForeignAnswer> {
+    const engine = await this.open();
+    return engine.foreign?.(request) ?? {};
   }
 
   /** Gives everything back. Resolves when nothing of the session is left there. */

@@ -7,6 +7,7 @@
  */
 import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
 import type { Demand } from "../../rpc/demand.ts";
+import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
 import { type DeathCause, InvalidOptionError } from "../../shared/errors.ts";
 import { show } from "../../shared/text/show.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
@@ -63,6 +64,8 @@ export interface OpenEngine {
   release(reservationId: string): void;
   /** Starts an agent on that machine, and joins it. Rejects with why that fails. */
   join(engineNode: string): Promise<JoinedNode>;
+  /** Actors of the cluster in another language, if it has such. Rejects when the engine is lost. */
+  foreign?(request: ForeignRequest): Promise<ForeignAnswer>;
   /** Resolves when the engine can do nothing more for this session. */
   readonly lost: Promise<DeathCause>;
   /** Gives everything back. Resolves when nothing of this session is left there. */

@@ -10,7 +10,7 @@ import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { isThenable } from "@rayling/reward-manager-registry/values";
 import { encodeFrame, type Frame, FrameReader } from "../wire/frames.ts";
-import { decode, encode } from "../wire/values.ts";
+import { decode, encode } from "@rayling/core/python";
 import { openExport, type ServedExport } from "./served-export.ts";
 import { generatedBy, Stream } from "./streams.ts";
 import { describeThrown } from "./thrown.ts";

@@ -1,0 +1,64 @@
+/**
+ * Actors in another language on the engine's cluster, as requests of a runtime and their answers.
+ * Values are in Python's form (protocol/values/python-values.ts).
+ */
+
+/** Values on their way: JSON, and the memory of arrays and bytes in it. */
+export interface ForeignValues {
+  readonly value: unknown;
+  readonly buffers: readonly Uint8Array[];
+}
+
+/** Options of the engine for a new actor, by the engine's names. */
+export type ForeignOptions = Readonly<Record<string, unknown>>;
+
+/** Who makes a request names the actor; it may be called before it lives. */
+export type ForeignRequest =
+  | {
+      readonly kind: "create";
+      readonly actorId: string;
+      /** `module:Class`. */
+      readonly path: string;
+      readonly options: ForeignOptions;
+      /** A folder at the driver whose files are there when the module is imported. */
+      readonly workingDir: string | undefined;
+      /** Positional arguments, and those by name. */
+      readonly args: ForeignValues;
+    }
+  | {
+      readonly kind: "find";
+      readonly actorId: string;
+      readonly name: string;
+      readonly namespace: string | undefined;
+    }
+  | {
+      readonly kind: "call";
+      readonly actorId: string;
+      readonly method: string;
+      readonly args: ForeignValues;
+    }
+  | { readonly kind: "kill"; readonly actorId: string; readonly noRestart: boolean };
+
+/** Why a request failed. */
+export interface ForeignFailure {
+  /**
+   * `thrown`: its code threw. `died`, `unavailable`: the actor. `missing`: no actor has that name.
+   * `method`: it has no such method. `refused`: anything else.
+   */
+  readonly kind: "thrown" | "died" | "unavailable" | "missing" | "method" | "refused";
+  /** The class of the error there. */
+  readonly type: string;
+  readonly message: string;
+  readonly traceback: string;
+}
+
+/** Without both, the session has no cluster with such actors. */
+export interface ForeignAnswer {
+  readonly ok?: ForeignValues;
+  readonly failure?: ForeignFailure;
+}
+
+export interface ForeignDirectory {
+  /** Rejects with RaySystemError when the engine is lost. */
+  foreign(request: ForeignRequest): Promise<ForeignAnswer>;
+}

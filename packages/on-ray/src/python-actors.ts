@@ -1,0 +1,100 @@
+/**
+ * Python actors of the cluster: requests of the session become requests to the gateway, in JSON,
+ * and folders of the driver go into Ray's store.
+ */
+import { randomUUID } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { type ForeignAnswer, type ForeignRequest, RaySystemError } from "@rayling/core/cluster";
+import type { JobsApi } from "./jobs/jobs-api.ts";
+import { zip, type ZipFile } from "./jobs/zip.ts";
+
+/** Folders and files that Python does not need. */
+const unneeded = /(?:^|\/)(?:\.git|node_modules|__pycache__|\.venv)(?:\/|$)|\.pyc$/;
+
+/** The most bytes of a folder, which is read whole. */
+const mostBytes = 100 * 1024 * 1024;
+
+/** Asks the gateway for something. */
+type Ask = (op: string, given: object) => Promise<unknown>;
+
+export class PythonActors {
+  readonly #jobs: JobsApi;
+  readonly #ask: Ask;
+  /** Addresses in Ray's store, by folder. */
+  readonly #uploaded: Map<string, Promise<string>> = new Map();
+
+  constructor(jobs: JobsApi, ask: Ask) {
+    this.#jobs = jobs;
+    this.#ask = ask;
+  }
+
+  async ask(request: ForeignRequest): Promise<ForeignAnswer> {
+    const { kind, ...given } = request;
+    const values = "args" in request ? { args: textOf(request.args) } : {};
+    const folder =
+      request.kind === "create" && request.workingDir !== undefined
+        ? { workingDir: await this.#upload(request.workingDir) }
+        : {};
+    return answerOf(await this.#ask(`python_${kind}`, { ...given, ...values, ...folder }));
+  }
+
+  #upload(folder: string): Promise<string> {
+    let uploaded = this.#uploaded.get(folder);
+    if (uploaded === undefined) {
+      uploaded = this.#send(folder);
+      this.#uploaded.set(folder, uploaded);
+      uploaded.catch(() => this.#uploaded.delete(folder));
+    }
+    return uploaded;
+  }
+
+  /** Ray removes a package with the last job that uses it: each session has one of its own. */
+  async #send(folder: string): Promise<string> {
+    const files = await filesOf(folder);
+    return this.#jobs.upload(`_ray_pkg_rayling_python_${randomUUID()}.zip`, () => zip(files));
+  }
+}
+
+interface Values {
+  readonly value: unknown;
+  readonly buffers: readonly Uint8Array[];
+}
+
+/** JSON has no bytes. */
+function textOf({ value, buffers }: Values): object {
+  return { value, buffers: buffers.map((one) => Buffer.from(one).toString("base64")) };
+}
+
+function answerOf(said: unknown): ForeignAnswer {
+  const answer = Object(said) as {
+    readonly ok?: { readonly value: unknown; readonly buffers: readonly string[] };
+    readonly failure?: ForeignAnswer["failure"];
+  };
+  if (answer.failure !== undefined) return { failure: answer.failure };
+  if (answer.ok === undefined) throw new RaySystemError("the gateway gives no answer");
+  const { value, buffers } = answer.ok;
+  return {
+    ok: { value, buffers: buffers.map((one) => new Uint8Array(Buffer.from(one, "base64"))) },
+  };
+}
+
+async function filesOf(folder: string): Promise<ZipFile[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"))
+    .filter((path) => !unneeded.test(path))
+    .toSorted();
+  const files: ZipFile[] = [];
+  let bytes = 0;
+  for (const path of paths) {
+    const content = await readFile(join(folder, path));
+    bytes += content.length;
+    if (bytes > mostBytes) {
+      throw new RaySystemError(`the folder ${folder} has more than ${mostBytes} bytes for Python`);
+    }
+    files.push({ path, content });
+  }
+  return files;
+}

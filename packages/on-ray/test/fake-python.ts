@@ -1,0 +1,74 @@
+/** Python actors of a Ray of the tests' own: one class, `demo:Adder`, and one that lives by name. */
+
+interface Values {
+  readonly value: readonly [unknown[], Record<string, unknown>];
+  readonly buffers: readonly string[];
+}
+
+interface Given {
+  readonly actorId: string;
+  readonly path?: string;
+  readonly name?: string;
+  readonly method?: string;
+  readonly options?: Readonly<Record<string, unknown>>;
+  readonly args?: Values;
+}
+
+interface Adder {
+  sum: number;
+  isDead: boolean;
+}
+
+export class FakePython {
+  /** Options of actors that were made. */
+  readonly made: unknown[] = [];
+  readonly #actors: Map<string, Adder> = new Map();
+  readonly #named: Map<string, Adder> = new Map([["counter", { sum: 100, isDead: false }]]);
+
+  do(op: string, given: Given): object {
+    const { actorId, path, name = "", options, args } = given;
+    if (op === "python_find") {
+      const found = this.#named.get(name);
+      if (found === undefined) return failure("missing", "ValueError", `no ${name}`);
+      this.#actors.set(actorId, found);
+      return ok(null);
+    }
+    if (op === "python_create") {
+      if (path !== "demo:Adder") return failure("refused", "ModuleNotFoundError", `no ${path}`);
+      this.made.push(options);
+      const [[start = 0]] = args?.value ?? [[]];
+      this.#actors.set(actorId, { sum: Number(start), isDead: false });
+      return ok(null);
+    }
+    const actor = this.#actors.get(actorId);
+    if (actor === undefined || actor.isDead) return failure("died", "ActorDiedError", "killed");
+    if (op === "python_kill") {
+      actor.isDead = true;
+      return ok(null);
+    }
+    return call(actor, given);
+  }
+}
+
+function call(actor: Adder, { method, args }: Given): object {
+  const [[by], keywords] = args?.value ?? [[], {}];
+  switch (method) {
+    case "add":
+      actor.sum += Number(by) * Number(keywords["times"] ?? 1);
+      return ok(actor.sum);
+    case "echo":
+      return { ok: { value: by, buffers: args?.buffers ?? [] } };
+    case "fail":
+      return failure("thrown", "KeyError", "'x'", 'Traceback:\n  File "demo.py", line 3\n');
+    default:
+      return failure("method", "AttributeError", String(method));
+  }
+}
+
+function ok(value: unknown): object {
+  return { ok: { value, buffers: [] } };
+}
+
+function failure(kind: string, type: string, message: string, traceback = ""): object {
+  return { failure: { kind, type, message, traceback } };
+}

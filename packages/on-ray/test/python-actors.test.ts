@@ -1,0 +1,98 @@
+/** Python actors on a Ray of the tests' own. Real ones are in `real-python.full.test.ts`. */
+import * as ray from "@rayling/core";
+import { enableOnRay } from "@rayling/on-ray";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { addThere, double } from "../../../test/fixtures/on-cluster.ts";
+import { FakeRay } from "./fake-ray.ts";
+
+enableOnRay();
+
+interface Adder {
+  add(by: number, times?: number): number;
+  echo<Value>(value: Value): Value;
+  fail(): never;
+  missing(): void;
+}
+
+async function session(): Promise<FakeRay> {
+  vi.stubEnv("RAY_AUTH_TOKEN_PATH", "/none");
+  const fake = await FakeRay.start({ CPU: 2 });
+  onTestFinished(async () => {
+    await ray.shutdown();
+    await fake.close();
+    vi.unstubAllEnvs();
+  });
+  await ray.init({ address: `ray+${fake.url}` });
+  return fake;
+}
+
+test("a class by its import path: calls in order, keywords, refs, and Ray's options", async () => {
+  const fake = await session();
+  const Adders = ray.python<Adder>("demo:Adder").options({ numCpus: 0.5, maxRestarts: 1 });
+  const adder = Adders.remote(1);
+  const sums = [1, 2, 3].map((by) => adder.add.remote(by));
+  expect(await ray.get(sums)).toEqual([2, 4, 7]);
+  expect(await ray.get(adder.add.remote(2, ray.keywords({ times: 3 })))).toBe(13);
+  expect(await ray.get(adder.add.remote(double.remote(4)))).toBe(21);
+  // The ref of a call is one like others.
+  expect(await ray.get(double.remote(adder.add.remote(0)))).toBe(42);
+  expect(fake.python.made).toEqual([{ num_cpus: 0.5, max_restarts: 1 }]);
+});
+
+test("arrays, dates and big integers arrive as they were sent", async () => {
+  await session();
+  const adder = ray.python<Adder>("demo:Adder").remote();
+  const sent = { array: new Float32Array([1, 2.5]), when: new Date(5), big: 2n ** 70n, none: null };
+  expect(await ray.get(adder.echo.remote(sent))).toEqual(sent);
+});
+
+test("an error in Python is the cause, with its traceback", async () => {
+  await session();
+  const adder = ray.python<Adder>("demo:Adder").remote();
+  const error: unknown = await ray.get(adder.fail.remote()).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(ray.PythonTaskError);
+  expect(error).toMatchObject({
+    message: "Adder.fail raised KeyError: 'x'",
+    cause: { name: "KeyError", traceback: expect.stringContaining('File "demo.py", line 3') },
+  });
+});
+
+test("actors by name, from the driver and from a task; a killed one is dead", async () => {
+  await session();
+  const counter = await ray.getActor<Adder>("counter");
+  expect(await ray.get(counter.add.remote(1))).toBe(101);
+  expect(await ray.get(addThere.remote(2))).toBe(103);
+  const same = ray.python<Adder>("counter");
+  await ray.kill(same);
+  await expect(ray.get(same.add.remote(1))).rejects.toThrow(ray.ActorDiedError);
+  await expect(ray.get(counter.add.remote(1))).rejects.toThrow(ray.ActorDiedError);
+});
+
+test("what is not there rejects with what it is", async () => {
+  await session();
+  const nobody = ray.python<Adder>("nobody");
+  await expect(ray.get(nobody.add.remote(1))).rejects.toThrow(ray.ActorNotFoundError);
+  await expect(ray.getActor("nobody")).rejects.toThrow(ray.ActorNotFoundError);
+  const other = ray.python<Adder>("other:Class").remote();
+  await expect(ray.get(other.add.remote(1))).rejects.toThrow(/ModuleNotFoundError in Ray/);
+  const adder = ray.python<Adder>("demo:Adder").remote();
+  await expect(ray.get(adder.missing.remote())).rejects.toThrow(ray.MethodNotFoundError);
+});
+
+test("a value that Python cannot have is refused at once, and so are a handle and an option", async () => {
+  await session();
+  const adder = ray.python<Adder>("demo:Adder").remote();
+  expect(() => adder.echo.remote(() => 1)).toThrow(/which Python cannot have/);
+  expect(() => adder.echo.remote(adder)).toThrow(/handle of a Python actor has no JSON/);
+  expect(() => ray.put(adder)).toThrow(ray.NotEncodableError);
+  const wrong = { lifetime: "long" } as never;
+  expect(() => ray.python("demo:Adder").options(wrong)).toThrow(/option lifetime/);
+});
+
+test("without a cluster there are no Python actors", async () => {
+  onTestFinished(() => ray.shutdown());
+  await ray.init({ numCpus: 1 });
+  const adder = ray.python<Adder>("counter");
+  await expect(ray.get(adder.add.remote(1))).rejects.toThrow(/need a session on a Ray cluster/);
+  await expect(ray.getActor("counter")).rejects.toThrow(ray.ActorNotFoundError);
+});
