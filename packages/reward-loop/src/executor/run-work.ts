@@ -6,38 +6,38 @@ import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { isGroup } from "../sample/group-sample.ts";
 import { withLane } from "../sample/lane.ts";
 import { runTraced } from "../sample/sample-trace.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { UserFunctions } from "./user-functions.ts";
 import type { Run } from "./run.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
-export function runWork(pipeline: Pipeline, { sample, work }: Run): Promise<RewardResult> {
-  if (sample !== undefined) return score(pipeline, sample);
-  if (work !== undefined) return runOther(pipeline, work);
+export function runWork(functions: UserFunctions, { sample, work }: Run): Promise<RewardResult> {
+  if (sample !== undefined) return score(functions, sample);
+  if (work !== undefined) return runOther(functions, work);
   return Promise.reject(new Error("a run without a sample and without other work"));
 }
 
-function score(pipeline: Pipeline, sample: RewardSample): Promise<RewardResult> {
-  if (!isGroup(sample)) return runTraced(sample, () => pipeline.runSingle(withLane(sample)));
-  const { runGroup } = pipeline;
+function score(functions: UserFunctions, sample: RewardSample): Promise<RewardResult> {
+  if (!isGroup(sample)) return runTraced(sample, () => functions.runSingle(withLane(sample)));
+  const { runGroup } = functions;
   // A group has the trace of its first member.
   if (runGroup !== undefined) return runTraced(sample.members[0], () => runGroup(sample));
   // The function was reloaded since the group was sent.
   return Promise.reject(new Error("the reward function does not score groups any more"));
 }
 
-async function runOther(pipeline: Pipeline, work: ScoreWork): Promise<RewardResult> {
+async function runOther(functions: UserFunctions, work: ScoreWork): Promise<RewardResult> {
   if (work.kind === "group") {
     // The hook may change the list that it gets, and return nothing.
     const scores = [...work.scores];
-    const after: unknown = await pipeline.postProcessScores?.(scores);
+    const after: unknown = await functions.postProcessScores?.(scores);
     return resultOf(after ?? scores, work.scores);
   }
   if (work.kind === "batch") {
     const { batch } = work;
-    return placedOf(await (pipeline.assembleRmScores?.(batch) ?? []), batch);
+    return placedOf(await (functions.assembleRmScores?.(batch) ?? []), batch);
   }
-  await pipeline.log?.(work.entry);
+  await functions.log?.(work.entry);
   return nothing;
 }
 

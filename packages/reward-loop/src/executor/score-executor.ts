@@ -26,8 +26,8 @@ import { sendable } from "../travel/sendable.ts";
 import { fromTables } from "../travel/table.ts";
 import type { Table } from "../travel/table.ts";
 import { traceChats } from "../sample/chat-spans.ts";
-import { loadPipeline } from "./pipeline.ts";
-import type { Pipeline } from "./pipeline.ts";
+import { loadFunctions } from "./user-functions.ts";
+import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table.ts";
 import { runTableAt } from "./run-tables.ts";
 import { RunTracker } from "./run-tracker.ts";
@@ -83,10 +83,10 @@ export interface LoadedExecutor extends ExecutorTraits {
 
 export class ScoreExecutor {
   readonly #tracker: RunTracker;
-  readonly #pipeline: Promise<Pipeline>;
+  readonly #functions: Promise<UserFunctions>;
   readonly #version: Promise<string>;
-  /** The pipeline, once it is loaded. */
-  #loaded: Pipeline | undefined;
+  /** The functions, once they are loaded. */
+  #loaded: UserFunctions | undefined;
   /** How busy the thread was when its first samples came. */
   #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
   /** Runs in progress. */
@@ -122,8 +122,8 @@ export class ScoreExecutor {
     // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
     const before = rewardVersion(settings);
-    this.#pipeline = before.then(() => loadPipeline(settings, this.#tracker));
-    this.#version = this.#pipeline.then(async () => {
+    this.#functions = before.then(() => loadFunctions(settings, this.#tracker));
+    this.#version = this.#functions.then(async () => {
       const after = await rewardVersion(settings);
       // Written while it was loaded: it is neither.
       return (await before) === after ? after : digestOf([await before, after]);
@@ -134,7 +134,7 @@ export class ScoreExecutor {
 
   /** Resolves when the user's modules are loaded; rejects with why they are not. */
   async ready(): Promise<LoadedExecutor> {
-    this.#loaded = await this.#pipeline;
+    this.#loaded = await this.#functions;
     const { overlaps, runGroup, postProcessScores, log, assembleRmScores } = this.#loaded;
     return {
       version: await this.#version,
@@ -180,13 +180,13 @@ export class ScoreExecutor {
    * travel.
    */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
-    const pipeline = await this.#pipeline;
-    return new Promise((answer) => this.#start(pipeline, newRun({ id, slot, work, answer })));
+    const functions = await this.#functions;
+    return new Promise((answer) => this.#start(functions, newRun({ id, slot, work, answer })));
   }
 
   /** Scores a sample in a call of its own. Rejects as `run`. */
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
-    await this.#pipeline;
+    await this.#functions;
     return new Promise((resolve) => {
       const answer = (reply: ScoreReply): void => this.#answerAlone(id, reply, resolve);
       this.#queue.push(newRun({ id, slot, sample, answer }), false);
@@ -195,40 +195,40 @@ export class ScoreExecutor {
   }
 
   #begin(run: Run): boolean {
-    const pipeline = this.#loaded;
-    if (pipeline === undefined) throw new Error("samples came before the user's modules");
-    this.#start(pipeline, run);
-    return pipeline.overlaps;
+    const functions = this.#loaded;
+    if (functions === undefined) throw new Error("samples came before the user's modules");
+    this.#start(functions, run);
+    return functions.overlaps;
   }
 
   /** No async function of its own: with so many samples at work at once each of them counts. */
-  #start(pipeline: Pipeline, run: Run): void {
+  #start(functions: UserFunctions, run: Run): void {
     this.#runs.set(run.id, run);
     void this.#tracker.follow(run, () =>
-      runWork(pipeline, run).then(
-        (result) => run.answer(this.#over(run, pipeline, result), run.id),
-        (error: unknown) => run.answer(this.#failed(run, pipeline, error), run.id),
+      runWork(functions, run).then(
+        (result) => run.answer(this.#over(run, functions, result), run.id),
+        (error: unknown) => run.answer(this.#failed(run, functions, error), run.id),
       ),
     );
   }
 
-  #over(run: Run, pipeline: Pipeline, result: RewardResult): ScoreReply {
+  #over(run: Run, functions: UserFunctions, result: RewardResult): ScoreReply {
     try {
       const { rewardScore, rewardExtraInfo } = result;
-      const { latencyMs, overlaps } = this.#measured(run, pipeline);
+      const { latencyMs, overlaps } = this.#measured(run, functions);
       return withSeen({ ok: true, rewardScore, rewardExtraInfo, latencyMs, overlaps }, run);
     } catch (error) {
       // The user's manager failed.
-      return this.#failed(run, pipeline, error);
+      return this.#failed(run, functions, error);
     }
   }
 
-  #failed(run: Run, pipeline: Pipeline, error: unknown): ScoreReply {
-    const { latencyMs, overlaps } = this.#measured(run, pipeline);
+  #failed(run: Run, functions: UserFunctions, error: unknown): ScoreReply {
+    const { latencyMs, overlaps } = this.#measured(run, functions);
     return withSeen({ ok: false, error: failureOf(error), latencyMs, overlaps }, run);
   }
 
-  #measured(run: Run, { overlaps }: Pipeline): Pick<ScoreReply, "latencyMs" | "overlaps"> {
+  #measured(run: Run, { overlaps }: UserFunctions): Pick<ScoreReply, "latencyMs" | "overlaps"> {
     this.#runs.delete(run.id);
     const now = performance.now();
     return { latencyMs: now - (run.startedAt ?? now), overlaps };

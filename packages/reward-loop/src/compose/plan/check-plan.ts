@@ -3,7 +3,7 @@
  * modules and managers are loaded in this thread, and no endpoint is asked.
  */
 
-import { loadPipeline, type UserCode } from "../../executor/pipeline.ts";
+import { loadFunctions, type UserCode } from "../../executor/user-functions.ts";
 import { rewardModelsOf } from "../../reward-model/loop-models.ts";
 import type { RewardLoopSettings } from "../../settings/settings.ts";
 import type { RewardLoopOptions } from "./loop-options.ts";
@@ -34,5 +34,5 @@ export async function checkRewardLoop(options: RewardLoopOptions): Promise<void>
     return settings;
   });
   readLogs(options);
-  for (const { pipeline } of found) await loadPipeline(pipeline, nobody);
+  for (const { pipeline } of found) await loadFunctions(pipeline, nobody);
 }

@@ -16,8 +16,8 @@ import type { ExecutorTraits } from "../../executor/score-executor.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { DeathCount } from "../death-count.ts";
-import { ExecutorLane } from "./executor-lane.ts";
-import type { LaneEnd } from "./executor-lane.ts";
+import { SupervisedExecutor } from "./supervised-executor.ts";
+import type { ExecutorEnd } from "./supervised-executor.ts";
 import { giveUp, isBeside, Job } from "./job.ts";
 import type { JobEnds, JobOwner, SubmitOptions } from "./job.ts";
 import { Permissions } from "./permissions.ts";
@@ -27,14 +27,14 @@ import { StartRetries } from "./start-retries.ts";
 export class ExecutorPool {
   readonly #settings: ExecutorSettings;
   readonly #nextName: () => string;
-  readonly #lanes: Set<ExecutorLane> = new Set();
+  readonly #executors: Set<SupervisedExecutor> = new Set();
   readonly #quarantine: Quarantine;
   #traits: ExecutorTraits = noTraits;
   #waiting: Job[] = [];
   /** Jobs that wait for `beforeAgain`. */
   readonly #asking: Permissions;
   /** Loading. */
-  readonly #starting: Set<ExecutorLane> = new Set();
+  readonly #starting: Set<SupervisedExecutor> = new Set();
   readonly #starts: StartRetries;
   /** Ends without a culprit, since the last outcome. */
   readonly #deaths: DeathCount = new DeathCount();
@@ -51,7 +51,7 @@ export class ExecutorPool {
     let count = 0;
     this.#nextName = () => nameOf(count++);
     this.#quarantine = new Quarantine(
-      () => this.#newLane(),
+      () => this.#newExecutor(),
       () => this.#starts.isPaused,
     );
     this.#asking = new Permissions((job) => {
@@ -76,9 +76,9 @@ export class ExecutorPool {
    * known for async functions, and learned from the first promise of others.
    */
   get traits(): ExecutorTraits {
-    const known = [...this.#lanes].find((lane) => lane.traits !== undefined)?.traits;
+    const known = [...this.#executors].find((executor) => executor.traits !== undefined)?.traits;
     this.#traits = known ?? this.#traits;
-    return { ...this.#traits, overlaps: [...this.#lanes].some(({ overlaps }) => overlaps) };
+    return { ...this.#traits, overlaps: [...this.#executors].some(({ overlaps }) => overlaps) };
   }
 
   /** Rejects only if no executor can be kept alive. */
@@ -104,7 +104,7 @@ export class ExecutorPool {
 
   async close(): Promise<void> {
     this.#fail(new RewardLoopClosedError());
-    await Promise.all([...this.#lanes, this.#quarantine].map((one) => one.stop()));
+    await Promise.all([...this.#executors, this.#quarantine].map((one) => one.stop()));
   }
 
   /** Whether nothing can be scored any more. */
@@ -118,38 +118,40 @@ export class ExecutorPool {
       return job.over();
     }
     const isPlain = job.pair === undefined && job.signal === undefined;
-    const lane = isPlain && this.#waiting.length === 0 ? leastLoaded(this.#lanes) : undefined;
-    if (lane !== undefined) return lane.run(job);
+    const executor =
+      isPlain && this.#waiting.length === 0 ? leastLoaded(this.#executors) : undefined;
+    if (executor !== undefined) return executor.run(job);
     this.#waiting.push(job);
     this.#pump();
   }
 
   /** Starts executors until there are as many as there should be. */
   #fill(): void {
-    while (this.#lanes.size < this.#settings.executors) this.#lanes.add(this.#newLane());
+    while (this.#executors.size < this.#settings.executors)
+      this.#executors.add(this.#newExecutor());
     this.#quarantine.pump();
   }
 
-  #newLane(): ExecutorLane {
-    const lane = new ExecutorLane(this.#settings, this.#nextName(), {
+  #newExecutor(): SupervisedExecutor {
+    const executor = new SupervisedExecutor(this.#settings, this.#nextName(), {
       changed: () => this.#changed(),
       ended: (ended, end) => this.#ended(ended, end),
     });
-    this.#starting.add(lane);
-    return lane;
+    this.#starting.add(executor);
+    return executor;
   }
 
   #changed(): void {
-    for (const lane of this.#starting) {
-      if (!lane.isReady) continue;
-      this.#starting.delete(lane);
+    for (const executor of this.#starting) {
+      if (!executor.isReady) continue;
+      this.#starting.delete(executor);
       this.#starts.loaded();
     }
     let areReady = true;
-    for (const lane of this.#lanes) {
-      areReady &&= lane.isReady;
+    for (const executor of this.#executors) {
+      areReady &&= executor.isReady;
       // One that is worn out is replaced when it has ended.
-      if (lane.isSpent) void lane.stop();
+      if (executor.isSpent) void executor.stop();
     }
     if (areReady) this.#ready.resolve();
     this.#pump();
@@ -157,33 +159,34 @@ export class ExecutorPool {
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && leastLoaded(this.#lanes) !== undefined) {
+    while (this.#waiting.length > 0 && leastLoaded(this.#executors) !== undefined) {
       // The first, unless it waits for another executor than that of its other call.
       let at = 0;
       let job = this.#waiting[0];
-      let lane: ExecutorLane | undefined;
+      let executor: SupervisedExecutor | undefined;
       while (job !== undefined && job.signal?.aborted !== true) {
-        lane = this.#laneFor(job);
-        if (lane !== undefined) break;
+        executor = this.#executorFor(job);
+        if (executor !== undefined) break;
         job = this.#waiting[++at];
       }
       if (job === undefined) return;
       this.#waiting.splice(at, 1);
-      if (lane === undefined) giveUp(job);
-      else lane.run(job);
+      if (executor === undefined) giveUp(job);
+      else executor.run(job);
     }
   }
 
-  #laneFor(job: Job): ExecutorLane | undefined {
+  #executorFor(job: Job): SupervisedExecutor | undefined {
     // With one executor both calls are in it.
-    if (job.pair === undefined || this.#settings.executors === 1) return leastLoaded(this.#lanes);
-    return leastLoaded([...this.#lanes].filter((lane) => !isBeside(job, lane)));
+    if (job.pair === undefined || this.#settings.executors === 1)
+      return leastLoaded(this.#executors);
+    return leastLoaded([...this.#executors].filter((executor) => !isBeside(job, executor)));
   }
 
-  #ended(lane: ExecutorLane, end: LaneEnd): void {
-    const wasPooled = this.#lanes.delete(lane);
-    this.#starting.delete(lane);
-    this.#quarantine.ended(lane);
+  #ended(executor: SupervisedExecutor, end: ExecutorEnd): void {
+    const wasPooled = this.#executors.delete(executor);
+    this.#starting.delete(executor);
+    this.#quarantine.ended(executor);
     for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
     const again = this.#asking.ask(end.again);
     this.#quarantine.push(...this.#asking.ask(end.suspects));
@@ -203,7 +206,7 @@ export class ExecutorPool {
         return this.#fail(new ExecutorStartError(this.#deaths.inARow, end.cause));
       }
     }
-    if (wasPooled) this.#lanes.add(this.#newLane());
+    if (wasPooled) this.#executors.add(this.#newExecutor());
     this.#pump();
     this.#quarantine.pump();
   }
@@ -227,10 +230,10 @@ export class ExecutorPool {
 
 const noOptions: SubmitOptions = {};
 
-function leastLoaded(lanes: Iterable<ExecutorLane>): ExecutorLane | undefined {
-  let least: ExecutorLane | undefined;
-  for (const lane of lanes) {
-    if (lane.hasRoom && (least === undefined || lane.load < least.load)) least = lane;
+function leastLoaded(executors: Iterable<SupervisedExecutor>): SupervisedExecutor | undefined {
+  let least: SupervisedExecutor | undefined;
+  for (const executor of executors) {
+    if (executor.hasRoom && (least === undefined || executor.load < least.load)) least = executor;
   }
   return least;
 }

@@ -91,8 +91,8 @@ export class Job {
    * (alone, in a thread that has run nothing else) if a thread was lost again.
    */
   place: "shared" | "alone" | "fresh" = "shared";
-  /** The executor's lane that has it. */
-  lane: object | undefined = undefined;
+  /** The executor that has it. */
+  executor: object | undefined = undefined;
   /** The runs that it was last one of, and its number there. */
   runs: JobRuns | undefined = undefined;
   runId: number = 0;
@@ -168,9 +168,9 @@ export class Job {
   }
 }
 
-/** Whether another call of its sample is in that lane. */
-export function isBeside({ pair = [] }: Job, lane: object): boolean {
-  return pair.some((job) => job.lane === lane);
+/** Whether another call of its sample is in that executor. */
+export function isBeside({ pair = [] }: Job, executor: object): boolean {
+  return pair.some((job) => job.executor === executor);
 }
 
 /** Settles a job that is no longer needed and has not begun. */

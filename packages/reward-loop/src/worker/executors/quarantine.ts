@@ -3,18 +3,18 @@
  * A suspect that was lost alone runs in a thread that has run nothing else.
  */
 
-import type { ExecutorLane } from "./executor-lane.ts";
+import type { SupervisedExecutor } from "./supervised-executor.ts";
 import type { Job } from "./job.ts";
 
 export class Quarantine {
-  readonly #newLane: () => ExecutorLane;
+  readonly #newExecutor: () => SupervisedExecutor;
   readonly #isPaused: () => boolean;
-  #lane: ExecutorLane | undefined;
+  #executor: SupervisedExecutor | undefined;
   #suspects: Job[] = [];
 
   /** @param isPaused whether no executor may be started now */
-  constructor(newLane: () => ExecutorLane, isPaused: () => boolean) {
-    this.#newLane = newLane;
+  constructor(newExecutor: () => SupervisedExecutor, isPaused: () => boolean) {
+    this.#newExecutor = newExecutor;
     this.#isPaused = isPaused;
   }
 
@@ -30,30 +30,30 @@ export class Quarantine {
   /** Runs the next suspect where there is room for it. */
   pump(): void {
     if (this.#isPaused()) return;
-    if (this.#lane !== undefined && this.#lane.load > 0) return;
+    if (this.#executor !== undefined && this.#executor.load > 0) return;
     const [suspect] = this.#suspects;
     if (suspect === undefined) {
       void this.stop();
       return;
     }
-    const { isFresh = true, isClean = true } = this.#lane ?? {};
+    const { isFresh = true, isClean = true } = this.#executor ?? {};
     if (!isClean || (suspect.place === "fresh" && !isFresh)) void this.stop();
-    this.#lane ??= this.#newLane();
-    if (!this.#lane.hasRoom) return;
+    this.#executor ??= this.#newExecutor();
+    if (!this.#executor.hasRoom) return;
     this.#suspects.shift();
-    this.#lane.run(suspect);
+    this.#executor.run(suspect);
   }
 
-  /** A lane of the pool has ended, which may be this one. */
-  ended(lane: ExecutorLane): void {
-    if (this.#lane === lane) this.#lane = undefined;
+  /** An executor of the pool has ended, which may be this one. */
+  ended(executor: SupervisedExecutor): void {
+    if (this.#executor === executor) this.#executor = undefined;
   }
 
   /** Ends the executor; its job comes back to the pool. */
   async stop(): Promise<void> {
-    const lane = this.#lane;
-    this.#lane = undefined;
-    await lane?.stop();
+    const executor = this.#executor;
+    this.#executor = undefined;
+    await executor?.stop();
   }
 
   /** Takes all suspects out. */

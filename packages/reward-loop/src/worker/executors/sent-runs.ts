@@ -196,6 +196,6 @@ export class SentRuns {
 
 /** The job has left the executor: its signal says nothing to the run any more. */
 export function leave({ job, giveUp }: SentRun): void {
-  job.lane = undefined;
+  job.executor = undefined;
   if (giveUp !== undefined) job.signal?.removeEventListener("abort", giveUp);
 }

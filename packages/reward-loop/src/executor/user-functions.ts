@@ -37,7 +37,8 @@ import type { RunTracker } from "./run-tracker.ts";
 /** Puts functions of the user on the clock, and knows the signal of the run that calls one. */
 export type UserCode = Pick<RunTracker, "timed" | "clock" | "signal" | "current">;
 
-export interface Pipeline
+/** The reward manager with the functions of the user, loaded. */
+export interface UserFunctions
   extends
     RewardManager,
     Pick<Scorer, "postProcessScores" | "log">,
@@ -52,13 +53,13 @@ export interface Pipeline
 }
 
 /** Rejects as the loaders of reward-manager-registry do. */
-export async function loadPipeline(
+export async function loadFunctions(
   settings: PipelineSettings,
   tracker: UserCode,
-): Promise<Pipeline> {
+): Promise<UserFunctions> {
   rememberTokens(settings);
   const { discriminative, rewardRouterAddress, rewardRouterToken } = settings;
-  if (discriminative !== undefined) return discriminativePipeline(discriminative, tracker);
+  if (discriminative !== undefined) return discriminativeFunctions(discriminative, tracker);
   let overlaps = false;
   const onThenable = (): void => void (overlaps = true);
   const { scorer, isAsync } = await scorerOf(settings, tracker, onThenable);
@@ -155,10 +156,10 @@ function assembling(managerClass: RewardManagerClass): (batch: ScoredBatch) => P
 type PlacedScores = ReturnType<NonNullable<RewardManagerClass["assembleRmScores"]>>;
 
 /** The reward model scores by itself; its requests are on the clock as a function's. */
-async function discriminativePipeline(
+async function discriminativeFunctions(
   use: DiscriminativeUse,
   tracker: UserCode,
-): Promise<Pipeline> {
+): Promise<UserFunctions> {
   const [{ DiscriminativeReward }, { createTokenizer }] = await Promise.all([
     import("../reward-model/discriminative.ts"),
     import("../tokenizer/index.ts"),

@@ -51,7 +51,7 @@ export interface WatchOwner {
   readonly changed: () => void;
 }
 
-export class LaneWatch {
+export class ExecutorWatch {
   readonly #runs: SentRuns;
   readonly #timeoutMs: number;
   readonly #owner: WatchOwner;

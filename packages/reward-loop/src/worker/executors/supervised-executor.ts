@@ -17,7 +17,8 @@
  * late at once, with a deadline or without one. A function that reacts to the abort signal has
  * ended when the thread gives its sign of life, one that does not is forgotten and takes no room,
  * and one that blocks its thread is ended with it.
- * A lane ends once, and then reports the jobs to run again, or suspects where no culprit is known.
+ * An executor ends once, and then reports the jobs to run again, or suspects where no culprit is
+ * known.
  */
 
 import { GetTimeoutError } from "@rayling/core";
@@ -31,7 +32,7 @@ import type { Blame } from "./blame.ts";
 import { deathCauseOf, ExecutorCalls } from "./executor-calls.ts";
 import { isReply, settleByReply, settleGivenUp, settleInvalid } from "./job.ts";
 import type { Job } from "./job.ts";
-import { LaneWatch } from "./lane-watch.ts";
+import { ExecutorWatch } from "./executor-watch.ts";
 import { leave, SentRuns } from "./sent-runs.ts";
 import type { SentRun } from "./sent-runs.ts";
 
@@ -41,8 +42,8 @@ import type { SentRun } from "./sent-runs.ts";
  */
 const SYNC_IN_FLIGHT = 2;
 
-/** The state that a lane leaves when it has ended. */
-export interface LaneEnd {
+/** The state that an executor leaves when it has ended. */
+export interface ExecutorEnd {
   /** `start-failed` is for good: the module itself does not load. */
   readonly kind: "died" | "stopped" | "start-failed" | "start-timeout";
   /** How it died, with `died`. */
@@ -56,20 +57,20 @@ export interface LaneEnd {
   readonly suspects: readonly Job[];
 }
 
-export interface LaneOwner {
+export interface ExecutorOwner {
   /** Called when there may be room. */
   changed(): void;
-  ended(lane: ExecutorLane, end: LaneEnd): void;
+  ended(executor: SupervisedExecutor, end: ExecutorEnd): void;
 }
 
-/** The way in which a lane ends. */
-type End = Pick<LaneEnd, "kind" | "cause" | "error">;
+/** The way in which an executor ends. */
+type End = Pick<ExecutorEnd, "kind" | "cause" | "error">;
 
-export class ExecutorLane {
+export class SupervisedExecutor {
   readonly #settings: ExecutorSettings;
-  readonly #owner: LaneOwner;
+  readonly #owner: ExecutorOwner;
   readonly #runs: SentRuns;
-  readonly #watch: LaneWatch;
+  readonly #watch: ExecutorWatch;
   readonly #calls: ExecutorCalls;
   #overlaps = false;
   /** How long its runs took of late. */
@@ -79,7 +80,7 @@ export class ExecutorLane {
   #otherVersion: string | undefined;
   #state: "starting" | "ready" | "ended" = "starting";
 
-  constructor(settings: ExecutorSettings, name: string, owner: LaneOwner) {
+  constructor(settings: ExecutorSettings, name: string, owner: ExecutorOwner) {
     this.#settings = settings;
     this.#owner = owner;
     const runs = new SentRuns(settings);
@@ -92,7 +93,7 @@ export class ExecutorLane {
       died: (cause) => this.#died(cause),
       silent: (error) => this.#silent(error),
     });
-    this.#watch = new LaneWatch(runs, settings.timeoutMs, {
+    this.#watch = new ExecutorWatch(runs, settings.timeoutMs, {
       breathe: () => this.#calls.breathe(),
       overlaps: () => this.#overlaps,
       late: (run, failure, ageMs) => this.#late(run, failure, ageMs),
@@ -130,7 +131,7 @@ export class ExecutorLane {
     return this.#runs.overdue.size === 0;
   }
 
-  /** Whether the lane is worn out and empty. */
+  /** Whether the executor is worn out and empty. */
   get isSpent(): boolean {
     return this.#runs.areWornOut && this.load === 0;
   }
@@ -144,7 +145,7 @@ export class ExecutorLane {
 
   run(job: Job): void {
     const run = this.#runs.add(job, (one) => this.#giveUp(one));
-    job.lane = this;
+    job.executor = this;
     job.version = this.#otherVersion;
     this.#watch.sent();
     this.#calls.send(run);
@@ -234,7 +235,7 @@ export class ExecutorLane {
   }
 
   /**
-   * Ends the lane; its remaining jobs run elsewhere once the thread is gone, never at the same
+   * Ends the executor; its remaining jobs run elsewhere once the thread is gone, never at the same
    * time.
    */
   async #end(end: End, { culprit, isKnown, isSuspect }: Blame): Promise<void> {
