@@ -82,7 +82,7 @@ export function get(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions = none,
 ): Promise<unknown> {
-  const asked = new Wait("get", options);
+  const asked = new Wait("get");
   asked.answer = getOrReject(refs, options, asked);
   return asked.answer;
 }
@@ -96,7 +96,10 @@ async function getOrReject(
   asked: Wait,
 ): Promise<unknown> {
   if (isDriverCode()) return never();
-  if (options !== none) checkOptions("get", options, waitOptions);
+  if (options !== none) {
+    checkOptions("get", options, waitOptions);
+    asked.limit(options);
+  }
   // The check precedes the start of a runtime, because the refs may belong to an ended one.
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
@@ -155,7 +158,7 @@ export function wait<Ref extends ObjectRef | ObjectRefGenerator>(
   refs: readonly Ref[],
   options: WaitOptions = {},
 ): Promise<WaitResult<Ref>> {
-  const asked = new Wait("wait", options);
+  const asked = new Wait("wait");
   const answer = waitOrReject(refs, options, asked);
   asked.answer = answer;
   return answer;
@@ -171,6 +174,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   if (Array.isArray(refs) && refs.length > 0) waitableOf(refs[0], 0);
   const caller = useCaller();
   checkOptions("wait", options, { numReturns: count(1), ...waitOptions });
+  asked.limit(options);
   checkInterrupted();
   options.signal?.throwIfAborted();
   const numReturns = options.numReturns ?? 1;

@@ -26,7 +26,7 @@ function beginWait(
   onAbort: (reason: Error) => void,
   onTimeout: () => void,
 ): () => void {
-  const { timeoutMs, signal } = wait.limits;
+  const { timeoutMs, signal } = wait;
   wait.isEndless = timeoutMs === undefined && signal === undefined;
   caller.waiting.begin(wait);
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timerMs(timeoutMs));
@@ -45,9 +45,9 @@ export function getValues(
   entries: readonly ObjectEntry[],
   wait: Wait,
 ): Promise<unknown[]> {
-  const { limits } = wait;
+  const { timeoutMs = 0, signal } = wait;
   return new Promise((resolve, reject) => {
-    if (limits.signal?.aborted === true) return reject(reasonOf(limits.signal));
+    if (signal?.aborted === true) return reject(reasonOf(signal));
     let unsettled = entries.length;
     let over = false;
     let endWaiting: (() => void) | undefined;
@@ -89,9 +89,7 @@ export function getValues(
       fail(reason);
       for (const entry of entries) entry.overlook();
     };
-    endWaiting = beginWait(caller, wait, fail, () =>
-      fail(lateError(entries, limits.timeoutMs ?? 0)),
-    );
+    endWaiting = beginWait(caller, wait, fail, () => fail(lateError(entries, timeoutMs)));
   });
 }
 

@@ -19,11 +19,16 @@ export interface WaitLimits {
   readonly signal?: AbortSignal | undefined;
 }
 
+const none: readonly Waitable[] = [];
+
 /** A wait of running code: its `get`, its `wait`, or that for the next item of a stream. */
 export class Wait {
   readonly what: string;
-  readonly limits: WaitLimits;
-  waitables: readonly Waitable[] = [];
+  /** See WaitLimits. */
+  timeoutMs: number | undefined = undefined;
+  stuckWarningMs: number | undefined = undefined;
+  signal: AbortSignal | undefined = undefined;
+  waitables: readonly Waitable[] = none;
   /** Its task was cancelled, the session has ended, or it waits for itself. */
   stop: Stop | undefined = undefined;
   /** Nothing ends it but what it waits for: no time, and no signal. */
@@ -52,9 +57,15 @@ export class Wait {
    */
   alarm: NodeJS.Timeout | null | undefined = undefined;
 
-  constructor(what: string, limits: WaitLimits = {}) {
+  constructor(what: string) {
     this.what = what;
-    this.limits = limits;
+  }
+
+  /** Sets limits other than the default ones. */
+  limit({ timeoutMs, stuckWarningMs, signal }: WaitLimits): void {
+    this.timeoutMs = timeoutMs;
+    this.stuckWarningMs = stuckWarningMs;
+    this.signal = signal;
   }
 
   /** As of clockMs(). */
@@ -85,7 +96,7 @@ export class StuckWatch {
   begin(wait: Wait): void {
     wait.id = this.#count++;
     wait.sinceMs = performance.now();
-    const { stuckWarningMs: afterMs } = wait.limits;
+    const { stuckWarningMs: afterMs } = wait;
     if (wait.isEndless && wait.task !== undefined) this.onEndless?.();
     if (afterMs !== undefined) {
       wait.alarm = afterMs > 0 ? timer(() => this.#tell([wait]), afterMs) : null;
