@@ -271,4 +271,20 @@ describe("the layers", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
     expect(named.length).toBeGreaterThan(0);
   });
+
+  test.each([
+    ["a plain actor call", 12],
+    ["a reward sample without policies", 8],
+  ])("the types that %s meets on its way are at most %i, and are declared", (what, most) => {
+    const line = architecture.split("\n").find((one) => one.startsWith(`- ${what},`)) ?? "";
+    const [, list = ""] = /, \d+: (.*?)\./.exec(line) ?? [];
+    const types = [...list.matchAll(/`(\w+)`/g)].map((match) => match[1] as string);
+    expect(types.length).toBeGreaterThan(0);
+    expect(types.length).toBeLessThanOrEqual(most);
+    const isDeclared = (name: string): boolean =>
+      packageFiles.some(({ text }) =>
+        new RegExp(`^export (?:class|interface|type) ${name}\\b`, "m").test(text),
+      );
+    expect(types.filter((name) => !isDeclared(name))).toEqual([]);
+  });
 });
