@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import math
@@ -11,7 +12,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 
-from processes import kill, wait_gone  # noqa: E402
+from processes import kill, wait_for, wait_gone  # noqa: E402
 
 import rayling  # noqa: E402
 from rayling.wire.frames import FrameReader, encode_frame  # noqa: E402
@@ -361,6 +362,67 @@ def test_the_program_ends_though_an_actor_is_open() -> None:
     pids = numbers_of(process)
     assert process.wait() == 0
     wait_gone(pids[0])
+
+
+def test_several_threads_read_one_stream_and_all_come_to_its_end() -> None:
+    with rayling.open(COUNTER, "Counter") as actor, ThreadPoolExecutor(8) as pool:
+        numbers = actor.chunks(200)
+        read = [pool.submit(list, numbers) for _ in range(8)]
+        items = [item.tolist()[0] for one in read for item in one.result()]
+        assert sorted(items) == list(range(200))
+
+
+def test_several_tasks_read_one_stream_and_all_come_to_its_end() -> None:
+    async def main() -> None:
+        async with rayling.open_async(COUNTER, "Counter") as actor:
+            numbers = await actor.chunks(100)
+
+            async def read() -> list[int]:
+                return [item.tolist()[0] async for item in numbers]
+
+            read_by_each = await asyncio.gather(*[read() for _ in range(8)])
+            items = [item for one in read_by_each for item in one]
+            assert sorted(items) == list(range(100))
+
+    asyncio.run(main())
+
+
+def test_a_generator_that_comes_too_late_is_ended() -> None:
+    with rayling.open(COUNTER, "Counter") as actor:
+        with pytest.raises(TimeoutError):
+            actor.onesLater.options(timeout=0.05)()
+        actor.release()
+        wait_for(lambda: actor.seen()["closed"] == 1)
+
+
+def test_nothing_is_left_where_the_arguments_of_a_constructor_cannot_travel() -> None:
+    before = children()
+    with pytest.raises(TypeError, match="is a object") as held:
+        rayling.open(COUNTER, "Counter", object())
+    # While the error is there, so is what it came through.
+    for pid in children() - before:
+        wait_gone(pid)
+    assert held.value is not None
+
+
+def children() -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        # A thread may end meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
+
+
+def test_a_handle_of_another_event_loop_says_so() -> None:
+    async def opened() -> rayling.AsyncActor:
+        return await rayling.open_async(COUNTER, "Counter")
+
+    actor = asyncio.run(opened())
+    with pytest.raises(rayling.RaylingError, match="opened on another event loop"):
+        asyncio.run(actor.add(1))
+    asyncio.run(actor.close())
+    wait_gone(actor.pid)
 
 
 def test_asyncio_has_the_same_handle() -> None:

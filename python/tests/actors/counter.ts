@@ -7,6 +7,7 @@ export class Counter {
   #yielded = 0;
   #closed = 0;
   #aborted = 0;
+  readonly #released = Promise.withResolvers<void>();
 
   constructor(count: number = 0, { by = 0 }: { by?: number } = {}) {
     if (count < 0) throw new RangeError(`count must not be negative, and is ${count}`);
@@ -72,6 +73,26 @@ export class Counter {
     } finally {
       this.#closed += 1;
     }
+  }
+
+  /** An iterator without end, after `release`; it is closed by its reader. */
+  async onesLater(): Promise<IterableIterator<number>> {
+    await this.#released.promise;
+    const result = (done: boolean) => ({ done, value: 1 });
+    return {
+      next: () => result(false),
+      return: () => {
+        this.#closed += 1;
+        return result(true);
+      },
+      [Symbol.iterator]() {
+        return this;
+      },
+    };
+  }
+
+  release(): void {
+    this.#released.resolve();
   }
 
   async *chunks(count: number): AsyncGenerator<Float32Array> {

@@ -7,16 +7,16 @@ import contextlib
 import io
 import itertools
 import logging
-import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import IO, Any
+from typing import Any
 
 from rayling.actors.child import Child
+from rayling.actors.output import Output
 from rayling.actors.protocol import Answer, Request, call_frame, control_frame, thrown
-from rayling.errors import ActorDiedError, RaylingError, TypeScriptError
+from rayling.errors import ActorDiedError, RaylingError
 from rayling.wire import values
 from rayling.wire.frames import Frame, FrameReader, FrameWriter
 
@@ -24,7 +24,6 @@ __all__ = ["Connection", "Stream"]
 
 #: Lines of standard error that an error about the actor's death quotes.
 _QUOTED_LINES = 20
-_OUTPUT_BYTES = 65_536
 
 _Value = asyncio.Future[Any]
 
@@ -69,7 +68,7 @@ class Connection:
         self._is_closing = False
         self._on_end: Callable[[ActorDiedError], None] | None = None
         self._lines: deque[str] = deque(maxlen=_QUOTED_LINES)
-        self._outputs: list[_Output] = []
+        self._outputs: list[Output] = []
 
     @property
     def pid(self) -> int:
@@ -88,10 +87,9 @@ class Connection:
             TypeScriptError: the module or the constructor threw.
             ActorDiedError: the process ended.
         """
-        frame, buffers = call_frame(Request.OPEN, 0, self._names, args)
         try:
-            self._ask_blocking(0, frame, buffers)
-        except TypeScriptError:
+            self._ask_blocking(0, *call_frame(Request.OPEN, 0, self._names, args))
+        except BaseException:
             self._child.kill()
             raise
 
@@ -153,8 +151,8 @@ class Connection:
             TypeScriptError: the module or the constructor threw.
             ActorDiedError: the process ended.
         """
-        self._send(*call_frame(Request.OPEN, 0, self._names, args))
         try:
+            self._send(*call_frame(Request.OPEN, 0, self._names, args))
             await self._expect(0)
         except BaseException:
             self._child.kill()
@@ -176,7 +174,7 @@ class Connection:
         for stream, level in zip(
             self._child.outputs, (logging.INFO, logging.WARNING), strict=False
         ):
-            self._outputs.append(_Output(stream, level, self._print, loop))
+            self._outputs.append(Output(stream, level, self._print, loop))
 
     async def call(self, method: str, args: list[Any]) -> Any:
         """Calls a method, the empty name for an exported function.
@@ -187,7 +185,9 @@ class Connection:
         Raises:
             TypeScriptError: the method threw.
             ActorDiedError: the process is gone.
+            RaylingError: another event loop serves the connection.
         """
+        self._check_loop()
         number = next(self._ids)
         frame, buffers = call_frame(Request.CALL, number, [method], args)
         if self._ended is not None and self._on_end is None:
@@ -205,6 +205,13 @@ class Connection:
             if self._pending.pop(number, None) is not None:
                 self.cancel(number)
             raise
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise RaylingError(
+                f"{self.name} was opened on another event loop: open it on this one, or by "
+                "rayling.open, whose handles are for all threads"
+            )
 
     def cancel(self, number: int) -> None:
         """Aborts the signal of a call, and ends its stream."""
@@ -224,9 +231,14 @@ class Connection:
         Args:
             timeout: seconds after which the process is killed.
         """
-        if self._gone is None or self._ended is not None:
+        if self._loop is None or self._gone is None or self._ended is not None:
             self._child.kill()
             return
+        if not self._loop.is_running():
+            # Nobody serves the connection any more.
+            self._child.kill()
+            return
+        self._check_loop()
         if not self._is_closing:
             self._is_closing = True
             self._control(Request.CLOSE, 0)
@@ -325,6 +337,9 @@ class Connection:
             if future is not None and not future.done():
                 self._streams[number] = stream = Stream(self, number)
                 future.set_result(stream)
+            else:
+                # Its caller has left.
+                self.cancel(number)
         elif kind == Answer.ERROR:
             if future is not None and not future.done():
                 future.set_exception(thrown(head[2]))
@@ -391,7 +406,7 @@ class Stream:
         self._taken = 0
         self._is_over = False
         self._error: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
 
     def begin(self, window: int) -> None:
         """Lets the generator run ahead by that many items."""
@@ -418,7 +433,7 @@ class Stream:
             self._connection.cancel(self._number)
 
     async def next(self) -> Any:
-        """Returns the next item.
+        """Returns the next item. Of several readers each item has one.
 
         Raises:
             StopAsyncIteration: there is none.
@@ -427,8 +442,9 @@ class Stream:
             if self._is_over:
                 error, self._error = self._error, None
                 raise error if error is not None else StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
         item = self._items.popleft()
         self._taken += 1
         if self._taken * 2 >= self._window and not self._is_over:
@@ -437,60 +453,10 @@ class Stream:
         return item
 
     def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-
-class _Output:
-    """Lines of one standard stream of the process."""
-
-    def __init__(
-        self,
-        stream: IO[bytes],
-        level: int,
-        on_line: Callable[[int, str], None],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._stream: IO[bytes] | None = stream
-        self._level = level
-        self._on_line = on_line
-        self._loop = loop
-        self._rest = b""
-        os.set_blocking(stream.fileno(), False)
-        loop.add_reader(stream.fileno(), self._read)
-
-    def _read(self) -> bool:
-        """Returns whether there may be more at once."""
-        if self._stream is None:
-            return False
-        try:
-            data = os.read(self._stream.fileno(), _OUTPUT_BYTES)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._end()
-            return False
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._on_line(self._level, line.decode("utf-8", "replace"))
-        return True
-
-    def close(self) -> None:
-        """Reads what is there, and no more: processes that the class started may hold the pipe."""
-        while self._read():
-            pass
-        self._end()
-
-    def _end(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is None:
-            return
-        self._loop.remove_reader(stream.fileno())
-        stream.close()
-        if self._rest:
-            self._on_line(self._level, self._rest.decode("utf-8", "replace"))
-            self._rest = b""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 def _answer(head: list[Any], parts: Sequence[io.BytesIO]) -> tuple[int, Any]:
