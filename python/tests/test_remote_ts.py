@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 
-from processes import kill, wait_gone  # noqa: E402
+from processes import kill, wait_for, wait_gone  # noqa: E402
 
 import rayling  # noqa: E402
 
@@ -123,8 +123,41 @@ def test_what_is_wrong_is_said(counter: Any) -> None:
         rayling.remote_ts("nowhere.ts", "Counter")
     with pytest.raises(ValueError, match="cannot have the name '__init__'"):
         rayling.remote_ts(COUNTER, "Counter", methods=["__init__"])
+    with pytest.raises(ValueError, match="cannot have the name 'rayling_turn'"):
+        rayling.remote_ts(COUNTER, "Counter", methods=["rayling_turn"])
+    with pytest.raises(ValueError, match="'numbers' is named twice"):
+        rayling.remote_ts(COUNTER, "Counter", methods=["numbers"], streams=["numbers"])
+    with pytest.raises(TypeError, match="methods must be a list of names, and is 'add'"):
+        rayling.remote_ts(COUNTER, "Counter", methods="add")
     with pytest.raises(ray.exceptions.ActorDiedError, match="count must not be negative"):
         ray.get(actor_class().remote(-1).add.remote(1))
+
+
+def test_a_function_is_the_method_call() -> None:
+    double = rayling.remote_ts(COUNTER, "double", methods=["call"])
+    assert ray.get(double.remote().call.remote(4)) == 8
+    ordered = rayling.remote_ts(COUNTER, "double", methods=["call"], max_concurrency=1)
+    assert ray.get(ordered.remote().call.remote(4)) == 8
+
+
+def test_a_cancelled_call_aborts_its_signal_and_a_cancelled_stream_ends() -> None:
+    actor = rayling.remote_ts(
+        COUNTER, "Counter", methods=["wait", "waiting", "seen"], streams=["forever"]
+    ).remote()
+    waiting = actor.wait.remote(rayling.ABORT_SIGNAL)
+    endless = actor.forever.remote()
+    assert ray.get(next(endless)) == 0
+    wait_for(lambda: ray.get(actor.waiting.remote()) == 1)
+    for under_way in (waiting, endless):
+        ray.cancel(under_way)
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(waiting)
+    wait_for(lambda: seen_by(actor) == {"closed": 1, "aborted": 1})
+
+
+def seen_by(actor: Any) -> dict[str, int]:
+    seen = ray.get(actor.seen.remote())
+    return {"closed": seen["closed"], "aborted": seen["aborted"]}
 
 
 def test_generators_are_streams(counter: Any) -> None:

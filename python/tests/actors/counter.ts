@@ -7,6 +7,7 @@ export class Counter {
   #yielded = 0;
   #closed = 0;
   #aborted = 0;
+  #waiting = 0;
   readonly #released = Promise.withResolvers<void>();
 
   constructor(count: number = 0, { by = 0 }: { by?: number } = {}) {
@@ -104,6 +105,17 @@ export class Counter {
     }
   }
 
+  async *forever(): AsyncGenerator<number> {
+    try {
+      for (let number = 0; ; number += 1) {
+        await sleep(1);
+        yield number;
+      }
+    } finally {
+      this.#closed += 1;
+    }
+  }
+
   *broken(): Generator<number> {
     yield 1;
     throw new RangeError("after one");
@@ -115,11 +127,17 @@ export class Counter {
 
   wait(signal: AbortSignal): Promise<never> {
     return new Promise((_, reject) => {
+      this.#waiting += 1;
       signal.addEventListener("abort", () => {
         this.#aborted += 1;
         reject(signal.reason);
       });
     });
+  }
+
+  /** Calls of `wait` so far. */
+  waiting(): number {
+    return this.#waiting;
   }
 
   never(): Promise<never> {

@@ -120,7 +120,8 @@ def remote_ts(
 
     Raises:
         FileNotFoundError: there is no such module here.
-        ValueError: a method has a name that Ray or this class uses.
+        ValueError: a method has a name that Ray or this class uses, or is named twice.
+        TypeError: `methods` or `streams` is one text.
         RaylingError: Ray is not installed.
     """
     try:
@@ -132,10 +133,13 @@ def remote_ts(
     method = _ordered_method if is_ordered else _method
     stream = _ordered_stream if is_ordered else _stream
     members: dict[str, Any] = {}
-    for name in methods:
-        members[_checked(name)] = _named(method(name, export), name, export)
-    for name in streams:
-        members[_checked(name)] = _named(stream(name, export), name, export)
+    for what, names, make in (("methods", methods, method), ("streams", streams, stream)):
+        if isinstance(names, str):
+            raise TypeError(f"{what} must be a list of names, and is {names!r}")
+        for name in names:
+            if name in members:
+                raise ValueError(f"the method {name!r} is named twice")
+            members[_checked(name)] = _named(make(name, export), name, export)
     class_name = Path(paths[0]).stem if export == "default" else export
 
     def construct(self: TypeScriptActor, *args: Any, **keywords: Any) -> None:
@@ -148,7 +152,8 @@ def remote_ts(
 
 
 def _checked(name: str) -> str:
-    if not name.isidentifier() or name.startswith("__") or hasattr(TypeScriptActor, name):
+    is_ours = name.startswith(("__", "rayling_")) or hasattr(TypeScriptActor, name)
+    if not name.isidentifier() or is_ours:
         raise ValueError(f"a method of an actor on Ray cannot have the name {name!r}")
     return name
 

@@ -34,11 +34,12 @@ function isClass(found: Function): boolean {
   return /^class\b/.test(Function.prototype.toString.call(found));
 }
 
-/** A function is the method without a name. */
+/** A function is the method without a name; on Ray, where methods have names, `call`. */
 function served(name: string, found: Function): ServedExport {
   return {
     call(method, args) {
-      if (method !== "") throw new TypeError(`${name} is a function, and has no method ${method}`);
+      if (method !== "" && method !== "call")
+        throw new TypeError(`${name} is a function, and has no method ${method}`);
       return Reflect.apply(found, undefined, args);
     },
     close: () => Promise.resolve(),
