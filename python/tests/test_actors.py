@@ -251,6 +251,20 @@ def test_closing_runs_the_hook_and_fails_what_is_under_way(
     wait_gone(actor.pid)
 
 
+def test_all_that_was_printed_is_there_when_the_actor_is_closed() -> None:
+    class Keeping(logging.Handler):
+        lines: list[str] = []  # noqa: RUF012
+
+        def emit(self, record: logging.LogRecord) -> None:
+            self.lines.append(record.getMessage())
+
+    logger = logging.Logger("all that was printed")
+    logger.addHandler(Keeping())
+    with rayling.open(COUNTER, "Counter", logger=logger) as actor:
+        actor.printLines(100_000)
+    assert Keeping.lines == [*(f"line {number}" for number in range(100_000)), "shut down"]
+
+
 def test_a_busy_actor_is_killed_when_its_time_to_close_is_over() -> None:
     actor = rayling.open(COUNTER, "Counter")
     actor.spin.submit()

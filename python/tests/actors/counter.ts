@@ -149,6 +149,10 @@ export class Counter {
     console.error(`error ${text}`);
   }
 
+  printLines(count: number): void {
+    for (let number = 0; number < count; number += 1) console.log(`line ${number}`);
+  }
+
   exit(code: number): void {
     process.exit(code);
   }

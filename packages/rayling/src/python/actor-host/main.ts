@@ -172,6 +172,7 @@ class ActorHost {
     } catch (error) {
       console.error(error);
     }
+    await Promise.all([process.stdout, process.stderr].map(written));
     process.exit(0);
   }
 
@@ -205,6 +206,14 @@ class ActorHost {
       console.error(`answers are lost as the process ends: ${String(error)}`);
     }
   }
+}
+
+/** Resolves when what was printed has left the process: Node drops the rest when it exits. */
+function written(stream: NodeJS.WritableStream): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.writable) stream.write("", () => resolve());
+    else resolve();
+  });
 }
 
 /** Up to this many bytes are cheaper to copy than to write apart. */
