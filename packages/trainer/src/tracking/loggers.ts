@@ -15,7 +15,7 @@ import { WandbLogger } from "./wandb/wandb-logger.ts";
 /** Name of a logger that comes with the package; verl's name where verl has one. */
 export type LoggerName = (typeof loggerNames)[number];
 
-/** What loggers have settings for. */
+/** Settings of loggers. */
 export interface LoggerSettings {
   /** Whether the console prints verl's line of all metrics for each step. Default false. */
   readonly verbose?: boolean | undefined;

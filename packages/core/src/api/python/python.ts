@@ -9,6 +9,7 @@ import { decode, encode } from "../../protocol/values/python-values.ts";
 import { currentNamespace } from "../../caller/current.ts";
 import type { Caller } from "../../caller/caller.ts";
 import { getValues } from "../../caller/waits/get-and-wait.ts";
+import { Wait } from "../../caller/waits/stuck.ts";
 import {
   ActorDiedError,
   ActorNotFoundError,
@@ -236,7 +237,8 @@ function withValues(
     Object.fromEntries(names.map((name, index) => [name, values[positional.length + index]])),
   ];
   if (refs.length === 0) return send(parts(all));
-  return getValues(caller, refs.map(liveEntryOf), {}).then((values) => {
+  const wait = new Wait("get");
+  return getValues(caller, refs.map(liveEntryOf), wait).then((values) => {
     const rest = values.values();
     return send(parts(all.map((one) => (one instanceof ObjectRef ? rest.next().value : one))));
   });

@@ -1,4 +1,6 @@
-/** Lines that fit the width of a terminal: what matters least stands last, and is left out first. */
+/**
+ * Lines that fit the width of a terminal: what matters least stands last, and is left out first.
+ */
 
 /**
  * Returns the parts, separated by commas, as far as they fit whole. The first one is cut where it
