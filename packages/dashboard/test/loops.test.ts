@@ -158,6 +158,11 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await page.getByRole("heading", { name: "Endpoint judge" }).waitFor();
     await expect.poll(() => figure("Let through")).toBe(String(outcomes.length));
     await expectSound(watched, "loops", "narrow");
+    // Two of them have tables of the same kind.
+    await scoreAll(await openLoop());
+    await page.getByRole("heading", { name: "Loop 2" }).waitFor();
+    await page.getByRole("region", { name: "Lanes of Loop 2" }).waitFor();
+    await expectSound(watched, "two-loops", "light");
     await page.getByRole("link", { name: record }).press("Enter");
     await expect.poll(() => figure("Found")).toBe(String(outcomes.length));
     expect(oddities).toEqual([]);

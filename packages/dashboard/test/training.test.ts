@@ -1,6 +1,8 @@
 /** Training runs on the page: their curves are what was logged, and earlier runs stand beside them. */
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { writeReport } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { chromiumPath, openBrowser } from "../../trainer/test/tracking/browser.ts";
 import { recordRun } from "../../trainer/test/tracking/recorded-run.ts";
@@ -144,6 +146,27 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const figures = page.getByRole("region", { name: "Figures" });
     await expect.poll(() => figures.locator("th").allTextContents()).toHaveLength(3);
     await expectSound(watched, "training");
+    expect(oddities).toEqual([]);
+  });
+
+  test("the page as a file works by the keyboard, in light and dark, and on a narrow screen", async () => {
+    const base = await folder();
+    await recordRun(join(base, "one"), ["file"], recorded);
+    await recordRun(join(base, "two"), ["file"], recorded);
+    const path = await writeReport({ directory: base, title: "both" });
+    const watched = await openPage(await openBrowser(), pathToFileURL(path).href);
+    const { page, oddities } = watched;
+    await expect.poll(() => page.title()).toBe("both – rayling");
+    const phases = page.locator(".phase");
+    await expect.poll(() => phases.count()).toBe(3 * 10);
+    const of = page.getByLabel("Steps and answers of");
+    await of.selectOption({ index: 1 });
+    await expect.poll(() => of.inputValue()).toBe("1");
+    await page.getByLabel("from", { exact: true }).fill("10");
+    await expect.poll(() => phases.count()).toBe(3);
+    await page.getByText("Figures of these steps").press("Enter");
+    await page.getByRole("region", { name: "Steps" }).waitFor();
+    await expectSound(watched, "report");
     expect(oddities).toEqual([]);
   });
 });

@@ -36,6 +36,7 @@ interface LoopProps {
 
 function Loop({ state, name, rewardLog }: LoopProps): JSX.Element {
   const rate = useRate(state);
+  const of = name === undefined ? "" : ` of ${name}`;
   return (
     <section aria-label={name ?? "Loop"}>
       {name === undefined ? null : <h2>{name}</h2>}
@@ -48,13 +49,13 @@ function Loop({ state, name, rewardLog }: LoopProps): JSX.Element {
       <div class="columns">
         <Rates state={state} rate={rate} />
         <Latencies state={state} />
-        <Outcomes state={state} />
-        <Lanes state={state} />
+        <Outcomes state={state} of={of} />
+        <Lanes state={state} of={of} />
         {state.endpoints.map((endpoint) => (
           <Endpoint key={endpoint.endpoint} endpoint={endpoint} />
         ))}
-        <Spending state={state} />
-        <Models state={state} />
+        <Spending state={state} of={of} />
+        <Models state={state} of={of} />
       </div>
     </section>
   );
@@ -79,6 +80,11 @@ function useRate({ elapsedMs, done }: LoopState): number | undefined {
 
 interface StateProps {
   readonly state: LoopState;
+}
+
+interface NamedProps extends StateProps {
+  /** Behind the names of tables, where there are several loops. */
+  readonly of: string;
 }
 
 interface RateProps extends StateProps {
@@ -167,7 +173,7 @@ function Latencies({ state: { latencies, latencyBounds } }: StateProps): JSX.Ele
   );
 }
 
-function Outcomes({ state: { valid, failures, done } }: StateProps): JSX.Element {
+function Outcomes({ state: { valid, failures, done }, of }: NamedProps): JSX.Element {
   const share = (part: number): string => `${figure((100 * part) / done)} %`;
   const rows = [
     { outcome: "valid", samples: valid },
@@ -176,7 +182,7 @@ function Outcomes({ state: { valid, failures, done } }: StateProps): JSX.Element
   return (
     <Panel title="Outcomes">
       <Table
-        label="Outcomes"
+        label={`Outcomes${of}`}
         keyOf={(row) => String(row["outcome"])}
         columns={[
           {
@@ -193,12 +199,12 @@ function Outcomes({ state: { valid, failures, done } }: StateProps): JSX.Element
   );
 }
 
-function Lanes({ state: { lanes, answeredBy } }: StateProps): JSX.Element {
+function Lanes({ state: { lanes, answeredBy }, of }: NamedProps): JSX.Element {
   const answers = Object.entries(answeredBy).map(([name, samples]) => ({ name, samples }));
   return (
     <Panel title="Lanes">
       <Table
-        label="Lanes"
+        label={`Lanes${of}`}
         empty="No sample has come."
         keyOf={(row) => String(row["lane"])}
         columns={[
@@ -210,7 +216,7 @@ function Lanes({ state: { lanes, answeredBy } }: StateProps): JSX.Element {
       />
       {answers.length === 0 ? null : (
         <Table
-          label="Answered by"
+          label={`Answered by${of}`}
           keyOf={(row) => String(row["name"])}
           columns={[
             { key: "name", title: "Answered by" },
@@ -264,12 +270,12 @@ function useText(rate: { readonly used: number; readonly limit: number }): strin
   return `${count(rate.used)} of ${count(rate.limit)}`;
 }
 
-function Spending({ state: { spending } }: StateProps): JSX.Element | null {
+function Spending({ state: { spending }, of }: NamedProps): JSX.Element | null {
   if (spending.length === 0) return null;
   return (
     <Panel title="Spending">
       <Table
-        label="Spending"
+        label={`Spending${of}`}
         keyOf={(row) => String(row["name"])}
         columns={[
           { key: "name", title: "Of", show: ({ name }) => (name === "" ? "all" : String(name)) },
@@ -283,13 +289,13 @@ function Spending({ state: { spending } }: StateProps): JSX.Element | null {
   );
 }
 
-function Models({ state: { rewardModels } }: StateProps): JSX.Element | null {
+function Models({ state: { rewardModels }, of }: NamedProps): JSX.Element | null {
   const models = Object.entries(rewardModels);
   if (models.length === 0) return null;
   return (
     <Panel title="Reward models">
       <Table
-        label="Reward models"
+        label={`Reward models${of}`}
         keyOf={(row) => String(row["name"])}
         columns={[
           { key: "name", title: "Model" },

@@ -124,6 +124,7 @@ interface RunRewardsProps {
 
 function RunRewards({ about, name }: RunRewardsProps): JSX.Element {
   const { latency, failures } = about;
+  const of = name === undefined ? "" : ` of ${name}`;
   return (
     <Panel title="Rewards" note={name}>
       {latency.bars.length === 0 ? (
@@ -132,7 +133,7 @@ function RunRewards({ about, name }: RunRewardsProps): JSX.Element {
         <>
           <Latency bars={latency.bars} />
           <Table
-            label="Latency"
+            label={`Latency${of}`}
             keyOf={(row) => String(row["share"])}
             columns={[
               { key: "share", title: "Share of the rewards", isNumber: true },
@@ -147,7 +148,7 @@ function RunRewards({ about, name }: RunRewardsProps): JSX.Element {
       )}
       <h3>Failures by class</h3>
       <Table
-        label="Failures"
+        label={`Failures${of}`}
         empty="None."
         keyOf={(row) => `${String(row["class"])} ${String(row["code"])}`}
         columns={[
