@@ -118,6 +118,7 @@ function meanRun(runs: readonly QuickstartRun[]): QuickstartRun {
   const mean = (pick: (run: QuickstartRun) => number): number => meanOf(runs.map(pick));
   return {
     schedule: runs[0]?.schedule ?? "sync",
+    steps: runs[0]?.steps ?? 0,
     seconds: mean(({ seconds }) => seconds),
     accuracy: mean(({ accuracy }) => accuracy),
     greedyAccuracy: mean(({ greedyAccuracy }) => greedyAccuracy),

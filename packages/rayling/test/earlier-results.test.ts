@@ -147,7 +147,7 @@ test("a quickstart has a folder of its own, and none that is not empty", async (
   const flags = ["--steps", "1", "--warm-steps", "1", "--latency", "1", "--schedule", "sync"];
   const run = startIn(directory, "quickstart", ...flags);
   expect(await run.ended).toMatchObject({ code: 0 });
-  const page = join(directory, "runs/quickstart/latest/sync/report.html");
+  const page = join(directory, "runs/quickstart/latest/report.html");
   expect(await readFile(page, "utf8")).toContain("<html");
   const full = join(directory, "runs");
   const refused = await inProcess("quickstart", ...flags, "--out", full);

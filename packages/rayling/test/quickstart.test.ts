@@ -1,24 +1,72 @@
-/** `rayling quickstart`: both schedules are trained from the same start, a table says what it came to, and pages and traces are where it says. */
+/** `rayling quickstart`: both schedules are trained from the same start, and it ends in one comparison, one page and what is next. */
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, inProcess, rayling } from "./command.ts";
+import { folder, inProcess, rayling, shown, start } from "./command.ts";
+import { summaryLines } from "../src/cli/train/quickstart-summary.ts";
 
-test("a short one: table, pages, traces", async () => {
+test("a short one: comparison, page, traces, in lines that are short", async () => {
   const out = join(await folder(), "runs");
   const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4", "--out", out];
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^sync +[\d.]+ s +- +[\d.]+ % +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
-  expect(stdout).toMatch(/^one-step-off-policy +[\d.]+ s +[-+][\d.]+ % +[\d.]+ %/m);
+  expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of new problems right$/m);
+  expect(stdout).toMatch(/^Training: 2 steps under each schedule, about \d+ s more\.$/m);
+  expect(stdout).toMatch(/^step 2\/2, score /m);
+  expect(stdout).toMatch(/^sync +[\d.]+ s +[\d.]+ % ± [\d.]+ +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
+  expect(stdout).toMatch(/^one-step-off-policy +[\d.]+ s +[\d.]+ % ± /m);
+  expect(stdout).toMatch(/^one-step-off-policy took \d+ % (?:less|more) time than sync, /m);
+  const page = join(out, "report.html");
+  expect(stdout).toContain(page);
+  expect(await readFile(page, "utf8")).toContain("one-step-off-policy");
+  const commands = stdout.slice(stdout.indexOf("What next")).match(/^ {2}npx .+$/gm);
+  expect(commands).toHaveLength(3);
+  const steps = stdout.split("\n").filter((line) => line.startsWith("step "));
+  expect(Math.max(...steps.map(({ length }) => length))).toBeLessThanOrEqual(100);
   for (const schedule of ["sync", "one-step-off-policy"]) {
-    expect(stdout).toContain(join(out, schedule, "report.html"));
-    expect(existsSync(join(out, schedule, "report.html"))).toBe(true);
     const trace = await readFile(join(out, schedule, "trace.json"), "utf8");
     expect(JSON.parse(trace)).toBeTypeOf("object");
+    const metrics = await readFile(join(out, schedule, "metrics.jsonl"), "utf8");
+    const validated = metrics
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { step: number; data: Record<string, number> })
+      .filter(({ data }) => "val-core/arithmetic/acc/mean@1" in data);
+    expect(validated.map(({ step }) => step)).toEqual([0, 2]);
   }
+});
+
+test("one that is stopped says where its steps are", async () => {
+  const out = join(await folder(), "runs");
+  const flags = ["--steps", "100000", "--warm-steps", "2", "--latency", "4", "--out", out];
+  const started = start("quickstart", ...flags);
+  await shown(started, /^step 2\/100000, /m);
+  started.child.kill("SIGINT");
+  const { code, stderr } = await started.ended;
+  expect(code).toBe(130);
+  expect(stderr).toContain(
+    `The steps so far are in ${out}; their page is ${join(out, "report.html")}`,
+  );
+  expect(stderr).toMatch(/rayling: stopped\n$/);
+  expect(existsSync(join(out, "report.html"))).toBe(true);
+});
+
+test("what did harm is said", () => {
+  const run = {
+    schedule: "sync",
+    steps: 60,
+    seconds: 10,
+    accuracy: 0.3,
+    greedyAccuracy: 0.5,
+    exposedWaitSeconds: 5,
+    slotsBusy: 0.5,
+  } as const;
+  const before = { accuracy: 0.4, greedyAccuracy: 0.6, problems: 100, latencyMs: 40 };
+  const lines = summaryLines({ ...before, runs: [run] }, { page: "p", out: "o", seconds: 20 });
+  expect(lines.join("\n")).toContain("40.0 % ± 9.6");
+  expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
 });
 
 test("an unknown schedule is one clear line", async () => {

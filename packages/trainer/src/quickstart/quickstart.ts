@@ -1,5 +1,5 @@
 /**
- * A training from scratch in a minute or two: a tiny policy learns to add, first supervised, then
+ * A training from scratch in about a minute: a tiny policy learns to add, first supervised, then
  * by GRPO from a judge who is as slow, relative to the policy's own work, as the judges of the
  * published runs. Several schedules train from one start, which shows the cost of waiting for
  * rewards under each.
@@ -19,12 +19,20 @@ import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
+import { quickstartPlan } from "./plan.ts";
+import type { QuickstartPlan } from "./plan.ts";
+import { settings } from "./settings.ts";
 
 export interface QuickstartOptions {
   /** Default: sync and one-step-off-policy. */
   readonly schedules?: readonly ScheduleName[] | undefined;
-  /** Steps of GRPO under each schedule. Default 200. */
+  /** Steps of GRPO under each schedule. Default: as many as fit `seconds`, from 70 to 200. */
   readonly steps?: number | undefined;
+  /**
+   * Seconds that all of it may take. Fewer than 70 steps are not trained, however long they take.
+   * Default 75.
+   */
+  readonly seconds?: number | undefined;
   readonly seed?: number | undefined;
   /**
    * Time of the judge's slowest answer. Default: waiting is to the policy's own work as in the
@@ -35,18 +43,23 @@ export interface QuickstartOptions {
   readonly warmSteps?: number | undefined;
   readonly onProgress?: ((progress: QuickstartProgress) => void) | undefined;
   /** Creates the tracking of a schedule's steps. */
-  readonly trackingOf?: ((schedule: ScheduleName) => Promise<QuickstartTracking>) | undefined;
+  readonly trackingOf?:
+    | ((schedule: ScheduleName, steps: number) => Promise<QuickstartTracking>)
+    | undefined;
 }
 
 export type QuickstartTracking = StepTracker & AsyncDisposable;
 
 export type QuickstartProgress =
   | { readonly phase: "warm start"; readonly steps: number; readonly accuracy: number }
-  | { readonly phase: "calibration"; readonly computeMs: number; readonly latencyMs: number }
+  | { readonly phase: "probe" }
+  /** Of a step without waiting; then the plan of the training. */
+  | ({ readonly phase: "plan"; readonly computeMs: number } & QuickstartPlan)
   | { readonly phase: "training"; readonly schedule: ScheduleName };
 
 export interface QuickstartRun {
   readonly schedule: ScheduleName;
+  readonly steps: number;
   /** Seconds of all steps of GRPO. */
   readonly seconds: number;
   /** Share of right answers to problems that were never trained on, sampled. */
@@ -63,78 +76,55 @@ export interface QuickstartResult {
   /** Accuracy before GRPO. */
   readonly accuracy: number;
   readonly greedyAccuracy: number;
+  /** Number of problems that accuracies are of. */
+  readonly problems: number;
   readonly latencyMs: number;
   readonly runs: readonly QuickstartRun[];
 }
 
-/** presets/grpo.yaml has the same settings. */
-export const settings = {
-  trainBatchSize: 32,
-  n: 8,
-  ppoMiniBatchSize: 32,
-  // Seeds 1 to 4 rise by 33 to 51 points in 200 steps.
-  lr: 3e-3,
-  /**
-   * Adam's first steps are as long as they may be, in any direction: without this, half of the warm
-   * start is lost in them.
-   */
-  lrWarmupStepsRatio: 0.07,
-  minLrRatio: 0,
-  /**
-   * Without it the policy is sure of its wrong answers, too, before it has tried others: a group
-   * that is all wrong teaches nothing.
-   */
-  entropyCoeff: 0.01,
-  /**
-   * The ratio of the loss is to the policy that made the rollout, which is the step's own under
-   * sync and one update older under one-step-off-policy: clipping then bounds how far old rollouts
-   * can lead. Without it a learning rate like this one makes what is learned from old rollouts
-   * collapse.
-   */
-  rolloutCorrection: { bypassMode: true },
-  /** Rewards at a time. */
-  slots: 32,
-  /**
-   * The warm start ends there: sampled, and greedy. Before it knows how to carry a one, greedy
-   * stays below a half, and GRPO finds it out slowly.
-   */
-  warmAccuracy: { sampled: 0.33, greedy: 0.6 },
-  warmSteps: { each: 25, most: 1500 },
-  /**
-   * Waiting over computing in the published 7B baseline: 427 s of rewards over 238 s of generation,
-   * log-probabilities and update.
-   */
-  waitPerCompute: 1.794,
-  /** Steps that are thrown away, and measured. */
-  calibration: { warm: 4, measured: 8 },
-} as const;
-
 /** Call it inside a session. Rejects with TrainerInputError, and with what fails in it. */
 export async function quickstart(options: QuickstartOptions = {}): Promise<QuickstartResult> {
-  const { schedules = ["sync", "one-step-off-policy"], steps = 200, seed = 1 } = options;
-  if (!Number.isSafeInteger(steps) || steps < 1) {
-    throw new TrainerInputError("steps", `steps must be a whole number above 0; it is ${steps}`);
+  const startMs = performance.now();
+  const { schedules = ["sync", "one-step-off-policy"], seed = 1, onProgress } = options;
+  const { steps: asked, seconds = settings.seconds.all } = options;
+  if (asked !== undefined && (!Number.isSafeInteger(asked) || asked < 1)) {
+    throw new TrainerInputError("steps", `steps must be a whole number above 0; it is ${asked}`);
   }
-  const own = await Quickstart.open(seed, steps);
+  const own = await Quickstart.open(seed);
   try {
-    const accuracy = await own.warmStart(
-      options.warmSteps ?? settings.warmSteps.most,
-      options.onProgress,
-    );
-    const greedyAccuracy = await own.accuracy(false);
+    await own.warmStart(options.warmSteps ?? settings.warmSteps.most, onProgress);
+    const before = await own.accuracies();
     const start = await own.state();
-    const latencyMs = options.latencyMs ?? (await own.calibrate(start, options.onProgress));
+    onProgress?.({ phase: "probe" });
+    const computeMs = await own.computeMs(start);
+    const leftMs = 1000 * seconds - (performance.now() - startMs);
+    const { latencyMs: latency } = options;
+    const plan = quickstartPlan({ computeMs, schedules, leftMs, steps: asked, latencyMs: latency });
+    onProgress?.({ phase: "plan", computeMs, ...plan });
     const runs: QuickstartRun[] = [];
     for (const schedule of schedules) {
-      options.onProgress?.({ phase: "training", schedule });
-      await using tracking = await options.trackingOf?.(schedule);
-      runs.push(await own.run(start, schedule, latencyMs, tracking));
+      onProgress?.({ phase: "training", schedule });
+      await using tracking = await options.trackingOf?.(schedule, plan.steps);
+      tracking?.log(validationOf(before), 0);
+      const run = await own.run({ start, schedule, tracking, ...plan });
+      tracking?.log(validationOf(run), run.steps);
+      runs.push(run);
     }
-    return { accuracy, greedyAccuracy, latencyMs, runs };
+    return { ...before, problems: own.problems, latencyMs: plan.latencyMs, runs };
   } finally {
     await own.close();
   }
 }
+
+/** Accuracies as a validation has them: greedy, and sampled beside it. */
+function validationOf({ accuracy, greedyAccuracy }: Accuracies): Record<string, number> {
+  return {
+    "val-core/arithmetic/acc/mean@1": greedyAccuracy,
+    "val-aux/arithmetic/sampled_acc/mean@1": accuracy,
+  };
+}
+
+type Accuracies = Pick<QuickstartRun, "accuracy" | "greedyAccuracy">;
 
 /** Long enough for a busy machine. */
 const timeout: PolicyTimeout = { policyTimeoutMs: 600_000 };
@@ -146,38 +136,30 @@ class Quickstart {
   readonly #train: PromptDataset;
   readonly #test: PromptDataset;
   readonly #seed: number;
-  readonly #steps: number;
 
-  private constructor(
-    policy: Policy,
-    train: PromptDataset,
-    test: PromptDataset,
-    run: { readonly seed: number; readonly steps: number },
-  ) {
+  private constructor(policy: Policy, train: PromptDataset, test: PromptDataset, seed: number) {
     this.#policy = policy;
     this.#train = train;
     this.#test = test;
-    this.#seed = run.seed;
-    this.#steps = run.steps;
+    this.#seed = seed;
   }
 
-  static async open(seed: number, steps: number): Promise<Quickstart> {
+  static async open(seed: number): Promise<Quickstart> {
     const { train, test } = arithmeticTask();
     const policy = TinyPolicyActor.remote({
       alphabet: arithmeticAlphabet,
       contextLength: 12,
       seed,
-      optim: {
-        lr: settings.lr,
-        lrWarmupStepsRatio: settings.lrWarmupStepsRatio,
-        lrSchedulerType: "linear",
-        totalTrainingSteps: steps,
-        minLrRatio: settings.minLrRatio,
-      },
+      ...settings.policy,
     });
     const trained = await PromptDataset.fromRows(train);
     const tested = await PromptDataset.fromRows(test);
-    return new Quickstart(policy, trained, tested, { seed, steps });
+    return new Quickstart(policy, trained, tested, seed);
+  }
+
+  /** Number of problems of a test. */
+  get problems(): number {
+    return this.#test.length;
   }
 
   state(): Promise<PolicyState> {
@@ -188,84 +170,62 @@ class Quickstart {
     return ray.kill(this.#policy);
   }
 
-  /** Trains on the answers until a third of them is right. Returns that share. */
-  async warmStart(most: number, onProgress: QuickstartOptions["onProgress"]): Promise<number> {
+  /** Trains on the answers until a third of them is right. */
+  async warmStart(most: number, onProgress: QuickstartOptions["onProgress"]): Promise<void> {
     const { train } = arithmeticTask();
     const pairs = train.map(({ prompt, reward_model }) => ({
       prompt,
       answer: reward_model.ground_truth,
     }));
-    const { each } = settings.warmSteps;
+    const { each, problems } = settings.warmSteps;
     for (let steps = each; ; steps += each) {
       const answer = this.#policy.supervise.remote({ pairs, steps: each });
       await answerOf("the policy, asked for its warm start,", answer, timeout);
-      const accuracy = await this.accuracy();
+      const accuracy = await this.#accuracy(true, problems);
       onProgress?.({ phase: "warm start", steps, accuracy });
-      if (steps >= most) return accuracy;
+      if (steps >= most) return;
       const { sampled, greedy } = settings.warmAccuracy;
-      if (accuracy >= sampled && (await this.accuracy(false)) >= greedy) return accuracy;
+      if (accuracy >= sampled && (await this.#accuracy(false, problems)) >= greedy) return;
     }
   }
 
-  /** How slow the judge has to be. */
-  async calibrate(
-    start: PolicyState,
-    onProgress: QuickstartOptions["onProgress"],
-  ): Promise<number> {
+  /** Milliseconds of a step without waiting, the median of a few. */
+  async computeMs(start: PolicyState): Promise<number> {
     const { warm, measured } = settings.calibration;
-    const { metrics } = await this.#fit(start, "sync", { latencyMs: 0, steps: warm + measured });
+    const steps = warm + measured;
+    const { metrics } = await this.#fit({ start, schedule: "sync", latencyMs: 0, steps });
     const sorted = metrics
       .slice(warm)
       .map((one) => one["timing_s/step"] ?? 0)
       .toSorted((a, b) => a - b);
-    const computeMs = (sorted[Math.floor(sorted.length / 2)] ?? 0) * 1000;
-    const { slots, n, trainBatchSize, waitPerCompute } = settings;
-    // The slots' share of all answers, which take half of the slowest on average, and the last
-    // ones, when some slots have nothing left to do.
-    const slowest = (trainBatchSize * n) / slots / 2 + 0.6;
-    const latencyMs = (computeMs * waitPerCompute) / slowest;
-    onProgress?.({ phase: "calibration", computeMs, latencyMs });
-    return latencyMs;
+    return (sorted[Math.floor(sorted.length / 2)] ?? 0) * 1000;
   }
 
-  async run(
-    start: PolicyState,
-    schedule: ScheduleName,
-    latencyMs: number,
-    tracking: StepTracker | undefined,
-  ): Promise<QuickstartRun> {
+  async run(fit: Fit): Promise<QuickstartRun> {
+    const { schedule, steps } = fit;
     const startMs = performance.now();
-    const { metrics } = await this.#fit(start, schedule, {
-      latencyMs,
-      steps: this.#steps,
-      tracking,
-    });
+    const { metrics } = await this.#fit(fit);
     const seconds = (performance.now() - startMs) / 1000;
     const sumOf = (name: string): number => metrics.reduce((sum, one) => sum + (one[name] ?? 0), 0);
     const calls = metrics.length * settings.trainBatchSize * settings.n;
     const judgeSeconds = (sumOf("reward/latency_mean_s") / metrics.length) * calls;
     return {
       schedule,
+      steps,
       seconds,
-      accuracy: await this.accuracy(),
-      greedyAccuracy: await this.accuracy(false),
+      ...(await this.accuracies()),
       exposedWaitSeconds: sumOf("reward/exposed_wait_s"),
       slotsBusy: judgeSeconds / (settings.slots * seconds),
     };
   }
 
-  async #fit(
-    start: PolicyState,
-    schedule: ScheduleName,
-    more: {
-      readonly latencyMs: number;
-      readonly steps: number;
-      readonly tracking?: StepTracker | undefined;
-    },
-  ): Promise<TrainingReport> {
-    const { latencyMs, steps, tracking } = more;
+  async #fit({ start, schedule, latencyMs, steps, tracking }: Fit): Promise<TrainingReport> {
     const begun = this.#policy.setState.remote(start);
     await answerOf("the policy, given its weights,", begun, timeout);
+    const { lr, lrWarmupStepsRatio, minLrRatio } = settings;
+    const rates = { lr, lrWarmupStepsRatio, minLrRatio, totalTrainingSteps: steps };
+    const set = this.#policy.setOptim.remote({ ...rates, lrSchedulerType: "linear" });
+    await answerOf("the policy, given its learning rate,", set, timeout);
     const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff, slots } = settings;
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
@@ -286,9 +246,15 @@ class Quickstart {
     return await trainer.fit();
   }
 
-  /** Returns the accuracy of answers to the test's problems, sampled as in training. */
-  async accuracy(doSample: boolean = true): Promise<number> {
-    const prompts = this.#test.rows.map(({ rawPrompt }) => rawPrompt);
+  /** Returns the accuracy of answers to all problems of the test. */
+  async accuracies(): Promise<Accuracies> {
+    const accuracy = await this.#accuracy(true, this.problems);
+    return { accuracy, greedyAccuracy: await this.#accuracy(false, this.problems) };
+  }
+
+  /** @param doSample whether answers are sampled as in training */
+  async #accuracy(doSample: boolean, problems: number): Promise<number> {
+    const prompts = this.#test.rows.slice(0, problems).map(({ rawPrompt }) => rawPrompt);
     const request = { prompts, maxResponseLength: 4, doSample, seed: this.#seed };
     let right = 0;
     const parts = this.#policy.generate.remote(request);
@@ -299,6 +265,12 @@ class Quickstart {
     }
     return right / prompts.length;
   }
+}
+
+interface Fit extends Pick<QuickstartPlan, "latencyMs" | "steps"> {
+  readonly start: PolicyState;
+  readonly schedule: ScheduleName;
+  readonly tracking?: StepTracker | undefined;
 }
 
 /** From source and installed. */

@@ -16,7 +16,7 @@ import {
   trainingPlanOf,
 } from "../../src/config/index.ts";
 import { rehearseRun } from "../../src/run/rehearse-run.ts";
-import { settings as quickstart } from "../../src/quickstart/quickstart.ts";
+import { settings as quickstart } from "../../src/quickstart/settings.ts";
 import { loggerNames } from "../../src/index.ts";
 
 const refusal = (run: () => unknown): TrainerConfigError => {
@@ -511,7 +511,7 @@ describe("presets", () => {
     }
   });
 
-  test("of GRPO are the settings of the quickstart", () => {
+  test("of GRPO train the quickstart's task in batches of its size", () => {
     const config = loadTrainerConfig({ name: "grpo" });
     const { actor, rollout } = config.actorRolloutRef;
     const { optim } = actor;
@@ -519,20 +519,14 @@ describe("presets", () => {
       trainBatchSize: config.data.trainBatchSize,
       n: rollout.n,
       ppoMiniBatchSize: actor.ppoMiniBatchSize,
-      lr: optim.lr,
-      lrWarmupStepsRatio: optim.lrWarmupStepsRatio,
       minLrRatio: optim.minLrRatio,
-      entropyCoeff: actor.entropyCoeff,
       bypassMode: config.algorithm.rolloutCorrection.bypassMode,
       slots: trainingPlanOf(config, { train: undefined, validation: undefined }).rewardSlots,
     }).toEqual({
       trainBatchSize: quickstart.trainBatchSize,
       n: quickstart.n,
       ppoMiniBatchSize: quickstart.ppoMiniBatchSize,
-      lr: quickstart.lr,
-      lrWarmupStepsRatio: quickstart.lrWarmupStepsRatio,
       minLrRatio: quickstart.minLrRatio,
-      entropyCoeff: quickstart.entropyCoeff,
       bypassMode: quickstart.rolloutCorrection.bypassMode,
       slots: quickstart.slots,
     });

@@ -1,11 +1,12 @@
 /**
- * `rayling quickstart`: trains, shows its progress, and ends with one table.
+ * `rayling quickstart`: trains, shows its progress, and ends with one comparison, one page, and
+ * what to do next.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { schedules, Tracking } from "@rayling/trainer";
-import type { ScheduleName } from "@rayling/trainer";
+import { schedules, Tracking, writeReport } from "@rayling/trainer";
+import type { ScheduleName, TrackingLogger } from "@rayling/trainer";
 import { quickstart } from "@rayling/trainer/quickstart";
 import type {
   QuickstartProgress,
@@ -15,52 +16,92 @@ import type {
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, type DashboardFlag } from "../dashboard-flag.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { sayStyled } from "../output/output.ts";
-import { tableLines } from "../output/table.ts";
+import { sayStyled, tell } from "../output/output.ts";
+import { PhaseLine } from "./phase-line.ts";
+import { percent, summaryLines } from "./quickstart-summary.ts";
 
 export interface QuickstartFlags extends DashboardFlag {
-  readonly steps: number;
+  /** Undefined: as many as fit the time. */
+  readonly steps?: number;
   readonly seed: number;
   readonly schedule?: readonly string[];
   readonly latency?: number;
   readonly warmSteps: number;
   /** Undefined: a new folder. */
   readonly out?: string;
+  /** Whether the console prints all metrics of each step. */
+  readonly verbose?: boolean;
 }
 
+/** Seconds that all of it may take, from the start of the process. */
+const allSeconds = 78;
+
 export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
-  const { steps, seed, latency } = flags;
   const chosen = (flags.schedule ?? ["sync", "one-step-off-policy"]).map(scheduleOf);
   const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
   const stop = stopSignal();
-  const startMs = performance.now();
-  say(
-    "A tiny transformer learns to add: 37+85 is 122. First by supervised warm-up, until it knows a third.",
-  );
+  using line = new PhaseLine();
+  introduce(flags, chosen, line);
+  let training: Promise<QuickstartResult> | undefined;
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
     await ray.init({ numCpus: 8, ...dashboardOption(flags, "on a terminal") });
-    const result = await stop.race(
-      quickstart({
-        schedules: chosen,
-        steps,
-        seed,
-        latencyMs: latency,
-        warmSteps: flags.warmSteps,
-        onProgress: (progress) => say(progressText(progress)),
-        trackingOf: (schedule) => trackingOf(schedule, steps, out),
-      }),
-    );
-    say("");
-    for (const line of tableLines(rowsOf(result), columns)) say(line);
-    const seconds = (performance.now() - startMs) / 1000;
-    const pages = chosen.map((schedule) => join(out, schedule, "report.html"));
-    say(`\nAll of it took ${seconds.toFixed(0)} s. Where the time went: ${pages.join(", ")};`);
-    say(`trace.json beside them opens in Perfetto.`);
+    training = trained(flags, { chosen, out, line });
+    const result = await stop.race(training);
+    line.show("Writing the page");
+    const page = await writeReport({ directory: out, title: "quickstart" });
+    line.pause();
+    const seconds = performance.now() / 1000;
+    sayStyled(`${summaryLines(result, { page, out, seconds }).join("\n")}\n`);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    line.show("Stopping");
+    await ray.shutdown();
+    // The loggers leave the terminal and the files in order.
+    await training?.catch(() => undefined);
+    line.pause();
+    await tellPartial(out);
+    throw error;
   } finally {
     stop.close();
     await ray.shutdown();
   }
+}
+
+function introduce(
+  { steps }: QuickstartFlags,
+  chosen: readonly ScheduleName[],
+  line: PhaseLine,
+): void {
+  const time =
+    steps === undefined ? "On two free cores it takes less than 90 s" : `${steps} steps under each`;
+  line.say("A tiny transformer learns to add two numbers: 37+85 is 122. It begins with a");
+  line.say("supervised warm-up until it knows a third, and goes on by GRPO with a slow judge,");
+  line.say(`under ${chosen.join(" and ")}, from the same start.`);
+  line.say(`${time}; Ctrl-C stops it.`);
+  line.show("Starting threads");
+}
+
+async function trained(
+  { steps, seed, latency, warmSteps, verbose }: QuickstartFlags,
+  { chosen, out, line }: Run,
+): Promise<QuickstartResult> {
+  return await quickstart({
+    schedules: chosen,
+    steps,
+    seconds: allSeconds - performance.now() / 1000,
+    seed,
+    latencyMs: latency,
+    warmSteps,
+    onProgress: (progress) => showProgress(progress, line),
+    trackingOf: (schedule, totalSteps) => trackingOf({ schedule, totalSteps, out, line, verbose }),
+  });
+}
+
+interface Run {
+  readonly chosen: readonly ScheduleName[];
+  readonly out: string;
+  readonly line: PhaseLine;
 }
 
 async function newFolder(): Promise<string> {
@@ -75,52 +116,84 @@ async function emptyFolder(folder: string): Promise<string> {
   throw new CliError(2, `--out ${folder} is not empty: give another folder, or remove it.`);
 }
 
-async function trackingOf(
-  schedule: ScheduleName,
-  totalSteps: number,
-  out: string,
-): Promise<QuickstartTracking> {
+async function trackingOf(run: {
+  readonly schedule: ScheduleName;
+  readonly totalSteps: number;
+  readonly out: string;
+  readonly line: PhaseLine;
+  readonly verbose: boolean | undefined;
+}): Promise<QuickstartTracking> {
+  const { schedule, totalSteps, out, line, verbose } = run;
   return await Tracking.open({
-    logger: ["console", "file", "report", "trace"],
+    logger: ["console", "file", "trace"],
+    loggers: process.stdout.isTTY ? [] : [new Heartbeat(line, `${schedule}, `, totalSteps)],
     projectName: "quickstart",
     experimentName: schedule,
     directory: join(out, schedule),
     totalSteps,
+    verbose,
   });
 }
 
-const columns = [
-  "schedule",
-  "time",
-  "against the first",
-  "accuracy before",
-  "accuracy after",
-  "waited for rewards",
-  "judge busy",
-];
+/** Where there is no terminal: a step that takes long is no reason for silence. */
+class Heartbeat implements TrackingLogger {
+  readonly name = "heartbeat";
+  readonly #line: PhaseLine;
+  readonly #prefix: string;
+  readonly #totalSteps: number;
 
-function rowsOf({ accuracy, runs }: QuickstartResult): Record<string, string>[] {
-  const [first] = runs;
-  return runs.map((run) => ({
-    schedule: run.schedule,
-    time: `${run.seconds.toFixed(1)} s`,
-    "against the first": run === first ? "" : percent(run.seconds / (first?.seconds ?? 1) - 1),
-    "accuracy before": share(accuracy),
-    "accuracy after": share(run.accuracy),
-    "waited for rewards": `${run.exposedWaitSeconds.toFixed(1)} s`,
-    "judge busy": share(run.slotsBusy),
-  }));
+  constructor(line: PhaseLine, prefix: string, totalSteps: number) {
+    this.#line = line;
+    this.#prefix = prefix;
+    this.#totalSteps = totalSteps;
+  }
+
+  log(_metrics: unknown, step: number): void {
+    const next = step < this.#totalSteps ? `step ${step + 1}` : "test on new problems";
+    this.#line.touch(`${this.#prefix}${next}`);
+  }
+
+  close(): void {
+    this.#line.touch(`${this.#prefix}writing its files`);
+  }
 }
 
-function progressText(progress: QuickstartProgress): string {
+function showProgress(progress: QuickstartProgress, line: PhaseLine): void {
   switch (progress.phase) {
     case "warm start":
-      return `  ${progress.steps} warm-up steps: ${share(progress.accuracy)} of new problems right`;
-    case "calibration":
-      return `Its own work takes ${progress.computeMs.toFixed(0)} ms a step; the judge takes up to ${progress.latencyMs.toFixed(0)} ms for an answer.`;
+      return line.show(
+        `Warm-up: ${progress.steps} supervised steps, ${percent(progress.accuracy)} of new problems right`,
+      );
+    case "probe":
+      return line.show("Probe: how long a step computes on this machine");
+    case "plan": {
+      const { computeMs, latencyMs, steps, seconds } = progress;
+      line.say(
+        `Probe: a step computes for ${computeMs.toFixed(0)} ms; the judge takes up to ${latencyMs.toFixed(0)} ms for an answer.`,
+      );
+      return line.say(
+        `Training: ${steps} steps under each schedule, about ${seconds.toFixed(0)} s more.`,
+      );
+    }
     default:
-      return `GRPO, ${progress.schedule}:`;
+      line.say("");
+      line.say(`GRPO, ${progress.schedule}: ${waits[progress.schedule]}`);
+      if (process.stdout.isTTY) line.pause();
   }
+}
+
+const waits: Readonly<Record<ScheduleName, string>> = {
+  sync: "each step waits for all of its rewards",
+  "one-step-off-policy": "the next batch is generated while the judge is busy",
+  "mini-batch-pipeline": "updates begin with the groups that are judged",
+  "one-step-pipeline": "the next batch is generated, and updates begin with groups that are judged",
+  streaming: "rewards begin with each rollout, updates with groups that are judged",
+};
+
+/** Says what is left of a run that was stopped. */
+async function tellPartial(out: string): Promise<void> {
+  const page = await writeReport({ directory: out, title: "quickstart" }).catch(() => undefined);
+  if (page !== undefined) tell(`The steps so far are in ${out}; their page is ${page}\n`);
 }
 
 function scheduleOf(name: string): ScheduleName {
@@ -130,16 +203,4 @@ function scheduleOf(name: string): ScheduleName {
 
 function isSchedule(name: string): name is ScheduleName {
   return Object.hasOwn(schedules, name);
-}
-
-function share(value: number): string {
-  return `${(value * 100).toFixed(1)} %`;
-}
-
-function percent(value: number): string {
-  return `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} %`;
-}
-
-function say(text: string): void {
-  sayStyled(`${text}\n`);
 }

@@ -13,9 +13,13 @@ export function addQuickstartCommand(
   addDashboardFlag(command, "on a terminal")
     .summary("train a tiny policy, with and without waiting for its rewards")
     .description(
-      "Teaches a tiny transformer to add, in a minute or two: first by supervised warm-up, then by GRPO with a slow judge. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",
+      "Teaches a tiny transformer to add, in less than 90 seconds: first by supervised warm-up, then by GRPO with a slow judge. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",
     )
-    .option("--steps <count>", "steps of GRPO under each schedule", count(1), 200)
+    .option(
+      "--steps <count>",
+      "steps of GRPO under each schedule (default: as many as fit the time, from 70 to 200)",
+      count(1),
+    )
     .option("--seed <number>", "seed of all random numbers", count(0), 1)
     .option("--schedule <name...>", "schedules to compare (default: sync one-step-off-policy)")
     .option(
@@ -28,6 +32,7 @@ export function addQuickstartCommand(
       "--out <folder>",
       "where the pages and traces of the runs go (default: a folder of its own in runs/quickstart, where `latest` leads to the newest)",
     )
+    .option("--verbose", "print all metrics of each step, as verl does")
     .allowExcessArguments(false)
     .action(run);
 }

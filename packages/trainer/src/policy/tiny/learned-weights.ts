@@ -15,6 +15,7 @@ import type { Gradient } from "./network/network.ts";
 import { adamWStep, noMoments } from "./optimizer/adamw.ts";
 import type { Moments, Weights } from "./optimizer/adamw.ts";
 import { learningRateOf } from "./optimizer/optimizer-settings.ts";
+import type { ResolvedOptimizerSettings } from "./optimizer/optimizer-settings.ts";
 import type { ResolvedTinySettings } from "./tiny-settings.ts";
 
 /**
@@ -24,7 +25,7 @@ import type { ResolvedTinySettings } from "./tiny-settings.ts";
 export type Counters = Readonly<Record<string, number>>;
 
 export class LearnedWeights {
-  readonly #settings: ResolvedTinySettings;
+  #optim: ResolvedOptimizerSettings;
   #weights: Weights;
   #moments: Moments;
   /** Moments of the warm start, which ends with the first update. */
@@ -35,7 +36,7 @@ export class LearnedWeights {
   #scheduleSteps = 0;
 
   constructor(settings: ResolvedTinySettings, architecture: Architecture) {
-    this.#settings = settings;
+    this.#optim = settings.optim;
     this.#weights = firstWeights(architecture, settings.seed);
     this.#moments = noMoments(this.#weights);
   }
@@ -53,6 +54,12 @@ export class LearnedWeights {
     return this.#warmStart?.steps ?? 0;
   }
 
+  /** Replaces the settings of the optimiser: the schedule of the learning rate begins anew. */
+  setOptim(optim: ResolvedOptimizerSettings): void {
+    this.#optim = optim;
+    this.#scheduleSteps = 0;
+  }
+
   /** Learns nothing: the weights stay, and the learning rate advances if asked. */
   pass(stepsSchedule: boolean): UpdateMetrics {
     const lr = this.#learningRate();
@@ -62,14 +69,13 @@ export class LearnedWeights {
 
   /** @throws TrainerInputError for gradients that are not finite, before anything has changed */
   update(gradients: Weights, stepsSchedule: boolean): UpdateMetrics {
-    const { optim } = this.#settings;
     const lr = this.#learningRate();
     const step = adamWStep({
       weights: this.#weights,
       gradients,
       moments: this.#moments,
       lr,
-      settings: optim,
+      settings: this.#optim,
     });
     this.#weights = step.weights;
     this.#moments = step.moments;
@@ -89,7 +95,7 @@ export class LearnedWeights {
       gradients,
       moments: this.#warmStart ?? noMoments(this.#weights),
       lr,
-      settings: this.#settings.optim,
+      settings: this.#optim,
     });
     this.#weights = step.weights;
     this.#warmStart = step.moments;
@@ -151,7 +157,7 @@ export class LearnedWeights {
   }
 
   #learningRate(): number {
-    return learningRateOf(this.#settings.optim, this.#isSupervised)(this.#scheduleSteps);
+    return learningRateOf(this.#optim, this.#isSupervised)(this.#scheduleSteps);
   }
 
   #optimizerNames(counters: readonly string[], warmStart: boolean): string[] {

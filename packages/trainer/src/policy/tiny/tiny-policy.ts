@@ -27,6 +27,8 @@ import { LearnedWeights, gradientSum } from "./learned-weights.ts";
 import { Network } from "./network/network.ts";
 import type { Gradient } from "./network/network.ts";
 import type { Weights } from "./optimizer/adamw.ts";
+import { optimizerSettingsOf } from "./optimizer/optimizer-settings.ts";
+import type { OptimizerSettings } from "./optimizer/optimizer-settings.ts";
 import { uniformOf } from "../../values/random.ts";
 import { requireShape, TokenBatch } from "./rows.ts";
 import type { RowLimits } from "./rows.ts";
@@ -129,6 +131,16 @@ export class TinyPolicy implements Policy {
       this.#learned.warmStart(gradients, lr);
     }
     return { losses };
+  }
+
+  /**
+   * Replaces the settings of the optimiser, as for a run whose length is known late: the schedule
+   * of the learning rate begins anew.
+   *
+   * @throws TrainerInputError that names the setting
+   */
+  async setOptim(optim: OptimizerSettings): Promise<void> {
+    this.#learned.setOptim(optimizerSettingsOf(optim));
   }
 
   async state(): Promise<PolicyState> {

@@ -1,0 +1,94 @@
+/** The end of the quickstart: one comparison, one page, and what to do next. Pure. */
+import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
+import { tableLines } from "../output/table.ts";
+
+export interface QuickstartEnd {
+  /** Path of the page of all runs. */
+  readonly page: string;
+  /** Folder of their files. */
+  readonly out: string;
+  /** Seconds of all of it. */
+  readonly seconds: number;
+}
+
+const columns = ["schedule", "time", "accuracy", "greedy", "waited for rewards", "judge busy"];
+
+/** Returns the lines, without the last line feed. */
+export function summaryLines(result: QuickstartResult, end: QuickstartEnd): string[] {
+  const { runs, accuracy, greedyAccuracy, problems } = result;
+  const before = {
+    schedule: "before, the warm-up alone",
+    accuracy: spread(accuracy, problems),
+    greedy: percent(greedyAccuracy),
+  };
+  const rows = [before, ...runs.map((run) => rowOf(run, problems))];
+  const steps = runs[0]?.steps ?? 0;
+  return [
+    "",
+    `Comparison after ${steps} steps`,
+    ...tableLines(rows, columns),
+    `Accuracy: of ${problems} new problems, sampled, with its 95 % interval; greedy: the likeliest answers.`,
+    ...comparison(result),
+    ...falls(result),
+    "",
+    `Page  ${end.page}  (all runs on one page; beside it folders with metrics.jsonl and trace.json)`,
+    `All of it took ${end.seconds.toFixed(0)} s.`,
+    "",
+    "What next",
+    ...whatNext.map(([command, what]) => `  ${launcher} ${command}\n      ${what}`),
+  ];
+}
+
+function rowOf(run: QuickstartRun, problems: number): Record<string, string> {
+  return {
+    schedule: run.schedule,
+    time: `${run.seconds.toFixed(1)} s`,
+    accuracy: spread(run.accuracy, problems),
+    greedy: percent(run.greedyAccuracy),
+    "waited for rewards": `${run.exposedWaitSeconds.toFixed(1)} s`,
+    "judge busy": percent(run.slotsBusy),
+  };
+}
+
+/** The first schedule against each other one. */
+function comparison({ runs, accuracy }: QuickstartResult): string[] {
+  const [first, ...others] = runs;
+  if (first === undefined) return [];
+  return others.map((run) => {
+    const time = change(run.seconds, first.seconds, "less time", "more time");
+    const wait = `waited ${run.exposedWaitSeconds.toFixed(1)} s instead of ${first.exposedWaitSeconds.toFixed(1)} s`;
+    const points = (100 * (run.accuracy - accuracy)).toFixed(0);
+    return `${run.schedule} took ${time} than ${first.schedule}, and ${wait}; accuracy rose by ${points} points.`;
+  });
+}
+
+function falls({ runs, accuracy }: QuickstartResult): string[] {
+  return runs
+    .filter((run) => run.accuracy < accuracy)
+    .map(({ schedule }) => `warning: ${schedule} is below the warm-up: this training did harm.`);
+}
+
+function change(value: number, base: number, less: string, more: string): string {
+  const share = base === 0 ? 0 : value / base - 1;
+  return `${Math.abs(100 * share).toFixed(0)} % ${share > 0 ? more : less}`;
+}
+
+/** The share, and the half of its 95 % interval by the normal approximation, in points. */
+function spread(share: number, problems: number): string {
+  const half = 1.96 * Math.sqrt((share * (1 - share)) / problems);
+  return `${percent(share)} ± ${(100 * half).toFixed(1)}`;
+}
+
+/** Returns the share in percent. */
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+const isSource = import.meta.url.endsWith(".ts");
+const launcher = isSource ? "npx -y pnpm@12 rayling" : "npx rayling";
+
+const whatNext: readonly (readonly [command: string, what: string])[] = [
+  ["score --demo", "score solutions with a slow judge, and see which of them failed and why"],
+  ["train --config-name streaming", "the same task as a configuration of verl's; your own is next"],
+  ["quickstart --schedule sync one-step-pipeline streaming", "compare other schedules"],
+];
