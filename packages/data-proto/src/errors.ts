@@ -203,3 +203,20 @@ export function requireInteger(name: string, value: number, least: number): void
   const message = `${name} must be an integer of at least ${least}, got ${describe(value)}`;
   throw new DataProtoError("BAD_ARGUMENT", message, { key: name, expected: least, actual: value });
 }
+
+/** A file of the Hugging Face Hub cannot be brought: `path` is its name, `hf://...`. */
+export class HubFileError extends Error {
+  override readonly name = "HubFileError";
+  /** Tells this error from others: compare this, not the message. */
+  readonly code = "HUB_FILE";
+  /** The name of the file or folder. */
+  readonly path: string;
+  /** The reason, without the path. */
+  readonly reason: string;
+
+  constructor(path: string, reason: string, cause?: unknown) {
+    super(`${path}: ${reason}`, cause === undefined ? undefined : { cause });
+    this.path = path;
+    this.reason = reason;
+  }
+}

@@ -10,7 +10,7 @@ export type { MiniBatchOptions } from "./batch/epochs.ts";
 export { foldBatchDim, unfoldBatchDim } from "./batch/fold.ts";
 export { padDataProtoToDivisor, unpadDataProto } from "./batch/padding.ts";
 export { deepEqual } from "./deep-equal.ts";
-export { DataProtoError, JsonlError, ParquetError } from "./errors.ts";
+export { DataProtoError, HubFileError, JsonlError, ParquetError } from "./errors.ts";
 export type {
   DataProtoErrorCode,
   DataProtoErrorFields,
@@ -29,6 +29,7 @@ export { parquetInfo, readParquet } from "./parquet/reader.ts";
 export type { ParquetInfo, ParquetRecord, ReadParquetOptions } from "./parquet/reader.ts";
 export { writeParquet } from "./parquet/writer.ts";
 export type { ParquetColumn, WriteParquetOptions } from "./parquet/writer.ts";
+export { hubFile, hubFolder, isHubPath } from "./records/hub.ts";
 export { readRecords } from "./records/reader.ts";
 export type { PlacedRecord, ReadRecordsOptions } from "./records/reader.ts";
 export type { RowIdxs, RowSlice } from "./tensor/row-index.ts";

@@ -7,6 +7,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { JsonlError } from "../errors.ts";
+import { hubFile, isHubPath } from "./hub.ts";
 import { readJson } from "../jsonl/reader.ts";
 import { readParquet } from "../parquet/reader.ts";
 
@@ -31,14 +32,15 @@ export interface ReadRecordsOptions {
 }
 
 /**
- * Throws JsonlError and ParquetError, also for an empty file. Leaving the loop early closes the
- * file.
+ * Throws JsonlError and ParquetError, also for an empty file, and HubFileError for a file of the
+ * Hugging Face Hub (`hf://datasets/OWNER/NAME/FILE`). Leaving the loop early closes the file.
  */
 export async function* readRecords(
   path: string | URL,
   { signal, allowNan = false }: ReadRecordsOptions = {},
 ): AsyncGenerator<PlacedRecord, void, undefined> {
-  const file = typeof path === "string" ? path : fileURLToPath(path);
+  const named = typeof path === "string" ? path : fileURLToPath(path);
+  const file = isHubPath(named) ? await hubFile(named) : named;
   const waiting = signal === undefined ? {} : { signal };
   if (/\.parquet$/i.test(file)) {
     yield* readParquet(file, waiting);

@@ -37,6 +37,7 @@ const inputCodes: ReadonlySet<unknown> = new Set([
   "REWARD_LOOP_OPTION",
   "INVALID_OPTION",
   "DATASET",
+  "HUB_FILE",
   "CHECKPOINT_BAD_PATH",
   "CHECKPOINT_NOT_FOUND",
   "CHECKPOINT_DAMAGED",

@@ -9,6 +9,7 @@ import type { RewardModelUse } from "../options/reward-model.ts";
 import { listed } from "../options/words.ts";
 import type { NamedModel, Router } from "../reward-model/loop-models.ts";
 import { defaultName } from "../reward-model/model-options.ts";
+import { isHubPath } from "@rayling/data-proto";
 import type { DiscriminativeUse, ModelSettings, RewardLoopSettings } from "./settings.ts";
 
 /** The settings of a function with the models that it asks. */
@@ -87,7 +88,12 @@ function aboutModel(
 ): Pick<RewardModelUse, "engine" | "model" | "tokenizer"> {
   const { engine, model, tokenizer } = use;
   if (tokenizer === undefined) return { engine, model };
-  return { engine, model, tokenizer: resolve(baseDirectory, tokenizer) };
+  return { engine, model, tokenizer: modelFolder(baseDirectory, tokenizer) };
+}
+
+/** A name of the Hugging Face Hub stays as it is. */
+function modelFolder(baseDirectory: string, path: string): string {
+  return isHubPath(path) ? path : resolve(baseDirectory, path);
 }
 
 /** Throws RewardLoopOptionError. */
@@ -97,7 +103,7 @@ function scoringUse(
   baseDirectory: string,
 ): DiscriminativeUse {
   const { engine, model, policyTokenizer, maxRetries, timeoutMs } = use;
-  const tokenizer = use.tokenizer && resolve(baseDirectory, use.tokenizer);
+  const tokenizer = use.tokenizer && modelFolder(baseDirectory, use.tokenizer);
   if (tokenizer === undefined) {
     const wanted = "the folder of the reward model's tokenizer";
     return notAnOption(`${option}.tokenizer`, wanted, tokenizer);
@@ -108,7 +114,7 @@ function scoringUse(
     address,
     token,
     tokenizer,
-    policyTokenizer: policyTokenizer && resolve(baseDirectory, policyTokenizer),
+    policyTokenizer: policyTokenizer && modelFolder(baseDirectory, policyTokenizer),
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };

@@ -7,6 +7,7 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import { isHubPath } from "@rayling/data-proto";
 import type { ResourceLimits } from "@rayling/core";
 import type { DiscriminativeSettings } from "../reward-model/discriminative.ts";
 import type { RewardModelUse } from "../options/reward-model.ts";
@@ -181,8 +182,9 @@ function cacheOf(path: string | undefined, baseDirectory: string): string | unde
 /** A folder is a model's: our own module reads it. */
 function tokenizerOf(spec: RewardSpec | undefined, baseDirectory: string): RewardSpec | undefined {
   if (spec === undefined) return undefined;
-  const path = resolve(baseDirectory, spec.path);
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+  const isOfHub = isHubPath(spec.path);
+  const path = isOfHub ? spec.path : resolve(baseDirectory, spec.path);
+  if (isOfHub || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
     return { path: ownTokenizer, name: "createTokenizer", rewardKwargs: { path } };
   }
   return { ...spec, name: spec.name ?? "createTokenizer" };

@@ -7,6 +7,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Tokenizer as HuggingFace } from "@huggingface/tokenizers";
+import { HubFileError, hubFolder, isHubPath } from "@rayling/data-proto";
 import type { Tokenizer } from "@rayling/reward-manager-registry";
 import { codeOf, messageOf, recordIn } from "@rayling/reward-manager-registry/values";
 import { TokenizerFolderError } from "../errors.ts";
@@ -53,9 +54,15 @@ export interface ChatTokenizer extends Tokenizer {
 /**
  * Loads the tokenizer of a model's folder. The loop calls it for `tokenizer: { path:
  * "pkg:@rayling/reward-loop/tokenizer", rewardKwargs: { path } }`, and for the folder by itself.
+ * `hf://OWNER/NAME` is a model of the Hugging Face Hub, whose files are copied into its cache.
  * Rejects with TokenizerFolderError.
  */
-export async function createTokenizer({ path }: { readonly path: string }): Promise<ChatTokenizer> {
+export async function createTokenizer({
+  path: named,
+}: {
+  readonly path: string;
+}): Promise<ChatTokenizer> {
+  const path = isHubPath(named) ? await folderOf(named) : named;
   // One after the other: where both are missing, the error always names the same one.
   const model = await jsonOf(path, "tokenizer.json");
   const config = await jsonOf(path, "tokenizer_config.json");
@@ -86,6 +93,19 @@ export async function createTokenizer({ path }: { readonly path: string }): Prom
     },
   };
 }
+
+async function folderOf(named: string): Promise<string> {
+  try {
+    return await hubFolder(named, (file) => files.test(file));
+  } catch (error) {
+    if (!(error instanceof HubFileError)) throw error;
+    throw new TokenizerFolderError(named, error.reason, { cause: error });
+  }
+}
+
+/** The files that are read of a model's repository. */
+const files =
+  /^(?:tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|chat_template\.jinja|additional_chat_templates\/[^/]+\.jinja)$/;
 
 function textIn(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;

@@ -6,7 +6,7 @@
 
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
+import { HubFileError, JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
 import { DatasetError } from "../errors.ts";
 import type { RowPlace } from "../errors.ts";
 
@@ -50,6 +50,7 @@ async function* readRowFile(file: string, allowNan: boolean): Rows {
     if (cause instanceof ParquetError) {
       throw new DatasetError(cause.reason, given({ path, row: cause.row }), { cause });
     }
+    if (cause instanceof HubFileError) throw new DatasetError(cause.reason, { path }, { cause });
     throw cause;
   }
 }

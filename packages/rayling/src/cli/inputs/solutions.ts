@@ -6,7 +6,14 @@
  */
 
 import { stat } from "node:fs/promises";
-import { JsonlError, ParquetError, readRecords } from "@rayling/data-proto";
+import {
+  HubFileError,
+  hubFile,
+  isHubPath,
+  JsonlError,
+  ParquetError,
+  readRecords,
+} from "@rayling/data-proto";
 import type { SampleLabel } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CliError, refusalOf } from "../cli-error.ts";
@@ -68,10 +75,11 @@ export async function openSolutions(
   signal: AbortSignal,
   options: InputOptions = { keys: {}, allowNan: false },
 ): Promise<Solutions> {
+  const file = await localFile(path);
   const kept: SolutionSample[] = [];
-  const isFile = (await stat(path).catch(() => undefined))?.isFile() ?? false;
+  const isFile = (await stat(file).catch(() => undefined))?.isFile() ?? false;
   let [total, labelled] = [0, 0];
-  for await (const sample of readSolutions(path, signal, options)) {
+  for await (const sample of readSolutions(file, signal, options)) {
     total += 1;
     if (sample.label !== undefined) labelled += 1;
     if (!isFile) kept.push(sample);
@@ -80,7 +88,17 @@ export async function openSolutions(
   if (options.labelKey !== undefined && labelled === 0) {
     throw new CliError(2, `${path}: no row has a label at "${options.labelKey}" (--label-key).`);
   }
-  return { total, read: () => (isFile ? readSolutions(path, signal, options) : kept) };
+  return { total, read: () => (isFile ? readSolutions(file, signal, options) : kept) };
+}
+
+/** A file of the Hugging Face Hub is copied first. Throws CliError 2. */
+async function localFile(path: string): Promise<string> {
+  if (!isHubPath(path)) return path;
+  try {
+    return await hubFile(path);
+  } catch (error) {
+    throw refusalOf(error, [HubFileError], "--solutions");
+  }
 }
 
 async function* readSolutions(
