@@ -23,11 +23,11 @@ import { type DeathCause, RaySystemError } from "../../../shared/errors.ts";
 import { argumentsOf } from "../arguments.ts";
 import { answerOf, Execution, type ExecutionSite, failureOf, noteExecution } from "../execution.ts";
 import type { Idleness } from "../idleness.ts";
-import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
+import { isCallOnStack, ReceivedSignals } from "../received-signals.ts";
 import { runStream } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
 import { ConcurrencyGroups, type Group } from "./concurrency-groups.ts";
-import { PlainCall } from "./plain-call.ts";
+import { CallOnStack } from "./call-on-stack.ts";
 
 /** The settings that the host gives an actor. */
 export interface InstanceSettings {
@@ -71,7 +71,7 @@ export class Instance implements ExecutionSite, ActorScope {
   /** The AbortSignals among the arguments of its constructor, connected as long as it lives. */
   readonly signals: ReceivedSignals;
   readonly #settings: InstanceSettings;
-  readonly #plain: PlainCall;
+  readonly #plain: CallOnStack;
   /** Calls under way in an actor that may end alone. */
   readonly #awaited: Set<Execution> | undefined;
   /** The number of calls that have begun. */
@@ -91,7 +91,7 @@ export class Instance implements ExecutionSite, ActorScope {
     this.groups = new ConcurrencyGroups(settings.info);
     this.object = new ActorObject(this, settings.assignment, settings.findFunction);
     this.signals = new ReceivedSignals(settings.caller.values.codec, settings.signalCount);
-    this.#plain = new PlainCall(this);
+    this.#plain = new CallOnStack(this);
     this.#awaited = settings.isShared ? new Set() : undefined;
   }
 
@@ -170,7 +170,7 @@ export class Instance implements ExecutionSite, ActorScope {
     // Ready answers do not wait for a method that may take long.
     if (method.slow) session.flush();
     this.executed += 1;
-    const isPlain = method.plain && queued === undefined && isPlainCall(call.dependencies);
+    const isPlain = method.plain && queued === undefined && isCallOnStack(call.dependencies);
     if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }

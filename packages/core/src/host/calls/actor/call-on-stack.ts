@@ -8,7 +8,7 @@ import type { Session } from "../../../rpc/session/session.ts";
 import { RaySystemError } from "../../../shared/errors.ts";
 import { Execution, type ExecutionSite } from "../execution.ts";
 
-export class PlainCall implements SyncTask {
+export class CallOnStack implements SyncTask {
   readonly #site: ExecutionSite;
   #call: CallMessage | undefined;
   #session: Session | undefined;
