@@ -7,7 +7,7 @@ import type { ScheduleName } from "../settings/program-options.ts";
 import { sumOf } from "../values/sums.ts";
 import { settings } from "./settings.ts";
 
-/** What is known before the training. */
+/** Measurements and wishes before the training. */
 export interface MeasuredQuickstart {
   /** Milliseconds of a step without waiting. */
   readonly computeMs: number;

@@ -53,7 +53,7 @@ export type QuickstartTracking = StepTracker & AsyncDisposable;
 export type QuickstartProgress =
   | { readonly phase: "warm start"; readonly steps: number; readonly accuracy: number }
   | { readonly phase: "probe" }
-  /** Of a step without waiting; then the plan of the training. */
+  /** The plan of the training. `computeMs` is a step's time without waiting. */
   | ({ readonly phase: "plan"; readonly computeMs: number } & QuickstartPlan)
   | { readonly phase: "training"; readonly schedule: ScheduleName };
 

@@ -43,8 +43,8 @@ export const settings = {
   calibration: { warm: 3, measured: 5 },
   /** Steps under each schedule, where the machine's speed decides. */
   steps: { least: 70, most: 200 },
-  /** Of all of it, and of its training where the machine is fast. */
+  /** Limits: for all of it, and for the training where the machine is fast. */
   seconds: { all: 75, training: 52 },
-  /** What is expected to come on top: tests, threads that start, a machine that slows down. */
+  /** Expected to come on top: tests, threads that start, a machine that slows down. */
   margin: { factor: 1.15, seconds: 3 },
 } as const;

@@ -1,7 +1,7 @@
 /**
- * What a command does before it has progress of its own: on a terminal one line that is drawn
- * again, with the time that it takes; elsewhere a line for each change. After two seconds without
- * output it says that it goes on.
+ * The current phase of a command that has no progress of its own: on a terminal one line that is
+ * drawn again, with the time that it takes; elsewhere a line for each change, and one that says that
+ * it goes on before two seconds are over without output.
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "../output/output.ts";
