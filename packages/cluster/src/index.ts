@@ -14,6 +14,12 @@ export { type CertificateOptions, type MadeCertificate, makeCertificate } from "
 export { drainAgent, type DrainAgentOptions } from "./agent/drain.ts";
 export { joinNode, nodeJoiner } from "./join.ts";
 export { RemoteNode } from "./remote-node.ts";
+export {
+  type MachineKey,
+  makeMachineKey,
+  selfSigned,
+  SessionAuthority,
+} from "./session-tls/session-authority.ts";
 export { listRuntime, type RuntimeListing } from "./collect/runtime-listing.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 

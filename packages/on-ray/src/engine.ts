@@ -2,9 +2,10 @@
  * Ray as the engine of a session: its gateway reserves what the session asks for, and starts an
  * agent on each node where something was reserved.
  */
-import { nodeJoiner } from "@rayling/cluster";
+import { nodeJoiner, SessionAuthority } from "@rayling/cluster";
 import {
   type ClusterResources,
+  type Credentials,
   type DeathCause,
   type Demand,
   type EngineEvents,
@@ -25,6 +26,7 @@ import { ownDashboard, parseClusterAddress, rayToken } from "./address.ts";
 import { dialGateway, GatewayClient } from "./gateway/gateway-client.ts";
 import { startGatewayJob, type StartedGateway } from "./gateway/gateway-job.ts";
 import type { GatewayEvent, RayNode } from "./gateway/messages.ts";
+import { isOwnAddress, isOwnHost } from "./own-addresses.ts";
 import { JobsApi } from "./jobs/jobs-api.ts";
 import { PythonActors } from "./python-actors.ts";
 
@@ -45,7 +47,8 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   const silenceMs = network.reconnectTimeoutMs ?? standardSilenceMs;
   const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
   const jobs = new JobsApi(url, rayToken());
-  const gateway = await startGatewayJob(jobs, { token, namespace, silenceMs });
+  const isFar = !(await isOwnHost(url));
+  const gateway = await startGatewayJob(jobs, { token, namespace, silenceMs, isFar });
   const engine = new RayEngine({ request, gateway, events, jobs });
   try {
     await engine.open(token);
@@ -75,6 +78,8 @@ class RayEngine implements OpenEngine {
   #view: EngineView = viewOf([]);
   #closing: Promise<void> | undefined;
   #python: PythonActors | undefined;
+  #authority: SessionAuthority | undefined;
+  #own: Credentials | undefined;
 
   constructor({ request, gateway, events, jobs }: RayEngineParts) {
     this.#request = request;
@@ -95,6 +100,12 @@ class RayEngine implements OpenEngine {
     this.#client = client;
     void client.lost.then((cause) => this.#lost.resolve(cause));
     await client.open(token);
+    // Connections between machines are secured by certificates of the session.
+    const isFar = this.#gateway.announced.fingerprint !== undefined;
+    if (isFar || !this.#view.nodes.every((one) => isOwnAddress(one.nodeManagerAddress))) {
+      this.#authority = new SessionAuthority();
+      this.#own = this.#authority.own();
+    }
   }
 
   async refresh(): Promise<void> {
@@ -128,14 +139,35 @@ class RayEngine implements OpenEngine {
     const { network } = this.#request;
     const { reconnectTimeoutMs } = network;
     const options = {
-      host: "127.0.0.1",
+      ...(await this.#place(engineNode)),
       ...(reconnectTimeoutMs === undefined ? {} : { reconnectTimeoutMs }),
     };
     const said = await this.#ask("agent", { node: engineNode, options });
     const address = textIn(said, "address");
     if (address === undefined) throw new RaySystemError("the gateway names no agent");
-    const node = await this.#connect(address, this.#request);
+    const secured = this.#own === undefined ? {} : { credentials: this.#own };
+    const node = await this.#connect(address, {
+      ...this.#request,
+      network: { ...network, ...secured },
+    });
     return { ...node, nodeId: engineNode };
+  }
+
+  /** Where an agent listens, and its certificate if other machines reach it. */
+  async #place(engineNode: string): Promise<object> {
+    const node = this.#view.nodes.find(({ nodeId }) => nodeId === engineNode);
+    const host = node?.nodeManagerAddress ?? "";
+    const authority = this.#authority;
+    if (authority === undefined) {
+      if (isOwnAddress(host)) return { host: "127.0.0.1" };
+      throw new RaySystemError(
+        `the node is on another machine, ${host}, and this session began on machines of its own only: start it again`,
+      );
+    }
+    const publicKey = textIn(await this.#ask("agent_key", { node: engineNode }), "publicKey");
+    if (publicKey === undefined) throw new RaySystemError("an agent has no key");
+    const cert = authority.certify([host], publicKey);
+    return { host, certified: { ca: authority.ca, cert } };
   }
 
   async foreign(request: ForeignRequest): Promise<ForeignAnswer> {

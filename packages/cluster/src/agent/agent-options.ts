@@ -8,6 +8,7 @@ import {
   checkOptions,
   count,
   type CredentialFiles,
+  type Credentials,
   credentialFiles,
   labels,
   offered,
@@ -38,6 +39,8 @@ export interface AgentOptions extends WorkerPortOptions {
    * `ca.pem`, `cert.pem` and `key.pem`, or the path of each. Default: as for `init`.
    */
   readonly tls?: CredentialFiles;
+  /** The credentials themselves, as PEM, in place of `tls`. Default: none. */
+  readonly credentials?: Credentials;
   /** The name of the node. Default: the host name of the machine. */
   readonly nodeName?: string;
   /** CPUs that the machine offers. Default: the CPUs that this process may use. */
@@ -72,6 +75,13 @@ export interface AgentOptions extends WorkerPortOptions {
   readonly onEvent?: (line: string) => void;
 }
 
+function isCredentials(value: unknown): value is Credentials {
+  if (typeof value !== "object" || value === null) return false;
+  return (["ca", "cert", "key"] as const).every(
+    (name) => typeof Reflect.get(value, name) === "string",
+  );
+}
+
 /** @throws InvalidOptionError */
 export function checkAgentOptions(options: AgentOptions): void {
   checkOptions("startAgent", options, {
@@ -80,6 +90,9 @@ export function checkAgentOptions(options: AgentOptions): void {
     port: portNumber,
     token: secret(text),
     tls: credentialFiles,
+    credentials: secret((value) =>
+      isCredentials(value) ? undefined : "must be { ca, cert, key }",
+    ),
     nodeName: text,
     numCpus: amount,
     resources: offered,

@@ -81,7 +81,10 @@ const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gon
 export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   checkAgentOptions(options);
   const { host = "127.0.0.1" } = options;
-  const found = findCredentials(options.tls, !isLoopback(host));
+  const found: KnownCredentials | undefined =
+    options.credentials === undefined
+      ? findCredentials(options.tls, !isLoopback(host))
+      : { credentials: options.credentials };
   if (found === undefined && !isLoopback(host)) {
     throw new RaySystemError(
       `the agent listens on ${host} only with certificates, since others can reach it there: make some with rayling cert, and name them`,
@@ -92,10 +95,13 @@ export async function startAgent(options: AgentOptions = {}): Promise<Agent> {
   return agent;
 }
 
+/** Credentials of files are renewed with them; others stay as they are. */
+type KnownCredentials = Pick<FoundCredentials, "credentials"> & Partial<FoundCredentials>;
+
 class RunningAgent implements Agent {
   readonly closed: Promise<void>;
   readonly #options: AgentOptions;
-  readonly #found: FoundCredentials | undefined;
+  readonly #found: KnownCredentials | undefined;
   readonly #place: { readonly host: string; readonly port: number };
   readonly #address: Address;
   readonly #guard: Guard = new Guard();
@@ -108,7 +114,7 @@ class RunningAgent implements Agent {
   #closing: Promise<void> | undefined;
   #draining: Promise<DrainReport> | undefined;
 
-  constructor(options: AgentOptions, found: FoundCredentials | undefined) {
+  constructor(options: AgentOptions, found: KnownCredentials | undefined) {
     const { host = "127.0.0.1", port = 0, token = newToken() } = options;
     this.#options = options;
     this.#found = found;
@@ -163,13 +169,17 @@ class RunningAgent implements Agent {
       void this.#guard.close();
       throw error;
     }
-    if (this.#found === undefined) return;
-    this.#endWatch = watchCredentials(this.#found, {
-      tell: (line) => this.#tell(line),
-      onRenewed: (renewed) => {
-        for (const session of this.#sessions) session.renew(renewed);
+    const { paths, credentials } = this.#found ?? {};
+    if (paths === undefined || credentials === undefined) return;
+    this.#endWatch = watchCredentials(
+      { paths, credentials },
+      {
+        tell: (line) => this.#tell(line),
+        onRenewed: (renewed) => {
+          for (const session of this.#sessions) session.renew(renewed);
+        },
       },
-    });
+    );
   }
 
   drain(timeoutMs: number): Promise<DrainReport> {

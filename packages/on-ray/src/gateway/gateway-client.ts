@@ -3,6 +3,7 @@
  */
 import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
+import { connect as connectTls, TLSSocket } from "node:tls";
 import { type DeathCause, ProtocolVersionError, RaySystemError } from "@rayling/core/cluster";
 import {
   type Announced,
@@ -111,20 +112,38 @@ export class GatewayClient {
   }
 }
 
-/** Connects to a gateway on this machine. Rejects with RaySystemError. */
-export function dialGateway({ port }: Announced): Promise<Socket> {
+/**
+ * Connects to a gateway: on this machine, or, where it has announced a certificate, by TLS with
+ * just that certificate. Rejects with RaySystemError.
+ */
+export function dialGateway(announced: Announced): Promise<Socket> {
+  const { host, port, fingerprint } = announced;
+  const place = fingerprint === undefined ? "127.0.0.1" : host;
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: "127.0.0.1", port, noDelay: true });
-    socket.once("error", (error) =>
+    const failed = (error: Error): void =>
       reject(
-        new RaySystemError(`the gateway cannot be reached at port ${port}: ${error.message}`, {
+        new RaySystemError(`the gateway cannot be reached at ${place}:${port}: ${error.message}`, {
           cause: error,
         }),
-      ),
-    );
-    socket.once("connect", () => {
+      );
+    const socket =
+      fingerprint === undefined
+        ? connect({ host: place, port, noDelay: true })
+        : connectTls({ host: place, port, minVersion: "TLSv1.3", rejectUnauthorized: false });
+    socket.once("error", failed);
+    socket.once(fingerprint === undefined ? "connect" : "secureConnect", () => {
       socket.removeAllListeners("error");
-      resolve(socket);
+      socket.setNoDelay(true);
+      if (fingerprint === undefined || fingerprintOf(socket) === fingerprint) {
+        return resolve(socket);
+      }
+      socket.destroy();
+      failed(new Error("another program answers there, with another certificate"));
     });
   });
+}
+
+/** The certificate stands for itself: no authority vouches for it. */
+function fingerprintOf(socket: Socket): string | undefined {
+  return socket instanceof TLSSocket ? socket.getPeerX509Certificate()?.fingerprint256 : undefined;
 }

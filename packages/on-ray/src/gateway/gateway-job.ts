@@ -3,9 +3,9 @@
  * the driver.
  */
 import { createHash } from "node:crypto";
-import { networkInterfaces } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { RaySystemError } from "@rayling/core/cluster";
+import { isOwnAddress } from "../own-addresses.ts";
 import { JobsApi } from "../jobs/jobs-api.ts";
 import { RuntimePackages } from "../jobs/runtime-packages.ts";
 import { type Announced, announcement } from "./messages.ts";
@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly namespace: string;
   /** How long the driver may be silent, in ms. */
   readonly silenceMs: number;
+  /** Whether it is on another machine than this driver. */
+  readonly isFar: boolean;
 }
 
 /** A started gateway. */
@@ -75,12 +77,13 @@ exit 1`;
 }
 
 /** The job's information is public: it has the digest of the token. */
-function flagsOf({ token, namespace, silenceMs }: GatewayOptions): string[] {
+function flagsOf({ token, namespace, silenceMs, isFar }: GatewayOptions): string[] {
   const digest = createHash("sha256").update(token).digest("hex");
   const quoted = `'${namespace.replaceAll("'", `'\\''`)}'`;
   return [
     `--token-sha256 ${digest}`,
     `--silence ${silenceMs / 1000}`,
+    ...(isFar ? ["--tls"] : []),
     ...(namespace === "" ? [] : [`--namespace ${quoted}`]),
   ];
 }
@@ -101,17 +104,10 @@ async function announcedBy(jobs: JobsApi, jobId: string): Promise<Announced> {
   }
 }
 
-/** @throws RaySystemError for a gateway on another machine */
-function checkReach({ host }: Announced): void {
-  if (isOwnAddress(host)) return;
+/** @throws RaySystemError for a gateway that only its own machine reaches */
+function checkReach({ host, fingerprint }: Announced): void {
+  if (fingerprint !== undefined || isOwnAddress(host)) return;
   throw new RaySystemError(
-    `the gateway is on another machine, ${host}: this release reaches only clusters on the driver's own`,
+    `the gateway is on another machine, ${host}, and the dashboard is reached by an address of this one: name the dashboard by an address of its own machine`,
   );
-}
-
-/** Whether the address is one of this machine. */
-export function isOwnAddress(address: string): boolean {
-  if (address.startsWith("127.") || address === "::1") return true;
-  const own = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
-  return own.some((one) => one.address === address);
 }

@@ -12,6 +12,8 @@ export interface Announced {
   /** The address of its machine in the cluster. */
   readonly host: string;
   readonly port: number;
+  /** The SHA-256 fingerprint of its certificate; without one it listens on the loopback only. */
+  readonly fingerprint?: string;
 }
 
 /** A node of Ray. */

@@ -5,7 +5,7 @@
  */
 import { Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { type AgentOptions, startAgent } from "@rayling/cluster";
+import { type AgentOptions, type MachineKey, makeMachineKey, startAgent } from "@rayling/cluster";
 
 const socket = new Socket({ fd: 3, readable: true, writable: true });
 // The end of the socket ends the agent, for whatever reason.
@@ -15,9 +15,27 @@ function say(message: object): void {
   socket.write(`${JSON.stringify(message)}\n`);
 }
 
-lines.once("line", (line) => {
-  const options: AgentOptions = JSON.parse(line);
-  startAgent(options).then(
+/** The key of this machine stays here: its public half leaves, and its certificate comes. */
+let key: MachineKey | undefined;
+
+interface Order extends AgentOptions {
+  /** The certificate of this machine, and that of the session's authority. */
+  readonly certified?: { readonly ca: string; readonly cert: string };
+}
+
+lines.on("line", (line) => {
+  const order: Order | "key" = JSON.parse(line);
+  if (order !== "key") return start(order);
+  key = makeMachineKey();
+  say({ publicKey: key.publicKey });
+});
+
+function start({ certified, ...options }: Order): void {
+  const credentials =
+    certified === undefined || key === undefined
+      ? {}
+      : { credentials: { ...certified, key: key.privateKey } };
+  startAgent({ ...options, ...credentials }).then(
     (agent) => {
       say({ address: agent.address, pid: process.pid });
       const end = (): void => void agent.close();
@@ -29,4 +47,4 @@ lines.once("line", (line) => {
       socket.end(() => process.exit(1));
     },
   );
-});
+}

@@ -24,8 +24,11 @@ def main() -> None:
         default=30.0,
         help="seconds without a word of the driver after which it counts as gone",
     )
+    flags.add_argument(
+        "--tls", action="store_true", help="listen for a driver on another machine, by TLS"
+    )
     given = flags.parse_args()
-    listening = Listening(given.token_sha256, given.namespace, given.silence)
+    listening = Listening(given.token_sha256, given.namespace, given.silence, given.tls)
     try:
         asyncio.run(serve(listening))
     except DriverGoneError as error:

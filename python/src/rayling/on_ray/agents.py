@@ -27,33 +27,48 @@ _WATCH_SECONDS = 0.5
 class Agent:
     """The agent of one node. It ends with this actor, and this actor ends with it."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        """Starts the agent.
+    def __init__(self) -> None:
+        """Starts the process of the agent, which waits for its order."""
+        self._child = Child("python/agent-main", is_captured=False)
+        self._answers = self._child.socket.makefile("r", encoding="utf-8")
+
+    def key(self) -> dict[str, Any]:
+        """Returns the public half of the machine's key, for a certificate.
+
+        Raises:
+            RaylingError: the agent has ended.
+        """
+        return self._ask("key")
+
+    def open(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Lets the agent listen.
 
         Args:
-            options: of `startAgent` in TypeScript. They may hold secrets, so that they travel over
-                the child's own socket.
+            options: of `startAgent` in TypeScript, and the certificate of the machine.
+
+        Returns:
+            Its address for drivers.
 
         Raises:
             RaylingError: it does not start.
         """
-        self._child = Child("python/agent-main", is_captured=False)
-        self._child.socket.sendall(f"{json.dumps(options)}\n".encode())
+        started = self._ask(options)
+        for watch in (self._watch, _watch_raylet):
+            threading.Thread(target=watch, name="rayling-watch", daemon=True).start()
+        return started
+
+    def _ask(self, order: Any) -> dict[str, Any]:
         try:
-            said = self._child.socket.makefile("r", encoding="utf-8").readline()
-        except ConnectionResetError:
+            self._child.socket.sendall(f"{json.dumps(order)}\n".encode())
+            said = self._answers.readline()
+        except (BrokenPipeError, ConnectionResetError):
             said = ""
         if said == "":
             raise RaylingError(f"the agent ended with code {self._child.wait()} as it started")
-        self._started: dict[str, Any] = json.loads(said)
-        if "error" in self._started:
-            raise RaylingError(self._started["error"])
-        for watch in (self._watch, _watch_raylet):
-            threading.Thread(target=watch, name="rayling-watch", daemon=True).start()
-
-    def started(self) -> dict[str, Any]:
-        """Returns the address for drivers."""
-        return self._started
+        answer: dict[str, Any] = json.loads(said)
+        if "error" in answer:
+            raise RaylingError(answer["error"])
+        return answer
 
     def wait(self) -> None:
         """Never returns: the call fails when this actor ends."""
@@ -89,8 +104,20 @@ class Agents:
         # Two calls at a time: one of them waits for the end.
         self._class = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=2)(Agent)
 
+    async def key(self, node: Node) -> dict[str, Any]:
+        """Starts the process of an agent on a node, in place of an earlier one.
+
+        Returns:
+            The public half of its key.
+
+        Raises:
+            RaylingError: it does not start.
+        """
+        actor = self._make(node)
+        return await self._asked(node, actor, actor.key.remote())
+
     async def start(self, node: Node, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Starts an agent on a node, in place of an earlier one.
+        """Starts an agent on a node, in place of an earlier one: that which has given its key.
 
         Returns:
             Its address for the driver.
@@ -98,17 +125,28 @@ class Agents:
         Raises:
             RaylingError: it does not start.
         """
-        self.end(node.id)
-        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        actor = self._class.options(scheduling_strategy=there).remote({**_offer(node), **options})
-        self._actors[node.id] = actor
-        try:
-            started: dict[str, Any] = await actor.started.remote()
-        except ray.exceptions.RayError as error:
-            self._actors.pop(node.id, None)
-            raise RaylingError(f"no agent starts on node {node.name}: {_reason(error)}") from error
+        is_known = "certified" in options and node.id in self._actors
+        actor = self._actors[node.id] if is_known else self._make(node)
+        order = {**_offer(node), **options}
+        started = await self._asked(node, actor, actor.open.remote(order))
         self._watch(node.id, actor, actor.wait.remote().future())
         return started
+
+    def _make(self, node: Node) -> Any:
+        self.end(node.id)
+        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        actor = self._class.options(scheduling_strategy=there).remote()
+        self._actors[node.id] = actor
+        return actor
+
+    async def _asked(self, node: Node, actor: Any, asked: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = await asked
+        except ray.exceptions.RayError as error:
+            if self._actors.get(node.id) is actor:
+                self.end(node.id)
+            raise RaylingError(f"no agent starts on node {node.name}: {_reason(error)}") from error
+        return answer
 
     def end(self, node_id: str) -> None:
         """Ends the agent of a node. Idempotent."""

@@ -36,6 +36,7 @@ class Gateway:
             "reserve_group": self._reserve_group,
             "release": self._release,
             "agent": self._agent,
+            "agent_key": self._agent_key,
             "look": self._look,
             "python_create": self._foreign.create,
             "python_find": self._foreign.find,
@@ -82,14 +83,20 @@ class Gateway:
         await self._reservations.release(given["reservation"])
 
     async def _agent(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        node = self._cluster.find(given["node"])
+        return await self._agents.start(await self._node(given["node"]), given["options"])
+
+    async def _agent_key(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._agents.key(await self._node(given["node"]))
+
+    async def _node(self, node_id: str) -> Node:
+        node = self._cluster.find(node_id)
         if node is None:
             # It may have joined since the last look.
             await self._cluster.look()
-            node = self._cluster.find(given["node"])
+            node = self._cluster.find(node_id)
         if node is None:
-            raise RaylingError(f"Ray has no living node {given['node']}")
-        return await self._agents.start(node, given["options"])
+            raise RaylingError(f"Ray has no living node {node_id}")
+        return node
 
     async def _look(self, _: Mapping[str, Any]) -> None:
         # A change is told before the answer.

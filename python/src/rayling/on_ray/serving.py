@@ -13,7 +13,10 @@ import hashlib
 import json
 import os
 import secrets
+import ssl
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +24,9 @@ from typing import Any
 
 import ray
 
+from rayling.errors import RaylingError
 from rayling.on_ray.gateway import Gateway
+from rayling.runtime import command
 
 __all__ = ["PROTOCOL", "DriverGoneError", "Listening", "serve"]
 
@@ -49,6 +54,8 @@ class Listening:
     namespace: str
     #: Seconds of silence after which the driver counts as gone.
     silence: float
+    #: Whether the driver is on another machine.
+    is_far: bool = False
 
 
 async def serve(listening: Listening) -> None:
@@ -73,9 +80,15 @@ async def serve(listening: Listening) -> None:
         connected.set_result(connection)
         return None
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=_LONGEST_LINE)
+    address = ray.util.get_node_ip_address()
+    host, context, more = "127.0.0.1", None, {}
+    if listening.is_far:
+        host = address
+        context, fingerprint = await asyncio.to_thread(_secured, address)
+        more = {"fingerprint": fingerprint}
+    server = await asyncio.start_server(accept, host, 0, limit=_LONGEST_LINE, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    said = {"protocol": PROTOCOL, "host": ray.util.get_node_ip_address(), "port": port}
+    said = {"protocol": PROTOCOL, "host": address, "port": port, **more}
     print(f"{_ANNOUNCEMENT}{json.dumps(said)}", flush=True)
     try:
         connection = await asyncio.wait_for(connected, _CONNECT_SECONDS)
@@ -84,6 +97,31 @@ async def serve(listening: Listening) -> None:
     finally:
         server.close()
     await connection.serve(listening.silence)
+
+
+def _secured(address: str) -> tuple[ssl.SSLContext, str]:
+    """Makes a key of this process, and a certificate for it.
+
+    Returns:
+        How to listen, and the fingerprint by which the driver knows the certificate.
+
+    Raises:
+        RaylingError: the certificate cannot be made.
+    """
+    line = command("python/certificate-main", address)
+    made = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if made.returncode != 0:
+        raise RaylingError(f"no certificate is made: {made.stderr.strip()}")
+    said = json.loads(made.stdout)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    # The module reads files only.
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "gateway.pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write(said["key"] + said["cert"])
+        context.load_cert_chain(path)
+    return context, said["fingerprint"]
 
 
 class Connection:
