@@ -11,6 +11,7 @@ import {
   numbers,
   sampleOf,
   scoreByDeadline,
+  scoreTexts,
 } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -47,10 +48,7 @@ describe.each(Object.entries(kinds))("a score function that is %s: %s", (name) =
   });
 
   test("says something that cannot travel: it travels as text, and the score is kept", async () => {
-    const { outcomes } = await scoreByDeadline(
-      () => ({ reward }),
-      numbers(8, { 3: "unsendable", 5: "unreadable" }),
-    );
+    const outcomes = await scoreTexts({ reward }, numbers(8, { 3: "unsendable", 5: "unreadable" }));
     expect(outcomes.filter(({ valid }) => !valid)).toEqual([]);
     expect(outcomes[3]).toMatchObject({
       rewardScore: 1,

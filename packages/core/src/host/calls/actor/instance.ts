@@ -23,7 +23,7 @@ import { type DeathCause, RaySystemError } from "../../../shared/errors.ts";
 import { argumentsOf } from "../arguments.ts";
 import { answerOf, Execution, type ExecutionSite, failureOf, noteExecution } from "../execution.ts";
 import type { Idleness } from "../idleness.ts";
-import { isCallOnStack, ReceivedSignals } from "../received-signals.ts";
+import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
 import { runStream } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
 import { ConcurrencyGroups, type Group } from "./concurrency-groups.ts";
@@ -170,7 +170,7 @@ export class Instance implements ExecutionSite, ActorScope {
     // Ready answers do not wait for a method that may take long.
     if (method.slow) session.flush();
     this.executed += 1;
-    const isPlain = method.plain && queued === undefined && isCallOnStack(call.dependencies);
+    const isPlain = method.plain && queued === undefined && isPlainCall(call.dependencies);
     if (isPlain) this.#runPlain(call, session, group, method);
     else this.#run(call, queued ?? new Execution(call, session, this), group, method);
   }
