@@ -22,6 +22,8 @@ test("stdout and stderr are written to by the command's output, and by the drive
   expect(filesWith(/process(?:\.std(?:out|err)|\[stream\])\.write\(/)).toEqual([
     "packages/core/src/runtime/observe/host-logs.ts",
     "packages/rayling/src/cli/output/output.ts",
+    // Data for the process that started it.
+    "packages/rayling/src/python/certificate-main.ts",
   ]);
 });
 

@@ -1,7 +1,7 @@
 /**
  * The current phase of a command that has no progress of its own: on a terminal one line that is
- * drawn again, with the time that it takes; elsewhere a line for each change, and one that says that
- * it goes on before two seconds are over without output.
+ * drawn again, with the time that it takes; elsewhere a line for each change, and, before two
+ * seconds are over without output, one that says that it goes on.
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "../output/output.ts";
