@@ -82,6 +82,8 @@ export class SupervisedWorker {
   }
 
   get state(): "alive" | "replacing" | "lost" {
+    // Its end is known before its cause: until then it takes no samples.
+    if (this.#state === "alive" && this.#life?.isOver === true) return "replacing";
     return this.#state;
   }
 
@@ -148,6 +150,10 @@ export class SupervisedWorker {
   async #isLost(error: unknown, worker: WorkerHandle): Promise<boolean> {
     if (this.#closed) throw new RewardLoopClosedError();
     if (error instanceof ray.NotEncodableError) return false;
+    if (error instanceof ray.SessionEndedError) {
+      if (worker === this.#life?.worker) this.#fail(error);
+      return false;
+    }
     if (!isDeathOfWorker(error)) {
       if (!(await hasFailed(worker))) return false;
       if (worker === this.#life?.worker) this.#lose(worker, error);
@@ -219,12 +225,16 @@ export class SupervisedWorker {
 
   /** Its executors cannot be kept alive, as those of a successor could not; other workers go on. */
   #lose(worker: WorkerHandle, error: unknown): void {
+    this.#fail(error);
+    void endActor(worker).then(() => endExecutors(this.name));
+  }
+
+  #fail(error: unknown): void {
     this.#worker = Promise.reject(error);
     // Calls reject with the reason.
     this.#worker.catch(() => undefined);
     this.#life = undefined;
     this.#become("lost");
-    void endActor(worker).then(() => endExecutors(this.name));
   }
 
   #become(state: "alive" | "replacing" | "lost"): void {
