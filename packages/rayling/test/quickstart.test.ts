@@ -64,8 +64,10 @@ test("what did harm is said", () => {
     slotsBusy: 0.5,
   } as const;
   const before = { accuracy: 0.4, greedyAccuracy: 0.6, problems: 100, latencyMs: 40 };
-  const lines = summaryLines({ ...before, runs: [run] }, { page: "p", out: "o", seconds: 20 });
+  const lines = summaryLines({ ...before, runs: [run] }, { page: "p", seconds: 20 });
   expect(lines.join("\n")).toContain("40.0 % ± 9.6");
+  const own = lines.slice(0, lines.indexOf("What next"));
+  expect(Math.max(...own.map(({ length }) => length))).toBeLessThanOrEqual(80);
   expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
 });
 

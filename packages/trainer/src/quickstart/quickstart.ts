@@ -222,8 +222,9 @@ class Quickstart {
   async #fit({ start, schedule, latencyMs, steps, tracking }: Fit): Promise<TrainingReport> {
     const begun = this.#policy.setState.remote(start);
     await answerOf("the policy, given its weights,", begun, timeout);
-    const { lr, lrWarmupStepsRatio, minLrRatio } = settings;
-    const rates = { lr, lrWarmupStepsRatio, minLrRatio, totalTrainingSteps: steps };
+    const { lr, lrWarmup, minLrRatio } = settings;
+    const lrWarmupSteps = Math.max(lrWarmup.least, Math.trunc(lrWarmup.ratio * steps));
+    const rates = { lr, lrWarmupSteps, minLrRatio, totalTrainingSteps: steps };
     const set = this.#policy.setOptim.remote({ ...rates, lrSchedulerType: "linear" });
     await answerOf("the policy, given its learning rate,", set, timeout);
     const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff, slots } = settings;

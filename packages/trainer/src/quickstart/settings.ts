@@ -10,7 +10,8 @@ export const settings = {
    */
   policy: { layers: 1, heads: 4, microBatchRows: 256 },
   lr: 4e-3,
-  lrWarmupStepsRatio: 0.17,
+  /** Steps in which the learning rate rises: that share of all, and never fewer than these. */
+  lrWarmup: { ratio: 0.17, least: 11 },
   minLrRatio: 0,
   /**
    * Without it the policy is sure of its wrong answers, too, before it has tried others: a group

@@ -1,7 +1,7 @@
 /**
  * The current phase of a command that has no progress of its own: on a terminal one line that is
- * drawn again, with the time that it takes; elsewhere a line for each change, and, before two
- * seconds are over without output, one that says that it goes on.
+ * drawn again, with the time that it takes; elsewhere a line for each change, and one that says
+ * that it goes on before two seconds are over without output.
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "../output/output.ts";
@@ -30,6 +30,11 @@ export class PhaseLine implements Disposable {
     this.#sinceMs = performance.now();
     if (this.#stream.isTTY) this.#draw();
     else this.say(text);
+  }
+
+  /** Lets the current phase stay on the terminal; elsewhere it is printed already. */
+  keep(): void {
+    if (this.#stream.isTTY && this.#text !== undefined) this.say(this.#text);
   }
 
   /** Prints a line that stays. */

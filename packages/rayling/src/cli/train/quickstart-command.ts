@@ -46,13 +46,14 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
     await ray.init({ numCpus: 8, ...dashboardOption(flags, "on a terminal") });
+    line.show("Starting the policy");
     training = trained(flags, { chosen, out, line });
     const result = await stop.race(training);
     line.show("Writing the page");
     const page = await writeReport({ directory: out, title: "quickstart" });
     line.pause();
     const seconds = performance.now() / 1000;
-    sayStyled(`${summaryLines(result, { page, out, seconds }).join("\n")}\n`);
+    sayStyled(`${summaryLines(result, { page, seconds }).join("\n")}\n`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     line.show("Stopping");
@@ -75,11 +76,10 @@ function introduce(
 ): void {
   const time =
     steps === undefined ? "On two free cores it takes less than 90 s" : `${steps} steps under each`;
-  line.say("A tiny transformer learns to add two numbers: 37+85 is 122. It begins with a");
-  line.say("supervised warm-up until it knows a third, and goes on by GRPO with a slow judge,");
-  line.say(`under ${chosen.join(" and ")}, from the same start.`);
+  line.say("A tiny transformer learns to add two numbers: 37+85 is 122. It begins with");
+  line.say("a supervised warm-up until it knows a third, and goes on by GRPO with a slow");
+  line.say(`judge, under ${chosen.join(" and ")}, from the same start.`);
   line.say(`${time}; Ctrl-C stops it.`);
-  line.show("Starting threads");
 }
 
 async function trained(
@@ -165,11 +165,12 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine): void {
         `Warm-up: ${progress.steps} supervised steps, ${percent(progress.accuracy)} of new problems right`,
       );
     case "probe":
+      line.keep();
       return line.show("Probe: how long a step computes on this machine");
     case "plan": {
       const { computeMs, latencyMs, steps, seconds } = progress;
       line.say(
-        `Probe: a step computes for ${computeMs.toFixed(0)} ms; the judge takes up to ${latencyMs.toFixed(0)} ms for an answer.`,
+        `Probe: a step computes for ${computeMs.toFixed(0)} ms; the judge takes up to ${latencyMs.toFixed(0)} ms.`,
       );
       return line.say(
         `Training: ${steps} steps under each schedule, about ${seconds.toFixed(0)} s more.`,

@@ -5,19 +5,17 @@ import { tableLines } from "../output/table.ts";
 export interface QuickstartEnd {
   /** Path of the page of all runs. */
   readonly page: string;
-  /** Folder of their files. */
-  readonly out: string;
   /** Seconds of all of it. */
   readonly seconds: number;
 }
 
-const columns = ["schedule", "time", "accuracy", "greedy", "waited for rewards", "judge busy"];
+const columns = ["schedule", "time", "accuracy", "greedy", "waited", "judge busy"];
 
 /** Returns the lines, without the last line feed. */
 export function summaryLines(result: QuickstartResult, end: QuickstartEnd): string[] {
   const { runs, accuracy, greedyAccuracy, problems } = result;
   const before = {
-    schedule: "before, the warm-up alone",
+    schedule: "warm-up alone",
     accuracy: spread(accuracy, problems),
     greedy: percent(greedyAccuracy),
   };
@@ -27,12 +25,14 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
     "",
     `Comparison after ${steps} steps`,
     ...tableLines(rows, columns),
-    `Accuracy: of ${problems} new problems, sampled, with its 95 % interval; greedy: the likeliest answers.`,
+    `Accuracy: of ${problems} new problems, sampled, with its 95 % interval; greedy: of`,
+    "the likeliest answers; waited: with nothing to do but to wait for rewards.",
     ...comparison(result),
     ...falls(result),
     "",
-    `Page  ${end.page}  (all runs on one page; beside it folders with metrics.jsonl and trace.json)`,
-    `All of it took ${end.seconds.toFixed(0)} s.`,
+    `All of it took ${end.seconds.toFixed(0)} s. Its page, with all runs on one chart:`,
+    `  ${end.page}`,
+    "Beside it: a folder for each schedule, with metrics.jsonl and trace.json.",
     "",
     "What next",
     ...whatNext.map(([command, what]) => `  ${launcher} ${command}\n      ${what}`),
@@ -45,7 +45,7 @@ function rowOf(run: QuickstartRun, problems: number): Record<string, string> {
     time: `${run.seconds.toFixed(1)} s`,
     accuracy: spread(run.accuracy, problems),
     greedy: percent(run.greedyAccuracy),
-    "waited for rewards": `${run.exposedWaitSeconds.toFixed(1)} s`,
+    waited: `${run.exposedWaitSeconds.toFixed(1)} s`,
     "judge busy": percent(run.slotsBusy),
   };
 }
@@ -54,11 +54,15 @@ function rowOf(run: QuickstartRun, problems: number): Record<string, string> {
 function comparison({ runs, accuracy }: QuickstartResult): string[] {
   const [first, ...others] = runs;
   if (first === undefined) return [];
-  return others.map((run) => {
+  return others.flatMap((run) => {
     const time = change(run.seconds, first.seconds, "less time", "more time");
-    const wait = `waited ${run.exposedWaitSeconds.toFixed(1)} s instead of ${first.exposedWaitSeconds.toFixed(1)} s`;
-    const points = (100 * (run.accuracy - accuracy)).toFixed(0);
-    return `${run.schedule} took ${time} than ${first.schedule}, and ${wait}; accuracy rose by ${points} points.`;
+    const [own, base] = [run, first].map((one) => `${one.exposedWaitSeconds.toFixed(1)} s`);
+    const points = 100 * (run.accuracy - accuracy);
+    const moved = `${points < 0 ? "fell" : "rose"} by ${Math.abs(points).toFixed(0)} points`;
+    return [
+      `${run.schedule} took ${time} than ${first.schedule}, and waited ${own}`,
+      `instead of ${base} for rewards; its accuracy ${moved}.`,
+    ];
   });
 }
 
