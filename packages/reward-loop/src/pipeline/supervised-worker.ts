@@ -151,12 +151,12 @@ export class SupervisedWorker {
     if (this.#closed) throw new RewardLoopClosedError();
     if (error instanceof ray.NotEncodableError) return false;
     if (error instanceof ray.SessionEndedError) {
-      if (worker === this.#life?.worker) this.#fail(error);
+      if (worker === this.#life?.worker) this.#lose(error, undefined);
       return false;
     }
     if (!isDeathOfWorker(error)) {
       if (!(await hasFailed(worker))) return false;
-      if (worker === this.#life?.worker) this.#lose(worker, error);
+      if (worker === this.#life?.worker) this.#lose(error, worker);
     } else if (this.#isRetired) {
       // A retired worker gets no successor.
       this.#become("lost");
@@ -223,18 +223,18 @@ export class SupervisedWorker {
     );
   }
 
-  /** Its executors cannot be kept alive, as those of a successor could not; other workers go on. */
-  #lose(worker: WorkerHandle, error: unknown): void {
-    this.#fail(error);
-    void endActor(worker).then(() => endExecutors(this.name));
-  }
-
-  #fail(error: unknown): void {
-    this.#worker = Promise.reject(error);
+  /**
+   * Its executors cannot be kept alive, as those of a successor could not; other workers go on.
+   *
+   * @param worker undefined where it has ended with its session
+   */
+  #lose(reason: unknown, worker: WorkerHandle | undefined): void {
+    this.#worker = Promise.reject(reason);
     // Calls reject with the reason.
     this.#worker.catch(() => undefined);
     this.#life = undefined;
     this.#become("lost");
+    if (worker !== undefined) void endActor(worker).then(() => endExecutors(this.name));
   }
 
   #become(state: "alive" | "replacing" | "lost"): void {
