@@ -109,14 +109,16 @@ async function scoreTogether(
   const failure = new AbortController();
   const signal = AbortSignal.any([stopped, failure.signal]);
   const view = new JudgesView(judges.map(({ name }) => name));
-  const longest = judges.map(({ options }) => options).sort((a, b) => drainMsOf(b) - drainMsOf(a));
-  const tellsNoMore = longest[0] && tellStopping(stop, longest[0]);
+  const [longest] = judges
+    .map(({ options }) => options)
+    .toSorted((a, b) => drainMsOf(b) - drainMsOf(a));
+  const tellsNoMore = longest && tellStopping(stop, longest);
   let first: unknown;
   const ends = await Promise.all(
     judges.map(async ({ name, options, loop, file }) => {
       try {
-        const ends = { signal, after: (ms: number) => stop.after(ms) };
-        const more = { stop: ends, view: view.of(name) };
+        const own = { signal, after: (ms: number) => stop.after(ms) };
+        const more = { stop: own, view: view.of(name) };
         return await scoreAll(loop, solutions, file, { ...options, ...more });
       } catch (error) {
         if (failure.signal.aborted || stopped.aborted) {
