@@ -158,7 +158,7 @@ async function save(blob: Blob, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   const part = `${target}.${randomUUID()}.incomplete`;
   try {
-    await pipeline(Readable.fromWeb(blob.stream()), createWriteStream(part));
+    await pipeline(Readable.from(blob.stream()), createWriteStream(part));
     await rename(part, target);
   } finally {
     await rm(part, { force: true });
