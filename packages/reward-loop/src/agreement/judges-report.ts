@@ -25,7 +25,7 @@ export interface JudgesReportOptions extends Pick<MatchOptions, "labelOf"> {
   /** The largest difference of two scores that counts as agreement. Default 0.1. */
   readonly tolerance?: number;
   /** The score from which on a sample counts as right. Default 0.5. */
-  readonly threshold?: number;
+  readonly scoreThreshold?: number;
   /**
    * The label from which on a sample is right, for labels that are grades. Default: labels of true,
    * false, 1 and 0 say it themselves, and others are compared as scores only.
@@ -131,7 +131,7 @@ export async function judgesReport(
   logs: readonly JudgeLog[],
   options: JudgesReportOptions = {},
 ): Promise<JudgesReport> {
-  const { tolerance = 0.1, threshold = 0.5, labelThreshold, mostDisagreements = 10 } = options;
+  const { tolerance = 0.1, scoreThreshold = 0.5, labelThreshold, mostDisagreements = 10 } = options;
   const fields = options.by === undefined ? ["dataSource", "solution"] : [options.by];
   const paths = logs.map(({ path }) => path);
   const samples = await matchedScores(paths, { labelOf: options.labelOf, by: fields });
@@ -153,7 +153,7 @@ export async function judgesReport(
         ? []
         : logs.map(({ name }, log) => ({
             name,
-            ...calibratedBy(samples, log, { threshold, isRight, split }),
+            ...calibratedBy(samples, log, { threshold: scoreThreshold, isRight, split }),
           })),
     by: split?.by ?? null,
     disagreements: {

@@ -3,7 +3,7 @@
  * same by its content, wherever it stands, and equal samples of one log match one by one.
  */
 
-import { isRow, valueAt } from "../rows/named-values.ts";
+import { isRow, valueAt } from "../rows/value-at.ts";
 import { outcomesIn } from "../record/reward-log.ts";
 import { isScored } from "../record/reward-record.ts";
 import type { RewardRecord } from "../record/reward-record.ts";

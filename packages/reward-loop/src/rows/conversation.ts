@@ -1,7 +1,7 @@
 /** Conversations: lists of messages with a role and a content. */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
-import { isRow } from "./named-values.ts";
+import { isRow } from "./value-at.ts";
 
 export type Conversation = NonNullable<RewardSample["rawPrompt"]>;
 

@@ -1,7 +1,8 @@
 /** The ground truth of a row, found by the key of its response or prompt. */
 
-import { firstOf, isRow, missing, valueAt } from "./named-values.ts";
-import type { Row } from "./named-values.ts";
+import { firstOf, missing } from "./named-values.ts";
+import { isRow, valueAt } from "./value-at.ts";
+import type { Row } from "./value-at.ts";
 import type { RowWords } from "./row-words.ts";
 
 export interface FoundTruth {

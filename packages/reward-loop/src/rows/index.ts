@@ -5,8 +5,9 @@
 
 export { isConversation, textOf } from "./conversation.ts";
 export type { Conversation } from "./conversation.ts";
-export { isRow, missing, valueAt } from "./named-values.ts";
-export type { Row } from "./named-values.ts";
+export { missing } from "./named-values.ts";
+export { isRow, valueAt } from "./value-at.ts";
+export type { Row } from "./value-at.ts";
 export { assumedSource, readPrompt } from "./prompt-row.ts";
 export type { FoundPrompt, PromptKeys } from "./prompt-row.ts";
 export { isRollout, readRollout } from "./rollout-row.ts";

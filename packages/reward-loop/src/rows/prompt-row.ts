@@ -8,7 +8,7 @@ import { basename } from "node:path";
 import { isConversation } from "./conversation.ts";
 import { groundTruthOf, truthNamesOfPrompts } from "./ground-truth.ts";
 import { firstOf, missing } from "./named-values.ts";
-import type { Row } from "./named-values.ts";
+import type { Row } from "./value-at.ts";
 import type { RowWords } from "./row-words.ts";
 
 /** Names or paths, where they are not those that are known. */

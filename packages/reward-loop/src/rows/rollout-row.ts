@@ -8,8 +8,9 @@
 import { isConversation, textOf } from "./conversation.ts";
 import type { Conversation } from "./conversation.ts";
 import { groundTruthOf, truthNames } from "./ground-truth.ts";
-import { firstOf, isRow, missing, valueAt } from "./named-values.ts";
-import type { Row } from "./named-values.ts";
+import { firstOf, missing } from "./named-values.ts";
+import { isRow, valueAt } from "./value-at.ts";
+import type { Row } from "./value-at.ts";
 import { promptNames } from "./prompt-row.ts";
 import type { RowWords } from "./row-words.ts";
 

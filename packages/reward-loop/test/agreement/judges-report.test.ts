@@ -103,7 +103,7 @@ test("labels that say right or wrong calibrate each judge, as a whole and by sou
     ["first", "label", 5],
     ["second", "label", 6],
   ]);
-  const higher = await judgesReport([second], { threshold: 0.7 });
+  const higher = await judgesReport([second], { scoreThreshold: 0.7 });
   expect(higher.calibrations).toMatchObject([{ threshold: 0.7, accuracy: 1 }]);
 });
 
@@ -115,7 +115,7 @@ test("labels that are grades are compared as scores, and say right or wrong from
   const asScores = await judgesReport([graded], { tolerance: 1 });
   expect(asScores.calibrations).toEqual([]);
   expect(asScores.agreements).toMatchObject([{ second: "label", exact: 0.25, within: 0.25 }]);
-  const options = { labelThreshold: 3, threshold: 4 };
+  const options = { labelThreshold: 3, scoreThreshold: 4 };
   expect((await judgesReport([graded], options)).calibrations).toMatchObject([
     { truePositives: 0, falsePositives: 2, falseNegatives: 2, trueNegatives: 0 },
   ]);

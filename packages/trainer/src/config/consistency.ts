@@ -50,7 +50,7 @@ export function checkTogether(config: TrainerConfig): void {
   checkFit({ values: valuesOf(config), ...contextOf(config) }, verlKeyOf);
   const { data, rayling } = config;
   const { lrWarmupSteps, lrWarmupStepsRatio } = config.actorRolloutRef.actor.optim;
-  if (lrWarmupSteps > 0 && (lrWarmupStepsRatio ?? 0) > 0) {
+  if (lrWarmupSteps > 0 && lrWarmupStepsRatio !== null && lrWarmupStepsRatio > 0) {
     throw new ConfigError(
       "actor_rollout_ref.actor.optim.lr_warmup_steps",
       "and lr_warmup_steps_ratio are both given: one of them",

@@ -22,7 +22,7 @@ export function totalStepsOf(
   }
   const wanting = [actor.optim, critic.optim].find(
     ({ lrSchedulerType, lrWarmupStepsRatio }) =>
-      lrSchedulerType !== "constant" || (lrWarmupStepsRatio ?? 0) > 0,
+      lrSchedulerType !== "constant" || (lrWarmupStepsRatio !== null && lrWarmupStepsRatio > 0),
   );
   if (wanting === undefined) return undefined;
   const problem =

@@ -50,7 +50,7 @@ export function compareOptionsOf(flags: CompareFlags): CompareOptions {
   const { tolerance, threshold, labelThreshold, by, disagreements: mostDisagreements } = flags;
   return {
     tolerance,
-    threshold,
+    scoreThreshold: threshold,
     mostDisagreements,
     ...(labelThreshold === undefined ? {} : { labelThreshold }),
     ...(by === undefined ? {} : { by }),

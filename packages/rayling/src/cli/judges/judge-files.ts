@@ -26,8 +26,8 @@ export function namedJudges(judges: readonly JudgeFlag[]): NamedJudge[] {
   });
 }
 
-function nameOf({ reward, rewards = "" }: JudgeFlag): string {
-  const [, path = "", exported] = /^(.*?)(?::([\w$]+))?$/.exec(reward ?? rewards) ?? [];
+function nameOf({ reward, rewards }: JudgeFlag): string {
+  const [, path = "", exported] = /^(.*?)(?::([\w$]+))?$/.exec(reward ?? rewards ?? "") ?? [];
   const stem = basename(path, extname(path));
   const name = exported === undefined || exported === "computeScore" ? stem : `${stem}-${exported}`;
   // "label" is the name of the labels in a comparison.

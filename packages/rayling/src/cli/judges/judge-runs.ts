@@ -16,7 +16,9 @@ export interface Judge {
 
 /** Returns the judges of a run that has several. Throws CliError 2. */
 export function judgesOf(input: string | undefined, flags: ScoreFlags): Judge[] {
-  const { reward = [], rewards = [], out, baseline = 0 } = flags;
+  const { out, baseline = 0 } = flags;
+  const reward = flags.reward ?? [];
+  const rewards = flags.rewards ?? [];
   if (reward.length + rewards.length < 2) return [];
   const { judge, replay } = flags;
   const single = {

@@ -29,9 +29,11 @@ export interface ScoreAllOptions {
   readonly view: RunView;
 }
 
+const DRAIN_MS = 30_000;
+
 /** A sample that is under way at a stop has one call's time limit, or 30 s, to finish. */
-export function drainMsOf({ timeoutMs = 30_000 }: Pick<ScoreOptions, "timeoutMs">): number {
-  return timeoutMs;
+export function drainMsOf({ timeoutMs }: Pick<ScoreOptions, "timeoutMs">): number {
+  return timeoutMs ?? DRAIN_MS;
 }
 
 /**

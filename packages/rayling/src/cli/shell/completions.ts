@@ -61,11 +61,11 @@ function possible({ command, taken, flag, isRest }: Place, word: string): Comple
   const help = command.createHelp();
   if (word.startsWith("-") && !isRest) {
     const flags = help.visibleOptions(command);
-    const [, name = "", value] = /^(--[^=]+)(=?)/.exec(word) ?? [];
-    const named = value === "=" ? flags.find((one) => isCalled(one, name)) : undefined;
+    const [, given = "", value] = /^(--[^=]+)(=?)/.exec(word) ?? [];
+    const named = value === "=" ? flags.find((one) => isCalled(one, given)) : undefined;
     if (named !== undefined) {
       const { items, isPath } = valuesOf(named);
-      return { items: items.map((one) => ({ ...one, value: `${name}=${one.value}` })), isPath };
+      return { items: items.map((one) => ({ ...one, value: `${given}=${one.value}` })), isPath };
     }
     const items = flags.map((one) => ({
       value: one.long ?? one.short ?? "",

@@ -52,8 +52,8 @@ function finalChannelOf(text: string): string {
     const [token, part, next] = [itemAt(rest, at), itemAt(rest, at + 1), rest[at + 2]];
     if (token === "start") channel = "final";
     if (token === "channel") {
-      const [head, name = ""] = /^\s*(\w*)/.exec(part) ?? [""];
-      channel = name;
+      const [head, named] = /^\s*(\w*)/.exec(part) ?? [""];
+      channel = named ?? "";
       const isHead = next === "message" || next === "constrain";
       if (channel === "final" && !isHead) said += part.slice(head.length);
     }
