@@ -33,11 +33,13 @@ export async function kill(
 ): Promise<void> {
   if (isDriverCode()) return never();
   checkOptions("kill", options, { noRestart: flag });
-  // The handle's own runtime does it: no other one starts for that.
-  if (await killPython(actor, options.noRestart ?? true)) return;
+  const noRestart = options.noRestart ?? true;
+  const ofPython = killPython(actor, noRestart);
+  if (ofPython !== undefined) return ofPython;
+  // The handle's own runtime does it, in this turn: no other one starts for that.
   const { info, caller } = insideOf(actor);
   caller.checkAlive();
-  await caller.waiting.during(caller.directory.kill(info, options.noRestart ?? true));
+  await caller.waiting.during(caller.directory.kill(info, noRestart));
 }
 
 /**

@@ -270,13 +270,15 @@ function handleOf<Instance>(target: Target): PythonActor<Instance> {
   return proxy as unknown as PythonActor<Instance>;
 }
 
-/** Ends a Python actor. Resolves with false for anything else. */
-export async function killPython(actor: object, noRestart: boolean): Promise<boolean> {
+/** Ends a Python actor. Undefined for anything else. */
+export function killPython(actor: object, noRestart: boolean): Promise<void> | undefined {
   const target = targets.get(actor);
-  if (target === undefined) return false;
-  await target.known;
-  await ask(target.caller, { kind: "kill", actorId: target.actorId, noRestart });
-  return true;
+  return target && endOf(target, noRestart);
+}
+
+async function endOf({ known, caller, actorId }: Target, noRestart: boolean): Promise<void> {
+  await known;
+  await ask(caller, { kind: "kill", actorId, noRestart });
 }
 
 /** Returns the Python actor of that name; undefined when there is none, or no cluster. */
