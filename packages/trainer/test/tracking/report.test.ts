@@ -26,7 +26,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     const url = pathToFileURL(join(directory, "report.html")).href;
     await page.goto(url);
 
-    expect(await page.title()).toBe("maths / grpo – rayling");
+    await expect.poll(() => page.title()).toBe("maths / grpo – rayling");
     const cells = async (label: string): Promise<readonly (readonly string[])[]> => {
       const rows = await page.getByRole("region", { name: label, exact: true }).locator("tr").all();
       return Promise.all(rows.map((row) => row.locator("td").allTextContents()));
