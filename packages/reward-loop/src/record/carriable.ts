@@ -6,6 +6,7 @@
 
 import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { textOf } from "../travel/as-texts.ts";
+import { isPlain } from "../travel/table.ts";
 
 /** A value that JSON can carry. */
 export interface Carriable {
@@ -63,9 +64,4 @@ export function carriable(value: unknown): Carriable {
 
 function listOf(value: object): readonly unknown[] | undefined {
   return itemsIn(value);
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }

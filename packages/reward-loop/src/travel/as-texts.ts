@@ -6,6 +6,7 @@
 import { inspect } from "node:util";
 import * as ray from "@rayling/core";
 import { isRecord } from "@rayling/reward-manager-registry/values";
+import { isPlain } from "./table.ts";
 
 /** The greatest depth that is kept. */
 const deepest = 64;
@@ -44,10 +45,9 @@ export function asTexts(value: Readonly<Record<string, unknown>>, name: string):
   function fieldsOf(place: string, one: object): Record<string, unknown> {
     const fields: Record<string, unknown> = {};
     for (const key of Object.keys(one)) {
-      const field = { value: read(one, key), enumerable: true, configurable: true, writable: true };
-      field.value = at(`${place}.${key}`, field.value);
+      const field = at(`${place}.${key}`, read(one, key));
       // A field may be called __proto__.
-      Object.defineProperty(fields, key, field);
+      Object.defineProperty(fields, key, { value: field, ...ordinary });
     }
     return fields;
   }
@@ -55,6 +55,8 @@ export function asTexts(value: Readonly<Record<string, unknown>>, name: string):
   const travelling = at(name, value);
   return { value: isRecord(travelling) ? travelling : {}, asText };
 }
+
+const ordinary = { enumerable: true, configurable: true, writable: true } as const;
 
 function travels(value: unknown): boolean {
   try {
@@ -72,11 +74,6 @@ function read(from: object, key: string): unknown {
   } catch (error) {
     return error;
   }
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }
 
 /** Returns a value as Node prints it. */

@@ -134,7 +134,8 @@ function isAlike(keys: readonly string[] | undefined, row: unknown): boolean {
   return at === keys?.length;
 }
 
-function isPlain(row: unknown): row is object {
+/** Whether it is an object without a class. Throws for a proxy that was revoked. */
+export function isPlain(row: unknown): row is object {
   if (typeof row !== "object" || row === null) return false;
   const prototype: unknown = Object.getPrototypeOf(row);
   return prototype === Object.prototype || prototype === null;
