@@ -147,8 +147,8 @@ const core: readonly Row[] = [
   [
     "fifo-drain",
     "core/src/shared/fifo",
-    "const items = this.#items.slice(this.#head) as T[];",
-    "const items = this.#items.slice(this.#head + 1) as T[];",
+    "const items = this.#items.slice(this.#head, this.#tail) as T[];",
+    "const items = this.#items.slice(this.#head + 1, this.#tail) as T[];",
     "one waiting call is forgotten when an actor ends",
     "test/core/actors.test.ts",
     "packages/core/test/session.test.ts",

@@ -21,6 +21,7 @@ import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
 import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
 import { serializers } from "./values/serializers.ts";
 import { allocateShared } from "./shared-memory.ts";
+import { notSmall, SmallPacker, unpackSmall } from "./small-values.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
 import { asError } from "../shared/errors/thrown.ts";
 
@@ -95,6 +96,7 @@ const treePackr: Packr = new Packr({
   copyBuffers: true,
   useToJSON: false,
 });
+const smallPacker: SmallPacker = new SmallPacker();
 /** A packer whose memory is larger than this starts with new memory. */
 const packerBytes: number = 1024 * 1024;
 const noBuffers: readonly SharedArrayBuffer[] = [];
@@ -131,6 +133,7 @@ export class Codec {
 
   /** @throws NotEncodableError naming the path below `root`. */
   encode(value: unknown, root: string): Encoded {
+    if (smallPacker.value(value)) return smallWindow();
     if (this.#isFlat(value, root)) return packTree(value, root);
     return this.#encodeDeep(value, root);
   }
@@ -141,6 +144,7 @@ export class Codec {
    * @param slots takes the AbortSignals inside; without it they are refused
    */
   encodeList(list: readonly unknown[], root: string, slots?: SignalPlaces): Encoded {
+    if (smallPacker.list(list)) return smallWindow();
     return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root, slots);
   }
 
@@ -226,7 +230,9 @@ export class Codec {
   decode(encoded: Encoded, slots: readonly unknown[] = noSlots): unknown {
     const isBare =
       encoded.referenceCount === 0 && encoded.buffers.length === 0 && slots.length === 0;
-    return this.#unpack(encoded, isBare ? this.#bare : this.#reviverFor(encoded, slots));
+    if (!isBare) return this.#unpack(encoded, this.#reviverFor(encoded, slots));
+    const small = unpackSmall(encoded.bytes, encoded.start, encoded.end);
+    return small === notSmall ? this.#unpack(encoded, this.#bare) : small;
   }
 
   #unpack(encoded: Encoded, reviver: Reviver): unknown {
@@ -316,15 +322,13 @@ function pack(
   buffers: readonly SharedArrayBuffer[],
   references: readonly object[],
 ): Encoded {
-  const referenceCount = references.length;
   let bytes: Uint8Array;
   try {
     bytes = packr.pack(value);
   } catch (cause) {
     throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
   }
-  const body = bytes.length < outOfBandBytes ? bytes : shared(bytes);
-  return { bytes: body, start: 0, end: body.length, buffers, referenceCount, references };
+  return encodedOf(bytes.length < outOfBandBytes ? bytes : shared(bytes), buffers, references);
 }
 
 function packTree(value: unknown, root: string): Encoded {
@@ -337,10 +341,31 @@ function packTree(value: unknown, root: string): Encoded {
   // This is the packer's own memory, with the window of this value. The packer continues behind the
   // window and does not write into it again.
   const { start, end } = bytes;
-  const rest = { buffers: noBuffers, referenceCount: 0, references: noReferences };
-  if (end - start < outOfBandBytes) return { bytes, start, end, ...rest };
-  const body = shared(bytes.subarray(start, end));
-  return { bytes: body, start: 0, end: body.length, ...rest };
+  if (end - start >= outOfBandBytes) {
+    return encodedOf(shared(bytes.subarray(start, end)), noBuffers, noReferences);
+  }
+  return windowOf(bytes, start, end);
+}
+
+/** The value that was packed by hand. */
+function smallWindow(): Encoded {
+  const { bytes, start, end } = smallPacker;
+  return windowOf(bytes, start, end);
+}
+
+/** A value without refs, and without buffers beside it. */
+function windowOf(bytes: Uint8Array, start: number, end: number): Encoded {
+  return { bytes, start, end, buffers: noBuffers, referenceCount: 0, references: noReferences };
+}
+
+/** All of `bytes`. */
+function encodedOf(
+  bytes: Uint8Array,
+  buffers: readonly SharedArrayBuffer[],
+  references: readonly object[],
+): Encoded {
+  const end = bytes.length;
+  return { bytes, start: 0, end, buffers, referenceCount: references.length, references };
 }
 
 /** Big bodies move once, into shared memory, and travel as handles from then on. */

@@ -2,24 +2,34 @@
  * A queue with O(1) push and shift.
  *
  * `Array.prototype.shift` moves every element of a large array; mailboxes and submit queues hold a
- * million.
+ * million. A queue that empties with every item keeps its array: a new one would be made for each.
  */
+
+/** An array of at most so many places is kept when the queue is empty. */
+const keptPlaces = 1024;
+
 export class Fifo<T> {
+  /** Places before the head and from the tail on hold nothing. */
   #items: (T | undefined)[] = [];
   #head = 0;
+  #tail = 0;
 
   get size(): number {
-    return this.#items.length - this.#head;
+    return this.#tail - this.#head;
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    this.#items[this.#tail++] = item;
   }
 
   /** Puts an item before all others. */
   unshift(item: T): void {
-    if (this.#head === 0) this.#items.unshift(item);
-    else this.#items[(this.#head -= 1)] = item;
+    if (this.#head > 0) {
+      this.#items[(this.#head -= 1)] = item;
+      return;
+    }
+    this.#items.unshift(item);
+    this.#tail += 1;
   }
 
   /**
@@ -27,32 +37,37 @@ export class Fifo<T> {
    * linear.
    */
   insert(item: T, isBehind: (other: T) => boolean): void {
-    for (let index = this.#head; index < this.#items.length; index++) {
-      if (isBehind(this.#items[index] as T)) return void this.#items.splice(index, 0, item);
+    for (let index = this.#head; index < this.#tail; index++) {
+      if (!isBehind(this.#items[index] as T)) continue;
+      this.#items.splice(index, 0, item);
+      this.#tail += 1;
+      return;
     }
     this.push(item);
   }
 
   *[Symbol.iterator](): Iterator<T> {
-    for (let index = this.#head; index < this.#items.length; index++) {
+    for (let index = this.#head; index < this.#tail; index++) {
       yield this.#items[index] as T;
     }
   }
 
   peek(): T | undefined {
-    return this.#items[this.#head];
+    return this.#head === this.#tail ? undefined : this.#items[this.#head];
   }
 
   shift(): T | undefined {
-    if (this.#head === this.#items.length) return undefined;
+    if (this.#head === this.#tail) return undefined;
     const item = this.#items[this.#head];
     this.#items[this.#head] = undefined;
     this.#head += 1;
-    if (this.#head === this.#items.length) {
-      this.#items = [];
+    if (this.#head === this.#tail) {
+      if (this.#items.length > keptPlaces) this.#items = [];
       this.#head = 0;
-    } else if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
-      this.#items = this.#items.slice(this.#head);
+      this.#tail = 0;
+    } else if (this.#head > keptPlaces && this.#head * 2 > this.#tail) {
+      this.#items = this.#items.slice(this.#head, this.#tail);
+      this.#tail -= this.#head;
       this.#head = 0;
     }
     return item;
@@ -60,9 +75,10 @@ export class Fifo<T> {
 
   /** Removes and returns all items, the oldest first. */
   drain(): T[] {
-    const items = this.#items.slice(this.#head) as T[];
+    const items = this.#items.slice(this.#head, this.#tail) as T[];
     this.#items = [];
     this.#head = 0;
+    this.#tail = 0;
     return items;
   }
 }

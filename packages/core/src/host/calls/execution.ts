@@ -300,12 +300,12 @@ export function answerOf(
 ): Answer {
   const returns = route.shape?.returns;
   const { codec } = site.caller.values;
-  const label = `result of ${site.functionName(route)}`;
+  const functionName = site.functionName(route);
+  const label = `result of ${functionName}`;
   try {
     if (returns === undefined || returns === "streaming") {
       const encoded = codec.encode(value, label);
-      const result = site.caller.objects.placed(encoded, site.functionName(route));
-      return { kind: "result", id, value: result };
+      return { kind: "result", id, value: site.caller.objects.placed(encoded, functionName) };
     }
     const values = severalOf(value, returns, label).map((one, index) =>
       codec.encode(one, `${label}[${index}]`),
