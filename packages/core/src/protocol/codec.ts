@@ -131,6 +131,11 @@ export class Codec {
       serializers.byClass.has(value.constructor);
   }
 
+  /** Encodes a number, a short text and the like, which always travel; undefined for the rest. */
+  encodeSmall(value: unknown): Encoded | undefined {
+    return smallPacker.value(value) ? smallWindow() : undefined;
+  }
+
   /** @throws NotEncodableError naming the path below `root`. */
   encode(value: unknown, root: string): Encoded {
     if (smallPacker.value(value)) return smallWindow();

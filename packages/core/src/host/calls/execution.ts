@@ -300,6 +300,8 @@ export function answerOf(
 ): Answer {
   const returns = route.shape?.returns;
   const { codec } = site.caller.values;
+  const small = returns === undefined ? codec.encodeSmall(value) : undefined;
+  if (small !== undefined) return { kind: "result", id, value: small };
   const functionName = site.functionName(route);
   const label = `result of ${functionName}`;
   try {

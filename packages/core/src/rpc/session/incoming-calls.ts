@@ -129,5 +129,8 @@ export class IncomingCalls {
 }
 
 function hasReferences({ arguments: args, dependencies }: CallMessage): boolean {
-  return args.referenceCount > 0 || dependencies.some(({ referenceCount }) => referenceCount > 0);
+  if (args.referenceCount > 0) return true;
+  // A closure would be made for each call.
+  for (const { referenceCount } of dependencies) if (referenceCount > 0) return true;
+  return false;
 }
