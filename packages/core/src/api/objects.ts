@@ -2,6 +2,7 @@
  * `get`, `put` and `wait`: from refs to values and back.
  */
 import { appendLocalStack } from "../protocol/failure.ts";
+import { dueCollection } from "../protocol/shared-memory.ts";
 import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
 import { Wait } from "../caller/waits/stuck.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
@@ -112,6 +113,8 @@ async function getOrReject(
   try {
     checkInterrupted();
     const values = await getValues(caller, entries, asked);
+    const collection = dueCollection();
+    if (collection !== undefined) await collection;
     if (names !== undefined) {
       return Object.fromEntries(names.map((name, index) => [name, values[index]]));
     }

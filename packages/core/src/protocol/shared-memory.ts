@@ -5,7 +5,7 @@
  * V8 does not count shared memory: a thread that passes gigabytes of it sees no reason to collect
  * garbage, and all of it stays. So this module counts the memory that a thread sees and calls the
  * collector after each quantum (measured: 20 buffers of 50 MB, dropped at once, otherwise stay
- * while the program does little else).
+ * while the program does little else), and sooner while that takes a small part of the time.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -19,13 +19,19 @@ interface Seen {
   bytes: number;
   sinceCollection: number;
   quantum: number;
-  scheduled: boolean;
+  /** The last collection: its end, and how long it took. */
+  collectedAtMs: number;
+  collectionMs: number;
+  /** A later turn collects. */
+  isScheduled: boolean;
   collect: (() => void) | undefined;
 }
 
 /** A collection takes milliseconds; copying this much takes tens of them. */
 const leastQuantum: number = 64 * 1024 * 1024;
 const mostQuantum: number = 1024 * 1024 * 1024;
+/** So many times what a collection took pass before the next one, unless a whole quantum has. */
+const restFactor = 10;
 
 const seen: Seen = threadSlot("shared-memory", () => ({
   ours: new WeakSet(),
@@ -33,7 +39,9 @@ const seen: Seen = threadSlot("shared-memory", () => ({
   bytes: 0,
   sinceCollection: 0,
   quantum: mostQuantum,
-  scheduled: false,
+  collectedAtMs: -Infinity,
+  collectionMs: 0,
+  isScheduled: false,
   collect: undefined,
 }));
 
@@ -77,12 +85,29 @@ export function adoptShared(memory: SharedArrayBuffer): void {
  */
 export function cameBy(byteLength: number): void {
   seen.sinceCollection += byteLength;
-  if (seen.sinceCollection < seen.quantum || seen.scheduled) return;
-  seen.scheduled = true;
+  if (seen.isScheduled || !isDue()) return;
+  seen.isScheduled = true;
   setImmediate(() => {
-    seen.scheduled = false;
-    if (seen.sinceCollection >= seen.quantum) collectGarbage();
+    seen.isScheduled = false;
+    if (isDue()) collectGarbage();
   }).unref();
+}
+
+/** Whether a collection is worth its time. */
+function isDue(): boolean {
+  const { sinceCollection, quantum, collectedAtMs, collectionMs } = seen;
+  if (sinceCollection < leastQuantum) return false;
+  return (
+    sinceCollection >= quantum || performance.now() - collectedAtMs >= restFactor * collectionMs
+  );
+}
+
+/**
+ * Resolves after the collection that is about to come. Code that goes on from promise to promise
+ * waits for it: such code leaves no turn to it, and what it drops would stay.
+ */
+export function dueCollection(): Promise<void> | undefined {
+  return seen.isScheduled ? new Promise((done) => void setImmediate(done)) : undefined;
 }
 
 /** Whether the runtime allocated this memory. The user's own SharedArrayBuffers may change. */
@@ -110,7 +135,10 @@ export function uncollectedBytes(): number {
 export function collectGarbage(): void {
   seen.sinceCollection = 0;
   seen.collect ??= collector();
+  const startMs = performance.now();
   seen.collect();
+  seen.collectedAtMs = performance.now();
+  seen.collectionMs = seen.collectedAtMs - startMs;
 }
 
 /** Without the flag there is no `gc`; a context that is made after the flag is set has it. */
