@@ -155,8 +155,7 @@ class RayEngine implements OpenEngine {
 
   /** Where an agent listens, and its certificate if other machines reach it. */
   async #place(engineNode: string): Promise<object> {
-    const node = this.#view.nodes.find(({ nodeId }) => nodeId === engineNode);
-    const host = node?.nodeManagerAddress ?? "";
+    const host = await this.#hostOf(engineNode);
     const authority = this.#authority;
     if (authority === undefined) {
       if (isOwnAddress(host)) return { host: "127.0.0.1" };
@@ -168,6 +167,15 @@ class RayEngine implements OpenEngine {
     if (publicKey === undefined) throw new RaySystemError("an agent has no key");
     const cert = authority.certify([host], publicKey);
     return { host, certified: { ca: authority.ca, cert } };
+  }
+
+  /** A reservation may come before the news of a node that has just joined. */
+  async #hostOf(engineNode: string): Promise<string> {
+    const isIt = ({ nodeId }: NodeInfo): boolean => nodeId === engineNode;
+    if (!this.#view.nodes.some(isIt)) await this.refresh();
+    const found = this.#view.nodes.find(isIt);
+    if (found === undefined) throw new RaySystemError(`Ray has no node ${engineNode}`);
+    return found.nodeManagerAddress;
   }
 
   async foreign(request: ForeignRequest): Promise<ForeignAnswer> {

@@ -15,6 +15,13 @@ export interface NodeShape {
   readonly resources?: Readonly<Record<string, number>>;
 }
 
+/** Command lines, whose parts end with a NUL; a host has set its title. */
+const kinds = {
+  any: /-m\0rayling\.on_ray\0|_ray_pkg_rayling_|^rayling host-|ray::Agent/,
+  gateway: /-m\0rayling\.on_ray\0/,
+  host: /^rayling host-/,
+} as const;
+
 interface Reply {
   readonly ok?: never;
   readonly error?: string;
@@ -93,17 +100,15 @@ export class RealCluster {
     return ok as T;
   }
 
-  /** Processes of sessions on this cluster: gateways, agents, hosts. */
-  processes(kind: string = ""): number[] {
+  /** Processes of sessions on this cluster: gateways, agents, their guards, hosts. */
+  processes(kind: keyof typeof kinds = "any"): number[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
-      .filter((pid) => {
-        const line = textOf(`/proc/${pid}/cmdline`);
-        const isOurs =
-          (line.includes("rayling.on_ray") || line.includes("_js/node_modules")) &&
-          textOf(`/proc/${pid}/environ`).includes(this.#folder);
-        return isOurs && line.includes(kind);
-      })
+      .filter(
+        (pid) =>
+          kinds[kind].test(textOf(`/proc/${pid}/cmdline`)) &&
+          textOf(`/proc/${pid}/environ`).includes(this.#folder),
+      )
       .map(Number);
   }
 

@@ -169,7 +169,7 @@ test("kill -9 of the gateway: waits end with an error that names its job", async
   const running = await session(skip);
   const counter = Counter.options({ numCpus: 6 }).remote();
   const waiting = counter.add.remote(1);
-  const [gateway] = running.processes("-m\0rayling.on_ray\0");
+  const [gateway] = running.processes("gateway");
   process.kill(gateway!, "SIGKILL");
   await expect(ray.get(waiting)).rejects.toThrow(/job raysubmit_\w+ of the Ray cluster at/);
 });
@@ -248,7 +248,7 @@ test("random interleavings with Python never use more than there is", async ({ s
       if (counter !== undefined) await ray.kill(counter);
     }
     await pause(Math.random() * 100);
-    const living = running.processes("process-main").filter((pid) => pids.has(pid)).length;
+    const living = running.processes("host").filter((pid) => pids.has(pid)).length;
     const holders = await running.do<number>("living_holders");
     expect(living + holders).toBeLessThanOrEqual(6);
   }

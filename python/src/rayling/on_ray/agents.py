@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import threading
@@ -168,7 +169,12 @@ class Agents:
             self._actors.pop(node_id)
             self._on_gone(node_id, f"has ended, because {_reason(ended.exception())}")
 
-        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(over))
+        def tell(_: object) -> None:
+            # The gateway ends its agents last, and does not wait for them.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(over)
+
+        ended.add_done_callback(tell)
 
 
 def _offer(node: Node) -> dict[str, Any]:
