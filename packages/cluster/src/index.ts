@@ -20,6 +20,7 @@ export {
   selfSigned,
   SessionAuthority,
 } from "./session-tls/session-authority.ts";
+export { type ClassCode, readClassCode } from "./collect/class-code.ts";
 export { listRuntime, type RuntimeListing } from "./collect/runtime-listing.ts";
 export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
 

@@ -486,6 +486,7 @@ describe("over a connection, an agent", () => {
       nodeId: "node-x",
       nodeLabels: {},
       driverId: "driver-x",
+      hasEngine: false,
       jobId: "job-x",
       namespace: "x",
       network: {},

@@ -23,15 +23,18 @@ import {
   type Reserved,
 } from "@rayling/core/cluster";
 import { ownDashboard, parseClusterAddress, rayToken } from "./address.ts";
-import { dialGateway, GatewayClient } from "./gateway/gateway-client.ts";
+import { dialGateway, GatewayClient, GatewayEndedError } from "./gateway/gateway-client.ts";
 import { startGatewayJob, type StartedGateway } from "./gateway/gateway-job.ts";
 import type { GatewayEvent, RayNode } from "./gateway/messages.ts";
 import { isOwnAddress, isOwnHost } from "./own-addresses.ts";
 import { JobsApi } from "./jobs/jobs-api.ts";
 import { PythonActors } from "./python-actors.ts";
 
-/** How long the connection to the gateway may be silent, in ms, as with agents. */
-const standardSilenceMs = 30_000;
+/** How long the driver's machine may give no answer to the gateway, in ms, as with agents. */
+const standardPatienceMs = 30_000;
+
+/** A gateway waits for its driver for a time, which a machine under load may exceed. */
+const mostGateways = 3;
 
 /** How long the gateway may take to give everything back, in ms, until its job is stopped. */
 const closeMs = 10_000;
@@ -44,19 +47,22 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   const { address, namespace, network } = request;
   const cluster = parseClusterAddress(address);
   const token = newToken();
-  const silenceMs = network.reconnectTimeoutMs ?? standardSilenceMs;
+  const patienceMs = network.reconnectTimeoutMs ?? standardPatienceMs;
   const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
   const jobs = new JobsApi(url, rayToken());
   const isFar = !(await isOwnHost(url));
-  const gateway = await startGatewayJob(jobs, { token, namespace, silenceMs, isFar });
-  const engine = new RayEngine({ request, gateway, events, jobs });
-  try {
-    await engine.open(token);
-  } catch (error) {
-    await gateway.stop().catch(() => undefined);
-    throw error;
+  for (let attempt = 1; ; attempt++) {
+    const gateway = await startGatewayJob(jobs, { token, namespace, patienceMs, isFar });
+    const engine = new RayEngine({ request, gateway, events, jobs });
+    try {
+      await engine.open(token);
+      await gateway.keepPackages();
+      return engine;
+    } catch (error) {
+      await engine.cut();
+      if (!(error instanceof GatewayEndedError) || attempt === mostGateways) throw error;
+    }
   }
-  return engine;
 }
 
 interface RayEngineParts {
@@ -183,6 +189,12 @@ class RayEngine implements OpenEngine {
     return this.#python.ask(request);
   }
 
+  /** Ends the gateway without its help. */
+  async cut(): Promise<void> {
+    this.#client?.cut();
+    await this.#gateway.stop().catch(() => undefined);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -194,10 +206,7 @@ class RayEngine implements OpenEngine {
       timer = setTimeout(() => resolve(true), closeMs);
     });
     const isOver = this.#client?.close().then(() => false);
-    if (await Promise.race([isOver ?? false, isLate])) {
-      this.#client?.cut();
-      await this.#gateway.stop().catch(() => undefined);
-    }
+    if (await Promise.race([isOver ?? false, isLate])) await this.cut();
     clearTimeout(timer);
   }
 

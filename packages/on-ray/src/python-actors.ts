@@ -1,10 +1,11 @@
 /**
- * Python actors of the cluster: requests of the session become requests to the gateway, in JSON,
- * and folders of the driver go into Ray's store.
+ * Actors of the cluster itself, in Python or of the driver's classes: requests of the session become
+ * requests to the gateway, in JSON, and folders and code of the driver go into Ray's store.
  */
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
+import { readClassCode } from "@rayling/cluster";
 import { type ForeignAnswer, type ForeignRequest, RaySystemError } from "@rayling/core/cluster";
 import type { JobsApi } from "./jobs/jobs-api.ts";
 import { zip, type ZipFile } from "./jobs/zip.ts";
@@ -21,7 +22,7 @@ type Ask = (op: string, given: object) => Promise<unknown>;
 export class PythonActors {
   readonly #jobs: JobsApi;
   readonly #ask: Ask;
-  /** Addresses in Ray's store, by folder. */
+  /** Addresses in Ray's store, by folder or module. */
   readonly #uploaded: Map<string, Promise<string>> = new Map();
 
   constructor(jobs: JobsApi, ask: Ask) {
@@ -32,28 +33,49 @@ export class PythonActors {
   async ask(request: ForeignRequest): Promise<ForeignAnswer> {
     const { kind, ...given } = request;
     const values = "args" in request ? { args: textOf(request.args) } : {};
-    const folder =
-      request.kind === "create" && request.workingDir !== undefined
-        ? { workingDir: await this.#upload(request.workingDir) }
-        : {};
+    const workingDir = await this.#workingDirOf(request);
+    const folder = workingDir === undefined ? {} : { workingDir };
     return answerOf(await this.#ask(`python_${kind}`, { ...given, ...values, ...folder }));
   }
 
-  #upload(folder: string): Promise<string> {
-    let uploaded = this.#uploaded.get(folder);
-    if (uploaded === undefined) {
-      uploaded = this.#send(folder);
-      this.#uploaded.set(folder, uploaded);
-      uploaded.catch(() => this.#uploaded.delete(folder));
+  /** Resolves with the address of what the actor is made from. */
+  async #workingDirOf(request: ForeignRequest): Promise<string | undefined> {
+    if (request.kind === "make") {
+      const { moduleUrl } = request.key;
+      return this.#upload(moduleUrl, () => codeOf(moduleUrl));
     }
-    return uploaded;
+    if (request.kind !== "create" || request.workingDir === undefined) return undefined;
+    const { workingDir } = request;
+    return this.#upload(workingDir, () => filesOf(workingDir));
   }
 
   /** Ray removes a package with the last job that uses it: each session has one of its own. */
-  async #send(folder: string): Promise<string> {
-    const files = await filesOf(folder);
-    return this.#jobs.upload(`_ray_pkg_rayling_python_${randomUUID()}.zip`, () => zip(files));
+  #upload(what: string, read: () => Promise<readonly ZipFile[]>): Promise<string> {
+    let uploaded = this.#uploaded.get(what);
+    if (uploaded === undefined) {
+      uploaded = read().then((files) =>
+        this.#jobs.upload(`_ray_pkg_rayling_python_${randomUUID()}.zip`, () => zip(files)),
+      );
+      this.#uploaded.set(what, uploaded);
+      uploaded.catch(() => this.#uploaded.delete(what));
+    }
+    return uploaded;
   }
+}
+
+/** Says in the folder of a class where the driver has its files, and which links Ray left out. */
+const aboutCode = "rayling-code.json";
+
+/** The files that a module reaches. */
+async function codeOf(moduleUrl: string): Promise<ZipFile[]> {
+  const { files, links, rootUrl } = await readClassCode(moduleUrl);
+  const about = Buffer.from(`${JSON.stringify({ rootUrl, links })}\n`);
+  return [...files.map(placed), { path: aboutCode, content: about }];
+}
+
+/** Ray takes a single folder of a package for the package. */
+function placed({ path, ...file }: ZipFile): ZipFile {
+  return { ...file, path: `code/${path}` };
 }
 
 interface Values {

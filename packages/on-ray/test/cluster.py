@@ -4,12 +4,14 @@ Each line of standard input is a command, and each gets a line of standard outpu
 with the input.
 """
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 
 import ray
 from ray.cluster_utils import Cluster
@@ -35,13 +37,18 @@ class Holder:
 
 class Commands:
     def __init__(self, nodes, temp):
+        self.temp = temp
+        self.start(nodes)
+        self.holders = []
+
+    def start(self, nodes):
         self.cluster = Cluster(
             initialize_head=True,
             head_node_args={
                 **self.shape(nodes[0]),
                 "include_dashboard": True,
                 "dashboard_port": 0,
-                "temp_dir": temp,
+                "temp_dir": self.temp,
                 "min_worker_port": 0,
                 "max_worker_port": 0,
             },
@@ -50,7 +57,10 @@ class Commands:
             self.cluster.add_node(**self.shape(node))
         ray.init(address=self.cluster.address, log_to_driver=False)
         self.added = [self.cluster.head_node, *self.cluster.worker_nodes]
-        self.holders = []
+
+    def end(self):
+        ray.shutdown()
+        self.cluster.shutdown()
 
     def shape(self, node):
         # Another cluster of the machine may have the standard port, and then no job starts here.
@@ -133,11 +143,85 @@ class Commands:
         return scope.get("answer")
 
 
+class Autoscaled(Commands):
+    """A head with Ray's own autoscaler, which starts nodes on this machine.
+
+    `ray.cluster_utils.AutoscalingCluster` ends every Ray of the machine before it starts.
+    """
+
+    def __init__(self, nodes, temp, kinds):
+        self.kinds = kinds
+        super().__init__(nodes, temp)
+
+    def start(self, nodes):
+        [head] = nodes
+        self.port, self.dashboard = free_port(), free_port()
+        here = ray.util.get_node_ip_address()
+        config = {
+            "cluster_name": "tests",
+            "max_workers": 4,
+            "provider": {"type": "fake_multinode", "gcs_address": self.gcs()},
+            "head_node_type": "ray.head.default",
+            "available_node_types": {
+                "ray.head.default": {
+                    "resources": {"CPU": head["num_cpus"]},
+                    "node_config": {},
+                    "max_workers": 0,
+                },
+                **self.kinds,
+            },
+            "upscaling_speed": 1.0,
+            "idle_timeout_minutes": 0.1,
+            "auth": {},
+        }
+        path = os.path.join(self.temp, "autoscaling.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        line = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
+        line += [f"--autoscaling-config={path}", f"--port={self.port}", f"--temp-dir={self.temp}"]
+        line += [f"--dashboard-port={self.dashboard}", f"--num-cpus={head['num_cpus']}"]
+        line += [f"--dashboard-agent-listen-port={free_port()}", f"--node-ip-address={here}"]
+        line += ["--ray-client-server-port=0", f"--object-store-memory={SMALL_STORE}"]
+        env = {**os.environ, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+        self.process = subprocess.Popen(
+            line, env=env, stdin=subprocess.DEVNULL, stdout=sys.stderr
+        )
+        while self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex((here, self.port)) == 0:
+                    break
+            time.sleep(0.2)
+        ray.init(address=self.gcs(), log_to_driver=False)
+
+    def url(self):
+        return f"http://127.0.0.1:{self.dashboard}"
+
+    def gcs(self):
+        return f"{ray.util.get_node_ip_address()}:{self.port}"
+
+    def end(self):
+        ray.shutdown()
+        # Nodes that were added are no children of the head.
+        mark = f"TMPDIR={self.temp}".encode()
+        self.process.terminate()
+        self.process.wait()
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    is_ours = mark in file.read().split(b"\0")
+                if is_ours and int(name) != os.getpid():
+                    os.kill(int(name), signal.SIGKILL)
+
+
 def main():
     # The entry point of a job finds Python on PATH.
     os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     given = json.loads(sys.argv[1])
-    commands = Commands(given["nodes"], given["temp"])
+    kinds = given.get("nodeTypes")
+    if kinds is None:
+        commands = Commands(given["nodes"], given["temp"])
+    else:
+        commands = Autoscaled(given["nodes"], given["temp"], kinds)
     say({"ok": commands.url()})
     try:
         for line in sys.stdin:
@@ -147,8 +231,7 @@ def main():
             except Exception as error:
                 say({"error": f"{type(error).__name__}: {error}"})
     finally:
-        ray.shutdown()
-        commands.cluster.shutdown()
+        commands.end()
 
 
 main()

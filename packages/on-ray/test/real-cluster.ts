@@ -1,7 +1,8 @@
 /** A real Ray cluster of several nodes on this machine, and what runs there. */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -27,9 +28,26 @@ interface Reply {
   readonly error?: string;
 }
 
+/** What a cluster is made of. */
+export interface ClusterShape {
+  readonly nodes: readonly NodeShape[];
+  /** Kinds of nodes that Ray's autoscaler may add, as its configuration has them. */
+  readonly nodeTypes?: Readonly<Record<string, object>>;
+  /** Variables for all of Ray. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Programs of Node, which machines of a cluster are without. */
+const ofNode: ReadonlySet<string> = new Set(["node", "nodejs", "npm", "npx", "corepack"]);
+
+/**
+ * It asks for a token. Its machines have no Node, and pip finds no registry.
+ */
 export class RealCluster {
   /** The URL of its dashboard. */
   readonly url: string;
+  /** The file with its token. */
+  readonly tokenPath: string;
   readonly #folder: string;
   readonly #ask: (command: readonly unknown[]) => Promise<Reply>;
   readonly #end: () => Promise<void>;
@@ -41,6 +59,7 @@ export class RealCluster {
     end: () => Promise<void>,
   ) {
     this.url = url;
+    this.tokenPath = join(folder, "token");
     this.#folder = folder;
     this.#ask = ask;
     this.#end = end;
@@ -49,23 +68,26 @@ export class RealCluster {
   /** @param python an interpreter that has Ray */
   static async start(
     python: string,
-    nodes: readonly NodeShape[],
-    env: Readonly<Record<string, string>> = {},
+    { nodes, nodeTypes, env = {} }: ClusterShape,
   ): Promise<RealCluster> {
     // Paths of sockets are short.
     const temp = await mkdtemp("/tmp/rayling-ray-");
     await mkdir(join(temp, "ray"));
-    const child = spawn(python, ["-B", program, JSON.stringify({ nodes, temp })], {
+    const tokenPath = join(temp, "token");
+    await writeFile(tokenPath, randomBytes(32).toString("hex"), { mode: 0o600 });
+    const child = spawn(python, ["-B", program, JSON.stringify({ nodes, nodeTypes, temp })], {
       stdio: ["pipe", "pipe", "inherit"],
       env: {
         ...process.env,
         RAY_raylet_start_wait_time_s: "150",
-        RAY_AUTH_MODE: "disabled",
+        RAY_AUTH_MODE: "token",
+        RAY_AUTH_TOKEN_PATH: tokenPath,
         RAY_USAGE_STATS_ENABLED: "0",
         TMPDIR: temp,
+        ...unreachable,
         ...env,
-        // The entry point of a job is found there, and no Node.
-        PATH: `${dirname(python)}:/usr/bin:/bin`,
+        // The entry point of a job is found there.
+        PATH: `${dirname(python)}:${await programsWithoutNode(temp)}`,
         NODE_OPTIONS: "",
       },
     });
@@ -115,6 +137,28 @@ export class RealCluster {
   async close(): Promise<void> {
     await this.#end();
   }
+}
+
+/** A registry at a closed port, for pip. */
+const unreachable = {
+  PIP_INDEX_URL: "http://127.0.0.1:9/simple",
+  PIP_FIND_LINKS: "",
+  PIP_NO_CACHE_DIR: "1",
+  PIP_RETRIES: "0",
+};
+
+/** Returns a folder with the programs of this machine. */
+async function programsWithoutNode(temp: string): Promise<string> {
+  const folder = join(temp, "bin");
+  await mkdir(folder);
+  const names = (await readdir("/usr/bin")).filter((name) => !ofNode.has(name));
+  await Promise.all(names.map((name) => symlink(join("/usr/bin", name), join(folder, name))));
+  return folder;
+}
+
+/** Whether the process is there, and no zombie. */
+export function isAlive(pid: number): boolean {
+  return /^State:\s+[^Z\s]/m.test(textOf(`/proc/${pid}/status`));
 }
 
 /** The process that started that one. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { Counter, type CounterClass } from "../../../test/fixtures/on-cluster.ts";
 import { workspace } from "../../rayling/test/command.ts";
 import { runProgram } from "../../rayling/test/python/python-commands.ts";
 import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
@@ -60,7 +61,8 @@ beforeAll(async () => {
   if ("problem" in found) return;
   workingDir = await mkdtemp(join(tmpdir(), "rayling-shelf-"));
   await writeFile(join(workingDir, "shelves.py"), source);
-  cluster = await RealCluster.start(found.python, [{ num_cpus: 2 }, { num_cpus: 2 }]);
+  cluster = await RealCluster.start(found.python, { nodes: [{ num_cpus: 2 }, { num_cpus: 2 }] });
+  vi.stubEnv("RAY_AUTH_TOKEN_PATH", cluster.tokenPath);
 });
 
 afterAll(async () => {
@@ -140,6 +142,48 @@ test("a detached actor is found by name: by a later session, and by Python", asy
     .poll(() => ray.getActor("shelf").catch((error: Error) => error.message))
     .toMatch(/no actor named "shelf"/);
 });
+
+test("a detached TypeScript actor outlives its session: drivers and Python find it by its name", async ({
+  skip,
+}) => {
+  const running = await session(skip, "shop");
+  const Till = Counter.options({ lifetime: "detached", name: "till", maxRestarts: 1, numCpus: 1 });
+  const till = Till.remote();
+  expect(await ray.get([till.add.remote(1), till.add.remote(2)])).toEqual([1, 3]);
+  await expect(ray.get(till.refuse.remote("no more"))).rejects.toMatchObject({
+    message: "till.refuse raised RangeError: no more",
+    cause: { name: "RangeError", traceback: expect.stringContaining("on-cluster.ts") },
+  });
+  const taken = ray.get(Till.remote().add.remote(1));
+  await expect(taken).rejects.toThrow(ray.ActorAlreadyExistsError);
+  expect(() => Counter.options({ lifetime: "detached", isolation: "thread" }).remote()).toThrow(
+    ray.InvalidOptionError,
+  );
+  await ray.shutdown();
+
+  expect(await running.do("run", askTill)).toBe(8);
+
+  await session(skip, "shop");
+  const same = await ray.getActor<CounterClass>("till");
+  expect(await ray.get(same.add.remote(1))).toBe(9);
+  const again = Till.options({ getIfExists: true }).remote();
+  expect(await ray.get(again.add.remote(1))).toBe(10);
+  // It begins anew after a crash, as in Ray.
+  const before = await ray.get(same.pid.remote());
+  process.kill(before, "SIGKILL");
+  await expect.poll(() => ray.get(same.pid.remote()).catch(() => before)).not.toBe(before);
+  expect(await ray.get(same.add.remote(1))).toBe(1);
+  await ray.kill(same);
+  await expect
+    .poll(() => ray.getActor("till").catch((error: Error) => error.message))
+    .toMatch(/no actor named "till"/);
+});
+
+const askTill = `
+import sys
+sys.path.insert(0, ${JSON.stringify(join(workspace, "python/src"))})
+answer = ray.get(ray.get_actor("till", namespace="shop").add.remote(5))
+`;
 
 test("rayling run --on-ray runs the example", async ({ skip }) => {
   orSkip(found, skip);

@@ -15,7 +15,8 @@ import { Counter, double, nodeOf, outer } from "../../../test/fixtures/on-cluste
 import { workspace } from "../../rayling/test/command.ts";
 import { runProgram } from "../../rayling/test/python/python-commands.ts";
 import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
-import { parentOf, RealCluster } from "./real-cluster.ts";
+import { figure, tookSince } from "./figures.ts";
+import { isAlive, parentOf, RealCluster } from "./real-cluster.ts";
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 900_000 });
 
@@ -28,7 +29,12 @@ beforeAll(async () => {
   found = await pythonWith(["ray[default]", "numpy", "pytest"]);
   if ("problem" in found) return;
   const zoneB = { num_cpus: 2, labels: { zone: "b" }, resources: { license: 2 } };
-  cluster = await RealCluster.start(found.python, [{ num_cpus: 2 }, zoneB, { num_cpus: 2 }]);
+  cluster = await RealCluster.start(found.python, {
+    nodes: [{ num_cpus: 2 }, zoneB, { num_cpus: 2 }],
+  });
+  vi.stubEnv("RAY_AUTH_MODE", "token");
+  vi.stubEnv("RAY_AUTH_TOKEN_PATH", cluster.tokenPath);
+  figure("Ray", String(await cluster.do("run", "answer = ray.__version__")));
 });
 
 afterAll(() => cluster?.close());
@@ -36,15 +42,24 @@ afterAll(() => cluster?.close());
 afterEach(async () => {
   await ray.shutdown();
   if (cluster === undefined) return;
-  // Nothing of a session is left when it has ended.
-  await expect.poll(() => cluster?.processes()).toEqual([]);
-  await expect.poll(() => cluster?.do("groups")).toEqual([]);
+  await nothingIsLeft(cluster);
 });
+
+/** Resolves when no process of a session is left, no reservation, and every CPU of the three nodes is free. */
+async function nothingIsLeft(running: RealCluster): Promise<void> {
+  await expect.poll(() => running.processes()).toEqual([]);
+  await expect.poll(() => running.do("groups")).toEqual([]);
+  const free = async (): Promise<unknown> =>
+    (await running.do<Record<string, number>>("available"))["CPU"];
+  await expect.poll(free).toBe(6);
+}
 
 /** The cluster, with a session on it. */
 async function session(skip: (reason: string) => never): Promise<RealCluster> {
   const running = there(skip);
+  const startMs = performance.now();
   await ray.init({ address: `ray+${running.url}` });
+  tookSince(startMs, "init");
   return running;
 }
 
@@ -55,6 +70,41 @@ function there(skip: (reason: string) => never): RealCluster {
 }
 
 const cpusFree = async (): Promise<number> => (await ray.availableResources())["CPU"] ?? 0;
+
+test("a wrong token is one line", async ({ skip }) => {
+  const running = there(skip);
+  vi.stubEnv("RAY_AUTH_TOKEN", "wrong");
+  const refused = ray.init({ address: `ray+${running.url}` }).then(
+    () => "accepted",
+    (error: unknown) => error,
+  );
+  expect(await refused).toBeInstanceOf(ray.AuthenticationError);
+  expect(String(await refused)).toMatch(/^[^\n]*did not accept the token[^\n]*$/);
+  vi.stubEnv("RAY_AUTH_TOKEN", undefined);
+});
+
+test("the machines have no Node, and PyPI does not answer there", async ({ skip }) => {
+  const running = there(skip);
+  const [nodes, registries] = await running.do<[string[], string[]]>("run", whatIsThere);
+  expect(nodes).toEqual(["none", "none", "none"]);
+  for (const said of registries) expect(said).toMatch(/No matching distribution|Connection/);
+});
+
+const whatIsThere = `
+import shutil, subprocess, sys
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as There
+
+def look():
+    line = [sys.executable, "-m", "pip", "download", "--no-deps", "-d", "/tmp", "rayling-none"]
+    said = subprocess.run(line, capture_output=True, text=True)
+    return shutil.which("node") or "none", said.stderr if said.returncode else "it answers"
+
+looks = [
+    ray.remote(look).options(num_cpus=0, scheduling_strategy=There(n["NodeID"], soft=False)).remote()
+    for n in ray.nodes()
+]
+answer = list(zip(*ray.get(looks)))
+`;
 
 test("actors, tasks, labels and custom resources, and what Ray shows of them", async ({ skip }) => {
   await session(skip);
@@ -89,8 +139,10 @@ test("Python holds four of six CPUs: TypeScript gets two, Ray shows what waits, 
     .poll(async () => (await running.do<string[]>("groups")).toSorted().join())
     .toBe("CREATED,CREATED,PENDING,PENDING");
   await expect.poll(() => running.do<string>("status")).toMatch(/\{'CPU': 1\.0\} \* 1.*pending/i);
+  const startMs = performance.now();
   await running.do("free", 2);
   expect(await ray.get(calls)).toEqual([1, 1, 1, 1]);
+  tookSince(startMs, "what waited for Python's CPUs goes on after");
   await running.do("free", 2);
 });
 
@@ -133,16 +185,19 @@ test("each of two actors sees a GPU of its own", async ({ skip }) => {
 test("kill -9 of a host, an agent and its shim: the actor restarts", async ({ skip }) => {
   await session(skip);
   const counter = Counter.options({ numCpus: 1, maxRestarts: -1, maxTaskRetries: -1 }).remote();
-  const kills = [
-    (host: number) => host,
-    (host: number) => parentOf(host),
-    (host: number) => parentOf(parentOf(host)),
-  ];
-  for (const killed of kills) {
+  const kills = {
+    host: (host: number) => host,
+    agent: (host: number) => parentOf(host),
+    shim: (host: number) => parentOf(parentOf(host)),
+  };
+  for (const [what, killed] of Object.entries(kills)) {
     const before = await ray.get(counter.pid.remote());
+    const startMs = performance.now();
     process.kill(killed(before), "SIGKILL");
     // Calls may still reach the old host before it ends.
     await expect.poll(async () => ray.get(counter.pid.remote())).not.toBe(before);
+    tookSince(startMs, `kill -9 of the ${what}: the actor answers again after`);
+    await expect.poll(() => isAlive(before)).toBe(false);
   }
 });
 
@@ -154,13 +209,23 @@ test("a node added while demand waits is used; kill -9 of its raylet moves what 
   const counter = Counter.options(wanted).remote();
   const call = counter.node.remote();
   await expect.poll(() => running.do<string[]>("groups")).toEqual(["PENDING"]);
+  const startMs = performance.now();
   const first = await running.do("add", { num_cpus: 1, resources: { extra: 1 } });
   expect(await ray.get(call)).toBe(first);
+  tookSince(startMs, "a node added while demand waits, with its own start: used after");
+  const host = await ray.get(counter.pid.remote());
+  const agent = parentOf(host);
+  const killMs = performance.now();
   await running.do("kill_raylet", -1);
+  await expect
+    .poll(() => [host, agent, parentOf(agent)].map(isAlive))
+    .toEqual([false, false, false]);
+  tookSince(killMs, "kill -9 of the raylet: no process of its node is left after");
   await expect.poll(() => running.do<string[]>("groups")).toEqual(["PENDING"]);
   const moved = counter.node.remote();
   const second = await running.do("add", { num_cpus: 1, resources: { extra: 1 } });
   expect(await ray.get(moved)).toBe(second);
+  tookSince(killMs, "and the actor answers on a node that was added since, after");
   await ray.shutdown();
   await running.do("kill_raylet", -1);
 });
@@ -169,9 +234,14 @@ test("kill -9 of the gateway: waits end with an error that names its job", async
   const running = await session(skip);
   const counter = Counter.options({ numCpus: 6 }).remote();
   const waiting = counter.add.remote(1);
+  expect(await ray.get(double.remote(1))).toBe(2);
   const [gateway] = running.processes("gateway");
+  const startMs = performance.now();
   process.kill(gateway!, "SIGKILL");
   await expect(ray.get(waiting)).rejects.toThrow(/job raysubmit_\w+ of the Ray cluster at/);
+  tookSince(startMs, "kill -9 of the gateway: waits end after");
+  await nothingIsLeft(running);
+  tookSince(startMs, "and nothing is left after");
 });
 
 test.for([
@@ -211,16 +281,15 @@ test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how,
   const ended = once(driver, "exit").then(() => ["it ended before"]);
   const [said] = await Promise.race([once(driver.stdout, "data"), ended]);
   expect(String(said)).toMatch(/^runs \d+/);
-  // The gateway, an agent with its guard, and the host of the actor at least.
-  expect(running.processes().length).toBeGreaterThanOrEqual(3);
+  // The gateway, an agent with its shim and guard, and the host of the task.
+  expect(running.processes().length).toBeGreaterThanOrEqual(5);
+  expect(running.processes("host").length).toBeGreaterThanOrEqual(1);
+  const startMs = performance.now();
   if (how === "job stop") await running.do("stop_jobs");
   else driver.kill("SIGKILL");
-  await expect.poll(() => running.processes()).toEqual([]);
-  await expect.poll(() => running.do<string[]>("groups")).toEqual([]);
+  await nothingIsLeft(running);
+  tookSince(startMs, `${how}: nothing is left after`);
   driver.kill("SIGKILL");
-  await expect
-    .poll(async () => (await running.do<Record<string, number>>("available"))["CPU"])
-    .toBe(6);
 });
 
 test("random interleavings with Python never use more than there is", async ({ skip }) => {
@@ -228,6 +297,7 @@ test("random interleavings with Python never use more than there is", async ({ s
   const counters: ReturnType<typeof Counter.remote>[] = [];
   const pids = new Set<number>();
   let held = 0;
+  const used: number[] = [];
   for (let round = 0; round < 100; round++) {
     if (Math.random() < 0.5 && held < 6) {
       await running.do("hold_later", 1);
@@ -250,8 +320,14 @@ test("random interleavings with Python never use more than there is", async ({ s
     await pause(Math.random() * 100);
     const living = running.processes("host").filter((pid) => pids.has(pid)).length;
     const holders = await running.do<number>("living_holders");
+    used.push(living + holders);
     expect(living + holders).toBeLessThanOrEqual(6);
   }
+  const rounds = `${used.filter((one) => one === 6).length} of ${used.length} rounds`;
+  figure(
+    "random interleavings",
+    `at most ${Math.max(...used)} of 6 CPUs, all of them in ${rounds}`,
+  );
   await Promise.all(counters.map((counter) => ray.kill(counter)));
   await running.do("free", held);
 });

@@ -82,6 +82,7 @@ export class SimulatedDriver {
       driverId,
       jobId: "job",
       namespace: "simulated",
+      hasEngine: false,
       nodeId,
       labelsOf: (of) => this.directory.cluster.labels(of),
       inside: { stuckWarningMs: 0, logToDriver: false, taskEvents: false },

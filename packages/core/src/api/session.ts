@@ -213,7 +213,7 @@ export async function shutdown(): Promise<void> {
   if (driver !== undefined) {
     slot.driver = undefined;
     slot.hasEnded = true;
-    setCurrentCaller(undefined, "");
+    setCurrentCaller(undefined, "", false);
     // The callers that ended earlier sessions already got their errors.
     slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
   }
@@ -285,6 +285,6 @@ function start(options: InitOptions): Driver {
   refusePlace();
   const driver = new Driver(readInitOptions(options));
   slot.driver = driver;
-  setCurrentCaller(driver.caller, driver.namespace);
+  setCurrentCaller(driver.caller, driver.namespace, driver.hasEngine);
   return driver;
 }

@@ -24,21 +24,33 @@ interface Current {
   caller: Caller | undefined;
   readonly loading: AsyncLocalStorage<Loading>;
   namespace: string;
+  hasEngine: boolean;
 }
 
 const current: Current = threadSlot("current", () => ({
   caller: undefined,
   loading: new AsyncLocalStorage<Loading>(),
   namespace: "",
+  hasEngine: false,
 }));
 
 export function currentCaller(): Caller | undefined {
   return current.caller;
 }
 
-export function setCurrentCaller(caller: Caller | undefined, namespace: string): void {
+export function setCurrentCaller(
+  caller: Caller | undefined,
+  namespace: string,
+  hasEngine: boolean,
+): void {
   current.caller = caller;
   current.namespace = namespace;
+  current.hasEngine = hasEngine;
+}
+
+/** Whether the session runs on the cluster of an engine, where actors may live on after it. */
+export function isOnEngine(): boolean {
+  return current.hasEngine;
 }
 
 export function currentNamespace(): string {

@@ -36,6 +36,8 @@ export interface HostIdentity {
   /** All work between an init and its shutdown is one job. */
   readonly jobId: string;
   readonly namespace: string;
+  /** Whether the session runs on the cluster of an engine. */
+  readonly hasEngine: boolean;
   readonly inside: InsideSettings;
   readonly network: NetworkSettings;
   readonly program: Program;

@@ -74,7 +74,7 @@ export function startHost(wiring: HostWiring): HostControl {
   const host = new HostRuntime(wiring, new Loader());
   // Ready answers leave before the host ends, whatever ends it.
   process.on("exit", () => host.lastWords());
-  setCurrentCaller(host.caller, identity.namespace);
+  setCurrentCaller(host.caller, identity.namespace, identity.hasEngine);
   // A host without its driver has no session, and soon ends.
   void host.ended.then(({ message }) =>
     host.caller.end({ kind: "shutdown", message: `its driver has ended: ${message}` }),

@@ -1,7 +1,10 @@
 /**
- * Actors in another language on the engine's cluster, as requests of a runtime and their answers.
+ * Actors of the engine's own cluster, as requests of a runtime and their answers: those in another
+ * language, and classes of the driver's code that live on after the session.
  * Values are in Python's form (protocol/values/python-values.ts).
  */
+
+import type { RemoteKey } from "./directory.ts";
 
 /** Values on their way: JSON, and the memory of arrays and bytes in it. */
 export interface ForeignValues {
@@ -26,6 +29,17 @@ export type ForeignRequest =
       readonly args: ForeignValues;
     }
   | {
+      readonly kind: "make";
+      readonly actorId: string;
+      /** A class of the driver's code, which goes along. */
+      readonly key: RemoteKey;
+      readonly methods: readonly string[];
+      /** Those of them that are generators. */
+      readonly streams: readonly string[];
+      readonly options: ForeignOptions;
+      readonly args: ForeignValues;
+    }
+  | {
       readonly kind: "find";
       readonly actorId: string;
       readonly name: string;
@@ -43,9 +57,9 @@ export type ForeignRequest =
 export interface ForeignFailure {
   /**
    * `thrown`: its code threw. `died`, `unavailable`: the actor. `missing`: no actor has that name.
-   * `method`: it has no such method. `refused`: anything else.
+   * `taken`: another one has it. `method`: it has no such method. `refused`: anything else.
    */
-  readonly kind: "thrown" | "died" | "unavailable" | "missing" | "method" | "refused";
+  readonly kind: "thrown" | "died" | "unavailable" | "missing" | "taken" | "method" | "refused";
   /** The class of the error there. */
   readonly type: string;
   readonly message: string;

@@ -106,6 +106,11 @@ export class Driver {
     this.#control = this.#newControlSocket();
   }
 
+  /** Whether the session runs on the cluster of an engine. */
+  get hasEngine(): boolean {
+    return this.#engine !== undefined;
+  }
+
   /**
    * Makes the machines in `nodes` nodes of this session. Rejects when one refuses this session, or
    * fewer than `minNodes` are reachable.
@@ -211,6 +216,7 @@ export class Driver {
       driverId,
       jobId,
       namespace,
+      hasEngine: this.hasEngine,
       nodeId: this.#nodeId,
       labelsOf: (of) => this.#directory.cluster.labels(of),
       inside,

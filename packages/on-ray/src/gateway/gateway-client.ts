@@ -4,7 +4,12 @@
 import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { connect as connectTls, TLSSocket } from "node:tls";
-import { type DeathCause, ProtocolVersionError, RaySystemError } from "@rayling/core/cluster";
+import {
+  codeOf,
+  type DeathCause,
+  ProtocolVersionError,
+  RaySystemError,
+} from "@rayling/core/cluster";
 import {
   type Announced,
   type FromGateway,
@@ -12,8 +17,11 @@ import {
   protocolVersion,
 } from "./messages.ts";
 
-/** How often the gateway hears that the driver is there, in ms. */
-const beatMs = 2000;
+/** How long the connection may be idle before the system probes the other machine, in ms. */
+const idleMs = 5000;
+
+/** The gateway has ended before it knew the driver, which may have been too slow for it. */
+export class GatewayEndedError extends RaySystemError {}
 
 interface Waiting {
   readonly op: string;
@@ -31,7 +39,6 @@ export class GatewayClient {
   readonly #waiting: Map<number, Waiting> = new Map();
   readonly #welcomed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
-  readonly #beat: NodeJS.Timeout;
   #lastId = 0;
   #problem = "";
 
@@ -47,12 +54,14 @@ export class GatewayClient {
       .on("line", (line) => this.#take(line))
       // The socket's errors come here, too.
       .on("error", () => undefined);
-    this.#beat = setInterval(() => socket.write("{}\n"), beatMs);
-    this.#beat.unref();
+    socket.setKeepAlive(true, idleMs);
     this.#welcomed.promise.catch(() => undefined);
   }
 
-  /** Resolves when the gateway has accepted the token. Rejects with why it has not. */
+  /**
+   * Resolves when the gateway has accepted the token. Rejects with GatewayEndedError when it has
+   * ended, or with why it cannot be used.
+   */
   async open(token: string): Promise<void> {
     this.#socket.write(`${JSON.stringify({ token })}\n`);
     await this.#welcomed.promise;
@@ -99,9 +108,8 @@ export class GatewayClient {
   }
 
   #ended(): void {
-    clearInterval(this.#beat);
     const error = this.#gone();
-    this.#welcomed.reject(error);
+    this.#welcomed.reject(new GatewayEndedError(error.message));
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
     this.#lost.resolve({ kind: "unreachable", message: error.message, error });
@@ -114,7 +122,8 @@ export class GatewayClient {
 
 /**
  * Connects to a gateway: on this machine, or, where it has announced a certificate, by TLS with
- * just that certificate. Rejects with RaySystemError.
+ * just that certificate. Rejects with GatewayEndedError when nobody listens there any more, or with
+ * RaySystemError.
  */
 export function dialGateway(announced: Announced): Promise<Socket> {
   const { host, port, fingerprint } = announced;
@@ -122,9 +131,10 @@ export function dialGateway(announced: Announced): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error): void =>
       reject(
-        new RaySystemError(`the gateway cannot be reached at ${place}:${port}: ${error.message}`, {
-          cause: error,
-        }),
+        new (codeOf(error) === "ECONNREFUSED" ? GatewayEndedError : RaySystemError)(
+          `the gateway cannot be reached at ${place}:${port}: ${error.message}`,
+          { cause: error },
+        ),
       );
     const socket =
       fingerprint === undefined

@@ -21,8 +21,8 @@ export interface GatewayOptions {
   /** The driver will show it. */
   readonly token: string;
   readonly namespace: string;
-  /** How long the driver may be silent, in ms. */
-  readonly silenceMs: number;
+  /** How long the driver's machine may give no answer, in ms. */
+  readonly patienceMs: number;
   /** Whether it is on another machine than this driver. */
   readonly isFar: boolean;
 }
@@ -32,6 +32,8 @@ export interface StartedGateway {
   /** For messages. */
   readonly name: string;
   readonly announced: Announced;
+  /** Uploads again what Ray has removed with an earlier job, before this one ran. */
+  keepPackages(): Promise<unknown>;
   /** Ends it, if its driver cannot. */
   stop(): Promise<void>;
 }
@@ -53,8 +55,7 @@ export async function startGatewayJob(
   try {
     const announced = await announcedBy(jobs, jobId);
     checkReach(announced);
-    await packages.upload(jobs);
-    return { name, announced, stop };
+    return { name, announced, keepPackages: () => packages.upload(jobs), stop };
   } catch (error) {
     await stop().catch(() => undefined);
     throw error;
@@ -77,12 +78,12 @@ exit 1`;
 }
 
 /** The job's information is public: it has the digest of the token. */
-function flagsOf({ token, namespace, silenceMs, isFar }: GatewayOptions): string[] {
+function flagsOf({ token, namespace, patienceMs, isFar }: GatewayOptions): string[] {
   const digest = createHash("sha256").update(token).digest("hex");
   const quoted = `'${namespace.replaceAll("'", `'\\''`)}'`;
   return [
     `--token-sha256 ${digest}`,
-    `--silence ${silenceMs / 1000}`,
+    `--patience ${patienceMs / 1000}`,
     ...(isFar ? ["--tls"] : []),
     ...(namespace === "" ? [] : [`--namespace ${quoted}`]),
   ];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -16,11 +17,13 @@ from rayling.actors.core import arguments
 from rayling.actors.protocol import resolve_module
 from rayling.errors import ActorDiedError, RaylingError
 
-__all__ = ["TypeScriptActor", "remote_ts"]
+__all__ = ["TypeScriptActor", "remote_ts", "shipped_ts"]
 
 #: As of asynchronous actors of Ray.
 _MAX_CONCURRENCY = 1000
 _STREAM_WINDOW = 16
+#: In the code that a driver on Ray has brought.
+_SHIPPED_CODE = "rayling-code.json"
 #: Seconds that answers given before the process ended have to leave this one.
 _LAST_ANSWERS = 0.1
 #: Ray gives an actor 30 s.
@@ -124,12 +127,44 @@ def remote_ts(
         TypeError: `methods` or `streams` is one text.
         RaylingError: Ray is not installed.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise RaylingError("remote_ts needs Ray: pip install 'rayling[ray]'") from error
     paths = (resolve_module(module), os.fspath(module))
+    class_name = Path(paths[0]).stem if export == "default" else export
     is_ordered = options.get("max_concurrency") == 1
+    members = _members(class_name, methods, streams, is_ordered=is_ordered)
+
+    def construct(self: TypeScriptActor, *args: Any, **keywords: Any) -> None:
+        TypeScriptActor.__init__(self, paths, export, env, arguments(args, keywords))
+
+    return _actor_class(class_name, {**members, "__init__": construct}, options)
+
+
+def shipped_ts(
+    key: Mapping[str, Any], *, methods: Iterable[str], streams: Iterable[str], **options: Any
+) -> Any:
+    """Returns a Ray actor class of a class in a driver's code, which is the `working_dir`.
+
+    Args:
+        key: names the class there, as the driver's runtime does.
+        methods: as of `remote_ts`.
+        streams: as of `remote_ts`.
+        options: as of `remote_ts`.
+
+    Raises:
+        ValueError: a method has a name that Ray or this class uses.
+    """
+    name, text = str(key["name"]), json.dumps(key)
+    is_ordered = options.get("max_concurrency") == 1
+    members = _members(name, methods, streams, is_ordered=is_ordered)
+
+    def construct(self: TypeScriptActor, *args: Any) -> None:
+        TypeScriptActor.__init__(self, ("", _SHIPPED_CODE), text, None, list(args))
+
+    return _actor_class(name, {**members, "__init__": construct}, options)
+
+
+def _members(
+    class_name: str, methods: Iterable[str], streams: Iterable[str], *, is_ordered: bool
+) -> dict[str, Any]:
     method = _ordered_method if is_ordered else _method
     stream = _ordered_stream if is_ordered else _stream
     members: dict[str, Any] = {}
@@ -139,15 +174,17 @@ def remote_ts(
         for name in names:
             if name in members:
                 raise ValueError(f"the method {name!r} is named twice")
-            members[_checked(name)] = _named(make(name, export), name, export)
-    class_name = Path(paths[0]).stem if export == "default" else export
+            members[_checked(name)] = _named(make(name, class_name), name, class_name)
+    return members
 
-    def construct(self: TypeScriptActor, *args: Any, **keywords: Any) -> None:
-        TypeScriptActor.__init__(self, paths, export, env, arguments(args, keywords))
 
-    members["__init__"] = construct
+def _actor_class(name: str, members: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise RaylingError("remote_ts needs Ray: pip install 'rayling[ray]'") from error
     # Ray ships the class itself; workers import what it stands on from the installed package.
-    made = type(class_name, (TypeScriptActor,), {**members, "__module__": __name__})
+    made = type(name, (TypeScriptActor,), {**members, "__module__": __name__})
     return ray.remote(**{"max_concurrency": _MAX_CONCURRENCY, **options})(made)
 
 

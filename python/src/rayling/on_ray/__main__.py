@@ -19,16 +19,16 @@ def main() -> None:
     )
     flags.add_argument("--namespace", default="", help="the namespace of named actors")
     flags.add_argument(
-        "--silence",
+        "--patience",
         type=float,
         default=30.0,
-        help="seconds without a word of the driver after which it counts as gone",
+        help="seconds without an answer of the driver's machine after which it counts as gone",
     )
     flags.add_argument(
         "--tls", action="store_true", help="listen for a driver on another machine, by TLS"
     )
     given = flags.parse_args()
-    listening = Listening(given.token_sha256, given.namespace, given.silence, given.tls)
+    listening = Listening(given.token_sha256, given.namespace, given.patience, given.tls)
     try:
         asyncio.run(serve(listening))
     except DriverGoneError as error:

@@ -1,4 +1,7 @@
-"""Actors in Python, for a TypeScript driver: made by import path, found by name, called, ended."""
+"""Actors of the cluster, for a TypeScript driver: made, found by name, called, ended.
+
+They are made by their import path in Python, or of a class in the driver's code.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,15 @@ from typing import Any
 
 import ray
 
-from rayling.errors import RaylingError
+from rayling.actors.remote import shipped_ts
+from rayling.errors import RaylingError, TypeScriptError
 from rayling.wire import values
 
 __all__ = ["Foreign"]
 
 
+#: What Ray says when a name is another actor's.
+_TAKEN = re.compile(r"name (.*) \(namespace=.*\) is already taken|name '(.*)' already exists")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -34,6 +40,10 @@ class Foreign:
     async def create(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Makes an actor."""
         return await self._known(given["actorId"], self._create(given))
+
+    async def make(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Makes an actor of a class in the driver's code."""
+        return await self._known(given["actorId"], self._make(given))
 
     async def find(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Finds a named actor."""
@@ -73,6 +83,17 @@ class Foreign:
         maker = self._maker(given.get("workingDir"))
         [actor] = await maker.make.remote(given["path"], given["options"], args, keywords)
         return _unchecked(actor)
+
+    async def _make(self, given: Mapping[str, Any]) -> Any:
+        args, _ = _decoded(given["args"])
+        made = shipped_ts(
+            given["key"],
+            methods=given["methods"],
+            streams=given["streams"],
+            max_concurrency=given["options"]["max_concurrency"],
+        )
+        there = {"working_dir": given["workingDir"]}
+        return made.options(**given["options"], runtime_env=there).remote(*args)
 
     async def _find(self, given: Mapping[str, Any]) -> Any:
         actor = await asyncio.to_thread(ray.get_actor, given["name"], given.get("namespace"))
@@ -141,6 +162,9 @@ def _encoded(value: Any) -> dict[str, Any]:
 def _described(error: Exception) -> dict[str, Any]:
     if isinstance(error, ray.exceptions.RayTaskError):
         cause = error.cause if isinstance(error.cause, BaseException) else error
+        if isinstance(cause, TypeScriptError):
+            about = {"kind": "thrown", "type": cause.name, "message": cause.message}
+            return {"failure": {**about, "traceback": cause.stack}}
         # Its text is the traceback, in colours.
         return _failure("thrown", cause, _COLOUR.sub("", str(error)))
     if isinstance(error, ray.exceptions.ActorUnavailableError):
@@ -150,6 +174,9 @@ def _described(error: Exception) -> dict[str, Any]:
         return _failure("died", error, text if "\n" in text else "")
     if isinstance(error, ValueError) and "Failed to look up actor" in str(error):
         return _failure("missing", error)
+    taken = _TAKEN.search(str(error)) if isinstance(error, ValueError) else None
+    if taken is not None:
+        return _failure("taken", ValueError(taken[1] or taken[2]))
     return _failure("refused", error)
 
 

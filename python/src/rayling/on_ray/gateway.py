@@ -39,6 +39,7 @@ class Gateway:
             "agent_key": self._agent_key,
             "look": self._look,
             "python_create": self._foreign.create,
+            "python_make": self._foreign.make,
             "python_find": self._foreign.find,
             "python_call": self._foreign.call,
             "python_kill": self._foreign.kill,

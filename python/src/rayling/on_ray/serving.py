@@ -13,11 +13,11 @@ import hashlib
 import json
 import os
 import secrets
+import socket
 import ssl
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +36,11 @@ PROTOCOL = 1
 #: What the line in the job's log begins with that tells the driver where to connect.
 _ANNOUNCEMENT = "RAYLING_GATEWAY "
 
-#: Seconds that the driver has to connect.
+#: Seconds that the driver has to connect, and to show its token.
 _CONNECT_SECONDS = 60.0
+
+#: Probes of the driver's machine without an answer that end the connection.
+_PROBES = 4
 
 _LONGEST_LINE = 2**26
 
@@ -52,8 +55,8 @@ class Listening:
 
     token_sha256: str
     namespace: str
-    #: Seconds of silence after which the driver counts as gone.
-    silence: float
+    #: Seconds without an answer of the driver's machine after which the driver counts as gone.
+    patience: float
     #: Whether the driver is on another machine.
     is_far: bool = False
 
@@ -96,7 +99,8 @@ async def serve(listening: Listening) -> None:
         raise DriverGoneError(f"no driver connected within {_CONNECT_SECONDS:g} s") from None
     finally:
         server.close()
-    await connection.serve(listening.silence)
+    connection.probe(listening.patience)
+    await connection.serve()
 
 
 def _secured(address: str) -> tuple[ssl.SSLContext, str]:
@@ -131,27 +135,44 @@ class Connection:
         """Takes the streams of a socket."""
         self._reader = reader
         self._writer = writer
-        self._heard_at = time.monotonic()
         self._running: set[asyncio.Task[None]] = set()
 
     async def has_token(self, digest: str) -> bool:
         """Whether the first line shows the token of that digest."""
         with contextlib.suppress(ValueError, ConnectionError, asyncio.TimeoutError):
-            line = await asyncio.wait_for(self._reader.readline(), 10)
+            line = await asyncio.wait_for(self._reader.readline(), _CONNECT_SECONDS)
             token = str(json.loads(line)["token"]).encode()
             return secrets.compare_digest(hashlib.sha256(token).hexdigest(), digest)
         return False
 
-    async def serve(self, longest_silence: float) -> None:
-        """Answers until the driver leaves, or is silent for `longest_silence` seconds."""
+    def probe(self, patience: float) -> None:
+        """Lets the system ask the driver's machine whether it is there.
+
+        A driver may be busy for as long as it likes, and its machine answers meanwhile.
+
+        Args:
+            patience: seconds without an answer after which the connection ends.
+        """
+        connection: socket.socket = self._writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        pause = max(1, round(patience / (_PROBES + 1)))
+        times = {"TCP_KEEPIDLE": pause, "TCP_KEEPINTVL": pause, "TCP_KEEPCNT": _PROBES}
+        # For what was sent and has no answer.
+        times["TCP_USER_TIMEOUT"] = round(patience * 1000)
+        for name, value in times.items():
+            option = getattr(socket, name, None)
+            if option is not None:
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    async def serve(self) -> None:
+        """Answers until the driver leaves, or its machine is gone."""
         gateway = Gateway(self._send)
         await gateway.open()
         self._send({"event": "welcome", "protocol": PROTOCOL, "ray": ray.__version__})
-        silence = asyncio.create_task(self._silence(longest_silence))
         hearing = asyncio.create_task(self._hear(gateway))
         parts = [asyncio.create_task(one) for one in gateway.watching()]
-        done, _ = await asyncio.wait([silence, hearing, *parts], return_when="FIRST_COMPLETED")
-        for task in [*parts, silence, hearing, *self._running]:
+        done, _ = await asyncio.wait([hearing, *parts], return_when="FIRST_COMPLETED")
+        for task in [*parts, hearing, *self._running]:
             task.cancel()
         for task in done:
             if task in parts and task.exception() is not None:
@@ -160,22 +181,13 @@ class Connection:
         self._writer.close()
 
     async def _hear(self, gateway: Gateway) -> None:
-        with contextlib.suppress(ConnectionError):
+        # A machine that is gone is a TimeoutError, or another one of the network.
+        with contextlib.suppress(OSError):
             while line := await self._reader.readline():
-                self._heard_at = time.monotonic()
                 said = json.loads(line)
-                if "id" not in said:
-                    continue
                 task = asyncio.create_task(self._answer(gateway, said))
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
-
-    async def _silence(self, longest: float) -> None:
-        left = longest
-        while left > 0:
-            await asyncio.sleep(left)
-            left = longest - (time.monotonic() - self._heard_at)
-        print(f"the driver was silent for {longest:g} s", file=sys.stderr, flush=True)
 
     async def _answer(self, gateway: Gateway, said: Mapping[str, Any]) -> None:
         try:

@@ -4,13 +4,19 @@
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ForeignFailure, ForeignOptions, ForeignRequest } from "../../rpc/foreign.ts";
+import type {
+  ForeignFailure,
+  ForeignOptions,
+  ForeignRequest,
+  ForeignValues,
+} from "../../rpc/foreign.ts";
 import { decode, encode } from "../../protocol/values/python-values.ts";
 import { currentNamespace } from "../../caller/current.ts";
 import type { Caller } from "../../caller/caller.ts";
 import { getValues } from "../../caller/waits/get-and-wait.ts";
 import { Wait } from "../../caller/waits/stuck.ts";
 import {
+  ActorAlreadyExistsError,
   ActorDiedError,
   ActorNotFoundError,
   ActorUnavailableError,
@@ -97,24 +103,16 @@ function pythonClass<Instance>(
 ): PythonActorClass<Instance> {
   return {
     remote(...args) {
-      const caller = useCaller();
-      const { workingDir, ...rest } = options;
-      const actorId = newId("actor");
-      const made = withValues(caller, args, (sent) =>
-        ask(caller, {
-          kind: "create",
-          actorId,
-          path,
-          options: rays(rest),
-          workingDir: workingDir === undefined ? undefined : resolve(workingDir),
-          args: encode(sent),
-        }),
-      );
-      const className = path.slice(path.indexOf(":") + 1);
-      const { namespace } = options;
-      return handleOf<Instance>(
-        new Target({ caller, actorId, name: className, known: made, namespace }),
-      );
+      const { workingDir, namespace, ...rest } = options;
+      const name = path.slice(path.indexOf(":") + 1);
+      return makeForeign<Instance>({ name, namespace, args }, (actorId, sent) => ({
+        kind: "create",
+        actorId,
+        path,
+        options: rays({ ...rest, namespace }),
+        workingDir: workingDir === undefined ? undefined : resolve(workingDir),
+        args: sent,
+      }));
     },
     options(more) {
       checkOptions(path, more, optionChecks);
@@ -123,8 +121,28 @@ function pythonClass<Instance>(
   };
 }
 
+/** A new actor of the engine's cluster. */
+export interface NewForeign {
+  /** For messages. */
+  readonly name: string;
+  readonly namespace: string | undefined;
+  /** Of the constructor. */
+  readonly args: readonly unknown[];
+}
+
+/** Makes an actor of the engine's cluster: the request goes when the arguments are there. */
+export function makeForeign<Instance>(
+  { name, namespace, args }: NewForeign,
+  request: (actorId: string, args: ForeignValues) => ForeignRequest,
+): PythonActor<Instance> {
+  const caller = useCaller();
+  const actorId = newId("actor");
+  const known = withValues(caller, args, (sent) => ask(caller, request(actorId, encode(sent))));
+  return handleOf<Instance>(new Target({ caller, actorId, name, known, namespace }));
+}
+
 /** Ray's names of options. */
-function rays(options: PythonActorOptions): ForeignOptions {
+export function rays(options: Readonly<Record<string, unknown>>): ForeignOptions {
   return Object.fromEntries(
     Object.entries(options)
       .filter(([, value]) => value !== undefined)
@@ -180,6 +198,8 @@ class Target {
     switch (kind) {
       case "missing":
         return new ActorNotFoundError(this.name, this.namespace);
+      case "taken":
+        return new ActorAlreadyExistsError(message, this.namespace);
       case "method":
         return new MethodNotFoundError(this.name, method, []);
       case "thrown":

@@ -1,5 +1,6 @@
 /** Actor classes: what `remote` makes of a class, and how they create actors. */
 import { noteTarget, type Registration } from "../../host/code/registry.ts";
+import { isOnEngine } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import type { Demand } from "../../rpc/demand.ts";
 import type { ActorInfo, ActorSpec, MethodOptions } from "../../rpc/directory.ts";
@@ -18,6 +19,7 @@ import { errorNames } from "../../shared/options.ts";
 import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
 import type { ActorHandle, Constructor, RemoteArguments } from "../types.ts";
+import { createDetached } from "./detached.ts";
 import { checkedActor } from "./option-checks.ts";
 import type { ActorOptions } from "./options.ts";
 
@@ -91,6 +93,10 @@ interface ActorStub extends Members {
 function create(stub: ActorStub, args: readonly unknown[]): object {
   const { registration, options, demand } = stub;
   const caller = useCaller();
+  if (options.lifetime === "detached" && isOnEngine()) {
+    const maxConcurrency = concurrencyOf(stub.methods, options);
+    return createDetached({ ...stub, options: { ...options, maxConcurrency } }, args);
+  }
   const info = infoOf(registration.name, stub, options, caller.id);
   const spec: ActorSpec = {
     info,

@@ -58,6 +58,8 @@ export interface LauncherOptions {
   readonly driverId: string;
   readonly jobId: string;
   readonly namespace: string;
+  /** Whether the session runs on the cluster of an engine. */
+  readonly hasEngine: boolean;
   /** The driver's own node, on which threads stand ready. */
   readonly nodeId: string;
   readonly labelsOf: (nodeId: string) => Labels;
@@ -81,10 +83,10 @@ export interface LauncherOptions {
 
 /** Returns the facts that a host gets about itself. */
 export function identityOf(hostId: string, nodeId: string, options: LauncherOptions): HostIdentity {
-  const { driverId, jobId, namespace, inside, network } = options;
+  const { driverId, jobId, namespace, hasEngine, inside, network } = options;
   const nodeLabels = options.labelsOf(nodeId);
-  const program = ownProgram();
-  return { hostId, nodeId, nodeLabels, driverId, jobId, namespace, inside, network, program };
+  const about = { driverId, jobId, namespace, hasEngine, inside, network, program: ownProgram() };
+  return { hostId, nodeId, nodeLabels, ...about };
 }
 
 /**

@@ -1,5 +1,7 @@
 /** The export that a program in Python calls: a function, or one instance of a class. */
+import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
+import { openShippedClass, shippedCode } from "./shipped-class.ts";
 
 export interface ServedExport {
   /** @throws TypeError if there is no such method */
@@ -18,6 +20,7 @@ export async function openExport(
   name: string,
   args: readonly unknown[],
 ): Promise<ServedExport> {
+  if (basename(path) === shippedCode) return openShipped(path, name, args);
   const exports: Readonly<Record<string, unknown>> = await import(pathToFileURL(path).href);
   const found = exports[name];
   if (typeof found !== "function") {
@@ -28,6 +31,16 @@ export async function openExport(
   return isClass(found)
     ? servedInstance(name, Reflect.construct(found, args))
     : served(name, found);
+}
+
+/** @param key names the class among the driver's code */
+async function openShipped(
+  path: string,
+  key: string,
+  args: readonly unknown[],
+): Promise<ServedExport> {
+  const { name, target } = await openShippedClass(path, key);
+  return servedInstance(name, Reflect.construct(target, args));
 }
 
 function isClass(found: Function): boolean {
