@@ -1,4 +1,7 @@
-/** Python actors of a Ray of the tests' own: one class, `demo:Adder`, and one that lives by name. */
+/**
+ * Actors of a Ray of the tests' own: one class in Python, `demo:Adder`, one actor that lives by name,
+ * and detached ones, which are adders, too.
+ */
 
 interface Values {
   readonly value: readonly [unknown[], Record<string, unknown>];
@@ -38,6 +41,15 @@ export class FakePython {
       this.made.push(options);
       const [[start = 0]] = args?.value ?? [[]];
       this.#actors.set(actorId, { sum: Number(start), isDead: false });
+      return ok(null);
+    }
+    if (op === "python_make") {
+      const named = String(options?.["name"]);
+      if (this.#named.has(named)) return failure("taken", "ValueError", named);
+      const adder = { sum: Number(args?.value[0][0] ?? 0), isDead: false };
+      this.made.push(given);
+      this.#named.set(named, adder);
+      this.#actors.set(actorId, adder);
       return ok(null);
     }
     const actor = this.#actors.get(actorId);

@@ -49,6 +49,8 @@ export class FakeRay {
   /** Whether an earlier driver has brought the packages of the runtime. */
   hasRuntime = true;
   token: string | undefined;
+  /** So many gateways end before their driver comes. */
+  missed = 0;
   protocol = 1;
   url = "";
   /** Why agents do not start, as long as they do not. */
@@ -178,6 +180,9 @@ export class FakeRay {
     this.#servers.push(server);
     const port = await listening(server);
     this.#log = `RAYLING_GATEWAY ${JSON.stringify({ protocol: 1, host: "127.0.0.1", port })}\n`;
+    if (this.missed === 0) return;
+    this.missed -= 1;
+    server.close();
   }
 
   /** Its driver is gone. */

@@ -212,6 +212,21 @@ test("a wrong token is one line, and so is a cluster that is not there", async (
   );
 });
 
+test("a gateway that ended before this driver came is replaced, and not for ever", async () => {
+  const fake = await started({ CPU: 1 });
+  fake.missed = 2;
+  await ray.init({ address: `ray+${fake.url}` });
+  expect(await ray.get(double.remote(2))).toBe(4);
+  expect(fake.jobs.length).toBe(3);
+  await ray.shutdown();
+  fake.missed = 5;
+  await expect(ray.init({ address: `ray+${fake.url}` })).rejects.toThrow(
+    /the gateway cannot be reached at 127\.0\.0\.1:\d+: connect ECONNREFUSED/,
+  );
+  expect(fake.jobs.length).toBe(6);
+  fake.missed = 0;
+});
+
 test("another release is refused, and its job stopped", async () => {
   const fake = await started({ CPU: 1 });
   fake.protocol = 2;

@@ -2,7 +2,13 @@
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { addThere, double } from "../../../test/fixtures/on-cluster.ts";
+import {
+  addThere,
+  Counter,
+  type CounterClass,
+  double,
+  makeTill,
+} from "../../../test/fixtures/on-cluster.ts";
 import { FakeRay } from "./fake-ray.ts";
 
 enableOnRay();
@@ -95,4 +101,29 @@ test("without a cluster there are no Python actors", async () => {
   const adder = ray.python<Adder>("counter");
   await expect(ray.get(adder.add.remote(1))).rejects.toThrow(/need a session on a Ray cluster/);
   await expect(ray.getActor("counter")).rejects.toThrow(ray.ActorNotFoundError);
+});
+
+test("a detached actor of a class here is the cluster's: its code and its options go there", async () => {
+  const fake = await session();
+  const options = { lifetime: "detached", name: "till", maxRestarts: 1, numCpus: 1 } as const;
+  const till = Counter.options(options).remote();
+  expect(await ray.get([till.add.remote(1), till.add.remote(2)])).toEqual([1, 3]);
+  expect(fake.python.made).toMatchObject([
+    {
+      key: { name: "CounterClass", moduleUrl: expect.stringMatching(/on-cluster\.ts$/) },
+      methods: expect.arrayContaining(["add", "pid"]),
+      streams: ["upTo"],
+      options: { name: "till", lifetime: "detached", max_restarts: 1, max_concurrency: 1 },
+      workingDir: expect.stringMatching(/^gcs:\/\/_ray_pkg_rayling_python_/),
+    },
+  ]);
+  const same = await ray.getActor<CounterClass>("till");
+  expect(await ray.get(same.add.remote(1))).toBe(4);
+  // Tasks and actors make them, too.
+  await expect(ray.get(makeTill.remote())).rejects.toThrow(ray.ActorAlreadyExistsError);
+  expect(() => Counter.options({ ...options, isolation: "thread" }).remote()).toThrow(
+    /a detached actor on a cluster cannot have isolation; it can have name, /,
+  );
+  await ray.kill(till);
+  await expect(ray.get(same.add.remote(1))).rejects.toThrow(ray.ActorDiedError);
 });

@@ -24,6 +24,8 @@ from rayling.wire import values
 __all__ = ["Foreign"]
 
 
+#: How a traceback names an error that a class threw as it was made.
+_OF_TYPESCRIPT = "rayling.errors.TypeScriptError: "
 #: What Ray says when a name is another actor's.
 _TAKEN = re.compile(r"name (.*) \(namespace=.*\) is already taken|name '(.*)' already exists")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -181,7 +183,13 @@ def _described(error: Exception) -> dict[str, Any]:
 
 
 def _failure(kind: str, error: BaseException, traceback: str = "") -> dict[str, Any]:
-    lines = str(error).strip().splitlines() or [""]
-    message = lines[-1] if kind == "died" else str(error)
+    message = _why_died(str(error)) if kind == "died" else str(error)
     about = {"kind": kind, "type": type(error).__name__, "message": message}
     return {"failure": {**about, "traceback": traceback}}
+
+
+def _why_died(text: str) -> str:
+    """Returns the line that says it; an error of TypeScript has its stack below."""
+    lines = text.strip().splitlines() or [""]
+    own = [line for line in lines if line.startswith(_OF_TYPESCRIPT)]
+    return own[-1].removeprefix(_OF_TYPESCRIPT) if own else lines[-1]
