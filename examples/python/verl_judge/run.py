@@ -70,7 +70,7 @@ reward.custom_reward_function.reward_kwargs = {"config": str(HERE / "rewards.yam
 model = {"path": folder, "tokenizer_path": None}
 config = OmegaConf.create({"reward": reward, "actor_rollout_ref": {"model": model}})
 
-ray.init(include_dashboard=False, runtime_env={"env_vars": {"JUDGE_URL": f"http://{address}/v1"}})
+ray.init(runtime_env={"env_vars": {"JUDGE_URL": f"http://{address}/v1"}})
 try:
     rewards = RewardLoopManager(config).compute_rm_score(data)
 finally:

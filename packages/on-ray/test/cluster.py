@@ -35,6 +35,21 @@ class Holder:
         return os.getpid()
 
 
+@ray.remote(num_cpus=1)
+def double(value):
+    return 2 * value
+
+
+@ray.remote(num_cpus=0)
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def add(self, by):
+        self.count += by
+        return self.count
+
+
 class Commands:
     def __init__(self, nodes, temp):
         self.temp = temp
@@ -113,6 +128,24 @@ class Commands:
 
     def available(self):
         return ray.available_resources()
+
+    def time_tasks(self, count):
+        """Seconds that so many tasks of Python take, all at once."""
+        start = time.perf_counter()
+        values = ray.get([double.remote(one) for one in range(count)])
+        assert values[-1] == 2 * (count - 1)
+        return time.perf_counter() - start
+
+    def time_calls(self, rounds, in_flight):
+        """Seconds that calls of an actor in Python take, so many at a time."""
+        counter = Counter.remote()
+        ray.get(counter.add.remote(1))
+        start = time.perf_counter()
+        for _ in range(rounds):
+            ray.get([counter.add.remote(1) for _ in range(in_flight)])
+        taken = time.perf_counter() - start
+        ray.kill(counter)
+        return taken
 
     def nodes(self):
         return [

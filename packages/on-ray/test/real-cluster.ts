@@ -124,13 +124,14 @@ export class RealCluster {
 
   /** Processes of sessions on this cluster: gateways, agents, their guards, hosts. */
   processes(kind: keyof typeof kinds = "any"): number[] {
+    return this.allProcesses().filter((pid) => kinds[kind].test(textOf(`/proc/${pid}/cmdline`)));
+  }
+
+  /** Processes of Ray, and of sessions on it. */
+  allProcesses(): number[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
-      .filter(
-        (pid) =>
-          kinds[kind].test(textOf(`/proc/${pid}/cmdline`)) &&
-          textOf(`/proc/${pid}/environ`).includes(this.#folder),
-      )
+      .filter((pid) => textOf(`/proc/${pid}/environ`).includes(this.#folder))
       .map(Number);
   }
 

@@ -1,0 +1,56 @@
+/**
+ * The example of verl with a judge in TypeScript, on a real Ray of three nodes. In the full suite
+ * alone, because it asks PyPI for verl, and starts a cluster.
+ */
+import { beforeAll, afterAll, expect, test, vi } from "vitest";
+import {
+  checkoutEnv,
+  pythonFolder,
+  runProgram,
+} from "../../rayling/test/python/python-commands.ts";
+import {
+  orSkip,
+  type PackagedPython,
+  pythonWith,
+  rayEnv,
+} from "../../rayling/test/python/python-venv.ts";
+import { tookSince } from "./figures.ts";
+import { RealCluster } from "./real-cluster.ts";
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 });
+
+/** Python has the package `rayling` there, and Node. */
+const env = { ...checkoutEnv, ...rayEnv };
+
+let found: PackagedPython;
+let cluster: RealCluster | undefined;
+
+beforeAll(async () => {
+  found = await pythonWith(["verl==0.9.1", "pytest"]);
+  if ("problem" in found) return;
+  const nodes = [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }];
+  cluster = await RealCluster.start(found.python, { nodes, env });
+});
+
+afterAll(() => cluster?.close());
+
+test("verl's workers on the cluster score their rollouts with the judge", async ({ skip }) => {
+  const python = orSkip(found, skip);
+  const startMs = performance.now();
+  const { stdout } = await runProgram(
+    python,
+    ["-B", `${pythonFolder}/../examples/python/verl_judge/run.py`],
+    {
+      ...env,
+      RAY_ADDRESS: await cluster!.do<string>("gcs"),
+      RAY_AUTH_MODE: "token",
+      RAY_AUTH_TOKEN_PATH: cluster!.tokenPath,
+    },
+  );
+  tookSince(startMs, "the example of verl on three nodes");
+  const said = /^64 rollouts, (?<right>\d+) right, (?<missing>\d+) without a score/m.exec(stdout);
+  const [right, missing] = [Number(said?.groups?.["right"]), Number(said?.groups?.["missing"])];
+  // Every second answer is right; a judge that fails five times leaves one without a score.
+  expect(right).toBeLessThanOrEqual(32);
+  expect(right + missing).toBeGreaterThanOrEqual(32);
+});
