@@ -1,14 +1,21 @@
 /**
  * Sessions on a Ray of the tests' own, which speaks the protocol of the gateway. The real one is in
- * `real-ray.full.test.ts`.
+ * `real/ray.full.test.ts`.
  */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeCertificate } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { rayling } from "../../rayling/test/command.ts";
+import { runProgram } from "../../rayling/test/python/python-commands.ts";
 import { Counter, double, gpusOf, nodeOf, outer } from "../../../test/fixtures/on-cluster.ts";
 import { FakeRay } from "./fake-ray.ts";
 
@@ -209,6 +216,43 @@ test("a wrong token is one line, and so is a cluster that is not there", async (
   vi.stubEnv("RAY_AUTH_TOKEN", "");
   await expect(ray.init({ address: "ray+http://127.0.0.1:1" })).rejects.toThrow(
     /^the Ray cluster at http:\/\/127.0.0.1:1 cannot be reached: .*ECONNREFUSED/,
+  );
+});
+
+test("the dashboard behind https, with a certificate of one's own and Ray's token", async () => {
+  const fake = await started({ CPU: 1 });
+  fake.token = randomBytes(32).toString("hex");
+  const tls = join(folder, "https");
+  await makeCertificate({ authority: tls, hosts: ["127.0.0.1"] });
+  const [cert, key] = await Promise.all(
+    ["cert.pem", "key.pem"].map((name) => readFile(join(tls, name))),
+  );
+  const seen: (string | undefined)[] = [];
+  const proxy = createServer({ cert, key }, (request, response) => {
+    seen.push(request.headers.authorization);
+    const { method, headers } = request;
+    const passed = httpRequest(`${fake.url}${request.url}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(passed);
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void proxy.close());
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  const driver = async (env: Readonly<Record<string, string>>): Promise<string> => {
+    const own = { RAYLING_ON_RAY: `https://127.0.0.1:${port}`, NODE_EXTRA_CA_CERTS: "", ...env };
+    const args = [join(import.meta.dirname, "https-driver.ts")];
+    return (await runProgram(process.execPath, args, own)).stdout.trim();
+  };
+  const known = { NODE_EXTRA_CA_CERTS: join(tls, "ca.pem") };
+  expect(await driver({ ...known, RAY_AUTH_TOKEN: fake.token })).toBe("answer 42");
+  expect(new Set(seen)).toEqual(new Set([`Bearer ${fake.token}`]));
+  expect(await driver({ ...known, RAY_AUTH_TOKEN: "wrong" })).toMatch(
+    /^AuthenticationError: the Ray cluster at https:\S+ \(see RAY_AUTH_TOKEN\)[^\n]*$/,
+  );
+  expect(await driver({ RAY_AUTH_TOKEN: fake.token })).toMatch(
+    /^RaySystemError: the Ray cluster at https:\S+ cannot be reached: [^\n]*certificate[^\n]*$/,
   );
 });
 

@@ -1,4 +1,4 @@
-/** Python actors on a Ray of the tests' own. Real ones are in `real-python.full.test.ts`. */
+/** Python actors on a Ray of the tests' own. Real ones are in `real/python.full.test.ts`. */
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { expect, onTestFinished, test, vi } from "vitest";

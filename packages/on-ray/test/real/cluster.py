@@ -110,7 +110,9 @@ class Commands:
     def living_holders(self):
         """How many of them have what they asked for."""
         calls = [one.pid.remote() for one in self.holders]
-        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=0.05) if calls else ([], [])
+        ready, _ = (
+            ray.wait(calls, num_returns=len(calls), timeout=0.05) if calls else ([], [])
+        )
         return len(ready)
 
     def stop_jobs(self):
@@ -149,7 +151,11 @@ class Commands:
 
     def nodes(self):
         return [
-            {"id": n["NodeID"], "alive": n["Alive"], "cpus": n["Resources"].get("CPU", 0)}
+            {
+                "id": n["NodeID"],
+                "alive": n["Alive"],
+                "cpus": n["Resources"].get("CPU", 0),
+            }
             for n in ray.nodes()
         ]
 
@@ -158,7 +164,14 @@ class Commands:
         return [one["state"] for one in table.values() if one["state"] != "REMOVED"]
 
     def status(self):
-        line = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", self.gcs()]
+        line = [
+            sys.executable,
+            "-m",
+            "ray.scripts.scripts",
+            "status",
+            "--address",
+            self.gcs(),
+        ]
         return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
     def jobs(self):
@@ -210,12 +223,33 @@ class Autoscaled(Commands):
         path = os.path.join(self.temp, "autoscaling.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file)
-        line = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
-        line += [f"--autoscaling-config={path}", f"--port={self.port}", f"--temp-dir={self.temp}"]
+        line = [
+            sys.executable,
+            "-m",
+            "ray.scripts.scripts",
+            "start",
+            "--head",
+            "--block",
+        ]
+        line += [
+            f"--autoscaling-config={path}",
+            f"--port={self.port}",
+            f"--temp-dir={self.temp}",
+        ]
         line += [f"--dashboard-port={self.dashboard}", f"--num-cpus={head['num_cpus']}"]
-        line += [f"--dashboard-agent-listen-port={free_port()}", f"--node-ip-address={here}"]
-        line += ["--ray-client-server-port=0", f"--object-store-memory={SMALL_STORE}"]
-        env = {**os.environ, "RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+        line += [
+            f"--dashboard-agent-listen-port={free_port()}",
+            f"--node-ip-address={here}",
+        ]
+        line += [
+            f"--ray-client-server-port={free_port()}",
+            f"--object-store-memory={SMALL_STORE}",
+        ]
+        env = {
+            **os.environ,
+            "RAY_FAKE_CLUSTER": "1",
+            "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+        }
         self.process = subprocess.Popen(
             line, env=env, stdin=subprocess.DEVNULL, stdout=sys.stderr
         )
@@ -224,6 +258,8 @@ class Autoscaled(Commands):
                 if probe.connect_ex((here, self.port)) == 0:
                     break
             time.sleep(0.2)
+        else:
+            raise RuntimeError("Ray has ended as it started")
         ray.init(address=self.gcs(), log_to_driver=False)
 
     def url(self):

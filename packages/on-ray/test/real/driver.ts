@@ -1,7 +1,7 @@
 /** A driver in a process of its own, which tests kill: it prints a line when all runs. */
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
-import { Counter, spin } from "../../../test/fixtures/on-cluster.ts";
+import { Counter, spin } from "../../../../test/fixtures/on-cluster.ts";
 
 enableOnRay();
 await ray.init();

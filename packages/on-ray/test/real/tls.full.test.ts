@@ -16,10 +16,14 @@ import { SessionAuthority } from "@rayling/cluster";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { Counter, double, nodeOf } from "../../../test/fixtures/on-cluster.ts";
-import { joinMachines, Machine, whyNoMachines } from "../../cluster/test/fixtures/machines.ts";
-import { parentOf } from "./real-cluster.ts";
-import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
+import { Counter, double, nodeOf } from "../../../../test/fixtures/on-cluster.ts";
+import { joinMachines, Machine, whyNoMachines } from "../../../cluster/test/fixtures/machines.ts";
+import { parentOf } from "./cluster.ts";
+import {
+  orSkip,
+  type PackagedPython,
+  pythonWith,
+} from "../../../rayling/test/python/python-venv.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 900_000 });
 

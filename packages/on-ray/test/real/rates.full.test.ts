@@ -6,10 +6,14 @@ import { readFileSync } from "node:fs";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { Counter, double } from "../../../test/fixtures/on-cluster.ts";
-import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
+import { Counter, double } from "../../../../test/fixtures/on-cluster.ts";
+import {
+  orSkip,
+  type PackagedPython,
+  pythonWith,
+} from "../../../rayling/test/python/python-venv.ts";
 import { figure, tookSince } from "./figures.ts";
-import { RealCluster } from "./real-cluster.ts";
+import { RealCluster } from "./cluster.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
 

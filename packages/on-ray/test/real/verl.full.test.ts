@@ -7,15 +7,15 @@ import {
   checkoutEnv,
   pythonFolder,
   runProgram,
-} from "../../rayling/test/python/python-commands.ts";
+} from "../../../rayling/test/python/python-commands.ts";
 import {
   orSkip,
   type PackagedPython,
   pythonWith,
   rayEnv,
-} from "../../rayling/test/python/python-venv.ts";
+} from "../../../rayling/test/python/python-venv.ts";
 import { tookSince } from "./figures.ts";
-import { RealCluster } from "./real-cluster.ts";
+import { RealCluster } from "./cluster.ts";
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 });
 

@@ -8,11 +8,15 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { Counter, type CounterClass } from "../../../test/fixtures/on-cluster.ts";
-import { workspace } from "../../rayling/test/command.ts";
-import { runProgram } from "../../rayling/test/python/python-commands.ts";
-import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
-import { RealCluster } from "./real-cluster.ts";
+import { Counter, type CounterClass } from "../../../../test/fixtures/on-cluster.ts";
+import { workspace } from "../../../rayling/test/command.ts";
+import { runProgram } from "../../../rayling/test/python/python-commands.ts";
+import {
+  orSkip,
+  type PackagedPython,
+  pythonWith,
+} from "../../../rayling/test/python/python-venv.ts";
+import { RealCluster } from "./cluster.ts";
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 900_000 });
 

@@ -5,10 +5,14 @@
 import * as ray from "@rayling/core";
 import { enableOnRay } from "@rayling/on-ray";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Counter } from "../../../test/fixtures/on-cluster.ts";
-import { orSkip, type PackagedPython, pythonWith } from "../../rayling/test/python/python-venv.ts";
+import { Counter } from "../../../../test/fixtures/on-cluster.ts";
+import {
+  orSkip,
+  type PackagedPython,
+  pythonWith,
+} from "../../../rayling/test/python/python-venv.ts";
 import { figure, tookSince } from "./figures.ts";
-import { RealCluster } from "./real-cluster.ts";
+import { RealCluster } from "./cluster.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 900_000 });
 

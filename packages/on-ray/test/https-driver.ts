@@ -1,0 +1,13 @@
+/** A driver in a process of its own, because Node reads NODE_EXTRA_CA_CERTS as it starts. */
+import * as ray from "@rayling/core";
+import { enableOnRay } from "@rayling/on-ray";
+import { double } from "../../../test/fixtures/on-cluster.ts";
+
+enableOnRay();
+try {
+  await ray.init();
+  console.log(`answer ${await ray.get(double.remote(21))}`);
+} catch (error) {
+  console.log(String(error));
+}
+await ray.shutdown();
