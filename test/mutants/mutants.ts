@@ -100,7 +100,6 @@ const core: readonly Row[] = [
     '      execution.answerWith("gone");',
     "calls that wait for an actor that moves are lost",
     "test/core/drain.test.ts",
-    "packages/cluster/test/drain.test.ts",
     "test/core/actors.test.ts",
   ],
   [

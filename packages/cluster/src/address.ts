@@ -2,24 +2,18 @@
  * The address of an agent as people write it: `rayling://token@host:port`, and `raylings://` for an
  * agent that speaks TLS.
  */
-import { type Address, type NodeRefusal, RayError } from "@rayling/core/cluster";
+import { type Address, RayError } from "@rayling/core/cluster";
 
 export const standardPort = 6399;
 
 /** A malformed address, or an agent that does not answer there. Code "NODE_ADDRESS". */
-export class NodeAddressError extends RayError implements NodeRefusal {
+export class NodeAddressError extends RayError {
   /** The address without its token. */
   readonly address: string;
-  /**
-   * Whether nobody was reached there, or the agent accepts no driver now; otherwise the address, or
-   * the driver, is wrong.
-   */
-  readonly mayComeLater: boolean;
   /** @param address without its token */
-  constructor(address: string, message: string, cause?: unknown, mayComeLater = false) {
+  constructor(address: string, message: string, cause?: unknown) {
     super("NODE_ADDRESS", `${address}: ${message}`, { cause });
     this.address = address;
-    this.mayComeLater = mayComeLater;
   }
 }
 

@@ -93,32 +93,8 @@ export interface AgentControl extends CodeControl {
   terminate(hostId: string): void;
 }
 
-/** The result of draining a machine. */
-export interface DrainReport {
-  /** Hosts that left in time. */
-  readonly left: number;
-  /** Hosts that did not leave in time, and were ended. */
-  readonly ended: number;
-}
-
-/** The calls of a machine's operator to its agent. */
-export interface OperatorControl {
-  /**
-   * Lets hosts move elsewhere, then ends the agent, after at most `timeoutMs` milliseconds; answers
-   * before it ends.
-   */
-  drain(timeoutMs: number): Promise<DrainReport>;
-}
-
-/** The name of the channel between an operator and an agent. */
-export const operatorWay = "operator";
-
 /** The calls of an agent to a driver. */
 export interface DriverAnswers {
-  /**
-   * The machine leaves after that time. When this has answered, the driver orders no more hosts.
-   */
-  draining(timeoutMs: number): void;
   exited(hostId: string, cause: CauseData): void;
   /** Takes the output of hosts in order; answers when more may come. */
   wrote(lines: readonly WrittenLine[]): void;

@@ -7,11 +7,9 @@ import { provideNodes } from "@rayling/core/cluster";
 export { CertificateError, type CredentialFiles } from "@rayling/core/cluster";
 
 export { NodeAddressError, parseAddress } from "./address.ts";
-export type { DrainReport } from "./contract.ts";
-export { type Agent, agentAddress, startAgent } from "./agent/agent.ts";
+export { type Agent, startAgent } from "./agent/agent.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
 export { type CertificateOptions, type MadeCertificate, makeCertificate } from "./certificates.ts";
-export { drainAgent, type DrainAgentOptions } from "./agent/drain.ts";
 export { joinNode, nodeJoiner } from "./join.ts";
 export { RemoteNode } from "./remote-node.ts";
 export {
@@ -22,7 +20,7 @@ export {
 } from "./session-tls/session-authority.ts";
 export { type ClassCode, readClassCode } from "./collect/class-code.ts";
 export { listRuntime, type RuntimeListing } from "./collect/runtime-listing.ts";
-export { defaultTokenFile, readKeptToken, readToken, TokenFileError } from "./token-file.ts";
+export { defaultTokenFile, readToken, TokenFileError } from "./token-file.ts";
 
 /**
  * Lets `init` of @rayling/core join the machines in its option `nodes`. An import of `rayling`

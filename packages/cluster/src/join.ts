@@ -46,7 +46,6 @@ export async function joinNode(
   return {
     ...offered,
     machine: { hostname, address: node.host },
-    onDrain: (listener) => node.onDrain(listener),
     lost: node.lost,
     launch: (wish, options) => node.launch(wish, options),
     outOfReach: () => node.outOfReach(),

@@ -5,9 +5,7 @@
 import { expose, type Remote, wrap } from "comlink";
 import {
   type Address,
-  AuthenticationError,
   causeFromData,
-  CertificateError,
   type Channel,
   channelEndpoint,
   type DeathCause,
@@ -23,7 +21,6 @@ import {
   type NetworkSettings,
   newId,
   type NodeLauncher,
-  ProtocolVersionError,
   RaySystemError,
   type RuntimeEnv,
   type Watch,
@@ -71,9 +68,6 @@ export class RemoteNode implements NodeLauncher {
   readonly #sender: CodeSender;
   readonly #channel: Promise<Link>;
   readonly #closed: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
-  #onDrain: ((timeoutMs: number) => void) | undefined;
-  /** The drain time of a request that came before there was a listener. */
-  #leaveWithinMs: number | undefined;
 
   /** @throws NodeAddressError for a malformed address */
   constructor(
@@ -95,7 +89,7 @@ export class RemoteNode implements NodeLauncher {
     const refused = (error: Error): never => {
       throw error instanceof NodeAddressError
         ? error
-        : new NodeAddressError(name, error.message, error, !isRefusal(error));
+        : new NodeAddressError(name, error.message, error);
     };
     this.#channel = dialLink(
       parsed,
@@ -138,15 +132,6 @@ export class RemoteNode implements NodeLauncher {
   takeOver(): void {
     // A lost agent has nothing to take over.
     this.#agent.then((agent) => agent.takeOver()).catch(() => undefined);
-  }
-
-  /**
-   * Sets the listener that is called once, when the machine is to be drained within `timeoutMs`
-   * milliseconds.
-   */
-  onDrain(listener: (timeoutMs: number) => void): void {
-    this.#onDrain = listener;
-    if (this.#leaveWithinMs !== undefined) listener(this.#leaveWithinMs);
   }
 
   /** Starts a host process on the machine. */
@@ -288,10 +273,6 @@ export class RemoteNode implements NodeLauncher {
   #introduce(channel: Channel): Remote<AgentControl> {
     const endpoint = channelEndpoint(channel);
     const answers: DriverAnswers = {
-      draining: (timeoutMs) => {
-        this.#leaveWithinMs = timeoutMs;
-        this.#onDrain?.(timeoutMs);
-      },
       exited: (hostId, cause) => this.#hosts.get(hostId)?.end(causeFromData(cause)),
       wrote: (lines) => {
         for (const line of lines) this.#hosts.get(line[0])?.wrote(line);
@@ -300,11 +281,4 @@ export class RemoteNode implements NodeLauncher {
     expose(answers, endpoint);
     return wrap<AgentControl>(endpoint);
   }
-}
-
-/** Whether the agent was reached and would refuse this driver again. */
-function isRefusal(error: Error): boolean {
-  return [AuthenticationError, ProtocolVersionError, CertificateError].some(
-    (kind) => error instanceof kind,
-  );
 }

@@ -48,7 +48,7 @@ export async function readToken(path: string = defaultTokenFile): Promise<string
 }
 
 /** Returns the token of an agent that was started before. Rejects with TokenFileError. */
-export async function readKeptToken(path: string = defaultTokenFile): Promise<string> {
+async function readKeptToken(path: string = defaultTokenFile): Promise<string> {
   let token: string;
   let mode: number;
   try {

@@ -43,7 +43,6 @@ export {
   type JoinRequest,
   type NodeConnector,
   type NodeLauncher,
-  type NodeRefusal,
   provideLocalNode,
   provideNodes,
 } from "./runtime/nodes/joined-node.ts";

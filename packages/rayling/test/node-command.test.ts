@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { makeCertificate } from "@rayling/cluster";
 import * as ray from "rayling";
 import { afterEach, describe, expect, test } from "vitest";
-import { folder, inProcess, rayling, shown, start } from "./command.ts";
-import { nodeOfTask, Stays } from "./fixtures/placed.ts";
+import { folder, inProcess, shown, start } from "./command.ts";
 
 const started: ChildProcess[] = [];
 afterEach(async () => {
@@ -57,46 +56,6 @@ test("becomes a node with what its flags say, and ends in order", async () => {
     .toBe(false);
 });
 
-test("is drained: what runs there goes elsewhere, and both commands end", async () => {
-  const tokenFile = join(await folder(), "token");
-  const at = (port: string): string[] => [
-    "--listen",
-    `127.0.0.1:${port}`,
-    "--token-file",
-    tokenFile,
-  ];
-  const none = await inProcess("node", ...at("1"), "--drain");
-  expect(none.stderr).toMatch(/^rayling: token file .*token cannot be read/);
-  expect(none.code).toBe(2);
-  const old = await node(...at("0"), "--name", "old", "--num-cpus", "1");
-  const flags = at(new URL(old.address).port);
-  const next = await node("--name", "next", "--num-cpus", "1");
-  await ray.init({ numCpus: 0, nodes: [old.address, next.address] });
-  const named = async (name: string): Promise<ray.NodeInfo | undefined> =>
-    (await ray.nodes()).find(({ nodeName }) => nodeName === name);
-  const nodeId = (await named("old"))?.nodeId ?? "";
-  const schedulingStrategy = { kind: "NODE_AFFINITY", nodeId, soft: true } as const;
-  const options = { numCpus: 1, schedulingStrategy };
-  const place = nodeOfTask.options({ ...options, maxRetries: 0 });
-  expect(await ray.get(place.remote())).toBe(nodeId);
-  const { code, stdout, stderr } = await rayling("node", ...flags, "--drain");
-  expect(stderr).toBe("");
-  expect(stdout).toMatch(/^The node is drained: [01] hosts left it, and its agent has ended\.\n$/);
-  expect(code).toBe(0);
-  if (old.child.exitCode === null) await once(old.child, "exit");
-  expect(old.child.exitCode).toBe(0);
-  expect(await ray.get(place.remote())).toBe((await named("next"))?.nodeId);
-  const actor = Stays.options({ numCpus: 1 }).remote();
-  await ray.get(actor.ping.remote());
-  const late = await rayling("node", "--drain", next.address, "--drain-timeout", "0");
-  // The worker of the task may still be there.
-  expect(late.stderr).toMatch(
-    /^rayling: ([12]) of \1 hosts had not left the node within 0 s, and ended with it\n$/,
-  );
-  expect(late.code).toBe(1);
-  await expect(ray.get(actor.ping.remote())).rejects.toBeInstanceOf(ray.ActorDiedError);
-});
-
 describe("bad input is one line and exit code 2", () => {
   test.each([
     [["--listen", "here"], /--listen.*host:port/],
@@ -110,9 +69,6 @@ describe("bad input is one line and exit code 2", () => {
     [["--resources", "CPU=3"], /resources must not hold "CPU", which has the option numCpus/],
     [["--resources", "GPU=1.5"], /resources has GPU: 1.5, which must be a whole number/],
     [["--labels", "zone=in(a"], /labels has a label that no selector could name/],
-    [["--drain", "here"], /may hold a token\): is not of the form rayling:/],
-    [["--drain", "rayling://secret@127.0.0.1:1"], /rayling:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/],
-    [["--drain", "--drain-timeout", "soon"], /--drain-timeout.*whole number/],
     [["--max-hosts", "0"], /--max-hosts.*at least 1/],
     [["--min-worker-port", "20000"], /maxWorkerPort must be a port/],
     [["--min-worker-port", "70000", "--max-worker-port", "70001"], /minWorkerPort must be a port/],

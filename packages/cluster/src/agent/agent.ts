@@ -7,11 +7,9 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism, homedir, hostname } from "node:os";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { expose } from "comlink";
 import {
   type Address,
   type Channel,
-  channelEndpoint,
   type Credentials,
   type DeathCause,
   findCredentials,
@@ -30,15 +28,10 @@ import {
   asError,
   codeOf,
 } from "@rayling/core/cluster";
-import { formatAddress, standardPort } from "../address.ts";
+import { formatAddress } from "../address.ts";
 import { type AgentOptions, checkAgentOptions } from "./agent-options.ts";
 import { CodeCache } from "../code/code-cache.ts";
-import {
-  type DrainReport,
-  type OperatorControl,
-  operatorWay,
-  standardReconnectTimeoutMs,
-} from "../contract.ts";
+import { standardReconnectTimeoutMs } from "../contract.ts";
 import { DriverSession, type Machine } from "./driver-session.ts";
 import { workerPorts } from "./worker-ports.ts";
 
@@ -50,11 +43,6 @@ export interface Agent {
   readonly hostCount: number;
   /** Resolves when it has ended, for any reason. */
   readonly closed: Promise<void>;
-  /**
-   * Accepts no more drivers and lets the current ones move away. Ends when nothing is left, or
-   * after `timeoutMs` milliseconds. A second call returns the first report.
-   */
-  drain(timeoutMs: number): Promise<DrainReport>;
   /** Ends every host, and then the agent. Idempotent. */
   close(): Promise<void>;
 }
@@ -63,15 +51,11 @@ export interface Agent {
 const standardCodeCacheBytes = 10 * 1024 ** 3;
 const standardCodeBytes = 500 * 1024 ** 2;
 
-/** The longest time of a timer. */
-const longestMs = 2 ** 31 - 1;
-
 /** A machine that leaves counts as dead: its actors restart and its tasks are retried elsewhere. */
 const agentGone: DeathCause = {
   kind: "node-died",
   message: "the agent of its machine was stopped",
 };
-const drained: DeathCause = { kind: "node-died", message: "its machine was drained" };
 const driverGone: DeathCause = { kind: "owner-died", message: "its driver is gone" };
 
 /**
@@ -112,7 +96,6 @@ class RunningAgent implements Agent {
   #listener: Listener | undefined;
   #endWatch: (() => void) | undefined;
   #closing: Promise<void> | undefined;
-  #draining: Promise<DrainReport> | undefined;
 
   constructor(options: AgentOptions, found: KnownCredentials | undefined) {
     const { host = "127.0.0.1", port = 0, token = newToken() } = options;
@@ -141,7 +124,6 @@ class RunningAgent implements Agent {
       maxHosts: options.maxHosts ?? 1000,
       objectStoreMemory: options.objectStoreMemory ?? standardObjectStoreMemory(),
       hostCount: () => this.hostCount,
-      isDraining: () => this.#draining !== undefined,
       endOthers: (session) => this.#endOthers(session),
       offer: offerOf(options, this.#codeCache),
     };
@@ -182,11 +164,6 @@ class RunningAgent implements Agent {
     );
   }
 
-  drain(timeoutMs: number): Promise<DrainReport> {
-    this.#draining ??= this.#drain(timeoutMs);
-    return this.#draining;
-  }
-
   close(): Promise<void> {
     return this.#close(agentGone);
   }
@@ -210,18 +187,12 @@ class RunningAgent implements Agent {
     }
   }
 
-  /** A peer with the token has connected: a driver, or an operator. */
+  /** A peer with the token has connected. */
   #connected(channel: Channel, peerId: string, wayId: string | undefined): void {
     // The driver proved its token while the agent was closing.
     if (this.#closing !== undefined) return channel.close(agentGone);
-    // A peer with the token that asks for the wrong kind of connection is no driver.
-    const isLink = channel instanceof Link;
-    if (isLink !== (wayId === undefined)) return channel.close(driverGone);
-    if (wayId === operatorWay) {
-      const control: OperatorControl = { drain: (timeoutMs) => this.drain(timeoutMs) };
-      return expose(control, channelEndpoint(channel));
-    }
-    if (!isLink) return channel.close(driverGone);
+    // A peer with the token that asks for another kind of connection is no driver.
+    if (!(channel instanceof Link) || wayId !== undefined) return channel.close(driverGone);
     const session = new DriverSession(peerId, channel, this.#machine);
     this.#sessions.add(session);
     this.#tell(`driver ${peerId} joined`);
@@ -262,24 +233,6 @@ class RunningAgent implements Agent {
     return this.#closing;
   }
 
-  async #drain(timeoutMs: number): Promise<DrainReport> {
-    const all = this.hostCount;
-    this.#tell(`it is being drained: ${all} hosts have ${timeoutMs / 1000} s to go elsewhere`);
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), Math.min(timeoutMs, longestMs));
-    await Promise.all([...this.#sessions].map((session) => session.drain(timeoutMs, late.signal)));
-    clearTimeout(timer);
-    if (this.#closing !== undefined) {
-      throw new RaySystemError("the agent was ended before it was drained");
-    }
-    const ended = this.hostCount;
-    this.#tell(ended === 0 ? "it is drained" : `its time is over; ${ended} hosts end`);
-    await Promise.all([...this.#sessions].map((session) => session.end(drained)));
-    // The answer to the operator leaves first.
-    setImmediate(() => void this.#close(drained));
-    return { left: Math.max(0, all - ended), ended };
-  }
-
   #tell(line: string): void {
     tellSafely(this.#options.onEvent, line);
   }
@@ -300,25 +253,6 @@ function offerOf(options: AgentOptions, { maxPackageBytes }: CodeCache): Machine
     labels: options.labels ?? {},
     code: { platform: `${process.platform}-${process.arch}`, maxPackageBytes },
   };
-}
-
-/**
- * Returns the address of an agent with these options.
- *
- * @throws CertificateError
- */
-export function agentAddress({
-  host = "127.0.0.1",
-  port = standardPort,
-  publicHost,
-  tls,
-  token,
-}: Pick<AgentOptions, "host" | "port" | "publicHost" | "tls"> & {
-  readonly token: string;
-}): string {
-  const { credentials } = findCredentials(tls, !isLoopback(host)) ?? {};
-  const address: Address = { place: { host, port }, token, isSecure: credentials !== undefined };
-  return formatAddress(address, publicHost ?? nameOf(host, credentials), port);
 }
 
 /** Returns a new promise on each call: the reactions of a promise live as long as it does. */

@@ -21,7 +21,6 @@ import { type AgentHost, type HostMachine, startHost } from "./start-host.ts";
 export interface Machine extends HostMachine {
   readonly tell: (line: string) => void;
   readonly codeCache: CodeCache;
-  readonly isDraining: () => boolean;
   /** Ends other sessions of this driver here. */
   readonly endOthers: (session: DriverSession) => void;
 }
@@ -35,7 +34,6 @@ export class DriverSession {
   readonly #hosts: Map<string, AgentHost> = new Map();
   readonly #code: DriverCode;
   readonly #output: HostOutput = new HostOutput((lines) => this.#driver.wrote(lines));
-  #onHostGone: () => void = () => undefined;
   #hasTakenOver = false;
 
   constructor(peerId: string, link: Link, machine: Machine) {
@@ -47,12 +45,7 @@ export class DriverSession {
     const endpoint = channelEndpoint(link);
     this.#driver = wrap<DriverAnswers>(endpoint);
     const control: AgentControl = {
-      describe: () => {
-        if (!machine.isDraining()) return machine.offer;
-        throw new RaySystemError(
-          `node ${machine.offer.nodeName} is being drained and takes no more drivers`,
-        );
-      },
+      describe: () => machine.offer,
       takeOver: () => {
         this.#hasTakenOver = true;
         machine.endOthers(this);
@@ -83,26 +76,6 @@ export class DriverSession {
     return this.#hasTakenOver || this.#hosts.size > 0;
   }
 
-  /**
-   * Resolves when its driver orders no more hosts and has none here, when the driver is gone, or
-   * when the time is over.
-   */
-  async drain(timeoutMs: number, late: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    void this.link.closed.then(() => resolve());
-    late.addEventListener("abort", () => resolve());
-    const look = (): void => void (this.#hosts.size === 0 && resolve());
-    this.#driver.draining(timeoutMs).then(
-      () => {
-        this.#onHostGone = look;
-        look();
-      },
-      // The driver cannot be reached; its hosts still have the time.
-      () => undefined,
-    );
-    await promise;
-  }
-
   async end(cause: DeathCause): Promise<void> {
     // The link closes first: its driver must not start the ended hosts here again.
     this.link.close(cause);
@@ -120,7 +93,6 @@ export class DriverSession {
     this.#hosts.set(hostId, child);
     const exited = child.exited.then((cause) => {
       this.#hosts.delete(hostId);
-      this.#onHostGone();
       if (this.link.isOpen) {
         this.#output.hostEnded(hostId);
         void this.#driver.exited(hostId, causeToData(cause));

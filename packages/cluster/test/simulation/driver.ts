@@ -108,7 +108,6 @@ export class SimulatedDriver {
     this.#joined = new JoinedNodes({
       source: new AddressList({
         addresses,
-        minNodes: undefined,
         request: { driverId, network },
       }),
       cluster: this.directory.cluster,

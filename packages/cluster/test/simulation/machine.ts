@@ -80,7 +80,6 @@ export class SimulatedMachine {
       maxHosts: 1000,
       objectStoreMemory: 2 ** 30,
       hostCount: () => [...sessions].reduce((sum, session) => sum + session.hostCount, 0),
-      isDraining: () => false,
       endOthers: (session) => {
         for (const other of sessions) {
           const isSame = other !== session && other.peerId === session.peerId;

@@ -179,7 +179,6 @@ const initChecks: Checks<InitOptions> = {
   labels,
   address: text,
   nodes: addresses,
-  minNodes: count(0),
   reconnectTimeoutMs: timerMs,
   runtimeEnv: ofSession,
   tls: credentialFiles,

@@ -118,7 +118,7 @@ export class LocalCluster {
   }
 
   /** Stops placement on a node. Returns whether the node exists and can be drained. */
-  closeNode(nodeId: string): boolean {
+  #closeNode(nodeId: string): boolean {
     const node = this.#nodes.get(nodeId);
     if (node?.alive !== true || nodeId === this.#headId) return false;
     this.#nodes.set(nodeId, { ...node, draining: true });
@@ -133,23 +133,21 @@ export class LocalCluster {
   /**
    * Lets actors and workers leave a closed node. Resolves with whether the node is empty: when it
    * is, after `timeoutMs`, or when the node is gone.
-   *
-   * @param holds whether the process stays alive until then
    */
-  async emptyNode(nodeId: string, timeoutMs: number, holds: boolean): Promise<boolean> {
+  async #emptyNode(nodeId: string, timeoutMs: number): Promise<boolean> {
     const name = this.#nodes.get(nodeId)?.nodeName ?? nodeId;
     const cause: DeathCause = { kind: "drained", message: `node ${name} is being drained` };
     const deadline = performance.now() + timeoutMs;
     while (!this.#parts.leaveNode(nodeId, cause)) {
       if (performance.now() >= deadline || !this.isDraining(nodeId)) return false;
-      await pause(lookAgainMs, undefined, { ref: holds });
+      await pause(lookAgainMs);
     }
     return true;
   }
 
   async drainNode(nodeId: string, timeoutMs: number): Promise<boolean | undefined> {
-    if (!this.closeNode(nodeId)) return undefined;
-    const isEmpty = await this.emptyNode(nodeId, timeoutMs, true);
+    if (!this.#closeNode(nodeId)) return undefined;
+    const isEmpty = await this.#emptyNode(nodeId, timeoutMs);
     await this.removeNode(nodeId, "was drained");
     return isEmpty;
   }

@@ -98,10 +98,8 @@ export class Driver {
       });
     const local = localNode({ driverId, network });
     if (local !== undefined) this.#launcher.addNode(this.#nodeId, local);
-    const { nodes: addresses, minNodes } = settings;
-    const source =
-      this.#engine?.nodes ??
-      new AddressList({ addresses, minNodes, request: { driverId, network } });
+    const request = { driverId, network };
+    const source = this.#engine?.nodes ?? new AddressList({ addresses: settings.nodes, request });
     this.#joined = new JoinedNodes({ source, cluster, launcher: this.#launcher });
     this.#control = this.#newControlSocket();
   }
@@ -112,8 +110,8 @@ export class Driver {
   }
 
   /**
-   * Makes the machines in `nodes` nodes of this session. Rejects when one refuses this session, or
-   * fewer than `minNodes` are reachable.
+   * Makes the machines in `nodes` nodes of this session. Rejects when one is not reached, or refuses
+   * this session.
    */
   join(): Promise<void> {
     return this.#joined.join();

@@ -16,7 +16,6 @@ import {
   findCredentials,
   type FoundCredentials,
 } from "../transport/tls/credential-files.ts";
-import { checkMinNodes } from "./nodes/address-list.ts";
 import type { DashboardOptions } from "./observe/dashboard.ts";
 
 /**
@@ -37,7 +36,7 @@ export interface InitOptions {
   /**
    * A Ray cluster that this session runs on: `ray+http://head:8265`, the address of Ray's
    * dashboard (`ray+https://` behind TLS), or "auto" for a driver on a machine of the cluster. Ray
-   * then places all actors and tasks, and this machine offers nothing: `nodes`, `minNodes`,
+   * then places all actors and tasks, and this machine offers nothing: `nodes`,
    * `numCpus`, `numGpus`, `memory` and `resources` are refused. Default: the environment variable
    * RAYLING_ON_RAY, or RAY_ADDRESS if it begins with `ray+`.
    */
@@ -47,12 +46,6 @@ export interface InitOptions {
    * Default: the environment variable RAYLING_NODES, separated by commas.
    */
   readonly nodes?: readonly string[];
-  /**
-   * The number of `nodes` that must be reachable for the session to start. The others join when
-   * they can be reached, and a warning names them. A node that refuses this session (another token,
-   * release or certificate) fails the start in any case. Default: all of them.
-   */
-  readonly minNodes?: number;
   /**
    * How long the connection to another machine may be cut, in ms, before its actors and tasks count
    * as lost. Default 30,000.
@@ -168,7 +161,6 @@ export interface DriverSettings {
   readonly nodes: readonly string[];
   /** The cluster that the session runs on; undefined: machines of its own. */
   readonly address: string | undefined;
-  readonly minNodes: number | undefined;
   readonly network: NetworkSettings;
   /** The files of the network's credentials, if it has some. */
   readonly credentials: FoundCredentials | undefined;
@@ -188,7 +180,6 @@ export function readInitOptions(options: InitOptions): DriverSettings {
   const { address = addressOfEnvironment(), isolation = isolationOfEnvironment() } = options;
   if (address !== undefined) checkForEngine(options, address);
   const { nodes = address === undefined ? nodesOfEnvironment() : [] } = options;
-  checkMinNodes(options.minNodes, nodes);
   const numCpus = options.numCpus ?? availableParallelism();
   const { network, found } = networkOf(options, nodes);
   return {
@@ -204,7 +195,6 @@ export function readInitOptions(options: InitOptions): DriverSettings {
     },
     nodes: nodes.map((one) => one.trim()),
     address,
-    minNodes: options.minNodes,
     network,
     credentials: found,
     // The machines of a cluster do not have the driver's files.
@@ -241,7 +231,7 @@ function networkOf(
  * @throws InvalidOptionError
  */
 function checkForEngine(options: InitOptions, address: string): void {
-  const own = ["nodes", "minNodes", "numCpus", "numGpus", "memory", "resources"] as const;
+  const own = ["nodes", "numCpus", "numGpus", "memory", "resources"] as const;
   const given = own.find((name) => options[name] !== undefined);
   if (given === undefined) return;
   throw new InvalidOptionError(

@@ -9,7 +9,7 @@ import { addCertCommand } from "./node/cert-options.ts";
 import { addDataCommand } from "./train/data-options.ts";
 import { addDriverCommands } from "./driver/driver-commands.ts";
 import { addNewCommand } from "./new/new-options.ts";
-import { addNodeCommand, type NodeCommands } from "./node/node-options.ts";
+import { addNodeCommand } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
@@ -105,7 +105,10 @@ function addTraining(program: Command): void {
 }
 
 function addMachines(program: Command): void {
-  addNodeCommand(program, nodeCommands);
+  addNodeCommand(program, async (options) => {
+    const { runNode } = await import("./node/node-command.ts");
+    await runNode(options);
+  });
   addRunCommand(program, async (options) => {
     const { runScript } = await import("./train/run-command.ts");
     await runScript(options);
@@ -115,17 +118,6 @@ function addMachines(program: Command): void {
     await runCert(options);
   });
 }
-
-const nodeCommands: NodeCommands = {
-  start: async (options) => {
-    const { runNode } = await import("./node/node-command.ts");
-    await runNode(options);
-  },
-  drain: async (options) => {
-    const { runDrain } = await import("./node/node-command.ts");
-    await runDrain(options);
-  },
-};
 
 const rewardsCommands: RewardsCommands = {
   report: async (options) => {

@@ -1,15 +1,18 @@
 /**
- * The machines that `init` names by their addresses.
- *
- * Attempts go on until the session ends, at growing intervals. Nothing here holds the process. An
- * attempt that is under way when the session ends is over within seconds, and its connection is
- * closed.
+ * The machines that `init` names by their addresses: all of them are nodes from the start. One that
+ * is lost is tried again, at growing intervals, until the session ends: what waits for it would wait
+ * for ever. Nothing here holds the process.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { InvalidOptionError, RaySystemError, SessionEndedError } from "../../shared/errors.ts";
+import { SessionEndedError } from "../../shared/errors.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
-import { type JoinedNode, type JoinRequest, nodeConnectors } from "./joined-node.ts";
-import type { NodeConnector, NodeRefusal } from "./joined-node.ts";
+import {
+  type JoinedNode,
+  type JoinRequest,
+  type NodeConnector,
+  nodeConnectors,
+} from "./joined-node.ts";
 import type { NodeSource } from "./node-source.ts";
 
 /** The pause before the next attempt, in ms; it doubles up to the longest. */
@@ -17,28 +20,12 @@ const pauseMs = { first: 500, longest: 30_000 };
 
 export interface AddressListOptions {
   readonly addresses: readonly string[];
-  /** The number that must be reachable at the start. Default: all. */
-  readonly minNodes: number | undefined;
   readonly request: JoinRequest;
-}
-
-/** @throws InvalidOptionError when it exceeds the number of addresses */
-export function checkMinNodes(minNodes: number | undefined, addresses: readonly string[]): void {
-  if (minNodes === undefined || minNodes <= addresses.length) return;
-  throw new InvalidOptionError(
-    "minNodes",
-    `option minNodes is ${minNodes}, and nodes names ${addresses.length}`,
-  );
 }
 
 interface Machine {
   readonly address: string;
   readonly connect: NodeConnector;
-}
-
-interface Missing {
-  readonly machine: Machine;
-  readonly refusal: NodeRefusal;
 }
 
 export class AddressList implements NodeSource {
@@ -55,10 +42,7 @@ export class AddressList implements NodeSource {
     this.#onNode = listener;
   }
 
-  /**
-   * Rejects with the reason of the first that refuses this session, or that cannot be reached if
-   * all are required; with RaySystemError when too few are reachable.
-   */
+  /** Rejects with the reason of the first that is not reached, or refuses this session. */
   async open(): Promise<void> {
     const { addresses, request } = this.#options;
     if (addresses.length === 0) return;
@@ -66,39 +50,15 @@ export class AddressList implements NodeSource {
     const machines = await Promise.all(
       addresses.map(async (address) => ({ address, connect: await connectorFor(address) })),
     );
-    const missing: Missing[] = [];
-    const attempts = machines.map(({ address, connect }) => connect(address, request));
-    await Promise.allSettled(attempts);
-    for (const [index, machine] of machines.entries()) {
-      try {
-        const node = await attempts[index];
-        if (node !== undefined) await this.#give(machine, node);
-      } catch (error) {
-        missing.push({ machine, refusal: error as NodeRefusal });
-      }
+    const attempts = machines.map(({ connect, address }) => connect(address, request));
+    // None is under way any more when the session begins, or does not.
+    for (const [index, settled] of (await Promise.allSettled(attempts)).entries()) {
+      const machine = machines[index];
+      if (machine === undefined || settled.status === "rejected") continue;
+      await this.#give(machine, settled.value);
     }
     if (this.#isEnded) throw new SessionEndedError("no node is joined: the session has ended");
-    this.#check(missing.map(({ refusal }) => refusal));
-    for (const { machine, refusal } of missing) {
-      warn(`${refusal.message}; it joins when it can be reached`);
-      void this.#again(machine);
-    }
-  }
-
-  /** @throws why the session cannot begin without these */
-  #check(missing: readonly NodeRefusal[]): void {
-    const { addresses, minNodes } = this.#options;
-    const refused = missing.find(({ mayComeLater }) => mayComeLater !== true);
-    if (refused !== undefined) throw refused;
-    const [first] = missing;
-    if (first === undefined) return;
-    if (minNodes === undefined) throw first;
-    const joined = addresses.length - missing.length;
-    if (joined >= minNodes) return;
-    throw new RaySystemError(
-      `only ${joined} of ${addresses.length} nodes can be reached, and minNodes is ${minNodes}: ${first.message}`,
-      { cause: first },
-    );
+    await Promise.all(attempts);
   }
 
   lost(node: JoinedNode): boolean {
@@ -122,7 +82,6 @@ export class AddressList implements NodeSource {
     this.#onNode(node);
   }
 
-  /** Retries until the machine is a node again. */
   async #again(machine: Machine): Promise<void> {
     const { signal } = this.#ended;
     let reported = "";
@@ -132,20 +91,16 @@ export class AddressList implements NodeSource {
         () => undefined,
       );
       if (this.#isEnded) return;
-      let node: JoinedNode;
       try {
-        node = await machine.connect(machine.address, this.#options.request);
+        const node = await machine.connect(machine.address, this.#options.request);
+        await this.#give(machine, node);
+        if (!this.#isEnded) warn(`node ${node.nodeName} has joined the session`);
+        return;
       } catch (error) {
-        const { message, mayComeLater } = error as NodeRefusal;
-        if (mayComeLater !== true && message !== reported && !this.#isEnded) {
-          warn(`${message}; the next attempt follows`);
-          reported = message;
-        }
-        continue;
+        const { message } = asError(error);
+        if (message !== reported && !this.#isEnded) warn(`${message}; it is tried again`);
+        reported = message;
       }
-      await this.#give(machine, node);
-      if (!this.#isEnded) warn(`node ${node.nodeName} has joined the session`);
-      return;
     }
   }
 }

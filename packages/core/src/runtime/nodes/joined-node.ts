@@ -26,11 +26,6 @@ export interface JoinedNode {
   readonly labels: Readonly<Record<string, string>>;
   /** Starts a host process there. */
   launch(request: HostRequest, options: LauncherOptions): Host;
-  /**
-   * Sets a listener that is called once, when the machine is to be drained within `timeoutMs`
-   * milliseconds. Later placements go elsewhere.
-   */
-  onDrain(listener: (timeoutMs: number) => void): void;
   /** Resolves when the machine can no longer be reached. */
   readonly lost: Promise<DeathCause>;
   /**
@@ -47,15 +42,7 @@ export interface JoinRequest {
   readonly network: NetworkSettings;
 }
 
-/** The reason why a machine does not become a node: one line that names its address. */
-export interface NodeRefusal extends Error {
-  /**
-   * Whether the machine is unreachable or full now; otherwise the address or this session is wrong.
-   */
-  readonly mayComeLater?: boolean;
-}
-
-/** Rejects with a NodeRefusal when no agent accepts this session. */
+/** Rejects when no agent accepts this session, with one line that names the address. */
 export type NodeConnector = (address: string, request: JoinRequest) => Promise<JoinedNode>;
 
 /** Starts hosts on a machine. Without `parallelism` it is the driver's own machine. */

@@ -37,19 +37,13 @@ export class JoinedNodes {
   #enter(node: JoinedNode): void {
     const { cluster, launcher, source } = this.#parts;
     const { nodeId } = cluster.addNode(node);
-    let isToLeave = false;
     launcher.addNode(nodeId, node);
-    node.onDrain((timeoutMs) => {
-      if (!cluster.closeNode(nodeId)) return;
-      isToLeave = true;
-      void cluster.emptyNode(nodeId, timeoutMs, false);
-    });
     void node.lost.then(async ({ message }) => {
       const isDraining = cluster.isDraining(nodeId);
-      const reason = isDraining ? "was drained" : `is lost: ${message}`;
+      const reason = `is lost: ${message}`;
       const isLost = await cluster.removeNode(nodeId, reason);
       // The session has removed the node, or is about to.
-      if (!isLost || isDraining !== isToLeave || this.#isEnded) return;
+      if (!isLost || isDraining || this.#isEnded) return;
       const isBack = source.lost(node) ? "; it joins again when it can be reached" : "";
       warn(`node ${node.nodeName} ${reason}${isBack}`);
     });

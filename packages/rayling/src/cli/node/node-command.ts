@@ -1,16 +1,7 @@
 /**
  * `rayling node`: makes this machine a node for drivers with its token, until it is stopped.
  */
-import {
-  type Agent,
-  agentAddress,
-  type CredentialFiles,
-  drainAgent,
-  type DrainReport,
-  readKeptToken,
-  readToken,
-  startAgent,
-} from "@rayling/cluster";
+import { type Agent, type CredentialFiles, readToken, startAgent } from "@rayling/cluster";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
 import { plain, say, tell } from "../output/output.ts";
@@ -36,45 +27,6 @@ export interface NodeOptions {
   readonly tlsCa?: string;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
-}
-
-export interface DrainOptions extends NodeOptions {
-  /** The agent's address; "" is the agent that these options would start. */
-  readonly address: string;
-  readonly timeoutMs: number;
-}
-
-/** `rayling node --drain`: lets actors and tasks move away from a machine, and ends its agent. */
-export async function runDrain({
-  address,
-  timeoutMs,
-  tokenFile,
-  tls,
-  tlsCa,
-  tlsCert,
-  tlsKey,
-  ...options
-}: DrainOptions): Promise<void> {
-  const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
-  const own = files === undefined ? {} : { tls: files };
-  let report: DrainReport;
-  try {
-    const agent =
-      address === ""
-        ? agentAddress({ ...options, ...own, token: await readKeptToken(tokenFile) })
-        : address;
-    report = await drainAgent(agent, { ...own, timeoutMs });
-  } catch (error) {
-    throw new CliError(2, messageOf(error), { cause: error });
-  }
-  const { left, ended } = report;
-  if (ended > 0) {
-    throw new CliError(
-      1,
-      `${ended} of ${left + ended} hosts had not left the node within ${timeoutMs / 1000} s, and ended with it`,
-    );
-  }
-  say(`The node is drained: ${left} hosts left it, and its agent has ended.\n`);
 }
 
 export async function runNode({
@@ -106,8 +58,7 @@ export async function runNode({
   say(
     `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
   );
-  // The agent's connections hold no process; this timer does, until a signal comes or the agent is
-  // drained.
+  // The agent's connections hold no process; this timer does, until a signal comes.
   const forever = setInterval(() => undefined, 2 ** 30);
   try {
     await stop.race(agent.closed);

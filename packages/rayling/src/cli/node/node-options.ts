@@ -4,28 +4,24 @@
  */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { byteCount, count, hostAndPort } from "../flag-values.ts";
-import type { DrainOptions, NodeOptions } from "./node-command.ts";
+import type { NodeOptions } from "./node-command.ts";
 
 type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeBytes"> & {
   readonly listen: readonly [string, number];
   readonly codeCacheSize?: number;
   readonly maxCodeSize?: number;
-  readonly drain?: string | true;
-  readonly drainTimeout: number;
 };
 
-/** The functions that do the work; each loads when its command runs. */
-export interface NodeCommands {
-  readonly start: (options: NodeOptions) => Promise<void>;
-  readonly drain: (options: DrainOptions) => Promise<void>;
-}
-
-export function addNodeCommand(program: Command, { start, drain }: NodeCommands): void {
+/** @param start does the work; it loads when its command runs */
+export function addNodeCommand(
+  program: Command,
+  start: (options: NodeOptions) => Promise<void>,
+): void {
   const command = program
     .command("node")
     .summary("make this machine a node for drivers on other machines")
     .description(
-      "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs. Each driver may book all that it offers, whatever others use; --max-hosts bounds them together.",
+      "Starts an agent that runs actors and tasks for drivers that have its token, and prints the line to paste into init. Ctrl-C stops it and all it runs. For more than a few machines there is Ray: rayling run --on-ray.",
     )
     .option(
       "--listen <host:port>",
@@ -36,23 +32,7 @@ export function addNodeCommand(program: Command, { start, drain }: NodeCommands)
   addOfferFlags(command);
   addCodeFlags(command);
   addAccessFlags(command);
-  command
-    .option(
-      "--drain [address]",
-      "starts no agent: drains a running one, and ends it; without an address, the one that the other flags would start",
-    )
-    .option(
-      "--drain-timeout <seconds>",
-      "hosts that have not left it by then end with it",
-      count(0),
-      600,
-    )
-    .allowExcessArguments(false)
-    .action(async (given: Flags) => {
-      const { options, drained } = readOptions(given);
-      if (drained === undefined) return start(options);
-      await drain({ ...options, ...drained });
-    });
+  command.allowExcessArguments(false).action((given: Flags) => start(readOptions(given)));
 }
 
 /** Flags for all that the node offers to drivers. */
@@ -124,25 +104,15 @@ function addAccessFlags(command: Command): void {
     .addOption(certificateFile("key", "the key of --tls-cert"));
 }
 
-interface ReadOptions {
-  readonly options: NodeOptions;
-  /** The agent to drain; undefined: one is to start. */
-  readonly drained: Pick<DrainOptions, "address" | "timeoutMs"> | undefined;
-}
-
-function readOptions(given: Flags): ReadOptions {
-  const { listen, codeCacheSize, maxCodeSize, drain: address, drainTimeout, ...flags } = given;
+function readOptions({ listen, codeCacheSize, maxCodeSize, ...flags }: Flags): NodeOptions {
   const [host, port] = listen;
-  const options: NodeOptions = {
+  return {
     host,
     port,
     ...flags,
     ...(codeCacheSize === undefined ? {} : { codeCacheBytes: codeCacheSize }),
     ...(maxCodeSize === undefined ? {} : { maxCodeBytes: maxCodeSize }),
   };
-  if (address === undefined) return { options, drained: undefined };
-  const timeoutMs = 1000 * drainTimeout;
-  return { options, drained: { address: address === true ? "" : address, timeoutMs } };
 }
 
 function certificateFile(name: string, what: string): Option {
