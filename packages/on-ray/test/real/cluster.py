@@ -219,6 +219,20 @@ class Autoscaled(Commands):
             "upscaling_speed": 1.0,
             "idle_timeout_minutes": 0.1,
             "auth": {},
+            "file_mounts": {},
+            "cluster_synced_files": [],
+            "file_mounts_sync_continuously": False,
+            **{
+                f"{name}_commands": []
+                for name in (
+                    "initialization",
+                    "setup",
+                    "head_setup",
+                    "worker_setup",
+                    "head_start_ray",
+                    "worker_start_ray",
+                )
+            },
         }
         path = os.path.join(self.temp, "autoscaling.json")
         with open(path, "w", encoding="utf-8") as file:

@@ -248,7 +248,7 @@ export function rewardLimiterOf(
   return RewardLimiterActor.options({
     name: `reward_limiter:${endpoint}`,
     getIfExists: true,
-    lifetime: "detached",
+    lifetime: "session",
     maxRestarts: -1,
     maxConcurrency: 10_000_000,
     numCpus: 0,

@@ -169,7 +169,7 @@ function infoOf(
     isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
     maxPendingCalls: options.maxPendingCalls ?? -1,
     owner,
-    isDetached: options.lifetime === "detached",
+    isDetached: options.lifetime === "detached" || options.lifetime === "session",
     maxTaskRetries: options.maxTaskRetries ?? 0,
     retryExceptions: errorNames(options.retryExceptions ?? false),
   };

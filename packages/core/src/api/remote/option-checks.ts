@@ -59,7 +59,7 @@ export function checkedActor(name: string, options: ActorOptions, partial = fals
         ? "needs restarts and withinMs"
         : undefined;
     },
-    lifetime: oneOf("detached", "non_detached"),
+    lifetime: oneOf("detached", "session", "non_detached"),
     maxTaskRetries: count(-1),
     retryExceptions: retryPolicy,
     maxConcurrency: count(1),

@@ -24,10 +24,11 @@ export interface ActorOptions extends SchedulingOptions {
    */
   readonly restartIntensity?: RestartIntensity;
   /**
-   * "detached" lives until it is killed or the session ends. Default "non_detached": it ends when
-   * no handle of it is left, or its creator dies. Handles of `getActor` do not count.
+   * "detached" and "session" live until they are killed or the session ends; on a Ray cluster, a
+   * "detached" one is an actor of the cluster and outlives the session. Default "non_detached": it
+   * ends when no handle of it is left, or its creator dies. Handles of `getActor` do not count.
    */
-  readonly lifetime?: "detached" | "non_detached";
+  readonly lifetime?: "detached" | "session" | "non_detached";
   /** How often a call is retried after such a loss; -1 without limit. Default 0: at most once. */
   readonly maxTaskRetries?: number;
   /**
