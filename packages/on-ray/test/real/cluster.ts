@@ -83,6 +83,8 @@ export class RealCluster {
         RAY_AUTH_MODE: "token",
         RAY_AUTH_TOKEN_PATH: tokenPath,
         RAY_USAGE_STATS_ENABLED: "0",
+        // Ray would end processes when other programs fill the machine.
+        RAY_memory_monitor_refresh_ms: "0",
         TMPDIR: temp,
         ...unreachable,
         ...env,

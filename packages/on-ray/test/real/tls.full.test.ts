@@ -78,6 +78,7 @@ function start(python: string, machine: Machine, flags: readonly string[]): void
       TMPDIR: folder,
       RAY_raylet_start_wait_time_s: "150",
       RAY_USAGE_STATS_ENABLED: "0",
+      RAY_memory_monitor_refresh_ms: "0",
       RAY_AUTH_MODE: "token",
       RAY_AUTH_TOKEN_PATH: join(folder, "token"),
     },
