@@ -4,6 +4,6 @@
  */
 export { guardDriverCode, Loader } from "./host/code/loader.ts";
 export { addModule } from "./host/code/registry.ts";
-export type { RemoteKey } from "./rpc/directory.ts";
+export type { RemoteKey } from "./rpc/remote-key.ts";
 export { isOwnProcess } from "./host/own-process.ts";
 export { type CodeRoot, hereOf, setCodeRoots } from "./shared/code-roots.ts";

@@ -31,7 +31,7 @@ import { JobsApi } from "./jobs/jobs-api.ts";
 import { PythonActors } from "./python-actors.ts";
 
 /** How long the driver's machine may give no answer to the gateway, in ms, as with agents. */
-const standardPatienceMs = 30_000;
+const standardTimeoutMs = 30_000;
 
 /** A gateway waits for its driver for a time, which a machine under load may exceed. */
 const mostGateways = 3;
@@ -47,12 +47,12 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   const { address, namespace, network } = request;
   const cluster = parseClusterAddress(address);
   const token = newToken();
-  const patienceMs = network.reconnectTimeoutMs ?? standardPatienceMs;
+  const timeoutMs = network.reconnectTimeoutMs ?? standardTimeoutMs;
   const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
   const jobs = new JobsApi(url, rayToken());
   const isFar = !(await isOwnHost(url));
   for (let attempt = 1; ; attempt++) {
-    const gateway = await startGatewayJob(jobs, { token, namespace, patienceMs, isFar });
+    const gateway = await startGatewayJob(jobs, { token, namespace, timeoutMs, isFar });
     const engine = new RayEngine({ request, gateway, events, jobs });
     try {
       await engine.open(token);

@@ -1,6 +1,6 @@
 /**
- * Actors of the cluster itself, in Python or of the driver's classes: requests of the session become
- * requests to the gateway, in JSON, and folders and code of the driver go into Ray's store.
+ * Actors of the cluster itself, in Python or of the driver's classes: requests of the session
+ * become requests to the gateway, in JSON, and folders and code of the driver go into Ray's store.
  */
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";

@@ -12,6 +12,7 @@ export interface CodeFile {
 
 /** The files that a module reaches. */
 export interface ClassCode {
+  /** With their contents. */
   readonly files: readonly CodeFile[];
   /** Path, and its target relative to that place. */
   readonly links: readonly (readonly [path: string, target: string])[];

@@ -17,9 +17,9 @@ import type {
   ActorSpec,
   Directory,
   Registration,
-  RemoteKey,
   StartArguments,
 } from "../rpc/directory.ts";
+import type { RemoteKey } from "../rpc/remote-key.ts";
 import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";

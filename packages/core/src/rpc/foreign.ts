@@ -4,7 +4,7 @@
  * Values are in Python's form (protocol/values/python-values.ts).
  */
 
-import type { RemoteKey } from "./directory.ts";
+import type { RemoteKey } from "./remote-key.ts";
 
 /** Values on their way: JSON, and the memory of arrays and bytes in it. */
 export interface ForeignValues {
@@ -34,7 +34,7 @@ export type ForeignRequest =
       /** A class of the driver's code, which goes along. */
       readonly key: RemoteKey;
       readonly methods: readonly string[];
-      /** Those of them that are generators. */
+      /** The generators among its methods. */
       readonly streams: readonly string[];
       readonly options: ForeignOptions;
       readonly args: ForeignValues;

@@ -110,8 +110,8 @@ export class Driver {
   }
 
   /**
-   * Makes the machines in `nodes` nodes of this session. Rejects when one is not reached, or refuses
-   * this session.
+   * Makes the machines in `nodes` nodes of this session. Rejects when one is not reached, or
+   * refuses this session.
    */
   join(): Promise<void> {
     return this.#joined.join();

@@ -22,7 +22,7 @@ export interface GatewayOptions {
   readonly token: string;
   readonly namespace: string;
   /** How long the driver's machine may give no answer, in ms. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Whether it is on another machine than this driver. */
   readonly isFar: boolean;
 }
@@ -78,12 +78,12 @@ exit 1`;
 }
 
 /** The job's information is public: it has the digest of the token. */
-function flagsOf({ token, namespace, patienceMs, isFar }: GatewayOptions): string[] {
+function flagsOf({ token, namespace, timeoutMs, isFar }: GatewayOptions): string[] {
   const digest = createHash("sha256").update(token).digest("hex");
   const quoted = `'${namespace.replaceAll("'", `'\\''`)}'`;
   return [
     `--token-sha256 ${digest}`,
-    `--patience ${patienceMs / 1000}`,
+    `--timeout ${timeoutMs / 1000}`,
     ...(isFar ? ["--tls"] : []),
     ...(namespace === "" ? [] : [`--namespace ${quoted}`]),
   ];

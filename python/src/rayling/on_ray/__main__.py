@@ -19,7 +19,7 @@ def main() -> None:
     )
     flags.add_argument("--namespace", default="", help="the namespace of named actors")
     flags.add_argument(
-        "--patience",
+        "--timeout",
         type=float,
         default=30.0,
         help="seconds without an answer of the driver's machine after which it counts as gone",
@@ -28,7 +28,7 @@ def main() -> None:
         "--tls", action="store_true", help="listen for a driver on another machine, by TLS"
     )
     given = flags.parse_args()
-    listening = Listening(given.token_sha256, given.namespace, given.patience, given.tls)
+    listening = Listening(given.token_sha256, given.namespace, given.timeout, given.tls)
     try:
         asyncio.run(serve(listening))
     except DriverGoneError as error:

@@ -56,7 +56,7 @@ class Listening:
     token_sha256: str
     namespace: str
     #: Seconds without an answer of the driver's machine after which the driver counts as gone.
-    patience: float
+    timeout: float
     #: Whether the driver is on another machine.
     is_far: bool = False
 
@@ -99,7 +99,7 @@ async def serve(listening: Listening) -> None:
         raise DriverGoneError(f"no driver connected within {_CONNECT_SECONDS:g} s") from None
     finally:
         server.close()
-    connection.probe(listening.patience)
+    connection.probe(listening.timeout)
     await connection.serve()
 
 
@@ -145,20 +145,20 @@ class Connection:
             return secrets.compare_digest(hashlib.sha256(token).hexdigest(), digest)
         return False
 
-    def probe(self, patience: float) -> None:
+    def probe(self, timeout: float) -> None:
         """Lets the system ask the driver's machine whether it is there.
 
         A driver may be busy for as long as it likes, and its machine answers meanwhile.
 
         Args:
-            patience: seconds without an answer after which the connection ends.
+            timeout: seconds without an answer after which the connection ends.
         """
         connection: socket.socket = self._writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        pause = max(1, round(patience / (_PROBES + 1)))
+        pause = max(1, round(timeout / (_PROBES + 1)))
         times = {"TCP_KEEPIDLE": pause, "TCP_KEEPINTVL": pause, "TCP_KEEPCNT": _PROBES}
         # For what was sent and has no answer.
-        times["TCP_USER_TIMEOUT"] = round(patience * 1000)
+        times["TCP_USER_TIMEOUT"] = round(timeout * 1000)
         for name, value in times.items():
             option = getattr(socket, name, None)
             if option is not None:

@@ -126,7 +126,7 @@ export interface NewForeign {
   /** For messages. */
   readonly name: string;
   readonly namespace: string | undefined;
-  /** Of the constructor. */
+  /** The arguments of the constructor. */
   readonly args: readonly unknown[];
 }
 

@@ -5,7 +5,7 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { noteTarget, registerRemote } from "../../host/code/registry.ts";
-import type { ExportName } from "../../rpc/directory.ts";
+import type { ExportName } from "../../rpc/remote-key.ts";
 import { driversOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
 import { isClass, isGenerator } from "../../shared/methods.ts";

@@ -5,7 +5,7 @@
  * The API sets `make`, which makes a function's stub with options; this file has only its key and
  * its options as data.
  */
-import type { RemoteKey } from "../../rpc/directory.ts";
+import type { RemoteKey } from "../../rpc/remote-key.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 

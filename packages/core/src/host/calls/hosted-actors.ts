@@ -5,7 +5,8 @@ import type { Remote } from "comlink";
 import type { Caller } from "../../caller/caller.ts";
 import { type CauseData, causeFromData, causeToData } from "../../protocol/cause.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { type RemoteKey, totalConcurrency } from "../../rpc/directory.ts";
+import { totalConcurrency } from "../../rpc/directory.ts";
+import type { RemoteKey } from "../../rpc/remote-key.ts";
 import { RemoteNotRegisteredError } from "../../shared/errors.ts";
 import { type Constructor, isClass } from "../../shared/methods.ts";
 import type {

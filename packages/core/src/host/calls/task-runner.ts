@@ -5,7 +5,7 @@
 import type { Caller } from "../../caller/caller.ts";
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../rpc/demand.ts";
-import type { RemoteKey } from "../../rpc/directory.ts";
+import type { RemoteKey } from "../../rpc/remote-key.ts";
 import type { CallMessage } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { clockMs } from "../../shared/clock.ts";

@@ -7,7 +7,7 @@
  */
 import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { RemoteKey } from "../../rpc/directory.ts";
+import type { RemoteKey } from "../../rpc/remote-key.ts";
 import {
   asLoading,
   currentLoading,

@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { currentLoading } from "../../caller/current.ts";
-import type { ExportName, RemoteKey, RemotePlace } from "../../rpc/directory.ts";
+import type { ExportName, RemoteKey, RemotePlace } from "../../rpc/remote-key.ts";
 import { hereOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError, RemoteNotRegisteredError } from "../../shared/errors.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";

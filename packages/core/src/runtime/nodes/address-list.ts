@@ -1,7 +1,7 @@
 /**
  * The machines that `init` names by their addresses: all of them are nodes from the start. One that
- * is lost is tried again, at growing intervals, until the session ends: what waits for it would wait
- * for ever. Nothing here holds the process.
+ * is lost is tried again, at growing intervals, until the session ends: what waits for it would
+ * wait for ever. Nothing here holds the process.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { SessionEndedError } from "../../shared/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A class of a driver's code, which Ray has brought to this machine: a detached actor of a session on
- * Ray (`packages/on-ray/src/python-actors.ts`).
+ * A class of a driver's code, which Ray has brought to this machine: a detached actor of a session
+ * on Ray (`packages/on-ray/src/python-actors.ts`).
  */
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -10,7 +10,8 @@ import {
   type TaskScope,
 } from "../../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../../rpc/demand.ts";
-import type { ActorInfo, RemoteKey } from "../../../rpc/directory.ts";
+import type { ActorInfo } from "../../../rpc/directory.ts";
+import type { RemoteKey } from "../../../rpc/remote-key.ts";
 import { MethodNotFoundError } from "../../../shared/errors.ts";
 import {
   type Method,
