@@ -179,14 +179,14 @@ describe("rewards export", () => {
       .trimEnd()
       .split("\n");
     expect(records).toHaveLength(5);
-    const beside = await exported(log, "--format", "jsonl");
+    const beside = await exported(log, "--as", "jsonl");
     expect(beside.stdout).toBe(`wrote 5 rows to ${log.replace(".jsonl", ".counted.jsonl")}\n`);
   });
 
   test("a name says which it is, unless a flag does; Parquet is not compressed twice", async () => {
     const log = await logOf();
     const odd = join(await folder(), "table.csv");
-    expect(await exported(log, "--out", odd, "--format", "parquet")).toMatchObject({ code: 0 });
+    expect(await exported(log, "--out", odd, "--as", "parquet")).toMatchObject({ code: 0 });
     expect((await readFile(odd)).subarray(0, 4).toString()).toBe("PAR1");
     const twice = await exported(log, "--out", `${odd}.parquet.gz`);
     expect(twice).toMatchObject({ code: 2, stdout: "" });

@@ -70,9 +70,9 @@ async function commands(tell: (line: string) => void): Promise<Command> {
 }
 
 function addScoring(program: Command): void {
-  addNewCommand(program, async (folder) => {
+  addNewCommand(program, async (folder, format) => {
     const { runNew } = await import("./new/new-command.ts");
-    await runNew(folder, await versionOf(manifest));
+    await runNew(folder, { version: await versionOf(manifest), format });
   });
   addScoreCommand(program, {
     score: async (options, comparison) => {

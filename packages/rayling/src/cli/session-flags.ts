@@ -10,9 +10,13 @@ import { type Format, formats } from "./output/formats.ts";
 /** Longer than most methods hold a thread, shorter than people wait. */
 const standardTimeoutMs = 5000;
 
-export interface AnswerFlags extends DriverChoice {
-  readonly timeout: number;
+export interface DriverFlags extends DriverChoice {
+  /** Undefined: a table, unless the command has another default. */
   readonly format?: Format;
+}
+
+export interface AnswerFlags extends DriverFlags {
+  readonly timeout: number;
 }
 
 /** Adds a command for a driver. */
@@ -26,20 +30,23 @@ export function driverCommand(program: Command, name: string): Command {
       ).env("RAYLING_ADDRESS"),
     )
     .option("--pid <pid>", "the driver: its process number", count(1))
+    .addOption(
+      new Option("--format <format>", "how the answer is printed (default: table)").choices(
+        formats,
+      ),
+    )
     .allowExcessArguments(false)
     .addHelpText("after", choiceHelp);
 }
 
-/** Adds a command that prints an answer. */
+/** Adds a command that asks the hosts of a driver. */
 export function answerCommand(program: Command, name: string): Command {
-  return driverCommand(program, name)
-    .addOption(new Option("--format <format>", "how to print it (default: table)").choices(formats))
-    .option(
-      "--timeout <ms>",
-      "how long hosts have to answer; those that do not are named",
-      count(1),
-      standardTimeoutMs,
-    );
+  return driverCommand(program, name).option(
+    "--timeout <ms>",
+    "how long hosts have to answer; those that do not are named",
+    count(1),
+    standardTimeoutMs,
+  );
 }
 
 type FilterFlag = readonly [key: string, predicate: "=" | "!=", value: string];

@@ -4,7 +4,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import type { Listed, Summarized } from "@rayling/core/control";
 import { count, number } from "../flag-values.ts";
-import type { DriverChoice } from "./drivers.ts";
 import type { ListFlags } from "./list-command.ts";
 import type { LogsFlags } from "./logs-command.ts";
 import type { MemoryFlags } from "./memory-command.ts";
@@ -13,6 +12,7 @@ import {
   answerCommand,
   camelCase,
   driverCommand,
+  type DriverFlags,
   filter,
 } from "../session-flags.ts";
 import type { StatusFlags } from "./status-command.ts";
@@ -80,9 +80,9 @@ function addKill(program: Command): void {
     .summary("end one actor of a running driver for good")
     .description("Kills an actor. It is not restarted, and its calls fail with ActorDiedError.")
     .argument("<actor>", "its id or its name, as `rayling list actors` shows it")
-    .action(async (actor: string, choice: DriverChoice) => {
+    .action(async (actor: string, flags: DriverFlags) => {
       const { killActor } = await import("./kill-command.ts");
-      await killActor(actor, choice);
+      await killActor(actor, flags);
     });
 }
 

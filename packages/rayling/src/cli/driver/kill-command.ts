@@ -3,18 +3,23 @@
  */
 import type { ActorRow, DriverClient } from "@rayling/core/control";
 import { CliError } from "../cli-error.ts";
-import { plain, say } from "../output/output.ts";
-import { type DriverChoice, withDriver } from "./drivers.ts";
+import { print } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
+import type { DriverFlags } from "../session-flags.ts";
+import { withDriver } from "./drivers.ts";
 
 const answerMs = 10_000;
 
 /** @param actor its id or its name. Rejects with CliError 1 when there is none that lives. */
-export async function killActor(actor: string, choice: DriverChoice): Promise<void> {
-  await withDriver(choice, async (driver) => {
+export async function killActor(actor: string, flags: DriverFlags): Promise<void> {
+  await withDriver(flags, async (driver) => {
     const { actorId, className, state } = await actorOf(driver, actor);
     if (state === "DEAD") throw new CliError(1, `the actor ${actorId} (${className}) is dead`);
     await driver.ask("killActor", [actorId], answerMs);
-    say(`the actor ${plain(actorId)} (${plain(className)}) was killed\n`);
+    const answer = { actorId, className, state: "DEAD" };
+    await print(answer, flags.format ?? "table", () => [
+      `the actor ${plain(actorId)} (${plain(className)}) was killed`,
+    ]);
   });
 }
 

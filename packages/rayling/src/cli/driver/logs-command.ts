@@ -3,10 +3,12 @@
  */
 import type { DriverClient, LogLine } from "@rayling/core/control";
 import { codeOf } from "@rayling/reward-manager-registry/values";
-import { type DriverChoice, withDriver } from "./drivers.ts";
+import { withDriver } from "./drivers.ts";
+import { type Format, printPart } from "../output/formats.ts";
 import { plain, sayStyled, tell } from "../output/output.ts";
+import type { DriverFlags } from "../session-flags.ts";
 
-export interface LogsFlags extends DriverChoice {
+export interface LogsFlags extends DriverFlags {
   readonly follow?: true;
   readonly actor?: string;
   readonly task?: string;
@@ -36,11 +38,13 @@ export async function showLogs(flags: LogsFlags): Promise<void> {
 
 async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
   const isWanted = await wantedBy(driver, flags);
-  let next = await showKept(driver, isWanted, flags.tail);
+  const { tail, format = "table" } = flags;
+  const write = (lines: readonly LogLine[]): Promise<void> => print(lines, format);
+  let next = await showKept(driver, isWanted, { tail, write });
   while (flags.follow === true) {
     const part = await driver.ask("logs", [next, true], 0);
     tellMissed(part.missed);
-    write(part.lines.filter(isWanted));
+    await write(part.lines.filter(isWanted));
     if (part.isEnd) return;
     ({ next } = part);
   }
@@ -50,22 +54,32 @@ async function show(driver: DriverClient, flags: LogsFlags): Promise<void> {
 async function showKept(
   driver: DriverClient,
   isWanted: (line: LogLine) => boolean,
-  tail: number | undefined,
+  {
+    tail,
+    write,
+  }: {
+    readonly tail: number | undefined;
+    readonly write: (lines: readonly LogLine[]) => Promise<void>;
+  },
 ): Promise<number> {
   let kept: LogLine[] = [];
   let part = await driver.ask("logs", [0, false], answerMs);
   for (const { written } = part; ; part = await driver.ask("logs", [part.next, false], answerMs)) {
     const lines = part.lines.filter(isWanted);
-    if (tail === undefined) write(lines);
+    if (tail === undefined) await write(lines);
     else kept = tail === 0 ? [] : [...kept, ...lines].slice(-tail);
     if (part.next >= written) break;
   }
-  write(kept);
+  await write(kept);
   return part.next;
 }
 
-function write(lines: readonly LogLine[]): void {
+async function print(lines: readonly LogLine[], format: Format): Promise<void> {
   if (lines.length === 0) return;
+  if (format !== "table") {
+    for (const line of lines) await printPart(line, format, () => []);
+    return;
+  }
   sayStyled(lines.map((line) => `(${plain(writer(line))}) ${line.text}\n`).join(""));
 }
 

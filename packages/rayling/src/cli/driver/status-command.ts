@@ -6,9 +6,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NodeStatus, PendingDemand, ResourceUse, SessionStatus } from "@rayling/core/control";
 import { withDriver } from "./drivers.ts";
 import { codeOf } from "@rayling/reward-manager-registry/values";
-import { type Format, heading, print } from "../output/formats.ts";
+import { type Format, heading, print, printPart } from "../output/formats.ts";
 import { bytes, duration } from "../output/numbers.ts";
-import { jsonText, plain, sayData } from "../output/output.ts";
+import { plain } from "../output/output.ts";
 import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -43,11 +43,8 @@ async function watchStatus(
   try {
     for (;;) {
       const status = await stop.race(ask());
-      if (format === "json") await sayData(`${jsonText(status)}\n`);
-      else {
-        clearScreen();
-        await print(status, format, () => [...statusLines(status), ""]);
-      }
+      if (format === "table") clearScreen();
+      await printPart(status, format, () => [...statusLines(status), ""]);
       await delay(seconds * 1000, undefined, { signal: stop.signal });
     }
   } catch (error) {

@@ -10,10 +10,12 @@ import {
 } from "@rayling/core/control";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
-import { type DriverChoice, isRunning, withDriver } from "./drivers.ts";
-import { plain, say } from "../output/output.ts";
+import { isRunning, withDriver } from "./drivers.ts";
+import { print } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
+import type { DriverFlags } from "../session-flags.ts";
 
-export interface StopFlags extends DriverChoice {
+export interface StopFlags extends DriverFlags {
   readonly force?: true;
   readonly gracePeriod: number;
 }
@@ -28,7 +30,7 @@ export async function stopDriver(flags: StopFlags): Promise<void> {
   await withDriver(
     flags,
     async (driver) => {
-      if (await endsInOrder(driver, flags)) tell(driver.about, "has ended");
+      if (await endsInOrder(driver, flags)) await tell(driver.about, "ended", flags);
       else await kill(driver.about, flags);
     },
     // It does not answer, and still holds its socket.
@@ -69,7 +71,7 @@ async function kill(
   const late = `the driver ${about.pid} (${about.script}) has not ended within ${gracePeriod} ms`;
   if (force !== true) throw new CliError(1, `${late}: --force kills it`);
   if (!sendKill(about.pid)) {
-    if (!(await isRunning(about, choice))) return tell(about, "has ended");
+    if (!(await isRunning(about, choice))) return tell(about, "ended", choice);
     throw new CliError(
       1,
       `${late}, and cannot be killed: it runs in another container, or as another user`,
@@ -79,7 +81,7 @@ async function kill(
     if (performance.now() > until) throw new CliError(1, `${late}, nor after it was killed`);
     await delay(lookEveryMs);
   }
-  tell(about, "was killed");
+  await tell(about, "killed", choice);
 }
 
 /** Returns whether there was a process to kill. */
@@ -94,6 +96,13 @@ function sendKill(pid: number): boolean {
   }
 }
 
-function tell({ pid, script }: DriverAbout, what: string): void {
-  say(`the driver ${pid} (${plain(script)}) ${what}\n`);
+async function tell(
+  { pid, jobId, script }: DriverAbout,
+  end: "ended" | "killed",
+  { format = "table" }: Pick<DriverFlags, "format">,
+): Promise<void> {
+  const what = end === "ended" ? "has ended" : "was killed";
+  await print({ pid, jobId, script, end }, format, () => [
+    `the driver ${pid} (${plain(script)}) ${what}`,
+  ]);
 }

@@ -5,10 +5,12 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import type { DriverClient } from "@rayling/core/control";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
-import { type DriverChoice, withDriver } from "./drivers.ts";
-import { jsonText, plain, say, sayData } from "../output/output.ts";
+import { withDriver } from "./drivers.ts";
+import { print } from "../output/formats.ts";
+import { jsonText, plain, sayData } from "../output/output.ts";
+import type { DriverFlags } from "../session-flags.ts";
 
-export interface TimelineFlags extends DriverChoice {
+export interface TimelineFlags extends DriverFlags {
   readonly out?: string;
 }
 
@@ -28,11 +30,18 @@ export async function writeTimeline(flags: TimelineFlags): Promise<void> {
       );
     }
     if (flags.out === "-") await writeParts(driver, parts, sayData);
-    else await writeFile(driver, parts, flags.out ?? `timeline-${jobId}.json`);
+    else {
+      const out = flags.out ?? `timeline-${jobId}.json`;
+      const events = await writeFile(driver, parts, out);
+      await print({ events, out }, flags.format ?? "table", () => [
+        `${events} events in ${plain(out)}: open it with ui.perfetto.dev`,
+      ]);
+    }
   });
 }
 
-async function writeFile(driver: DriverClient, parts: number, path: string): Promise<void> {
+/** Resolves with the number of events. */
+async function writeFile(driver: DriverClient, parts: number, path: string): Promise<number> {
   let file: FileHandle;
   try {
     file = await open(path, "w");
@@ -40,8 +49,7 @@ async function writeFile(driver: DriverClient, parts: number, path: string): Pro
     throw new CliError(2, `--out: ${messageOf(error)}`, { cause: error });
   }
   try {
-    const events = await writeParts(driver, parts, (text) => file.writeFile(text));
-    say(`${events} events in ${plain(path)}: open it with ui.perfetto.dev\n`);
+    return await writeParts(driver, parts, (text) => file.writeFile(text));
   } catch (error) {
     // A partial trace is of no use.
     await rm(path, { force: true });

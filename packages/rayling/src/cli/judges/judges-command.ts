@@ -13,7 +13,7 @@ import { onRayOption } from "../on-ray-flag.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { Solutions } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
-import { heading, print } from "../output/formats.ts";
+import { heading, openAnswer } from "../output/formats.ts";
 import { duration, grouped, quantile } from "../output/numbers.ts";
 import { plain, tell } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
@@ -46,6 +46,7 @@ export async function runJudges(
 ): Promise<void> {
   const [{ options } = noJudge()] = judges;
   const stop = stopSignal();
+  const answer = openAnswer(options.format);
   const prepared: PreparedRun[] = [];
   try {
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
@@ -63,7 +64,7 @@ export async function runJudges(
     const compared = await comparisonOf(logs, comparison);
     const runData = open.map((judge, at) => ({ name: judge.name, ...dataOf(judge, runs[at]) }));
     const files = logs.map(({ path }) => path);
-    await print({ runs: runData, comparison: compared }, options.format, () => [
+    await answer.print({ runs: runData, comparison: compared }, () => [
       ...runLines(open, runs),
       "",
       ...judgesLines(compared, files),
@@ -72,6 +73,7 @@ export async function runJudges(
   } finally {
     await ray.shutdown();
     for (const { mark } of prepared) await mark?.remove();
+    answer.close();
     stop.close();
   }
 }

@@ -7,7 +7,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
-import { plain, say } from "../output/output.ts";
+import { print } from "../output/formats.ts";
+import type { Format } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
 
 /** Relative to src and to dist. */
 const template = fileURLToPath(new URL("../../../template/", import.meta.url));
@@ -21,8 +23,14 @@ const renamed: Readonly<Record<string, string>> = {
 /** npm's rule for names without a scope, but for its length. */
 const packageName = /^[a-z0-9][a-z0-9._-]*$/;
 
-/** @param version of the packages that the project depends on. Rejects with CliError 2. */
-export async function runNew(folder: string, version: string): Promise<void> {
+export interface NewOptions {
+  /** Version of the packages that the project depends on. */
+  readonly version: string;
+  readonly format: Format;
+}
+
+/** Rejects with CliError 2. */
+export async function runNew(folder: string, { version, format }: NewOptions): Promise<void> {
   const name = basename(resolve(folder));
   if (!packageName.test(name) || name.length > 214) {
     throw new CliError(
@@ -31,21 +39,23 @@ export async function runNew(folder: string, version: string): Promise<void> {
     );
   }
   await refuseFull(folder);
+  let files: readonly string[];
   try {
-    await copy(folder, { name, version });
+    files = await copy(folder, { name, version });
   } catch (error) {
     throw new CliError(2, messageOf(error), { cause: error });
   }
   const place = plain(folder);
-  say(`${place} is a project. What next:
-
-  cd ${/^[\w./-]+$/.test(place) ? place : JSON.stringify(place)}
-  npm install
-  npm test
-  npm run score
-
-README.md there says what each file is.
-`);
+  await print({ folder: resolve(folder), name, files }, format, () => [
+    `${place} is a project. What next:`,
+    "",
+    `  cd ${/^[\w./-]+$/.test(place) ? place : JSON.stringify(place)}`,
+    "  npm install",
+    "  npm test",
+    "  npm run score",
+    "",
+    "README.md there says what each file is.",
+  ]);
 }
 
 async function refuseFull(folder: string): Promise<void> {
@@ -59,16 +69,24 @@ async function refuseFull(folder: string): Promise<void> {
   if (files.length > 0) throw new CliError(2, `${folder} is not empty: give a new folder.`);
 }
 
-async function copy(folder: string, values: Readonly<Record<string, string>>): Promise<void> {
+/** Resolves with the paths of the files in the folder. */
+async function copy(
+  folder: string,
+  values: Readonly<Record<string, string>>,
+): Promise<readonly string[]> {
+  const files: string[] = [];
   const entries = await readdir(template, { recursive: true, withFileTypes: true });
   for (const entry of entries.filter((one) => one.isFile())) {
     const path = join(entry.parentPath, entry.name).slice(template.length);
-    const target = join(folder, dirname(path), renamed[entry.name] ?? entry.name);
+    const own = join(dirname(path), renamed[entry.name] ?? entry.name);
+    const target = join(folder, own);
     const text = await readFile(join(template, path), "utf8");
     await mkdir(dirname(target), { recursive: true });
     await writeFile(
       target,
       text.replaceAll(/\{\{(name|version)\}\}/g, (_, key: string) => values[key] ?? ""),
     );
+    files.push(own);
   }
+  return files.toSorted();
 }

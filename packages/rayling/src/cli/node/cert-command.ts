@@ -4,16 +4,17 @@
 import { hostname, networkInterfaces } from "node:os";
 import { CertificateError, makeCertificate } from "@rayling/cluster";
 import { refusalOf } from "../cli-error.ts";
-import { say } from "../output/output.ts";
+import { print } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
 
-export interface CertOptions {
+export interface CertOptions extends FormatFlag {
   readonly host: readonly string[];
   readonly authority?: string;
   readonly out?: string;
   readonly days: number;
 }
 
-export async function runCert({ host, ...options }: CertOptions): Promise<void> {
+export async function runCert({ host, format, ...options }: CertOptions): Promise<void> {
   const hosts = host.length > 0 ? host : namesOfThisMachine();
   try {
     const { folder, madeAuthority, validTo } = await makeCertificate({ ...options, hosts });
@@ -28,7 +29,8 @@ export async function runCert({ host, ...options }: CertOptions): Promise<void> 
             "Copy the folder to that machine as ~/.rayling/tls, over a channel that nobody else can read.",
           ]),
     ];
-    say(`${lines.join("\n")}\n`);
+    const answer = { folder, hosts, validTo: validTo.toISOString(), madeAuthority };
+    await print(answer, format, () => lines);
   } catch (error) {
     throw refusalOf(error, [CertificateError]);
   }

@@ -1,6 +1,7 @@
 /** The flags of `rayling cert`: their texts, defaults and checks. */
 import type { Command } from "commander";
 import { count } from "../flag-values.ts";
+import { addFormatFlag } from "../output/formats.ts";
 import type { CertOptions } from "./cert-command.ts";
 
 /** @param run does the work; it loads when the command runs */
@@ -8,7 +9,7 @@ export function addCertCommand(
   program: Command,
   run: (options: CertOptions) => Promise<void>,
 ): void {
-  program
+  const command = program
     .command("cert")
     .summary("make certificates for machines that are to reach each other")
     .description(
@@ -24,7 +25,6 @@ export function addCertCommand(
       "where ca.pem and ca-key.pem are, or are made (default: ~/.rayling/tls)",
     )
     .option("--out <folder>", "where the certificate goes (default: the authority's folder)")
-    .option("--days <count>", "how long it is valid", count(1), 365)
-    .allowExcessArguments(false)
-    .action(run);
+    .option("--days <count>", "how long it is valid", count(1), 365);
+  addFormatFlag(command).allowExcessArguments(false).action(run);
 }

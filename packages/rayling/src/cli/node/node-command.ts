@@ -4,10 +4,12 @@
 import { type Agent, type CredentialFiles, readToken, startAgent } from "@rayling/cluster";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
-import { plain, say, tell } from "../output/output.ts";
+import { printPart } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
+import { plain, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
 
-export interface NodeOptions {
+export interface NodeOptions extends FormatFlag {
   readonly host: string;
   readonly port: number;
   readonly name?: string;
@@ -37,6 +39,7 @@ export async function runNode({
   tlsCa,
   tlsCert,
   tlsKey,
+  format,
   ...options
 }: NodeOptions): Promise<void> {
   const files = credentialFiles(tls, tlsCa, tlsCert, tlsKey);
@@ -55,9 +58,14 @@ export async function runNode({
     stop.close();
     throw new CliError(2, messageOf(error), { cause: error });
   }
-  say(
-    `This machine is a node. In a driver that may reach it:\n\n  await ray.init({ nodes: [${JSON.stringify(agent.address)}] })\n\nor RAYLING_NODES=${agent.address}\n`,
-  );
+  const { address } = agent;
+  await printPart({ address }, format, () => [
+    "This machine is a node. In a driver that may reach it:",
+    "",
+    `  await ray.init({ nodes: [${JSON.stringify(address)}] })`,
+    "",
+    `or RAYLING_NODES=${address}`,
+  ]);
   // The agent's connections hold no process; this timer does, until a signal comes.
   const forever = setInterval(() => undefined, 2 ** 30);
   try {

@@ -4,6 +4,7 @@
  */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { byteCount, count, hostAndPort } from "../flag-values.ts";
+import { addFormatFlag } from "../output/formats.ts";
 import type { NodeOptions } from "./node-command.ts";
 
 type Flags = Omit<NodeOptions, "host" | "port" | "codeCacheBytes" | "maxCodeBytes"> & {
@@ -32,7 +33,9 @@ export function addNodeCommand(
   addOfferFlags(command);
   addCodeFlags(command);
   addAccessFlags(command);
-  command.allowExcessArguments(false).action((given: Flags) => start(readOptions(given)));
+  addFormatFlag(command)
+    .allowExcessArguments(false)
+    .action((given: Flags) => start(readOptions(given)));
 }
 
 /** Flags for all that the node offers to drivers. */

@@ -5,28 +5,29 @@ import { exportFormatOf, exportRewardLog, RewardLogError } from "@rayling/reward
 import { CliError, refusalOf } from "../cli-error.ts";
 import { replaceFile } from "./earlier-file.ts";
 import { grouped } from "../output/numbers.ts";
-import { plain, say } from "../output/output.ts";
+import { print } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
 import type { RewardsExportOptions } from "./rewards-options.ts";
 import { isSameFile } from "../output/same-file.ts";
 
 export async function runRewardsExport(options: RewardsExportOptions): Promise<void> {
-  const { log, isAll } = options;
-  const ending = options.format === "jsonl" ? "counted.jsonl" : (options.format ?? "parquet");
+  const { log, isAll, format } = options;
+  const ending = options.as === "jsonl" ? "counted.jsonl" : (options.as ?? "parquet");
   const { out = `${log.replace(/\.jsonl(\.gz)?$/, "")}.${ending}` } = options;
-  const { format = exportFormatOf(out) } = options;
-  if (format === "parquet" && out.endsWith(".gz")) {
+  const { as = exportFormatOf(out) } = options;
+  if (as === "parquet" && out.endsWith(".gz")) {
     throw new CliError(2, `--out ${out}: Parquet is compressed by itself; leave .gz out.`);
   }
   if (await isSameFile(log, out)) throw new CliError(2, `--out ${out} is the log itself`);
   try {
     const rows = await replaceFile(out, "the table", (path) =>
       exportRewardLog(log, path, {
-        format,
+        format: as,
         gzip: out.endsWith(".gz"),
         lines: isAll ? "all" : "counted",
       }),
     );
-    say(`wrote ${grouped(rows)} rows to ${plain(out)}\n`);
+    await print({ rows, out, as }, format, () => [`wrote ${grouped(rows)} rows to ${plain(out)}`]);
   } catch (error) {
     throw refusalOf(error, [JsonlError, ParquetError, RewardLogError]);
   }

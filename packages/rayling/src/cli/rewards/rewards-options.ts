@@ -9,8 +9,8 @@ import type { InputFlags } from "../inputs/input-flags.ts";
 import type { InputOptions } from "../inputs/solutions.ts";
 import { addCompareFlags, compareOptionsOf } from "../judges/compare-flags.ts";
 import type { CompareFlags, CompareOptions } from "../judges/compare-flags.ts";
-import { formats } from "../output/formats.ts";
-import type { Format } from "../output/formats.ts";
+import { addFormatFlag } from "../output/formats.ts";
+import type { Format, FormatFlag } from "../output/formats.ts";
 import { readOptions } from "../score/read-options.ts";
 import { addFunctionFlags } from "../score/score-options.ts";
 import type { ScoreFlags, ScoreOptions } from "../score/score-options.ts";
@@ -26,10 +26,11 @@ export interface RewardsExportOptions {
   readonly log: string;
   /** Undefined: beside the log. */
   readonly out: string | undefined;
-  /** Undefined: the ending of `out`. */
-  readonly format: ExportFormat | undefined;
+  /** Of the table; undefined: the ending of `out`. */
+  readonly as: ExportFormat | undefined;
   /** Whether every line is exported, or only valid ones. */
   readonly isAll: boolean;
+  readonly format: Format;
 }
 
 export interface RewardsShowOptions {
@@ -59,6 +60,7 @@ export interface RewardsViewOptions {
   readonly logs: readonly string[];
   /** Undefined: the first free one from 8266. */
   readonly port: number | undefined;
+  readonly format: Format;
 }
 
 const tableFormats = ["parquet", "csv", "jsonl"] as const satisfies readonly ExportFormat[];
@@ -80,25 +82,32 @@ export function addRewardsCommand(
   const rewards = program
     .command("rewards")
     .summary("report on, show, view, compare, export or rescore reward logs");
-  rewards
+  addReportCommand(rewards, report);
+  addShowCommand(rewards, show);
+  addViewCommand(rewards, view);
+  addCompareCommand(rewards, compare);
+  addExportCommand(rewards, exportLog);
+  addRescoreCommand(rewards, rescore);
+}
+
+function addReportCommand(rewards: Command, report: RewardsCommands["report"]): void {
+  const command = rewards
     .command("report")
     .summary("counts, scores, failures, times and costs of a reward log")
     .description(
       "Reads a reward log (what `rayling score` writes). Of several lines for one sample the last valid one counts, else the last.",
     )
-    .argument("<log>", "the file")
-    .addOption(
-      new Option("--format <format>", "how it is printed").choices(formats).default("table"),
-    )
+    .argument("<log>", "the file");
+  addFormatFlag(command)
     .option("--html <path>", "writes a page with plots, too")
     .allowExcessArguments(false)
     .action(async (log: string, flags: { readonly format: Format; readonly html?: string }) => {
       await report({ log, format: flags.format, html: flags.html });
     });
-  addShowCommand(rewards, show);
-  addViewCommand(rewards, view);
-  addCompareCommand(rewards, compare);
-  rewards
+}
+
+function addExportCommand(rewards: Command, exportLog: RewardsCommands["exportLog"]): void {
+  const command = rewards
     .command("export")
     .summary("a reward log as a table for other programs")
     .description(
@@ -107,37 +116,37 @@ export function addRewardsCommand(
     .argument("<log>", "the file")
     .addOption(
       new Option(
-        "--format <format>",
-        "of the table (default: what --out ends with, .csv or .jsonl, else parquet)",
+        "--as <form>",
+        "form of the table (default: what --out ends with, .csv or .jsonl, else parquet)",
       ).choices([...tableFormats]),
     )
     .option(
       "--out <path>",
       "where it is written; behind .csv and .jsonl .gz compresses it (default: beside the log, with .parquet for .jsonl)",
     )
-    .option("--all-lines", "with all lines, including those that later ones replaced", false)
+    .option("--all-lines", "with all lines, including those that later ones replaced", false);
+  addFormatFlag(command)
     .allowExcessArguments(false)
     .action(
       async (
         log: string,
-        flags: {
+        flags: FormatFlag & {
           readonly out?: string;
-          readonly format?: ExportFormat;
+          readonly as?: ExportFormat;
           readonly allLines: boolean;
         },
       ) => {
-        const { out, format, allLines: isAll } = flags;
-        await exportLog({ log, out, format, isAll });
+        const { out, as, allLines: isAll, format } = flags;
+        await exportLog({ log, out, as, isAll, format });
       },
     );
-  addRescoreCommand(rewards, rescore);
 }
 
 function addShowCommand(
   rewards: Command,
   show: (options: RewardsShowOptions) => Promise<void>,
 ): void {
-  rewards
+  const command = rewards
     .command("show")
     .summary("samples with what was asked, answered and scored: `--score 0` shows the zeros")
     .description(
@@ -149,10 +158,8 @@ function addShowCommand(
     .option("--above <number>", "samples with a higher score", number)
     .option("--below <number>", "samples with a lower score", number)
     .option("--failed", "samples without a score", false)
-    .option("--limit <count>", "the most samples", count(1), 10)
-    .addOption(
-      new Option("--format <format>", "how they are printed").choices(formats).default("table"),
-    )
+    .option("--limit <count>", "the most samples", count(1), 10);
+  addFormatFlag(command)
     .allowExcessArguments(false)
     .action(
       async (
@@ -170,17 +177,19 @@ function addViewCommand(
   rewards: Command,
   view: (options: RewardsViewOptions) => Promise<void>,
 ): void {
-  rewards
+  const command = rewards
     .command("view")
     .summary("a page with every sample in a browser: find, sort, compare, read")
     .description(
       "Serves a page of reward logs on this machine, also of logs that are being written, until Ctrl-C. With several logs the page shows two beside each other.",
     )
     .argument("<logs...>", "the files")
-    .option("--port <port>", "of the page (default: the first free one from 8266)", portNumber)
-    .action(async (logs: readonly string[], { port }: { readonly port?: number }) => {
-      await view({ logs, port });
-    });
+    .option("--port <port>", "of the page (default: the first free one from 8266)", portNumber);
+  addFormatFlag(command).action(
+    async (logs: readonly string[], { port, format }: FormatFlag & { readonly port?: number }) => {
+      await view({ logs, port, format });
+    },
+  );
 }
 
 function addCompareCommand(
@@ -195,18 +204,16 @@ function addCompareCommand(
     )
     .argument("<logs...>", "the files")
     .option("--labels <path>", "solutions with labels, in place of those in the logs");
-  addCompareFlags(addInputFlags(command))
-    .addOption(
-      new Option("--format <format>", "how it is printed").choices(formats).default("table"),
-    )
-    .action(async (logs: readonly string[], flags: RewardsCompareFlags) => {
+  addFormatFlag(addCompareFlags(addInputFlags(command))).action(
+    async (logs: readonly string[], flags: RewardsCompareFlags) => {
       const { labels, format, labelKey } = flags;
       if (labels === undefined && labelKey !== undefined) {
         throw new CliError(2, "--label-key is of --labels: the logs have labels of their own.");
       }
       const comparison = compareOptionsOf(flags);
       await compare({ logs, labels, input: inputOf(flags), comparison, format });
-    });
+    },
+  );
 }
 
 type RewardsCompareFlags = CompareFlags &

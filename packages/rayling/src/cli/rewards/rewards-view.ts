@@ -6,16 +6,16 @@ import { RaySystemError } from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError } from "@rayling/reward-loop/reward-log";
 import { refusalOf } from "../cli-error.ts";
-import { say } from "../output/output.ts";
+import { printPart } from "../output/formats.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { RewardsViewOptions } from "./rewards-options.ts";
 
-export async function runRewardsView({ logs, port }: RewardsViewOptions): Promise<void> {
+export async function runRewardsView({ logs, port, format }: RewardsViewOptions): Promise<void> {
   const { serveRewardLogs } = await import("@rayling/dashboard");
   const stop = stopSignal();
   try {
     const page = await stop.race(serveRewardLogs(logs, port === undefined ? {} : { port }));
-    say(`${page.url}\nCtrl-C ends it\n`);
+    await printPart({ url: page.url }, format, () => [page.url, "Ctrl-C ends it"]);
     await aborted(stop.signal);
     await page.close();
   } catch (error) {

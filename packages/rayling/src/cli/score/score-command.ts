@@ -27,7 +27,8 @@ import type { CompareOptions } from "../judges/compare-flags.ts";
 import { openRunFile, openRunLoop, prepareRun } from "./opened-run.ts";
 import type { PreparedRun } from "./opened-run.ts";
 import { grouped, span } from "../output/numbers.ts";
-import { print } from "../output/formats.ts";
+import { openAnswer } from "../output/formats.ts";
+import type { Answer } from "../output/formats.ts";
 import { dataOutput, jsonText, plain, tell } from "../output/output.ts";
 import { ProgressView } from "../output/progress-view.ts";
 import type { RunSummary } from "./run-summary.ts";
@@ -45,6 +46,7 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
   const stop = stopSignal();
   // This precedes all other output, because stdout then carries only rewards.
   const data = options.out === STDOUT ? dataOutput() : undefined;
+  const answer = openAnswer(data === undefined ? options.format : "table");
   let prepared: PreparedRun | undefined;
   try {
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
@@ -75,11 +77,12 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const report = { ...run, ...about };
     const logs = [{ name: "score", path: file.path }];
     const compared = comparison && (await comparisonOf(logs, comparison));
-    await printReport(report, compared, options);
+    await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);
   } finally {
     await ray.shutdown();
     await prepared?.mark?.remove();
+    answer.close();
     data?.close();
     stop.close();
   }
@@ -89,12 +92,12 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
 async function printReport(
   report: Report,
   comparison: JudgesReport | undefined,
-  { format, out }: ScoreOptions,
+  { format, out, answer }: ScoreOptions & { readonly answer: Answer },
 ): Promise<void> {
   const text = reportText(report).replace(/\n$/, "");
   const value = { ...reportData(report), ...(comparison === undefined ? {} : { comparison }) };
   if (out === STDOUT) return tell(format === "table" ? `${text}\n` : `${jsonText(value)}\n`);
-  await print(value, format, () => [
+  await answer.print(value, () => [
     text,
     ...(comparison === undefined ? [] : ["", ...judgesLines(comparison, [])]),
   ]);

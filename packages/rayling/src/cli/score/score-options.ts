@@ -2,7 +2,7 @@
  * The flags of the commands that score, and their options; read-options.ts checks them.
  */
 
-import { InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError } from "commander";
 import type { Command } from "commander";
 import { defaultWorkers } from "@rayling/reward-loop/options";
 import { count, each, settings } from "../flag-values.ts";
@@ -13,7 +13,7 @@ import { addInputFlags } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
 import { addPolicyFlags } from "../functions/policy-flags.ts";
 import type { Policy, PolicyFlags } from "../functions/policy-flags.ts";
-import { formats } from "../output/formats.ts";
+import { addFormatFlag } from "../output/formats.ts";
 import type { Format } from "../output/formats.ts";
 import type { InputOptions } from "../inputs/solutions.ts";
 
@@ -118,16 +118,11 @@ export function addFunctionFlags(command: Command): Command {
     );
   addInputFlags(command);
   addRewardFlags(command).optionsGroup("The run:");
-  return addDashboardFlag(command, "never")
+  return addFormatFlag(addDashboardFlag(command, "never"))
     .option(
       "--latency <min,max>",
       "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
       latency,
-    )
-    .addOption(
-      new Option("--format <format>", "how the report is printed")
-        .choices(formats)
-        .default("table"),
     )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
     .option(

@@ -14,7 +14,8 @@ import { ServedScores } from "../../serve/served-scores.ts";
 import { askedFunctions } from "../functions/asked-functions.ts";
 import { CliError, refusalOf } from "../cli-error.ts";
 import { grouped } from "../output/numbers.ts";
-import { plain, say, tell } from "../output/output.ts";
+import { openAnswer } from "../output/formats.ts";
+import { plain, tell } from "../output/output.ts";
 import { createLoop, refusedLoop } from "../score/score-loop.ts";
 import type { ServeOptions } from "./serve-options.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -23,13 +24,17 @@ import { stopSignal } from "../stop-signal.ts";
 export async function runServe(options: ServeOptions, version: string): Promise<void> {
   const token = await tokenOf(options);
   const stop = stopSignal();
+  const answer = openAnswer(options.format);
   let scores: ServedScores | undefined;
   try {
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options));
-    scores = await openScores(loop, options);
-    const server = await listen(options, version, token, scores);
-    say(greeting(server, scores, options, token));
+    const opened = await openScores(loop, options);
+    scores = opened;
+    const server = await listen(options, version, token, opened);
+    const { record = null } = options;
+    const about = { url: server.url, record, keys: record === null ? null : opened.keys };
+    await answer.printPart(about, () => greeting(server, opened, options, token));
     await stopped(stop.signal);
     tell("ending: requests under way are answered; a second signal stops at once\n");
     const left = await server.drain(options.drainTimeoutMs);
@@ -42,6 +47,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
   } finally {
     await ray.shutdown();
     await scores?.close();
+    answer.close();
     stop.close();
   }
 }
@@ -155,12 +161,12 @@ function greeting(
   scores: ServedScores,
   { record }: ServeOptions,
   token: string | undefined,
-): string {
+): string[] {
   const header = token === undefined ? "" : ' -H "Authorization: Bearer $RAYLING_SERVE_TOKEN"';
   const known =
     record === undefined
-      ? ""
-      : `Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.\n`;
-  return `Serving rewards on ${url}\n${known}
-  curl ${url}/score${header} -d '{"response": "4", "ground_truth": "4"}'\n`;
+      ? []
+      : [`Recording to ${plain(record)}: ${grouped(scores.keys)} keys are known.`];
+  const example = `  curl ${url}/score${header} -d '{"response": "4", "ground_truth": "4"}'`;
+  return [`Serving rewards on ${url}`, ...known, "", example];
 }

@@ -10,6 +10,8 @@ import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
 import { byteCount, count, hostAndPort } from "../flag-values.ts";
 import { policyOf } from "../functions/policy-flags.ts";
+import { addFormatFlag } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
 import { functionsOf, threadsOf } from "../score/read-options.ts";
 import { addRewardFlags } from "../score/score-options.ts";
 import type { ScoreFlags, ScoreOptions, Threads } from "../score/score-options.ts";
@@ -17,6 +19,7 @@ import type { ScoreFlags, ScoreOptions, Threads } from "../score/score-options.t
 export interface ServeOptions
   extends
     Threads,
+    FormatFlag,
     Pick<
       ScoreOptions,
       "reward" | "judge" | "rewards" | "rewardKwargs" | "manager" | "managerOptions" | "policy"
@@ -94,7 +97,7 @@ export function addServeCommand(
       300,
     )
     .option("--no-request-log", "write no line for each request");
-  addRewardFlags(addLimitFlags(command))
+  addRewardFlags(addFormatFlag(addLimitFlags(command)))
     .allowExcessArguments(false)
     .addHelpText("after", help)
     .action(async (flags: Flags, self: Command) => {

@@ -3,12 +3,14 @@
  */
 import type { Command } from "commander";
 import { refusalOf } from "../cli-error.ts";
-import { plain, say } from "../output/output.ts";
+import { addFormatFlag, print } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
 
 /** Adds commands for data sets in verl's form. */
 export function addDataCommand(program: Command): void {
   const data = program.command("data").summary("prepare data sets to train on");
-  data
+  const command = data
     .command("gsm8k")
     .summary("GSM8K's original lines as verl's rows")
     .description(
@@ -20,18 +22,24 @@ export function addDataCommand(program: Command): void {
     .option(
       "--instruction <text>",
       "text behind each question (default: steps, then #### and the number)",
-    )
+    );
+  addFormatFlag(command)
     .allowExcessArguments(false)
     .action(
       async (
         input: string,
-        flags: { readonly out: string; readonly split: string; readonly instruction?: string },
+        flags: FormatFlag & {
+          readonly out: string;
+          readonly split: string;
+          readonly instruction?: string;
+        },
       ) => {
         const { DatasetError, prepareGsm8k } = await import("@rayling/trainer");
-        const { out: output, ...options } = flags;
+        const { out: output, format, ...options } = flags;
         try {
           const rows = await prepareGsm8k({ input, output, ...options });
-          say(`${rows} rows in ${plain(output)}\n`);
+          const answer = { rows, out: output };
+          await print(answer, format, () => [`${rows} rows in ${plain(output)}`]);
         } catch (error) {
           throw refusalOf(error, [DatasetError]);
         }

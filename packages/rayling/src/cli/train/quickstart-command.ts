@@ -16,11 +16,13 @@ import type {
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, type DashboardFlag } from "../dashboard-flag.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { sayStyled, tell } from "../output/output.ts";
+import { openAnswer } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
+import { tell } from "../output/output.ts";
 import { PhaseLine } from "./phase-line.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
 
-export interface QuickstartFlags extends DashboardFlag {
+export interface QuickstartFlags extends DashboardFlag, FormatFlag {
   /** Undefined: as many as fit the time. */
   readonly steps?: number;
   readonly seed: number;
@@ -40,7 +42,8 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   const chosen = (flags.schedule ?? ["sync", "one-step-off-policy"]).map(scheduleOf);
   const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
   const stop = stopSignal();
-  using line = new PhaseLine();
+  const answer = openAnswer(flags.format);
+  using line = new PhaseLine(flags.format === "table" ? process.stdout : process.stderr);
   introduce(flags, chosen, line);
   let training: Promise<QuickstartResult> | undefined;
   try {
@@ -52,8 +55,10 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
     line.show("Writing the page");
     const page = await writeReport({ directory: out, title: "quickstart" });
     line.pause();
-    const seconds = performance.now() / 1000;
-    sayStyled(`${summaryLines(result, { page, seconds }).join("\n")}\n`);
+    const wallMs = performance.now();
+    await answer.print({ ...result, wallMs, page, directory: out }, () =>
+      summaryLines(result, { page, seconds: wallMs / 1000 }),
+    );
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     line.show("Stopping");
@@ -66,6 +71,7 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
   } finally {
     stop.close();
     await ray.shutdown();
+    answer.close();
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { addDashboardFlag } from "../dashboard-flag.ts";
 import { count } from "../flag-values.ts";
+import { addFormatFlag } from "../output/formats.ts";
 import type { QuickstartFlags } from "./quickstart-command.ts";
 
 /** @param run does the work; it loads when the command runs */
@@ -10,7 +11,7 @@ export function addQuickstartCommand(
   run: (flags: QuickstartFlags) => Promise<void>,
 ): void {
   const command = program.command("quickstart");
-  addDashboardFlag(command, "on a terminal")
+  addFormatFlag(addDashboardFlag(command, "on a terminal"))
     .summary("train a tiny policy, with and without waiting for its rewards")
     .description(
       "Teaches a tiny transformer to add, in less than 90 seconds: first by supervised warm-up, then by GRPO with a slow judge. The same start is trained step by step, and once more with the next batch generated while the judge is busy; a table says what that saves.",

@@ -3,16 +3,18 @@
  */
 import type { Command } from "commander";
 import { refusalOf } from "../cli-error.ts";
-import { plain, say } from "../output/output.ts";
+import { addFormatFlag, print } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
+import { plain } from "../output/output.ts";
 
-interface ReportFlags {
+interface ReportFlags extends FormatFlag {
   readonly title?: string;
   readonly out?: string;
   readonly trace?: string | true;
 }
 
 export function addReportCommand(program: Command): void {
-  program
+  const command = program
     .command("report")
     .summary("make the page of training runs, also of one that was killed or still goes on")
     .description(
@@ -24,21 +26,28 @@ export function addReportCommand(program: Command): void {
     )
     .option("--title <text>", "of the page (default: what the folder is called)")
     .option("--out <path>", "where the page goes (default: report.html in the first folder)")
-    .option("--trace [path]", "write a trace for Perfetto, too (default: trace.json in the folder)")
+    .option(
+      "--trace [path]",
+      "write a trace for Perfetto, too (default: trace.json in the folder)",
+    );
+  addFormatFlag(command)
     .allowExcessArguments(false)
-    .action(async ([directory = "", ...beside]: string[], { title, out, trace }: ReportFlags) => {
+    .action(async ([directory = "", ...beside]: string[], flags: ReportFlags) => {
+      const { title, out, trace, format } = flags;
       const { TrackingError, writeReport, writeTrace } = await import("@rayling/trainer");
       try {
-        const page = await writeReport({
+        const report = await writeReport({
           directory,
           beside,
           ...(title === undefined ? {} : { title }),
           ...(out === undefined ? {} : { path: out }),
         });
-        say(`report  ${plain(page)}\n`);
-        if (trace === undefined) return;
-        const path = await writeTrace({ directory, ...(trace === true ? {} : { path: trace }) });
-        say(`trace   ${plain(path)}\n`);
+        const path = typeof trace === "string" ? { path: trace } : {};
+        const written = trace === undefined ? null : await writeTrace({ directory, ...path });
+        await print({ report, trace: written }, format, () => [
+          `report  ${plain(report)}`,
+          ...(written === null ? [] : [`trace   ${plain(written)}`]),
+        ]);
       } catch (error) {
         throw refusalOf(error, [TrackingError]);
       }

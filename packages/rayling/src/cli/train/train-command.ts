@@ -10,7 +10,8 @@ import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingReport } from "@rayling/trainer";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
-import { plain, say, sayData, tell } from "../output/output.ts";
+import { openAnswer, print } from "../output/formats.ts";
+import { plain, sayData, tell } from "../output/output.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
@@ -18,16 +19,26 @@ import type { TrainOptions } from "./train-options.ts";
 export async function runTrain(options: TrainOptions): Promise<void> {
   const { configName: name, configDir: folder, overrides } = options;
   const config = loadTrainerConfig({ name, folder, overrides });
-  if (options.printConfig) await sayData(printConfig(config));
-  else if (options.dryRun) say(await dryRun(config));
+  if (options.printConfig) await showConfig(config, options);
+  else if (options.dryRun) await dryRun(config, options);
   else await train(config, options);
 }
 
-async function dryRun(config: TrainerConfig): Promise<string> {
+async function showConfig(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
+  const text = printConfig(config);
+  if (format !== "json") return sayData(text);
+  const { parse } = await import("yaml");
+  await print(parse(text), format, () => []);
+}
+
+async function dryRun(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
   const { rehearseRun } = await import("@rayling/trainer/run");
   const { train: own, validation } = await rehearseRun(config);
   const plan = trainingPlanOf(config, { train: own.length, validation: validation?.length ?? 0 });
-  return planText(config, plan, { train: own.shapes, validation: validation?.shapes });
+  await print(plan, format, () => {
+    const shapes = { train: own.shapes, validation: validation?.shapes };
+    return [planText(config, plan, shapes).trimEnd()];
+  });
 }
 
 async function train(config: TrainerConfig, options: TrainOptions): Promise<void> {
@@ -40,6 +51,7 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
     );
   }
   const stop = stopSignal();
+  const answer = openAnswer(options.format);
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
   const place = new RunPlace();
@@ -48,8 +60,8 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
     await startSession(metricsPort, dashboardOption(options, "on a terminal"));
     training = runTraining(config, { loggers: [place], verbose: options.verbose });
     const run = await stop.race(training);
-    const seconds = (performance.now() - startedAt) / 1000;
-    say(await endText(config, run, seconds));
+    const end = await endOf(config, run, performance.now() - startedAt);
+    await answer.print(end, () => endLines(end));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     await ray.shutdown();
@@ -58,6 +70,7 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
     throw place.stopped(stop.signal.reason, config.trainer.defaultLocalDir);
   } finally {
     await ray.shutdown();
+    answer.close();
     stop.close();
   }
 }
@@ -86,28 +99,57 @@ function tellUnused({ ignored, notes }: TrainerConfig): void {
   tell(`not used: ${plain(shown)}${more} (they are about verl's engines)\n`);
 }
 
-async function endText(
+/** The end of a training, as programs get it. */
+interface TrainingEnd extends Pick<
+  TrainingReport,
+  "steps" | "validation" | "initialValidation" | "warnings"
+> {
+  readonly wallMs: number;
+  /** Metrics of the last step. */
+  readonly lastStep: Readonly<Record<string, number>> | null;
+  /** Folder of the run's files. */
+  readonly directory: string;
+  /** Null: there are none. */
+  readonly checkpoints: string | null;
+}
+
+async function endOf(
   { trainer }: TrainerConfig,
   { report, directory, checkpoints }: TrainingRun,
-  seconds: number,
-): Promise<string> {
-  const hasCheckpoints = await stat(checkpoints).catch(() => undefined);
+  wallMs: number,
+): Promise<TrainingEnd> {
+  const { steps, validation, initialValidation, warnings, metrics } = report;
+  const hasCheckpoints =
+    trainer.saveFreq > 0 && (await stat(checkpoints).catch(() => undefined)) !== undefined;
+  return {
+    steps,
+    wallMs,
+    validation,
+    initialValidation,
+    warnings,
+    lastStep: metrics.at(-1) ?? null,
+    directory,
+    checkpoints: hasCheckpoints ? checkpoints : null,
+  };
+}
+
+function endLines(end: TrainingEnd): string[] {
   const lines: [string, string][] = [
-    ["steps", String(report.steps)],
-    ["time", `${seconds.toFixed(1)} s`],
-    ...validationLines(report),
-    ...report.warnings.map((warning): [string, string] => ["warning", warning]),
-    ["files", directory],
-    ...(trainer.saveFreq > 0 && hasCheckpoints !== undefined
-      ? [["checkpoints", checkpoints] satisfies [string, string]]
-      : []),
+    ["steps", String(end.steps)],
+    ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
+    ...validationLines(end),
+    ...end.warnings.map((warning): [string, string] => ["warning", warning]),
+    ["files", end.directory],
+    ...(end.checkpoints === null
+      ? []
+      : [["checkpoints", end.checkpoints] satisfies [string, string]]),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
-  return `${lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`).join("\n")}\n`;
+  return lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`);
 }
 
 /** The scores of the last validation beside those of the one before training. */
-function validationLines({ validation, initialValidation }: TrainingReport): [string, string][] {
+function validationLines({ validation, initialValidation }: TrainingEnd): [string, string][] {
   const core = Object.entries(validation ?? {}).filter(([name]) => name.startsWith("val-core/"));
   return core.map(([name, value]) => {
     const before = validation === initialValidation ? undefined : initialValidation?.[name];

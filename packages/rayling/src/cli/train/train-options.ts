@@ -5,8 +5,10 @@ import { Option } from "commander";
 import type { Command } from "commander";
 import { addDashboardFlag, type DashboardFlag } from "../dashboard-flag.ts";
 import { exitHelp } from "../exit-codes.ts";
+import { addFormatFlag } from "../output/formats.ts";
+import type { FormatFlag } from "../output/formats.ts";
 
-export interface TrainOptions extends DashboardFlag {
+export interface TrainOptions extends DashboardFlag, FormatFlag {
   /** The name of a file or preset; a name with a "/" is a path. */
   readonly configName: string;
   readonly configDir: string | undefined;
@@ -29,7 +31,7 @@ export function addTrainCommand(
   run: (options: TrainOptions) => Promise<void>,
 ): void {
   const command = program.command("train");
-  addDashboardFlag(command, "on a terminal")
+  addFormatFlag(addDashboardFlag(command, "on a terminal"))
     .argument("[overrides...]", "verl's keys: key=value, +key=value, ++key=value, ~key")
     .summary("train a policy by PPO, GRPO and their like, as a configuration says")
     .description(
