@@ -12,6 +12,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { get as httpGet } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { provideDashboard } from "@rayling/core/dashboard";
 import { serveRewardLogs, serveSession } from "@rayling/dashboard";
@@ -70,8 +71,8 @@ async function main(args: readonly string[]): Promise<void> {
 interface Times {
   readonly name: string;
   readonly ms: readonly number[];
-  /** What the median should stay below on 2 cores, in ms. */
-  readonly aimMs: number;
+  /** What the median should stay below on 2 cores, in ms; undefined: there is no aim. */
+  readonly aimMs?: number;
 }
 
 /** From 100,000 samples, and from `ray.kill`. */
@@ -83,7 +84,9 @@ function rowOf({ name, ms, aimMs }: Times): string[] {
   const sorted = ms.toSorted((a, b) => a - b);
   const median = percentile(sorted, 0.5);
   const most = percentile(sorted, 1).toFixed(0);
-  return [name, median.toFixed(0), most, `< ${aimMs}`, median < aimMs ? "yes" : "no"];
+  const shown = [name, median.toFixed(0), most];
+  if (aimMs === undefined) return [...shown, "", ""];
+  return [...shown, `< ${aimMs}`, median < aimMs ? "yes" : "no"];
 }
 
 /** Looks of each kind. */
@@ -104,17 +107,10 @@ async function measureSamples(samples: number): Promise<Times[]> {
   try {
     const path = join(folder, "rewards.jsonl");
     await writeSamples(path, samples);
-    const opens: number[] = [];
-    for (let look = 0; look < looks; look += 1) {
-      const startedAt = performance.now();
-      const page = await serveRewardLogs([path], { port: 0 });
-      await (await enter(page.url)).ask("samples?");
-      opens.push(performance.now() - startedAt);
-      await page.close();
-    }
+    const times: Times[] = await measureOpening(path);
     const page = await serveRewardLogs([path], { port: 0 });
     const { ask } = await enter(page.url);
-    const times: Times[] = [{ name: "open and see the first", ms: opens, aimMs: aimsMs.open }];
+    await untilRead(ask);
     for (const [name, query] of Object.entries(queries)) {
       const ms: number[] = [];
       for (let look = 0; look < looks; look += 1) {
@@ -132,6 +128,37 @@ async function measureSamples(samples: number): Promise<Times[]> {
     await rm(folder, { recursive: true });
   }
 }
+
+/** Opens anew each time. CPU is that of this process, which asks, too. */
+async function measureOpening(path: string): Promise<Times[]> {
+  const [first, all, cpu]: [number[], number[], number[]] = [[], [], []];
+  for (let look = 0; look < looks; look += 1) {
+    const startedAt = performance.now();
+    const before = process.cpuUsage();
+    const page = await serveRewardLogs([path], { port: 0 });
+    const { ask } = await enter(page.url);
+    await ask("samples?");
+    first.push(performance.now() - startedAt);
+    await untilRead(ask);
+    all.push(performance.now() - startedAt);
+    const { user, system } = process.cpuUsage(before);
+    cpu.push((user + system) / 1000);
+    await page.close();
+  }
+  return [
+    { name: "open and see the first", ms: first, aimMs: aimsMs.open },
+    { name: "open and have read all", ms: all, aimMs: aimsMs.open },
+    { name: "CPU of that", ms: cpu },
+  ];
+}
+
+/** The first answer may come before all is read. */
+async function untilRead(ask: Entered["ask"]): Promise<void> {
+  while (!(await ask("samples?count=0")).includes('"share":1,')) await sleep(readingMs);
+}
+
+/** How often the page looks meanwhile. */
+const readingMs = 500;
 
 const words =
   "Natalia sold clips to of her friends in April and then she half as many May How altogether".split(

@@ -5,6 +5,7 @@ import { gzipSync } from "node:zlib";
 import { serveRewardLogs } from "@rayling/dashboard";
 import { outcomesIn } from "@rayling/reward-loop";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { LogIndex } from "../src/samples/log-index.ts";
 import { histogramOf } from "../src/samples/histogram.ts";
 import { folder, type Scored, writeLog } from "./fixtures/logs.ts";
 import { type Served, servedAt } from "./fixtures/served.ts";
@@ -164,6 +165,46 @@ test("a log that grows is read on, a line that is on its way waits, and a new fi
   const gone = await served.ask(`${served.path}api/samples`);
   expect(gone.status).toBe(422);
   expect(gone.body).toContain("rewards.jsonl");
+});
+
+test("a big log is looked at while it is read", async () => {
+  const path = await logOf();
+  const [line = ""] = (await readFile(path, "utf8")).split("\n");
+  const many = Array.from({ length: 5000 }, (_, at) => line.replace('"index":0', `"index":${at}`));
+  await writeFile(path, `${many.join("\n")}\n`);
+  const log = new LogIndex(path, { ms: 0, rows: 100 });
+  onTestFinished(() => log.close());
+  await log.look();
+  const [rows, share] = [log.rows.length, log.share ?? 1];
+  expect(rows).toBeGreaterThanOrEqual(100);
+  expect(rows).toBeLessThan(5000);
+  expect(share).toBeCloseTo(rows / 5000, 1);
+  await log.refresh();
+  expect([log.rows.length, log.share]).toEqual([5000, 1]);
+  // What is wrong with its end is told by the next look.
+  await appendFile(path, '{"question": "What is 2 + 2?"}\n');
+  await expect(log.look()).rejects.toThrow(`${path}:5001`);
+  expect(log.rows).toHaveLength(5000);
+});
+
+test("a log that is closed while it is read is not read on", async () => {
+  const path = await logOf();
+  const log = new LogIndex(path);
+  const reading = log.refresh();
+  await Promise.all([expect(reading).rejects.toThrow("abort"), log.close()]);
+});
+
+test("lines that another program wrote have texts of any kind", async () => {
+  const path = await logOf();
+  const [line = ""] = (await readFile(path, "utf8")).split("\n");
+  const odd = [null, 7, { content: 1 }, [null, { content: 2 }, { content: "odd words" }]];
+  const lines = odd.map((prompt, index) =>
+    JSON.stringify({ ...(JSON.parse(line) as object), index, prompt, response: prompt }),
+  );
+  await writeFile(path, `${lines.join("\n")}\n`);
+  const served = await viewed(path);
+  expect(await samples(served, "")).toMatchObject({ total: 4 });
+  expect(await indexes(served, "text=odd")).toEqual([3]);
 });
 
 test("a packed log is a log", async () => {

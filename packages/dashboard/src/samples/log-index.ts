@@ -1,6 +1,7 @@
 /**
  * A reward log as the page looks at it: a row for each sample that counts, its texts for the
  * search, and the place of its lines in the file. A log that grows is read on from where it ended.
+ * A page need not wait for all of a big log: its first rows are there while the others are read.
  */
 import { open, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
@@ -53,8 +54,18 @@ export interface WholeSample {
   readonly parts: readonly RewardRecord[];
 }
 
+/** When a look at a log that is being read has waited enough. */
+export interface LookPatience {
+  readonly ms: number;
+  /** Rows that there must be. */
+  readonly rows: number;
+}
+
+const usualPatience: LookPatience = { ms: 300, rows: 1000 };
+
 export class LogIndex {
   readonly path: string;
+  readonly #patience: LookPatience;
   readonly rows: SampleRow[] = [];
   readonly texts: TextSearch = new TextSearch();
   /** Changes with every row. */
@@ -65,15 +76,21 @@ export class LogIndex {
   readonly #bySample: Map<string, number> = new Map();
   readonly #waiting: Map<number, { readonly sample: string; readonly part: PartScore }[]> =
     new Map();
+  /** The last line that was read, which ends there. */
+  #line = 0;
   #end = 0;
   #size = -1;
   /** The number of the file in its file system. */
   #file = -1;
-  #reading: Promise<void> | undefined;
+  #reading: { readonly whole: Promise<void>; readonly enough: Promise<void> } | undefined;
+  /** Bytes that are to be read now. */
+  #goal = 0;
   #handle: Promise<FileHandle> | undefined;
+  readonly #closing = new AbortController();
 
-  constructor(path: string) {
+  constructor(path: string, patience: LookPatience = usualPatience) {
     this.path = path;
+    this.#patience = patience;
   }
 
   /**
@@ -81,10 +98,19 @@ export class LogIndex {
    * another file.
    */
   refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+    return this.#read().whole;
+  }
+
+  /** Reads on as `refresh`, and resolves when there is enough to look at. */
+  async look(): Promise<void> {
+    const { whole, enough } = this.#read();
+    await Promise.race([whole, enough]);
+  }
+
+  /** How much of the log is here, of 1; undefined: a packed log is being read. */
+  get share(): number | undefined {
+    if (this.#reading === undefined || this.#goal === 0) return 1;
+    return this.path.endsWith(".gz") ? undefined : Math.min(1, this.#end / this.#goal);
   }
 
   /** Returns the row of that index in the input; undefined where there is none. */
@@ -107,12 +133,22 @@ export class LogIndex {
   }
 
   async close(): Promise<void> {
-    await this.#reading?.catch(() => undefined);
+    this.#closing.abort();
+    await this.#reading?.whole.catch(() => undefined);
     await (await this.#handle)?.close();
     this.#handle = undefined;
   }
 
-  async #read(): Promise<void> {
+  #read(): { readonly whole: Promise<void>; readonly enough: Promise<void> } {
+    if (this.#reading !== undefined) return this.#reading;
+    const { promise: enough, resolve } = Promise.withResolvers<void>();
+    const whole = this.#readOn(resolve).finally(() => {
+      this.#reading = undefined;
+    });
+    return (this.#reading = { whole, enough });
+  }
+
+  async #readOn(isEnough: () => void): Promise<void> {
     const isPacked = this.path.endsWith(".gz");
     // The reader reports a file that is not there.
     const { size, ino } = await stat(this.path).catch(() => ({ size: 0, ino: -1 }));
@@ -120,19 +156,26 @@ export class LogIndex {
     // A packed file, and one that was written anew, is read from its start.
     if (isPacked || size < this.#size || ino !== this.#file) await this.#forget();
     this.#file = ino;
+    this.#goal = size;
+    const { signal } = this.#closing;
+    const enoughAt = performance.now() + this.#patience.ms;
     const from = this.#end;
+    // Reading begins at the end of the last line that was read, which counts as the first one.
+    const linesBefore = Math.max(0, this.#line - 1);
     const onMalformed = ({ unterminated }: { readonly unterminated: boolean }): void => {
       // The last line may be on its way.
       if (!unterminated) this.malformed += 1;
     };
-    const options = { places: true, from, onMalformed };
+    const options = { places: true, from, onMalformed, signal };
     for await (const { line, value, place = { start: 0, end: 0 } } of readJsonl(
       this.path,
       options,
     )) {
-      if (!isRecord(value)) throw new RewardLogError(this.path, line);
+      if (!isRecord(value)) throw new RewardLogError(this.path, linesBefore + line);
+      this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
       this.#end = place.end;
+      if (this.rows.length >= this.#patience.rows && performance.now() >= enoughAt) isEnough();
     }
     if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
     this.#size = size;
@@ -147,6 +190,7 @@ export class LogIndex {
     this.#bySample.clear();
     this.#waiting.clear();
     this.malformed = 0;
+    this.#line = 0;
     this.#end = 0;
     this.version += 1;
   }
@@ -170,7 +214,7 @@ export class LogIndex {
     this.version += 1;
     this.#byIndex.set(index, at);
     if (!this.#bySample.has(sample)) this.#bySample.set(sample, at);
-    this.texts.set(at, textOf(record));
+    this.texts.set(at, textsOf(record));
   }
 
   async #recordAt(line: Line): Promise<RewardRecord> {
@@ -209,12 +253,20 @@ function rowOf(record: RewardRecord, parts: readonly PartScore[], line: Line): S
   };
 }
 
-/** Texts that are searched: what was asked, answered and right, and what the judge says. */
-function textOf({ prompt, response, groundTruth, extra, error }: RewardRecord): string {
-  const asked =
-    typeof prompt === "string" ? prompt : prompt?.map(({ content }) => content).join("\n");
-  const said = Object.values(extra).filter((value) => typeof value === "string");
-  const answered = typeof response === "string" ? response : "";
+/**
+ * Texts that are searched: what was asked, answered and right, and what the judge says. Another
+ * program may have written anything there.
+ */
+function textsOf({ prompt, response, groundTruth, extra, error }: RewardRecord): string[] {
+  const asked: readonly unknown[] = Array.isArray(prompt) ? prompt.map(contentOf) : [prompt];
   const right = typeof groundTruth === "string" ? groundTruth : JSON.stringify(groundTruth ?? "");
-  return [asked ?? "", answered, right, ...said, error?.message ?? ""].join("\n");
+  return [...asked, response, right, ...Object.values(extra), error?.message].filter(
+    (text) => typeof text === "string",
+  );
+}
+
+function contentOf(message: unknown): unknown {
+  return typeof message === "object" && message !== null && "content" in message
+    ? message.content
+    : undefined;
 }

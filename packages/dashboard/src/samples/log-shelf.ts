@@ -26,13 +26,16 @@ export class LogShelf {
     return this.#paths.map((path, log) => ({ log, path, name: this.#nameOf(path) }));
   }
 
-  /** Returns the log as it is now; undefined: there is none. Rejects as LogIndex.refresh. */
+  /**
+   * Returns the log as it is now, of which more may be on its way; undefined: there is none.
+   * Rejects as LogIndex.refresh.
+   */
   async open(log: number): Promise<LogIndex | undefined> {
     const path = this.known[log]?.path;
     if (path === undefined) return undefined;
     let index = this.#opened.get(path);
     if (index === undefined) this.#opened.set(path, (index = new LogIndex(path)));
-    await index.refresh();
+    await index.look();
     return index;
   }
 

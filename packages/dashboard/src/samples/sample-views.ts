@@ -24,6 +24,8 @@ export interface SamplesAbout extends Omit<Found, "rows"> {
   readonly found: number;
   /** Changes with every sample. */
   readonly version: number;
+  /** How much of the logs is read, of 1; null: nobody knows, as they are packed. */
+  readonly share: number | null;
   /** Lines that cannot be read. */
   readonly malformed: number;
   /** Whether some texts are not searched. */
@@ -60,7 +62,8 @@ export function sampleViews(shelf: LogShelf): Views {
         ...about,
         total: log.rows.length,
         found: rows.length,
-        version: log.version,
+        version: log.version + (other?.version ?? 0),
+        share: shareOf(log, other),
         malformed: log.malformed,
         isPartial: log.texts.isPartial,
         lanes: [...new Set(log.rows.map(({ lane }) => lane))].slice(0, 20),
@@ -69,7 +72,10 @@ export function sampleViews(shelf: LogShelf): Views {
     },
     sample: async (query): Promise<SampleAnswer> => {
       const log = await logIn(shelf, query, "log");
-      const row = log.rowOf(wholeIn(query, "index", -1));
+      const index = wholeIn(query, "index", -1);
+      // A link to a sample may be opened before its line is read.
+      if (log.rowOf(index) === undefined) await ofFile(log.refresh());
+      const row = log.rowOf(index);
       if (row === undefined) throw refused("there is no sample of that index");
       const other = query.has("other") ? await logIn(shelf, query, "other") : undefined;
       const there = other?.sameAs(row);
@@ -79,6 +85,11 @@ export function sampleViews(shelf: LogShelf): Views {
       };
     },
   };
+}
+
+function shareOf(log: LogIndex, other: LogIndex | undefined): number | null {
+  const shares = [log.share, other === undefined ? 1 : other.share];
+  return shares.includes(undefined) ? null : Math.min(...shares.map((share) => share ?? 1));
 }
 
 /** Remembers what was found last: a page that scrolls asks for more of it. */
@@ -117,12 +128,18 @@ function beginningOf(response: RewardRecord["response"]): string | null {
 
 /** Rejects with HttpRefusal, also where the file cannot be read any more. */
 async function logIn(shelf: LogShelf, query: URLSearchParams, key: string): Promise<LogIndex> {
-  const log = await shelf.open(wholeIn(query, key, 0)).catch((error: unknown) => {
-    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
-    throw isOfFile ? new HttpRefusal(422, "unreadable_log", error.message) : error;
-  });
+  const log = await ofFile(shelf.open(wholeIn(query, key, 0)));
   if (log === undefined) throw refused(`there is no log of the number in "${key}"`);
   return log;
+}
+
+async function ofFile<Value>(reading: Promise<Value>): Promise<Value> {
+  try {
+    return await reading;
+  } catch (error) {
+    const isOfFile = error instanceof JsonlError || error instanceof RewardLogError;
+    throw isOfFile ? new HttpRefusal(422, "unreadable_log", error.message) : error;
+  }
 }
 
 /** Throws HttpRefusal. */

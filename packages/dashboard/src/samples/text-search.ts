@@ -7,6 +7,9 @@
 const mostBytes = 1024 ** 3;
 const chunkBytes = 16 * 1024 ** 2;
 
+/** Bytes of a UTF-16 unit in UTF-8. */
+const mostUtf8 = 3;
+
 /** Stands for a row whose text was replaced. */
 const noRow = -1;
 
@@ -26,25 +29,27 @@ export class TextSearch {
   /** Whether there are texts that are not searched. */
   isPartial = false;
 
-  /** Gives a row its text, in place of an earlier one. */
-  set(row: number, text: string): void {
+  /** Gives a row its texts, in place of earlier ones. No phrase goes from one into the next. */
+  set(row: number, texts: readonly string[]): void {
     const [before, at] = this.#places[row] ?? [];
     if (before !== undefined && at !== undefined) before.rows[at] = noRow;
-    const lower = text.toLowerCase();
-    const length = Buffer.byteLength(lower);
-    if (this.#bytes + length > mostBytes) {
+    const lower = texts.map((text) => text.toLowerCase());
+    const most = lower.reduce((sum, text) => sum + roomFor(text), 0);
+    if (this.#bytes + most > mostBytes) {
       this.isPartial = true;
       return;
     }
-    const chunk = this.#chunkFor(length + 1);
+    const chunk = this.#chunkFor(most);
     this.#places[row] = [chunk, chunk.rows.length];
     chunk.starts.push(chunk.used);
     chunk.rows.push(row);
-    chunk.bytes.write(lower, chunk.used);
-    // A text ends where no word goes on.
-    chunk.bytes[chunk.used + length] = 0;
-    chunk.used += length + 1;
-    this.#bytes += length + 1;
+    const start = chunk.used;
+    for (const text of lower) {
+      chunk.used += chunk.bytes.write(text, chunk.used);
+      chunk.bytes[chunk.used] = 0;
+      chunk.used += 1;
+    }
+    this.#bytes += chunk.used - start;
   }
 
   clear(): void {
@@ -77,6 +82,11 @@ export class TextSearch {
     this.#chunks.push(chunk);
     return chunk;
   }
+}
+
+/** Returns enough bytes for a text and its end. A short text is not looked through for that. */
+function roomFor(text: string): number {
+  return 1 + (text.length > 4096 ? Buffer.byteLength(text) : mostUtf8 * text.length);
 }
 
 function searchChunk(

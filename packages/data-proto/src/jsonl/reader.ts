@@ -203,7 +203,8 @@ class LineReader {
   *push(chunk: Buffer): Generator<JsonlRecord, void, undefined> {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
-      yield* this.#finish(chunk.subarray(start, end), false);
+      const record = this.#finish(chunk.subarray(start, end), false);
+      if (record !== undefined) yield record;
       start = end + 1;
     }
     const rest = chunk.subarray(start);
@@ -214,10 +215,13 @@ class LineReader {
   }
 
   *end(): Generator<JsonlRecord, void, undefined> {
-    if (this.#heldBytes > 0) yield* this.#finish(Buffer.alloc(0), true);
+    if (this.#heldBytes === 0) return;
+    const record = this.#finish(Buffer.alloc(0), true);
+    if (record !== undefined) yield record;
   }
 
-  *#finish(tail: Buffer, unterminated: boolean): Generator<JsonlRecord, void, undefined> {
+  /** Returns undefined for a line without a value. */
+  #finish(tail: Buffer, unterminated: boolean): JsonlRecord | undefined {
     let bytes = this.#heldBytes === 0 ? tail : Buffer.concat([...this.#pieces, tail]);
     this.#pieces = [];
     this.#heldBytes = 0;
@@ -227,8 +231,8 @@ class LineReader {
     if (bytes.at(-1) === CR) bytes = bytes.subarray(0, -1);
     if (bytes.length > this.#maxLineBytes) throw this.#tooLong(line);
     const value = this.#parse(bytes, line, unterminated);
-    if (value === undefined) return;
-    yield place === undefined ? { line, value } : { line, value, place };
+    if (value === undefined) return undefined;
+    return place === undefined ? { line, value } : { line, value, place };
   }
 
   #placeOf(length: number): JsonlRecord["place"] {

@@ -16,8 +16,9 @@ export type { SampleAnswer, SamplesAbout, ShownSample };
 /** Rows that are asked for together. */
 const pageRows = 100;
 
-/** How often a log that grows is looked at. */
+/** How often a log that grows is looked at, and one of which more is being read. */
 const lookMs = 2000;
+const readingMs = 500;
 
 export interface Samples {
   readonly about: SamplesAbout | undefined;
@@ -29,8 +30,11 @@ export interface Samples {
 }
 
 interface Pages {
-  query: string;
-  version: number | undefined;
+  readonly query: string;
+  /** Of the rows that are here; undefined: there are none yet. */
+  about: SamplesAbout | undefined;
+  /** Whether something was asked for in vain. */
+  hasFailed: boolean;
   readonly rows: Map<number, readonly ShownSample[]>;
   readonly asked: Set<number>;
 }
@@ -38,37 +42,55 @@ interface Pages {
 /** @param query of the view, without `from` and `count` */
 export function useSamples(query: string): Samples {
   const pages = useRef<Pages>(noPages(query));
-  const [answer, setAnswer] = useState<{ about?: SamplesAbout; problem?: string }>({});
+  const [answer, setAnswer] = useState<Pick<Samples, "about" | "problem">>(noAnswer);
   if (pages.current.query !== query) pages.current = noPages(query);
+
+  /** Resolves with undefined when it fails, which it shows, or when others are asked for. */
+  const look = async (current: Pages, from: number, count: number): Promise<Looked | undefined> => {
+    try {
+      const { rows, ...about } = await asked(query, from, count);
+      if (pages.current !== current) return undefined;
+      current.about ??= about;
+      return { rows, about };
+    } catch (error) {
+      if (pages.current !== current) return undefined;
+      current.hasFailed = true;
+      setAnswer({ about: current.about, problem: messageOf(error) });
+      return undefined;
+    }
+  };
 
   const fetchPage = async (page: number): Promise<void> => {
     const { current } = pages;
     if (current.asked.has(page)) return;
     current.asked.add(page);
-    try {
-      const { rows, ...about } = await asked(query, page * pageRows, pageRows);
-      if (pages.current !== current) return;
-      current.version = about.version;
-      current.rows.set(page, rows);
-      setAnswer({ about });
-    } catch (error) {
-      if (pages.current === current) setAnswer({ problem: messageOf(error) });
-    }
+    const looked = await look(current, page * pageRows, pageRows);
+    if (looked === undefined) return;
+    current.rows.set(page, looked.rows);
+    setAnswer({ about: looked.about, problem: undefined });
+  };
+
+  const lookAgain = async (): Promise<void> => {
+    const { current } = pages;
+    const isFirst = current.about === undefined && !current.hasFailed;
+    if (document.hidden || isFirst) return;
+    const looked = await look(current, 0, 0);
+    if (looked === undefined) return;
+    if (!current.hasFailed && !isOther(looked.about, current.about)) return;
+    // Rows that were there stay in sight until they are there anew.
+    pages.current = { ...current, about: looked.about, hasFailed: false, asked: new Set() };
+    setAnswer({ about: looked.about, problem: undefined });
   };
 
   useEffect(() => {
     void fetchPage(0);
-    const timer = setInterval(() => {
-      const { current } = pages;
-      if (document.hidden || current.version === undefined) return;
-      void asked(query, 0, 0).then((about) => {
-        if (pages.current !== current || about.version === current.version) return;
-        pages.current = noPages(query);
-        setAnswer({ about });
-      }, ignore);
-    }, lookMs);
-    return () => clearInterval(timer);
   }, [query]);
+
+  const everyMs = answer.about?.share === 1 ? lookMs : readingMs;
+  useEffect(() => {
+    const timer = setInterval(() => void lookAgain(), everyMs);
+    return () => clearInterval(timer);
+  }, [query, everyMs]);
 
   return {
     about: answer.about,
@@ -82,8 +104,19 @@ export function useSamples(query: string): Samples {
   };
 }
 
+interface Looked {
+  readonly about: SamplesAbout;
+  readonly rows: readonly ShownSample[];
+}
+
+const noAnswer = { about: undefined, problem: undefined };
+
 function noPages(query: string): Pages {
-  return { query, version: undefined, rows: new Map(), asked: new Set() };
+  return { query, about: undefined, hasFailed: false, rows: new Map(), asked: new Set() };
+}
+
+function isOther(about: SamplesAbout, before: SamplesAbout | undefined): boolean {
+  return about.version !== before?.version || about.share !== before.share;
 }
 
 function asked(query: string, from: number, count: number): Promise<SamplesAnswer> {
@@ -93,6 +126,3 @@ function asked(query: string, from: number, count: number): Promise<SamplesAnswe
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
-
-/** The next look reports what is wrong. */
-function ignore(): void {}

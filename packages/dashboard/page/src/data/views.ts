@@ -9,6 +9,8 @@ export interface Live<Data> {
   readonly problem: string | undefined;
 }
 
+const noServer = "The server does not answer: the session may have ended.";
+
 /** Follows a view while it is shown. The last data stays when the server is gone. */
 export const useLive: <Data>(name: string, query?: string) => Live<Data> =
   report === undefined ? useServer : useReport;
@@ -38,8 +40,7 @@ function useServer<Data>(name: string, query: string = ""): Live<Data> {
       setLive((before) => ({ data: before?.data, problem: message, of }));
     });
     source.addEventListener("error", () => {
-      const problem = "The server does not answer: the session may have ended.";
-      setLive((before) => ({ data: before?.data, problem, of }));
+      setLive((before) => ({ data: before?.data, problem: noServer, of }));
     });
     return () => source.close();
   }, [of]);
@@ -49,19 +50,19 @@ function useServer<Data>(name: string, query: string = ""): Live<Data> {
 /** Rejects with the message of the server. */
 export async function ask<Data>(name: string, query: string = ""): Promise<Data> {
   if (report !== undefined) return report.answer(name, new URLSearchParams(query)) as Data;
-  const response = await fetch(`api/${name}?${query}`);
-  return (await answerOf(response)) as Data;
+  return (await answerOf(fetch(`api/${name}?${query}`))) as Data;
 }
 
 /** Rejects with the message of the server. */
 export async function send(name: string, body: unknown): Promise<void> {
   const headers = { "content-type": "application/json" };
-  await answerOf(
-    await fetch(`api/${name}`, { method: "POST", headers, body: JSON.stringify(body) }),
-  );
+  await answerOf(fetch(`api/${name}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-async function answerOf(response: Response): Promise<unknown> {
+async function answerOf(asking: Promise<Response>): Promise<unknown> {
+  const response = await asking.catch((cause: unknown) => {
+    throw new Error(noServer, { cause });
+  });
   const answer = (await response.json()) as { readonly error?: { readonly message: string } };
   if (response.ok) return answer;
   throw new Error(answer.error?.message ?? `the server answered ${response.status}`);

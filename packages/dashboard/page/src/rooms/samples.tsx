@@ -136,8 +136,17 @@ function Asking({ logs, query, lanes }: AskingProps): JSX.Element {
 }
 
 function About({ about }: { readonly about: SamplesAbout }): JSX.Element {
-  const { found, total, invalid, meanScore, cost, compared, malformed, isPartial } = about;
+  const { found, total, invalid, meanScore, cost, compared, malformed, isPartial, share } = about;
   const facts = [
+    ...(share === 1
+      ? []
+      : [
+          {
+            name: "Being read",
+            value: share === null ? "…" : `${Math.floor(100 * share)} %`,
+            isWarning: true,
+          },
+        ]),
     { name: "Found", value: found === total ? count(total) : `${count(found)} of ${count(total)}` },
     { name: "Mean score", value: figure(meanScore) },
     { name: "Invalid", value: count(invalid), isWarning: invalid > 0 },
