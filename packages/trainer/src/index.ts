@@ -198,6 +198,8 @@ export type {
   TrackingLogger,
   TrainingProgress,
 } from "./tracking/tracking-logger.ts";
+export { TrackioLogger } from "./tracking/trackio/trackio-logger.ts";
+export type { TrackioLoggerOptions } from "./tracking/trackio/trackio-logger.ts";
 export { WandbLogger } from "./tracking/wandb/wandb-logger.ts";
 export type { WandbLoggerOptions } from "./tracking/wandb/wandb-logger.ts";
 export { PPOTrainer } from "./ppo-trainer.ts";

@@ -9,6 +9,7 @@ import { PrometheusLogger } from "./prometheus-logger.ts";
 import { ReportLogger } from "./report/report-logger.ts";
 import { TensorboardLogger } from "./tensorboard/tensorboard-logger.ts";
 import { TraceLogger } from "./trace/trace-logger.ts";
+import { TrackioLogger } from "./trackio/trackio-logger.ts";
 import type { TrackingLogger } from "./tracking-logger.ts";
 import { WandbLogger } from "./wandb/wandb-logger.ts";
 
@@ -27,6 +28,7 @@ const makers: Readonly<Record<LoggerName, (settings: LoggerSettings) => Tracking
   tensorboard: () => new TensorboardLogger(),
   wandb: () => new WandbLogger(),
   mlflow: () => new MlflowLogger(),
+  trackio: () => new TrackioLogger(),
   prometheus: () => new PrometheusLogger(),
   report: () => new ReportLogger(),
   trace: () => new TraceLogger(),

@@ -1,5 +1,5 @@
 /**
- * Runs as the clients of MLflow and wandb read them. In the full suite alone, because PyPI is asked
+ * Runs as the clients of MLflow, wandb and trackio read them. In the full suite alone, because PyPI is asked
  * for these; the gate has a server of its own, and reads wandb's log by its format.
  */
 
@@ -147,4 +147,31 @@ test("wandb's own client uploads the run: settings, curves, samples", async ({ s
   });
   expect(server.files.get("config.yaml")).toContain("gamma: 1");
   expect(server.files.get("wandb-summary.json")).toContain('"critic/score/mean":0.75');
+});
+
+test("trackio takes its inbox, and its own client reads the settings, the curves and the samples", async ({
+  skip,
+}) => {
+  const python = orSkip(await pythonWith(["trackio"]), skip);
+  const folder = await runFolder();
+  vi.stubEnv("TRACKIO_DIR", folder);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  {
+    const options = { logger: "trackio" as const, config };
+    await using tracking = await Tracking.open(optionsIn(await runFolder(), options));
+    reported(tracking, [1, 2, 3]);
+  }
+  const script = join(import.meta.dirname, "read-trackio.py");
+  const { stdout } = await runProgram(python, [script, "maths"], { TRACKIO_DIR: folder });
+  const read = JSON.parse(stdout.replaceAll("NaN", "null")) as {
+    readonly rows: readonly Readonly<Record<string, unknown>>[];
+    readonly traces: unknown;
+  };
+  expect(read).toMatchObject({ taken: 4, left: [], name: "grpo", config });
+  const scores = read.rows.flatMap((row) => {
+    const score = row["critic/score/mean"];
+    return score === undefined ? [] : [[row["step"], score, row["val-core/a/mean@1"]]];
+  });
+  expect(scores).toEqual([1, 2, 3].map((step) => [step, step / 4, null]));
+  expect(JSON.stringify(read.traces)).toContain("zwei");
 });

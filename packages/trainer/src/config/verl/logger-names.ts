@@ -7,10 +7,11 @@ export const loggerNames = [
   "tensorboard",
   "wandb",
   "mlflow",
+  "trackio",
   "prometheus",
   "report",
   "trace",
 ] as const;
 
 /** verl's loggers that do not exist here. */
-export const otherLoggers = ["swanlab", "trackio", "vemlp_wandb", "clearml", "rl_insight"] as const;
+export const otherLoggers = ["swanlab", "vemlp_wandb", "clearml", "rl_insight"] as const;
