@@ -1,10 +1,8 @@
 /**
- * Question: how long does the live page take to open and filter 100,000 samples and to show that an
- * actor has died, and what does it cost the calls of its session?
+ * Question: how long does the live page take to open and filter 100,000 samples, and to show that
+ * an actor has died? What it costs the calls of its session is in overhead.ts.
  *
- * Samples are asked for over HTTP as the page asks. Costs are CPU time of the whole process for a
- * call, in rounds that alternate: without the page, with it while nobody looks, and while one
- * follows the overview and the actors.
+ * Samples are asked for over HTTP as the page asks.
  */
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
@@ -24,18 +22,14 @@ import { Adder } from "./subjects/actors.ts";
 
 const usage = `node bench/dashboard.ts [flags]
 
-The live page: 100,000 samples, a killed actor, and the cost of calls.
+The live page: 100,000 samples, and a killed actor.
 
   --samples N      in the log; default 100000
-  --rounds N       of each way for the cost of calls; default 30
-  --calls N        of a round; default 20000
   --json PATH      also write the figures there
   --help           print this`;
 
 const kinds = {
   samples: takes.text,
-  rounds: takes.text,
-  calls: takes.text,
   json: takes.text,
   help: takes.nothing,
 } as const;
@@ -44,15 +38,12 @@ async function main(args: readonly string[]): Promise<void> {
   const flags = readFlags(args, kinds);
   if (flags.help === true) return console.log(usage);
   const samples = whole("--samples", flags.samples ?? "100000");
-  const rounds = whole("--rounds", flags.rounds ?? "30");
-  const calls = whole("--calls", flags.calls ?? "20000");
   provideDashboard(async () => serveSession);
   const lines = machineLines(describeMachine(["node bench/dashboard.ts", ...args]));
   const opened = await measureSamples(samples);
   const killed = await measureDeaths();
-  const costs = await measureCosts(rounds, calls);
   if (flags.json !== undefined) {
-    await writeFile(flags.json, JSON.stringify({ opened, killed, costs }, undefined, 2));
+    await writeFile(flags.json, JSON.stringify({ opened, killed }, undefined, 2));
   }
   const tables = [
     {
@@ -60,10 +51,6 @@ async function main(args: readonly string[]): Promise<void> {
       rows: [heads, ...opened.map(rowOf)],
     },
     { title: "a killed actor is shown after, ms", rows: [heads, rowOf(killed)] },
-    {
-      title: `CPU of the process for a call, us, ${rounds} rounds of ${calls}`,
-      rows: [["", "median", "to the first", "95 % of it"], ...costRows(costs)],
-    },
   ];
   console.log(`${lines.join("\n")}\n\n${terminalTables(tables)}`);
 }
@@ -265,81 +252,6 @@ async function measureDeaths(): Promise<Times> {
   leave();
   await ray.shutdown();
   return { name: "ray.kill to the event", ms, aimMs: aimsMs.death };
-}
-
-const ways = ["without", "with it, nobody looks", "followed"] as const;
-type Costs = Readonly<Record<(typeof ways)[number], readonly number[]>>;
-
-async function measureCosts(rounds: number, calls: number): Promise<Costs> {
-  const costs: Record<(typeof ways)[number], number[]> = {
-    without: [],
-    "with it, nobody looks": [],
-    followed: [],
-  };
-  // One more for each, which does not count.
-  for (let round = 0; round <= rounds; round += 1) {
-    for (const way of ways) {
-      const us = await costOf(way, calls);
-      if (round > 0) costs[way].push(us);
-    }
-    if (process.stderr.isTTY) process.stderr.write(`\r\u001B[Kround ${round}`);
-  }
-  return costs;
-}
-
-/** Calls under way at a time. */
-const inFlight = 1000;
-
-async function costOf(way: (typeof ways)[number], calls: number): Promise<number> {
-  const dashboard = way === "without" ? false : { port: 0 };
-  const { dashboardUrl = "" } = await ray.init({ numCpus: 2, dashboard, logToDriver: true });
-  const leave: (() => void)[] = [];
-  if (way === "followed") {
-    const { follow } = await enter(dashboardUrl);
-    for (const view of ["overview", "actors"]) leave.push(await follow(view, () => undefined));
-  }
-  const adder = Adder.remote();
-  const some = (): Promise<unknown> =>
-    ray.get(Array.from({ length: inFlight }, (_, at) => adder.add.remote(at, 1)));
-  await some();
-  const before = process.cpuUsage();
-  for (let made = 0; made < calls; made += inFlight) await some();
-  const { user, system } = process.cpuUsage(before);
-  for (const end of leave) end();
-  await ray.shutdown();
-  return (user + system) / calls;
-}
-
-function costRows(costs: Costs): string[][] {
-  return ways.map((way) => {
-    const median = percentile(
-      costs[way].toSorted((a, b) => a - b),
-      0.5,
-    );
-    const ratios = costs[way].map((us, round) => us / (costs.without[round] ?? us));
-    const sorted = ratios.toSorted((a, b) => a - b);
-    const [low, high] = intervalOf(ratios);
-    return [
-      way,
-      median.toFixed(2),
-      percentile(sorted, 0.5).toFixed(3),
-      `${low.toFixed(3)} to ${high.toFixed(3)}`,
-    ];
-  });
-}
-
-/** The interval of the median by resampling. */
-function intervalOf(values: readonly number[]): readonly [number, number] {
-  let seed = 7;
-  const random = (): number => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31;
-  const medians = Array.from({ length: 2000 }, () => {
-    const drawn = values.map(() => values[Math.floor(random() * values.length)] ?? 0);
-    return percentile(
-      drawn.toSorted((a, b) => a - b),
-      0.5,
-    );
-  }).toSorted((a, b) => a - b);
-  return [percentile(medians, 0.025), percentile(medians, 0.975)];
 }
 
 await runCommand("bench", main);
