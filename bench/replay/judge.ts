@@ -1,6 +1,7 @@
 /**
  * A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all
- * arrangements wait for the same. A call that is begun beside another one draws again.
+ * arrangements wait for the same. A call that is begun beside another one draws again. Beside it a
+ * rule that knows right answers at once, and cannot tell for others.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -21,9 +22,46 @@ export interface JudgeSettings {
    */
   readonly capacity?: number;
   readonly inFlight?: SharedArrayBuffer;
+  /** Where its calls for the training are counted: a `CallCounts`. */
+  readonly counts: SharedArrayBuffer;
 }
 
-export async function judge(input: ScoreInput): Promise<number> {
+/** Calls of the judge, by all threads, and how long they took together in microseconds. */
+export class CallCounts {
+  readonly buffer: SharedArrayBuffer;
+  readonly #cells: BigInt64Array;
+
+  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(16)) {
+    this.buffer = buffer;
+    this.#cells = new BigInt64Array(buffer);
+  }
+
+  get calls(): number {
+    return Number(Atomics.load(this.#cells, 0));
+  }
+
+  get busyMs(): number {
+    return Number(Atomics.load(this.#cells, 1)) / 1000;
+  }
+
+  add(durationMs: number): void {
+    Atomics.add(this.#cells, 0, 1n);
+    Atomics.add(this.#cells, 1, BigInt(Math.round(durationMs * 1000)));
+  }
+}
+
+/** A score with the text that it is for, as a number, to compare runs by. */
+export interface Verdict {
+  readonly score: number;
+  readonly said: number;
+}
+
+/** Tells that an answer is the right one, and nothing else. */
+export function rule(input: ScoreInput): Verdict | null {
+  return input.solutionStr === input.groundTruth ? verdictOf(input) : null;
+}
+
+export async function judge(input: ScoreInput): Promise<Verdict> {
   const { solutionStr, extraInfo } = input;
   const name = `${String(extraInfo["group_uid"])} ${solutionStr}`;
   const beside = running.get(name) ?? 0;
@@ -31,7 +69,8 @@ export async function judge(input: ScoreInput): Promise<number> {
   try {
     const { settings } = input;
     if (!isSettings(settings)) throw new TypeError("the judge was given no settings");
-    return await answer(`${name} ${beside}`, settings, input.signal);
+    await answer(`${name} ${beside}`, settings, input);
+    return verdictOf(input);
   } finally {
     if (beside === 0) running.delete(name);
   }
@@ -43,12 +82,18 @@ function isSettings(value: unknown): value is JudgeSettings {
     value !== null &&
     "latency" in value &&
     "scale" in value &&
-    typeof value.scale === "number"
+    typeof value.scale === "number" &&
+    "counts" in value
   );
 }
 
 /** Calls for each sample that are under way. */
 const running = new Map<string, number>();
+
+function verdictOf({ solutionStr, groundTruth }: ScoreInput): Verdict {
+  const said = createHash("sha256").update(solutionStr).digest().readUInt32LE(0);
+  return { score: solutionStr === groundTruth ? 1 : 0, said };
+}
 
 /**
  * Rejects when nobody waits any more, and takes no room from then on, as a request that is cut off.
@@ -56,23 +101,25 @@ const running = new Map<string, number>();
 async function answer(
   name: string,
   settings: JudgeSettings,
-  signal: AbortSignal | undefined,
-): Promise<number> {
+  { signal, groundTruth }: ScoreInput,
+): Promise<void> {
   const { latency, scale, capacity, inFlight } = settings;
   const draws = createHash("sha256").update(name).digest();
-  const fraction = draws.readUInt32LE(0) / 2 ** 32;
-  const wantedMs = (secondsOf(latency, fraction, draws.readUInt32LE(4) / 2 ** 32) * 1000) / scale;
-  if (capacity === undefined || inFlight === undefined) {
-    await wait(wantedMs, signal);
-    return fraction;
-  }
-  const count = new Int32Array(inFlight);
+  const [first, second] = [draws.readUInt32LE(0) / 2 ** 32, draws.readUInt32LE(4) / 2 ** 32];
+  const wantedMs = (secondsOf(latency, first, second) * 1000) / scale;
+  const count = inFlight === undefined ? undefined : new Int32Array(inFlight);
   try {
-    if (Atomics.add(count, 0, 1) >= capacity) throw new Busy();
-    await wait(wantedMs, signal);
-    return fraction;
+    if (count !== undefined && Atomics.add(count, 0, 1) >= (capacity ?? Infinity)) throw new Busy();
+    const startMs = performance.now();
+    try {
+      await wait(wantedMs, signal);
+    } finally {
+      // A validation is no part of the steps' calls.
+      const isTraining = typeof groundTruth === "string" && groundTruth.includes("train");
+      if (isTraining) new CallCounts(settings.counts).add(performance.now() - startMs);
+    }
   } finally {
-    Atomics.sub(count, 0, 1);
+    if (count !== undefined) Atomics.sub(count, 0, 1);
   }
 }
 
@@ -103,7 +150,7 @@ async function wait(wantedMs: number, signal: AbortSignal | undefined): Promise<
   const whole = Math.floor(asked + draw());
   await delay(whole, undefined, signal === undefined ? {} : { signal });
   const late = performance.now() - startMs - asked;
-  lateMs = Math.min(5, Math.max(0, lateMs + (late - lateMs) * 0.01));
+  lateMs = Math.min(50, Math.max(0, lateMs + (late - lateMs) * 0.01));
 }
 
 let state = 1;

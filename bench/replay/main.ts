@@ -7,7 +7,6 @@
  * scale.
  */
 import { readFile, writeFile } from "node:fs/promises";
-import * as ray from "@rayling/core";
 import type { ScheduleName } from "@rayling/trainer";
 import { FlagError, readFlags, runCommand, takes, whole } from "../measure/command-line.ts";
 import type { FlagValues } from "../measure/command-line.ts";
@@ -15,12 +14,14 @@ import { describeMachine, machineLines } from "../measure/machine.ts";
 import type { Machine } from "../measure/machine.ts";
 import { writeBlock } from "../measure/readme.ts";
 import { markdownTables, terminalTables } from "../measure/report.ts";
-import type { Table } from "../measure/report.ts";
 import type { Latency } from "./judge.ts";
+import { isInAll, mainRun, plansOf } from "./plans.ts";
+import type { OwnSettings, ReplayPlan } from "./plans.ts";
 import { recordedRuns, withTimings, workload } from "./recorded.ts";
-import type { RecordedRun } from "./recorded.ts";
-import { replay } from "./run.ts";
-import type { ReplayPlan, ReplayResult, ReplayScale } from "./run.ts";
+import { replayRows } from "./rows.ts";
+import type { Row } from "./rows.ts";
+import type { ReplayResult, ReplayScale } from "./run.ts";
+import { tablesOf } from "./tables.ts";
 
 const scheduleNames = [
   "all",
@@ -35,9 +36,10 @@ const usage = `node bench/replay/main.ts [flags]
 
 The published runs again, with the recipe's arrangement and with ours.
 
-  --run NAME         ${Object.keys(recordedRuns).join(" | ")}; default 7b-megatron
-  --timings FOLDER   the times of each step in place of medians, from its files <run>-{baseline,pipeline,one-step,both}.csv
+  --run NAME         ${Object.keys(recordedRuns).join(" | ")} | all; default ${mainRun}
+  --timings FOLDER   the times of each step in place of medians, from its files <run>-{baseline,pipeline,one-step,both,both-decoupled}.csv
   --scale N          all times are divided by it; default 500
+  --parallel N       rows at a time, each in a process of its own; default 1
   --steps N          default ${workload.steps}
   --slots N          rewards at a time, of ours; default 256
   --latency SPEC     uniform:FROM,TO or lognormal:MEAN,SIGMA in seconds; default uniform:0,40
@@ -54,6 +56,7 @@ const kinds = {
   run: takes.text,
   timings: takes.text,
   scale: takes.text,
+  parallel: takes.text,
   steps: takes.text,
   slots: takes.text,
   latency: takes.text,
@@ -72,19 +75,17 @@ async function main(args: readonly string[]): Promise<void> {
   if (flags.help === true) return console.log(usage);
   const size = sizeOf(flags);
   const plans = await plansBy(flags);
-  const names = plans.map((plan) => plan.name);
   const chosen = chosenOf(plans, flags);
+  const parallel = whole("--parallel", flags.parallel ?? "1");
   const machine = describeMachine(["node bench/replay/main.ts", ...args]);
   const before = flags.beside === undefined ? undefined : await figuresAt(flags.beside, size);
-  await ray.init({ numCpus: 16 });
-  const own: Row[] = [];
-  for (const plan of chosen) own.push([plan, await replay(plan, size, progress)]);
-  await ray.shutdown();
+  const own = await replayRows(chosen, { size, parallel, progress });
+  const ids = plans.map(idOf);
   const others = (before?.rows ?? []).filter(
-    ([other]) => !chosen.some((plan) => plan.name === other.name),
+    ([other]) => !chosen.some((plan) => idOf(plan) === idOf(other)),
   );
   const results = [...own, ...others].toSorted(
-    ([one], [other]) => names.indexOf(one.name) - names.indexOf(other.name),
+    ([one], [other]) => ids.indexOf(idOf(one)) - ids.indexOf(idOf(other)),
   );
   const lines = [
     ...machineLines(machine),
@@ -92,18 +93,23 @@ async function main(args: readonly string[]): Promise<void> {
       ? []
       : [`${others.map(([other]) => other.name).join(", ")}: ${before.lines.at(-1)}`]),
   ];
-  const table = tableOf(results, size);
+  const tables = tablesOf(results, size);
   if (flags.markdown === true) {
-    const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables([table])}`;
+    const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables(tables)}`;
     await writeBlock("node bench/replay/main.ts --markdown", markdown);
   } else {
-    console.log(`${lines.join("\n")}\n\n${terminalTables([table])}`);
+    console.log(`${lines.join("\n")}\n\n${terminalTables(tables)}`);
   }
   console.log(`pages: ${size.report}`);
   if (flags.json !== undefined) {
     const rows = own.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
     await writeFile(flags.json, `${JSON.stringify({ machine, size, rows })}\n`);
   }
+}
+
+/** The same in every run of this command. */
+function idOf({ run, name }: ReplayPlan): string {
+  return `${run} ${name}`;
 }
 
 type Flags = FlagValues<typeof kinds>;
@@ -124,20 +130,29 @@ function sizeOf({ scale, steps, prompts, report }: Flags): ReplayScale {
 
 /** Rejects with FlagError. */
 async function plansBy(flags: Flags): Promise<readonly ReplayPlan[]> {
-  const name = flags.run ?? "7b-megatron";
-  const medians = recordedRuns[name];
-  if (medians === undefined) {
-    throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, not "${name}"`);
-  }
-  const runs =
-    flags.timings === undefined ? medians : await withTimings(name, medians, flags.timings);
+  const name = flags.run ?? mainRun;
   const latency = latencyOf(flags.latency ?? "uniform:0,40");
-  return plansOf(runs, { latency, slots: whole("--slots", flags.slots ?? "256") });
+  const ours: OwnSettings = { latency, slots: whole("--slots", flags.slots ?? "256") };
+  const plansOfRun = async (run: string): Promise<readonly ReplayPlan[]> => {
+    const medians = recordedRuns[run];
+    if (medians === undefined) {
+      throw new FlagError(`--run takes ${Object.keys(recordedRuns).join(", ")}, all, not "${run}"`);
+    }
+    const { timings } = flags;
+    return plansOf(
+      run,
+      timings === undefined ? medians : await withTimings(run, medians, timings),
+      ours,
+    );
+  };
+  if (name !== "all") return await plansOfRun(name);
+  const plans = await Promise.all(Object.keys(recordedRuns).map(plansOfRun));
+  return plans.flat().filter(isInAll);
 }
 
 /** @throws FlagError */
 function chosenOf(plans: readonly ReplayPlan[], flags: Flags): readonly ReplayPlan[] {
-  const names = plans.map((plan) => plan.name);
+  const names = [...new Set(plans.map((plan) => plan.name))];
   const schedules = namesOf("--schedule", flags.schedule ?? "all", scheduleNames);
   const only = namesOf("--only", flags.only ?? names.join(","), names);
   const chosen = plans.filter(
@@ -147,8 +162,6 @@ function chosenOf(plans: readonly ReplayPlan[], flags: Flags): readonly ReplayPl
   if (chosen.length > 0) return chosen;
   throw new FlagError(`--only and --schedule have no row in common; rows are ${names.join(", ")}`);
 }
-
-type Row = [ReplayPlan, ReplayResult];
 
 /** The content of a file that --json wrote. */
 interface Figures {
@@ -170,103 +183,6 @@ async function figuresAt(
   }
   const rows = figures.rows.map(({ plan, ...result }): Row => [plan, result]);
   return { lines: machineLines(figures.machine), rows };
-}
-
-/** The recipe's rows as they were recorded, then ours on the times of the recipe's best. */
-function plansOf(
-  runs: readonly RecordedRun[],
-  ours: { readonly latency: Latency; readonly slots: number },
-): ReplayPlan[] {
-  const uniform: Latency = { kind: "uniform", from: 0, to: 40 };
-  const recipe = runs.map((recorded): ReplayPlan => ({
-    name: `recipe-${recorded.schedule}`,
-    recorded,
-    schedule: recorded.schedule,
-    batchBarrier: true,
-    slots: 256,
-    latency: uniform,
-    hedge: false,
-  }));
-  const best = runs.at(-1);
-  if (best === undefined) throw new TypeError("no run is recorded");
-  const own = (
-    name: string,
-    schedule: ScheduleName,
-    more: Partial<ReplayPlan> = {},
-  ): ReplayPlan => ({
-    name,
-    recorded: { ...best, validationInLine: false },
-    schedule,
-    batchBarrier: false,
-    hedge: false,
-    ...ours,
-    ...more,
-  });
-  const staleness = { limit: 1, numWarmupBatches: 1 };
-  return [
-    ...recipe,
-    own("one-step-pipeline", "one-step-pipeline"),
-    own("streaming-1", "streaming", { staleness }),
-    own("streaming-1-auto-448", "streaming", { staleness, slots: { capacity: 448 } }),
-    own("streaming-on-policy-320", "streaming", { slots: 320 }),
-    own("streaming-1-heavy-tail-hedged", "streaming", {
-      staleness,
-      latency: { kind: "lognormal", mean: 20, sigma: 1 },
-      hedge: true,
-    }),
-  ];
-}
-
-function tableOf(
-  results: readonly (readonly [ReplayPlan, ReplayResult])[],
-  { scale, steps, trainBatchSize }: ReplayScale,
-): Table {
-  const isWhole = steps === workload.steps && trainBatchSize === workload.trainBatchSize;
-  const baseline = results.find(([{ name }]) => name === "recipe-sync")?.[1].seconds;
-  const rows = results.map(([plan, result]) => {
-    const { recorded, name, slots, batchBarrier } = plan;
-    const published = batchBarrier && isWhole ? recorded.publishedSeconds : undefined;
-    const all = typeof slots === "number" ? slots : slots.capacity;
-    const floor = ((steps - 1) * result.samples * result.meanLatencySeconds) / (steps * all);
-    return [
-      name,
-      clock(result.seconds),
-      published === undefined ? "" : clock(published),
-      published === undefined ? "" : percent(result.seconds / published - 1),
-      baseline === undefined ? "" : percent(result.seconds / baseline - 1),
-      clock(floor),
-      `${(result.busy * 100).toFixed(1)} %`,
-      clock(result.exposedWaitSeconds),
-      result.meanLatencySeconds.toFixed(2),
-    ];
-  });
-  return {
-    title: `${steps} steps of ${trainBatchSize} x ${workload.n}, times divided by ${scale}; from the end of step 1`,
-    rows: [
-      [
-        "",
-        "time",
-        "published",
-        "error",
-        "reduction",
-        "floor",
-        "slots busy",
-        "exposed wait",
-        "s a call",
-      ],
-      ...rows,
-    ],
-  };
-}
-
-function clock(seconds: number): string {
-  const rounded = Math.round(seconds);
-  const parts = [Math.floor(rounded / 3600), Math.floor(rounded / 60) % 60, rounded % 60];
-  return parts.map((part) => String(part).padStart(2, "0")).join(":");
-}
-
-function percent(share: number): string {
-  return `${share >= 0 ? "+" : ""}${(share * 100).toFixed(2)} %`;
 }
 
 function latencyOf(spec: string): Latency {

@@ -11,14 +11,25 @@ import { FlagError } from "../measure/command-line.ts";
 import { field } from "../measure/printed.ts";
 
 export interface RecordedRun {
+  /** Name of the strategy: its schedule, and what it adds. */
+  readonly name: string;
   readonly schedule: ScheduleName;
+  /** The policy loss by its name. Default: vanilla. */
+  readonly lossMode?: string;
   /** GPU time by verl's timers, of all steps or of each; testing is without the rewards. */
   readonly seconds: Readonly<Record<string, number | readonly number[]>>;
   readonly saveSeconds: number;
   /** Whether its validation waited behind the training's rewards, in their pool. */
   readonly validationInLine: boolean;
-  /** Step 1 to the last event. */
+  /** As the seeds' table has it, to the second. */
   readonly publishedSeconds: number;
+  /** The reduction in that table, as a share. */
+  readonly publishedReduction?: number;
+  /**
+   * Whether the published time has step 1: two of the tables' authors' counts are in use, the sum of
+   * all steps, and what the log spans, which begins when step 1 ends.
+   */
+  readonly withFirstStep: boolean;
 }
 
 export const workload = {
@@ -44,28 +55,37 @@ function getsOf(schedule: ScheduleName): number {
 interface Medians {
   readonly gen: number;
   readonly old: number;
+  /** Log-probabilities of the policy that generated, which the decoupled loss needs. */
+  readonly behaviour?: number;
   readonly ref: number;
   readonly update: number;
   readonly testing: number;
   readonly save: number;
   readonly published: string;
+  readonly reduction?: number;
   readonly validationInLine?: boolean;
+  readonly withFirstStep?: boolean;
 }
 
 function recorded(schedule: ScheduleName, medians: Medians): RecordedRun {
-  const { gen, old, ref, update, testing, save, published, validationInLine = false } = medians;
+  const { gen, old, behaviour, ref, update, testing, save, published, reduction } = medians;
   return {
+    name: behaviour === undefined ? schedule : `${schedule}-decoupled`,
     schedule,
+    ...(behaviour === undefined ? {} : { lossMode: "decoupled" }),
     seconds: {
       gen,
-      old_log_prob: old,
+      // It comes after the next batch's generation and before this one's old_log_prob.
+      old_log_prob: old + (behaviour ?? 0),
       ref,
       update_actor: update + getsOf(schedule) * overheadPerGet,
       testing,
     },
     saveSeconds: save,
-    validationInLine,
+    validationInLine: medians.validationInLine ?? false,
     publishedSeconds: secondsOf(published),
+    ...(reduction === undefined ? {} : { publishedReduction: reduction }),
+    withFirstStep: medians.withFirstStep ?? false,
   };
 }
 
@@ -92,6 +112,7 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       testing: 31.8,
       save: 37.4,
       published: "15:40:59",
+      reduction: -0.123,
     }),
     recorded("one-step-off-policy", {
       gen: 38.6,
@@ -101,6 +122,7 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       testing: 32,
       save: 43.7,
       published: "13:22:52",
+      reduction: -0.2516,
       validationInLine: true,
     }),
     recorded("one-step-pipeline", {
@@ -111,6 +133,18 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       testing: 31.7,
       save: 38.8,
       published: "12:21:59",
+      reduction: -0.3085,
+    }),
+    recorded("one-step-pipeline", {
+      gen: 40.5,
+      old: 46.8,
+      behaviour: 46.9,
+      ref: 37.9,
+      update: 127,
+      testing: 32,
+      save: 39,
+      published: "12:21:09",
+      reduction: -0.3094,
     }),
   ],
   "7b-fsdp": [
@@ -121,7 +155,8 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       update: 139,
       testing: 23.3,
       save: 37.6,
-      published: "18:14:28",
+      published: "18:24:20",
+      withFirstStep: true,
     }),
     recorded("one-step-pipeline", {
       gen: 32.8,
@@ -131,6 +166,7 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       testing: 23.3,
       save: 31.8,
       published: "13:10:17",
+      reduction: -0.2844,
       validationInLine: true,
     }),
   ],
@@ -142,7 +178,8 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       update: 107.4,
       testing: 19.6,
       save: 12.4,
-      published: "17:14:03",
+      published: "17:23:10",
+      withFirstStep: true,
     }),
     recorded("one-step-pipeline", {
       gen: 29.3,
@@ -151,7 +188,9 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       update: 94.8,
       testing: 19.6,
       save: 15.2,
-      published: "13:07:50",
+      published: "13:15:02",
+      reduction: -0.2378,
+      withFirstStep: true,
       validationInLine: true,
     }),
   ],
@@ -163,7 +202,8 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       update: 95.7,
       testing: 22.5,
       save: 19.1,
-      published: "16:58:12",
+      published: "17:06:52",
+      withFirstStep: true,
     }),
     recorded("one-step-pipeline", {
       gen: 32.6,
@@ -173,17 +213,19 @@ export const recordedRuns: Readonly<Record<string, readonly RecordedRun[]>> = {
       testing: 22.5,
       save: 19.6,
       published: "13:10:40",
+      reduction: -0.2308,
       validationInLine: true,
     }),
   ],
 };
 
 /** Files with the timers of each step that there may be of a run, `<run>-<file>.csv`. */
-const timingFiles: Partial<Record<ScheduleName, string>> = {
+const timingFiles: Readonly<Record<string, string>> = {
   sync: "baseline",
   "mini-batch-pipeline": "pipeline",
   "one-step-off-policy": "one-step",
   "one-step-pipeline": "both",
+  "one-step-pipeline-decoupled": "both-decoupled",
 };
 
 /**
@@ -206,13 +248,13 @@ export async function withTimings(
 }
 
 async function timingsOf(
-  name: string,
-  { schedule }: RecordedRun,
+  run: string,
+  { name: strategy, schedule, lossMode }: RecordedRun,
   folder: string,
 ): Promise<Record<string, number[]> | undefined> {
-  const file = timingFiles[schedule];
+  const file = timingFiles[strategy];
   if (file === undefined) return undefined;
-  const path = join(folder, `${name}-${file}.csv`);
+  const path = join(folder, `${run}-${file}.csv`);
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -230,14 +272,16 @@ async function timingsOf(
     const at = head.indexOf(`timing_s/${timer}`);
     const texts = steps.map((row) => row[at] ?? "");
     // The last step generates nothing where batches are generated ahead.
-    if (timer === "gen" && texts.at(-1) === "") texts.pop();
+    const isAhead = timer === "gen" || timer === "behav_log_prob";
+    if (isAhead && texts.at(-1) === "") texts.pop();
     const values = texts.map((one) => Number.parseFloat(one) + more);
     if (values.length > 0 && values.every(Number.isFinite)) return values;
     throw new FlagError(`--timings: ${path} does not have timing_s/${timer} of each step`);
   };
+  const behaviour = lossMode === "decoupled" ? column("behav_log_prob") : [];
   return {
     gen: column("gen"),
-    old_log_prob: column("old_log_prob"),
+    old_log_prob: column("old_log_prob").map((old, step) => old + (behaviour[step] ?? 0)),
     ref: column("ref"),
     update_actor: column("update_actor", getsOf(schedule) * overheadPerGet),
   };

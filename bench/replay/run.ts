@@ -16,22 +16,11 @@ import {
   Tracking,
 } from "@rayling/trainer";
 import type { PhaseRecord, ScheduleName, StalenessOptions, StepTracker } from "@rayling/trainer";
-import type { JudgeSettings, Latency } from "./judge.ts";
-import type { RecordedRun } from "./recorded.ts";
+import { AnsweringPolicyActor, rightAnswer } from "./answering-policy.ts";
+import { CallCounts } from "./judge.ts";
+import type { JudgeSettings } from "./judge.ts";
+import type { ReplayPlan } from "./plans.ts";
 import { workload } from "./recorded.ts";
-
-export interface ReplayPlan {
-  readonly name: string;
-  readonly recorded: RecordedRun;
-  readonly schedule: ScheduleName;
-  readonly staleness?: StalenessOptions;
-  /** As the recipe asks for rewards: batch after batch. */
-  readonly batchBarrier: boolean;
-  /** "auto": found out, against a judge of that capacity. */
-  readonly slots: number | { readonly capacity: number };
-  readonly latency: Latency;
-  readonly hedge: boolean;
-}
 
 export interface ReplayScale {
   readonly scale: number;
@@ -45,16 +34,19 @@ export interface ReplayScale {
 export interface ReplayResult {
   /** As they would have been without the scale: from the end of step 1 to the end of the last. */
   readonly seconds: number;
-  /** As `seconds`, with step 1. */
+  /** As `seconds`, with step 1, from the first phase on. */
   readonly allSeconds: number;
-  /**
-   * The share of the slots' time, from the first reward to the last, in which a score function ran.
-   */
+  /** The share of the slots' time, from the first reward to the last, in which the judge ran. */
   readonly busy: number;
   /** The sum of all steps, without the scale. */
   readonly exposedWaitSeconds: number;
+  /** Calls of the judge for the training, those that were cut off among them. */
+  readonly calls: number;
   /** How long calls really took on average, without the scale. */
   readonly meanLatencySeconds: number;
+  readonly meanScore: number;
+  /** A number of all samples' texts and scores, in any order: equal samples scored alike. */
+  readonly verdicts: number;
   /** That were trained. */
   readonly samples: number;
   /** Different ones among them. */
@@ -75,17 +67,19 @@ export async function replay(
   say: (text: string) => void,
 ): Promise<ReplayResult> {
   const { scale, steps, trainBatchSize } = size;
-  const policy = TimedPolicyActor.remote({
+  const actor = plan.answersRepeat ? AnsweringPolicyActor : TimedPolicyActor;
+  const policy = actor.remote({
     seconds: { ...plan.recorded.seconds, save_checkpoint: plan.recorded.saveSeconds },
     scale,
     rowsPerStep: trainBatchSize * workload.n,
     firstFinished: plan.schedule === "streaming" ? 0.25 : 1,
   });
-  const inFlight = new SharedArrayBuffer(4);
-  const loop = await RewardLoopManager.create(loopOptions(plan, scale, inFlight));
+  const counts = new CallCounts();
+  const loop = await RewardLoopManager.create(loopOptions(plan, scale, counts));
+  const validation = { ...plan, slots: 256, saves: [] };
   const validationLoop = plan.recorded.validationInLine
     ? undefined
-    : await RewardLoopManager.create(loopOptions({ ...plan, slots: 256 }, scale, undefined));
+    : await RewardLoopManager.create(loopOptions(validation, scale, counts));
   const page = await pageOf(plan, size);
   const record = new ReplayRecord(page, (step) => say(`${plan.name}, step ${step} of ${steps}`));
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
@@ -104,7 +98,7 @@ export async function replay(
       tracking: record,
     });
     const { metrics } = await trainer.fit();
-    return record.result(plan, scale, metrics);
+    return record.result(plan, { scale, counts }, metrics);
   } finally {
     await loop.close();
     await validationLoop?.close();
@@ -134,7 +128,11 @@ async function trainingOf(
     schedule: plan.schedule,
     ...(plan.staleness === undefined ? {} : { staleness: plan.staleness }),
     rollout: { n: workload.n, maxResponseLength: 1 },
-    actor: { ppoMiniBatchSize: workload.ppoMiniBatchSize * share, useKlLoss: true },
+    actor: {
+      ppoMiniBatchSize: workload.ppoMiniBatchSize * share,
+      useKlLoss: true,
+      ...(plan.recorded.lossMode === undefined ? {} : { lossMode: plan.recorded.lossMode }),
+    },
     run: {
       totalTrainingSteps: steps,
       testFreq: workload.testFreq,
@@ -153,7 +151,7 @@ class ReplayRecord implements StepTracker {
   readonly #phases: PhaseRecord[] = [];
   readonly #ends: number[] = [];
   readonly #ids: Set<string> = new Set();
-  readonly #spent = { latencyMs: 0, samples: 0, scored: 0, firstMs: Infinity, lastMs: 0 };
+  readonly #seen = { samples: 0, scored: 0, score: 0, verdicts: 0, firstMs: Infinity, lastMs: 0 };
 
   constructor(page: Tracking, onStep: (step: number) => void) {
     this.#page = page;
@@ -173,14 +171,16 @@ class ReplayRecord implements StepTracker {
 
   samples(...[step, ones]: Parameters<StepTracker["samples"]>): void {
     this.#page.samples(step, ones);
-    const spent = this.#spent;
+    const seen = this.#seen;
     for (const { id, outcome, generatedMs, scoredMs } of ones) {
       this.#ids.add(id);
-      spent.latencyMs += outcome.latencyMs;
-      spent.samples += 1;
-      if (outcome.valid) spent.scored += 1;
-      spent.firstMs = Math.min(spent.firstMs, generatedMs);
-      spent.lastMs = Math.max(spent.lastMs, scoredMs);
+      seen.samples += 1;
+      seen.firstMs = Math.min(seen.firstMs, generatedMs);
+      seen.lastMs = Math.max(seen.lastMs, scoredMs);
+      if (!outcome.valid) continue;
+      seen.scored += 1;
+      seen.score += outcome.rewardScore;
+      seen.verdicts += Number(outcome.rewardExtraInfo["said"]) * (1 + outcome.rewardScore);
     }
   }
 
@@ -194,21 +194,25 @@ class ReplayRecord implements StepTracker {
 
   result(
     { slots }: ReplayPlan,
-    scale: number,
+    { scale, counts }: { readonly scale: number; readonly counts: CallCounts },
     metrics: readonly Readonly<Record<string, number>>[],
   ): ReplayResult {
-    const { latencyMs, samples, scored, firstMs, lastMs } = this.#spent;
+    const { samples, scored, score, verdicts, firstMs, lastMs } = this.#seen;
     const all = typeof slots === "number" ? slots : slots.capacity;
     const seconds = (ms: number): number => (ms / 1000) * scale;
     const [firstEnd = this.#startMs] = this.#ends;
+    const beginMs = Math.min(...this.#phases.map(({ startMs }) => startMs));
     const lastEnd = this.#ends.at(-1) ?? this.#startMs;
     const waits = metrics.map((one) => (one["reward/exposed_wait_s"] ?? 0) * scale);
     return {
       seconds: seconds(lastEnd - firstEnd),
-      allSeconds: seconds(lastEnd - this.#startMs),
-      busy: latencyMs / (all * (lastMs - firstMs)),
+      allSeconds: seconds(lastEnd - beginMs),
+      busy: counts.busyMs / (all * (lastMs - firstMs)),
       exposedWaitSeconds: waits.reduce((sum, one) => sum + one, 0),
-      meanLatencySeconds: seconds(latencyMs / samples),
+      calls: counts.calls,
+      meanLatencySeconds: seconds(counts.busyMs / counts.calls),
+      meanScore: score / scored,
+      verdicts,
       samples,
       distinct: this.#ids.size,
       scored,
@@ -218,14 +222,17 @@ class ReplayRecord implements StepTracker {
   }
 }
 
-async function pageOf({ name }: ReplayPlan, { steps, report }: ReplayScale): Promise<Tracking> {
+async function pageOf(
+  { run, name }: ReplayPlan,
+  { steps, report }: ReplayScale,
+): Promise<Tracking> {
   // A run before may have left one.
-  await rm(join(report, name), { recursive: true, force: true });
+  await rm(join(report, run, name), { recursive: true, force: true });
   return await Tracking.open({
     logger: ["file", "report"],
     projectName: "replay",
     experimentName: name,
-    directory: join(report, name),
+    directory: join(report, run, name),
     totalSteps: steps,
   });
 }
@@ -235,20 +242,24 @@ function worstStalenessOf(metrics: Readonly<Record<string, number>>): number {
 }
 
 function loopOptions(
-  { slots, latency, hedge }: ReplayPlan,
+  { slots, latency, hedge, saves }: ReplayPlan,
   scale: number,
-  inFlight: SharedArrayBuffer | undefined,
+  counts: CallCounts,
 ): RewardLoopOptions {
   const capacity = typeof slots === "number" ? undefined : slots.capacity;
   const settings: JudgeSettings = {
     latency,
     scale,
-    ...(capacity === undefined || inFlight === undefined ? {} : { capacity, inFlight }),
+    counts: counts.buffer,
+    ...(capacity === undefined ? {} : { capacity, inFlight: new SharedArrayBuffer(4) }),
   };
-  return {
+  const size = {
     workers,
     executors: 1,
     concurrency: Math.ceil((typeof slots === "number" ? slots : slots.capacity * 2) / workers),
+  };
+  const judge = {
+    ...size,
     // Where the workers' slots are more than that together, they share what there is.
     ...(typeof slots === "number" && slots % workers !== 0
       ? { limits: { concurrency: slots } }
@@ -261,7 +272,12 @@ function loopOptions(
           retry: { attempts: 100, baseMs: 1 },
         }),
     ...(hedge ? { hedge: { quantile: 0.9, budget: 0.2 } } : {}),
+    ...(saves.includes("join") ? { joinSame: true } : {}),
+    ...(saves.includes("cache") ? { cache: ":memory:" } : {}),
   };
+  if (!saves.includes("cascade")) return judge;
+  const rule = { workers: 1, executors: 1, reward: { path: judgeModule, name: "rule" } };
+  return { cascade: { rule, judge } };
 }
 
 async function promptsOf(name: string, count: number): Promise<PromptDataset> {
@@ -269,7 +285,7 @@ async function promptsOf(name: string, count: number): Promise<PromptDataset> {
     Array.from({ length: count }, (_, row) => ({
       prompt: [{ role: "user", content: `${name} ${row}` }],
       data_source: "replay",
-      reward_model: { ground_truth: "" },
+      reward_model: { ground_truth: rightAnswer(`${name} ${row}`) },
     })),
   );
 }
