@@ -161,11 +161,8 @@ test("score: what a reward function prints goes elsewhere", async () => {
   );
   const solutions = await fileOf([{ prompt: "2 + 2?", response: "4", ground_truth: "4" }]);
   const out = join(await folder(), "rewards.jsonl");
-  const { stderr, ...ended } = await rayling(
-    "score",
-    solutions,
-    ...["--reward", reward, "--out", out, "--format", "json"],
-  );
+  const flags = ["--reward", reward, "--out", out, "--format", "json"];
+  const { stderr, ...ended } = await rayling("score", solutions, ...flags);
   expect(parsed({ ...ended, stderr })).toMatchObject({ samples: 1, invalid: 0, log: out });
   expect(stderr).toContain("from the reward");
   expect(await answerOf("rewards", "export", out, "--as", "csv")).toMatchObject({

@@ -19,6 +19,7 @@ import type {
   Registration,
   StartArguments,
 } from "../rpc/directory.ts";
+import type { RuntimeLook } from "../rpc/look.ts";
 import type { RemoteKey } from "../rpc/remote-key.ts";
 import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView } from "../rpc/state.ts";
@@ -189,6 +190,8 @@ export interface HostControl {
   address(): Promise<Address>;
   stats(): HostStats;
   view(): RuntimeView;
+  /** Returns what it does, asked between two turns: nothing is on its stack. */
+  look(): RuntimeLook;
   /** Returns the nodes with these ids, and the local nodes that they depend on. */
   waitNodes(ids: readonly string[]): Promise<readonly WaitNode[]>;
   /** Reports that a wait is part of a cycle: it rejects, or only warns. */

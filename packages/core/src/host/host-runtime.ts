@@ -36,6 +36,7 @@ import { HostedActors } from "./calls/hosted-actors.ts";
 import { HostedTasks } from "./calls/hosted-tasks.ts";
 import { Idleness } from "./calls/idleness.ts";
 import { Instance } from "./calls/actor/instance.ts";
+import { letLook, lookAt } from "./calls/look.ts";
 import { guardDriverCode, Loader } from "./code/loader.ts";
 import { takeProgram } from "./code/program.ts";
 import { type RemoteDirectory, remoteDirectory } from "./remote-directory.ts";
@@ -75,6 +76,7 @@ export function startHost(wiring: HostWiring): HostControl {
   // Ready answers leave before the host ends, whatever ends it.
   process.on("exit", () => host.lastWords());
   setCurrentCaller(host.caller, identity.namespace, identity.hasEngine);
+  letLook(host.caller);
   // A host without its driver has no session, and soon ends.
   void host.ended.then(({ message }) =>
     host.caller.end({ kind: "shutdown", message: `its driver has ended: ${message}` }),
@@ -197,6 +199,7 @@ export class HostRuntime {
       address: () => this.#direct.address(),
       stats: () => this.#stats(),
       view: () => viewHost(caller),
+      look: () => lookAt(caller, false),
       waitNodes: (ids) => waitNodesOf(caller, this.#idleness, ids),
       foundCycle: (id, steps, rejects) => foundCycle(caller, id, steps, rejects),
       report: () => this.#reporter.take(),

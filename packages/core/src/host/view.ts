@@ -32,7 +32,7 @@ function viewExecutions(caller: Caller): readonly ExecutionView[] {
   return views;
 }
 
-function stateOf({ isQueued }: Execution, waitsIn: string | undefined): TaskState {
+export function stateOf({ isQueued }: Execution, waitsIn: string | undefined): TaskState {
   if (isQueued) return "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY";
   if (waitsIn === undefined) return "RUNNING";
   return waitsIn === "wait" ? "RUNNING_IN_RAY_WAIT" : "RUNNING_IN_RAY_GET";

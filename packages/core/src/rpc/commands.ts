@@ -6,6 +6,7 @@
  * all the same: it may be of another release.
  */
 import type { Amounts } from "./demand.ts";
+import type { StackAnswer } from "./look.ts";
 import type { ActorStateName, Listed, ObjectRow, StateAnswer, TraceEvent } from "./state.ts";
 import type { ListOptions, Summarized, Summary } from "./state-query.ts";
 
@@ -123,6 +124,8 @@ export interface DriverCommands {
   /** Over all rows there are. */
   summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary>;
   memory(options: Pick<ListOptions, "limit" | "timeoutMs">): Promise<MemoryStatus>;
+  /** What runs in each runtime, with the stacks of threads that are held. */
+  stacks(options: Pick<ListOptions, "timeoutMs">): Promise<StackAnswer>;
   /**
    * Puts the trace together. Resolves with how many parts it has; undefined when no trace is
    * recorded.

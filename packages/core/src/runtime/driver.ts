@@ -5,6 +5,7 @@
  * end leaves no thread, process, timer, port or file.
  */
 import { Caller } from "../caller/caller.ts";
+import { openWaits } from "../caller/waits/open-waits.ts";
 import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
 import { Waiting } from "../caller/waits/waiting.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
@@ -149,6 +150,7 @@ export class Driver {
       nodeId: () => this.#nodeId,
       directory: () => this.#directory,
       viewDriver: () => viewDriver(this.caller),
+      viewWaits: () => openWaits(this.caller),
       usedBytes: () => this.caller.objects.memory.bytesOfProcess,
       limitBytes: this.#objectStore.budget.limitBytes,
       about: this.#about,

@@ -53,7 +53,18 @@ export interface ActorScope {
  * asks.
  */
 export interface SyncTask {
+  /** The call, for those who look; nothing is made for it. */
+  readonly running: RunningCall | undefined;
   scope(): TaskScope;
+}
+
+/** A call that holds the thread. */
+export interface RunningCall {
+  readonly taskId: string;
+  readonly name: string;
+  readonly actorId: string | undefined;
+  /** As of performance.now(). */
+  readonly sinceMs: number;
 }
 
 interface CurrentTask {
@@ -72,6 +83,14 @@ const current: CurrentTask = threadSlot("task", () => ({
 /** The call or task that the calling code belongs to, if it is one. */
 export function currentTask(): TaskScope | undefined {
   return current.sync === undefined ? current.storage.getStore() : current.sync.scope();
+}
+
+/** What the running code belongs to, without making a scope for it. */
+export function runningTask(): {
+  readonly sync: SyncTask | undefined;
+  readonly scope: TaskScope | undefined;
+} {
+  return { sync: current.sync, scope: current.storage.getStore() };
 }
 
 /**

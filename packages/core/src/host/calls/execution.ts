@@ -47,6 +47,8 @@ export class Execution implements Running, TaskScope {
   readonly sequence: number;
   readonly route: Route;
   readonly session: Session;
+  /** When it began to run, or to wait in a mailbox, as of performance.now(). */
+  sinceMs: number;
   readonly #site: ExecutionSite;
   #controller: AbortController | undefined;
   #isAnswered = false;
@@ -79,6 +81,7 @@ export class Execution implements Running, TaskScope {
     this.sequence = call.sequence;
     this.route = call.route;
     this.session = session;
+    this.sinceMs = session.lapSinceMs;
     this.#site = site;
     this.#signalCount = countSignals(call.dependencies);
     session.calls.track(call.id, this);

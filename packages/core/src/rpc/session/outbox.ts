@@ -61,6 +61,11 @@ export class Outbox {
     this.flush();
   }
 
+  /** The last lap, or when the batch arrived, as of performance.now(); now between batches. */
+  get lapSinceMs(): number {
+    return this.isReceiving ? this.#lapSince : performance.now();
+  }
+
   /** Milliseconds since the last lap, or since the batch arrived; one reading of the clock. */
   lap(): number {
     const now = performance.now();

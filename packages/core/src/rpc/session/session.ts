@@ -169,6 +169,11 @@ export class Session {
     this.#incoming.afterBatch(then);
   }
 
+  /** When the call that holds the thread began, as of performance.now(). */
+  get lapSinceMs(): number {
+    return this.#outbox.lapSinceMs;
+  }
+
   /** Milliseconds since the last lap, or since the batch arrived: how long a method took. */
   lap(): number {
     return this.#outbox.lap();

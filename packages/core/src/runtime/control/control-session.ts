@@ -83,6 +83,7 @@ export class ControlSession {
         this.#asking(async () => cut(await inspector.state(checkedQuery(what, "list", options)))),
       summarize: (what, options) => this.#asking(() => inspector.summarize(what, options)),
       memory: (options) => this.#asking(() => inspector.memory(options)),
+      stacks: (options) => this.#asking(() => inspector.stacks(options)),
       timeline: () => this.#asking(async () => (hasEvents ? await this.#newTrace() : undefined)),
       timelinePart: (index) => {
         const part = this.#trace[index];

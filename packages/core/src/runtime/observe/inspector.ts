@@ -15,10 +15,12 @@ import type {
   RuntimeView,
   StateAnswer,
   StateQuery,
+  TaskRow,
   TraceEvent,
   WorkerRow,
 } from "../../rpc/state.ts";
 import type { DriverAbout, MemoryStatus, SessionStatus } from "../../rpc/commands.ts";
+import type { StackAnswer, WaitLook } from "../../rpc/look.ts";
 import {
   checkedQuery,
   type ListOptions,
@@ -30,6 +32,7 @@ import type { DeathCause } from "../../shared/errors.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
+import { stacksOf } from "../stacks/stacks.ts";
 import { metricsText } from "./metrics-text.ts";
 import { sessionStatus } from "./session-status.ts";
 import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
@@ -57,6 +60,8 @@ export interface InspectorParts {
   readonly nodeId: () => string;
   readonly directory: () => LocalDirectory;
   readonly viewDriver: () => RuntimeView;
+  /** Returns the driver's own waits. */
+  readonly viewWaits: () => readonly WaitLook[];
   /** Returns the bytes of big values in memory, of all threads of the process. */
   readonly usedBytes: () => number;
   readonly limitBytes: number;
@@ -136,6 +141,18 @@ export class Inspector implements InsideDirectory {
       totalObjects: objects.length,
       missing,
     };
+  }
+
+  stacks(options: Pick<ListOptions, "timeoutMs">): Promise<StackAnswer> {
+    const { timeoutMs } = checkedQuery("workers", "stacks", options);
+    const tasksAt = async (hostId: string, limitMs: number): Promise<readonly TaskRow[]> => {
+      const filters = [["workerId", "=", hostId] as const];
+      const query = checkedQuery("tasks", "stacks", { filters, timeoutMs: limitMs, limit: 100 });
+      return (await this.state(query)).rows as readonly TaskRow[];
+    };
+    const { driverId, nodeId, directory, viewWaits } = this.#parts;
+    const parts = { driverId, nodeId: nodeId(), directory: directory(), viewWaits, tasksAt };
+    return stacksOf(parts, timeoutMs);
   }
 
   async timeline(): Promise<readonly TraceEvent[]> {

@@ -38,6 +38,7 @@ export function addDriverCommands(program: Command): void {
   addList(program);
   addGet(program);
   addSummary(program);
+  addStack(program);
   addMemory(program);
   addLogs(program);
   addTimeline(program);
@@ -142,6 +143,20 @@ function addSummary(program: Command): void {
     });
 }
 
+function addStack(program: Command): void {
+  answerCommand(program, "stack")
+    .summary("show where each actor and worker of a running driver is, with JavaScript stacks")
+    .description(
+      "Shows the calls that run in each worker, since when, what they wait for, and the JavaScript stack of code that holds a thread: in loops, regular expressions and Atomics.wait alike. The code goes on; it is interrupted for a moment.",
+    )
+    .argument("[which]", "a worker by its id, or an actor by its id, name or class (default: all)")
+    .addHelpText("after", stackHelp)
+    .action(async (which: string | undefined, flags: AnswerFlags) => {
+      const { showStacks } = await import("./stack-command.ts");
+      await showStacks(which, flags);
+    });
+}
+
 function addMemory(program: Command): void {
   answerCommand(program, "memory")
     .summary("show what objects take of the memory of a running driver")
@@ -198,6 +213,14 @@ function addStop(program: Command): void {
       await stopDriver(flags);
     });
 }
+
+const stackHelp = `
+Code that awaits something has no stack in JavaScript: its call is named, and what it waits for in get and wait.
+Of a process (isolation "process") and of other machines there is a stack of no code; what holds it is named by what was sent there.
+
+Examples:
+  rayling stack
+  rayling stack Judge --format json`;
 
 const listHelp = `
 Examples:

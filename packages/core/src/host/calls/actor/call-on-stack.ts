@@ -2,7 +2,7 @@
  * The call that is on the stack of an actor and is over when its method returns. Its scope is made
  * when somebody asks for it.
  */
-import type { SyncTask, TaskScope } from "../../../caller/waits/task-scope.ts";
+import type { RunningCall, SyncTask, TaskScope } from "../../../caller/waits/task-scope.ts";
 import type { CallMessage } from "../../../protocol/message.ts";
 import type { Session } from "../../../rpc/session/session.ts";
 import { RaySystemError } from "../../../shared/errors.ts";
@@ -21,6 +21,18 @@ export class CallOnStack implements SyncTask {
   begin(call: CallMessage, session: Session): void {
     this.#call = call;
     this.#session = session;
+  }
+
+  get running(): RunningCall | undefined {
+    const call = this.#call;
+    const session = this.#session;
+    if (call === undefined || session === undefined) return undefined;
+    return {
+      taskId: `${session.peerId}:${call.sequence}`,
+      name: call.route.shape?.name ?? this.#site.functionName(call.route),
+      actorId: this.#site.actor?.info.actorId,
+      sinceMs: session.lapSinceMs,
+    };
   }
 
   scope(): TaskScope {

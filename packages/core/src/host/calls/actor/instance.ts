@@ -280,6 +280,7 @@ export class Instance implements ExecutionSite, ActorScope {
       if (next === undefined) return;
       const call = next.queued;
       next.queued = undefined;
+      next.sinceMs = performance.now();
       if (call === undefined) group.withdrawn -= 1;
       else this.#start(call, next.session, group, next);
     }
