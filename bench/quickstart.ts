@@ -124,6 +124,8 @@ function meanRun(runs: readonly QuickstartRun[]): QuickstartRun {
     greedyAccuracy: mean(({ greedyAccuracy }) => greedyAccuracy),
     exposedWaitSeconds: mean(({ exposedWaitSeconds }) => exposedWaitSeconds),
     slotsBusy: mean(({ slotsBusy }) => slotsBusy),
+    samples: mean(({ samples }) => samples),
+    invalid: mean(({ invalid }) => invalid),
   };
 }
 

@@ -1,10 +1,11 @@
 /** The parts of the command that need no process: the judge's latency, the numbers, the bar. */
 
 import { WriteStream } from "node:tty";
-import type { RewardProgress, SampleOutcome, ScoredSample } from "@rayling/reward-loop";
+import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { describe, expect, test } from "vitest";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
+import type { ShownProgress } from "../src/cli/output/progress-view.ts";
 import { adviceOn } from "../src/cli/score/failure-advice.ts";
 import type { FailureCount } from "../src/cli/score/failure-advice.ts";
 import { RunSummary } from "../src/cli/score/run-summary.ts";
@@ -74,11 +75,12 @@ test("what an earlier run scored, and what was never called, is no speed of this
   summary.add(one(6, { attempts: 1, latencyMs: 20 }));
   summary.add(one(7, { attempts: 0, latencyMs: 0, cached: true }));
   const run = { summary, wallMs: 1000, loop: "1 worker", advice: [], out: "rewards.jsonl" };
-  const none = { baseline: undefined, money: undefined, labelKey: "is_correct" };
+  const none = { baseline: undefined, money: undefined, labelKey: "is_correct", isFile: true };
   const text = reportText({ ...run, ...none });
   expect(text).toMatch(/^samples +8, 6 of before$/m);
   expect(text).toMatch(/^throughput +2.0\/s$/m);
   expect(text).toContain("wrote 8 records");
+  expect(text).toContain("to read them: rayling rewards view rewards.jsonl");
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
 });
 
@@ -158,11 +160,10 @@ describe("progress", () => {
     endpoints: [],
     rewardModels: {},
   };
-  const text =
-    "640 / 2,560, 128 in flight, 5,231/s, 1 s left, oldest 41 ms, 2 invalid (2 user-code)";
+  const text = "640 / 2,560, 1 s left, 2 invalid (user-code), 128 in flight, 5,231/s, oldest 41 ms";
   const shown = (
     settings: { isTTY: boolean; columns?: number },
-    more: Partial<RewardProgress> = {},
+    more: Partial<ShownProgress> = {},
   ): string => {
     let output = "";
     const write = (part: string): boolean => ((output += part), true);
@@ -176,12 +177,12 @@ describe("progress", () => {
   };
 
   test("a terminal gets a bar that is redrawn, never longer than its line", () => {
-    expect(shown({ isTTY: true, columns: 120 })).toBe(
-      `\r\u001b[2K[######------------------] ${text}\n`,
+    expect(shown({ isTTY: true, columns: 120 })).toBe(`\r\u001b[2K[###-----------] ${text}\n`);
+    // What matters least is left out whole, and a line that is too short for the first is cut.
+    expect(shown({ isTTY: true, columns: 80 }, { meanScore: 0.6508 })).toBe(
+      "\r\u001b[2K[##-------] 640 / 2,560, 1 s left, mean 0.651, 2 invalid (user-code)\n",
     );
-    expect(shown({ isTTY: true, columns: 30 })).toBe(
-      "\r\u001b[2K[######------------------] 640 /\n".replace(" 640 /", " 64"),
-    );
+    expect(shown({ isTTY: true, columns: 16 })).toBe("\r\u001b[2K[##------] 640 \n");
   });
 
   test("anything else gets plain lines", () => {

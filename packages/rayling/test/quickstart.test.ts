@@ -12,7 +12,11 @@ test("a short one: comparison, page, traces, in lines that are short", async () 
   const flags = ["--steps", "2", "--warm-steps", "2", "--latency", "4", "--out", out];
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of new problems right$/m);
+  expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of some new problems right$/m);
+  expect(stdout).toMatch(
+    /^Warm-up: done, [\d.]+ % of all new problems right \([\d.]+ % greedy\)$/m,
+  );
+  expect(stdout).toMatch(/^The judge scored all 1,024 answers; none failed\.$/m);
   expect(stdout).toMatch(/^Training: 2 steps under each schedule, about \d+ s more\.$/m);
   expect(stdout).toMatch(/^step 2\/2, score /m);
   expect(stdout).toMatch(/^sync +[\d.]+ s +[\d.]+ % ± [\d.]+ +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
@@ -62,6 +66,8 @@ test("what did harm is said", () => {
     greedyAccuracy: 0.5,
     exposedWaitSeconds: 5,
     slotsBusy: 0.5,
+    samples: 100,
+    invalid: 3,
   } as const;
   const before = { accuracy: 0.4, greedyAccuracy: 0.6, problems: 100, latencyMs: 40 };
   const lines = summaryLines({ ...before, runs: [run] }, { page: "p", seconds: 20 });
@@ -69,6 +75,7 @@ test("what did harm is said", () => {
   const own = lines.slice(0, lines.indexOf("What next"));
   expect(Math.max(...own.map(({ length }) => length))).toBeLessThanOrEqual(80);
   expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
+  expect(lines).toContain("warning: 3 of 100 answers got no score from the judge.");
 });
 
 test("an unknown schedule is one clear line", async () => {

@@ -74,7 +74,7 @@ describe("several judges of a small file", () => {
     expect(stdout).toMatch(/^b +mild-byLength +2 +1 +1\.0000 /m);
     expect(stdout).toContain("mild-byLength: invalid: 1 x SCORE_THREW, for example: not this one");
     expect(stdout).toContain(`to read them: rayling rewards view ${logs.join(" ")}`);
-    expect(stderr).toContain("strict: 4 / 4, 0 in flight");
+    expect(stderr).toMatch(/strict: 4 \/ 4, mean [\d.]+, 0 in flight/);
 
     const compared = await inProcess("rewards", "compare", ...logs, "--format", "json");
     expect(compared.code).toBe(0);

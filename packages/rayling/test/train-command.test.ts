@@ -36,6 +36,7 @@ describe("rayling train", () => {
     );
     expect(first.stdout).toContain(join(files, "run"));
     expect(first.stdout).toContain(join(files, "checkpoints"));
+    expect(first.stdout).toMatch(/^its page +rayling report .+\/run$/m);
     const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];
     const second = await inProcess("train", "--config-name", "grpo", ...more);
     expect(second).toMatchObject({ code: 0 });

@@ -52,7 +52,8 @@ export type QuickstartTracking = StepTracker & AsyncDisposable;
 
 export type QuickstartProgress =
   | { readonly phase: "warm start"; readonly steps: number; readonly accuracy: number }
-  | { readonly phase: "probe" }
+  /** The accuracy of all problems of the test, before GRPO. */
+  | ({ readonly phase: "probe" } & Accuracies)
   /** The plan of the training. `computeMs` is a step's time without waiting. */
   | ({ readonly phase: "plan"; readonly computeMs: number } & QuickstartPlan)
   | { readonly phase: "training"; readonly schedule: ScheduleName };
@@ -70,6 +71,10 @@ export interface QuickstartRun {
   readonly exposedWaitSeconds: number;
   /** Share of the judge's time that he was asked. */
   readonly slotsBusy: number;
+  /** Number of answers that the judge was asked about. */
+  readonly samples: number;
+  /** How many of them got no score. */
+  readonly invalid: number;
 }
 
 export interface QuickstartResult {
@@ -95,7 +100,7 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
     await own.warmStart(options.warmSteps ?? settings.warmSteps.most, onProgress);
     const before = await own.accuracies();
     const start = await own.state();
-    onProgress?.({ phase: "probe" });
+    onProgress?.({ phase: "probe", ...before });
     const computeMs = await own.computeMs(start);
     const leftMs = 1000 * seconds - (performance.now() - startMs);
     const { latencyMs: latency } = options;
@@ -116,11 +121,11 @@ export async function quickstart(options: QuickstartOptions = {}): Promise<Quick
   }
 }
 
-/** Accuracies as a validation has them: greedy, and sampled beside it. */
+/** Accuracies as a validation has them: that of sampled answers, and greedy beside it. */
 function validationOf({ accuracy, greedyAccuracy }: Accuracies): Record<string, number> {
   return {
-    "val-core/arithmetic/acc/mean@1": greedyAccuracy,
-    "val-aux/arithmetic/sampled_acc/mean@1": accuracy,
+    "val-core/arithmetic/acc/mean@1": accuracy,
+    "val-aux/arithmetic/greedy_acc/mean@1": greedyAccuracy,
   };
 }
 
@@ -216,6 +221,8 @@ class Quickstart {
       ...(await this.accuracies()),
       exposedWaitSeconds: sumOf("reward/exposed_wait_s"),
       slotsBusy: judgeSeconds / (settings.slots * seconds),
+      samples: calls,
+      invalid: Math.round((sumOf("reward/invalid_rate") / metrics.length) * calls),
     };
   }
 

@@ -15,6 +15,7 @@ import type { Solutions } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
 import { heading, openAnswer } from "../output/formats.ts";
 import { duration, grouped, quantile } from "../output/numbers.ts";
+import { PhaseLine } from "../output/phase-line.ts";
 import { plain, tell } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import type { RewardsFile } from "../rewards/rewards-file.ts";
@@ -48,9 +49,12 @@ export async function runJudges(
   const stop = stopSignal();
   const answer = openAnswer(options.format);
   const prepared: PreparedRun[] = [];
+  const phase = new PhaseLine(process.stderr);
   try {
+    phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     for (const one of judges) prepared.push(await prepareRun(one.options, solutions));
+    phase.touch("starting the workers");
     await ray.init({
       prewarm: 2 * judges.length,
       ...onRayOption(options),
@@ -58,11 +62,14 @@ export async function runJudges(
     });
     const open = await openJudges(judges, prepared, stop);
     if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
+    phase.pause();
     const runs = await scoreTogether(open, solutions, stop);
+    phase.touch("comparing the judges");
     await Promise.all(open.map(({ loop }) => loop.close()));
     const logs = open.map(({ name, file }) => ({ name, path: file.path }));
     const compared = await comparisonOf(logs, comparison);
     const runData = open.map((judge, at) => ({ name: judge.name, ...dataOf(judge, runs[at]) }));
+    phase.pause();
     const files = logs.map(({ path }) => path);
     await answer.print({ runs: runData, comparison: compared }, () => [
       ...runLines(open, runs),
@@ -71,6 +78,7 @@ export async function runJudges(
     ]);
     for (const [at, { name, options: own }] of judges.entries()) checkJudge(name, own, runs[at]);
   } finally {
+    phase[Symbol.dispose]();
     await ray.shutdown();
     for (const { mark } of prepared) await mark?.remove();
     answer.close();
@@ -146,7 +154,15 @@ function dataOf(
   const { spent, spending } = loop;
   const labelKey = options.input.labelKey ?? standardLabelKey;
   const money = { spent, spentBefore, spending };
-  const about = { loop: "", baseline: undefined, advice: [], money, labelKey, out: file.path };
+  const about = {
+    loop: "",
+    baseline: undefined,
+    advice: [],
+    money,
+    labelKey,
+    out: file.path,
+    isFile: true,
+  };
   return reportData({ ...run, ...about });
 }
 

@@ -3,14 +3,13 @@
  * elsewhere.
  */
 
-import type { RewardProgress } from "@rayling/reward-loop";
 import { ProgressView } from "../output/progress-view.ts";
-import type { RunView } from "../output/progress-view.ts";
+import type { RunView, ShownProgress } from "../output/progress-view.ts";
 
 export class JudgesView {
   readonly #view = new ProgressView();
   readonly #names: readonly string[];
-  readonly #last: Map<string, RewardProgress> = new Map();
+  readonly #last: Map<string, ShownProgress> = new Map();
 
   /** @param names of the judges, in the order of the line */
   constructor(names: readonly string[]) {
@@ -33,13 +32,13 @@ export class JudgesView {
     this.#view.close();
   }
 
-  #show(name: string, progress: RewardProgress): void {
+  #show(name: string, progress: ShownProgress): void {
     if (!this.#view.isRedrawn) {
       this.#view.showNamed([[name, progress]]);
       return;
     }
     this.#view.showNamed(
-      this.#names.flatMap((one): [string, RewardProgress][] => {
+      this.#names.flatMap((one): [string, ShownProgress][] => {
         const last = this.#last.get(one);
         return last === undefined ? [] : [[one, last]];
       }),

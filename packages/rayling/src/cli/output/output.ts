@@ -61,8 +61,9 @@ export function dataOutput(): DataOutput {
   };
 }
 
-/** Writes to stderr, without colours. */
+/** Writes to stderr, without colours; in place of a line that is drawn again. */
 export function tell(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write("\r\u001b[2K");
   process.stderr.write(terminalText(text));
 }
 

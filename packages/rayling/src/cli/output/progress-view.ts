@@ -9,13 +9,19 @@ import { duration, grouped, span } from "./numbers.ts";
 import { plain } from "./output.ts";
 import { capText } from "../score/score-report.ts";
 
-const BAR_COLUMNS = 24;
+/** Columns of the bar: an eighth of the line, within these. */
+const barColumns = { least: 8, most: 24 };
+
+/** Progress, with the mean of the scores so far; undefined: there are none. */
+export interface ShownProgress extends RewardProgress {
+  readonly meanScore?: number | undefined;
+}
 
 /** Shows the progress of one run. */
 export interface RunView {
   /** How often, in ms, it can be shown. */
   readonly everyMs: number;
-  show(progress: RewardProgress): void;
+  show(progress: ShownProgress): void;
   close(): void;
 }
 
@@ -37,24 +43,33 @@ export class ProgressView implements RunView {
     return this.#stream.isTTY;
   }
 
-  show(progress: RewardProgress): void {
-    this.#write(bar([progress]), progressText(progress));
+  show(progress: ShownProgress): void {
+    this.#write([["", progress]]);
   }
 
   /** Shows several runs by name in one line. */
-  showNamed(runs: readonly (readonly [name: string, progress: RewardProgress])[]): void {
-    const texts = runs.map(([name, progress]) => `${name}: ${progressText(progress)}`);
-    this.#write(bar(runs.map(([, progress]) => progress)), texts.join(" | "));
+  showNamed(runs: readonly (readonly [name: string, progress: ShownProgress])[]): void {
+    this.#write(runs);
   }
 
-  #write(drawn: string, said: string): void {
-    const text = plain(said);
-    if (!this.#stream.isTTY) {
+  /** On a terminal each run has its share of the line. */
+  #write(runs: readonly (readonly [name: string, progress: ShownProgress])[]): void {
+    const columns = (this.#stream.columns || 80) - 1;
+    const isDrawn = this.#stream.isTTY;
+    const drawn = isDrawn ? `${bar(runs, columns)} ` : "";
+    const separators = separator.length * (runs.length - 1);
+    const share = Math.floor((columns - drawn.length - separators) / runs.length);
+    const texts = runs.map(([name, progress]) => {
+      const named = name === "" ? "" : `${plain(name)}: `;
+      const parts = progressParts(progress).map((part) => plain(part));
+      return isDrawn ? fitted(named, parts, share) : `${named}${parts.join(", ")}`;
+    });
+    const text = texts.join(separator);
+    if (!isDrawn) {
       this.#stream.write(`${text}\n`);
       return;
     }
-    const line = `${drawn} ${text}`;
-    this.#stream.write(`\r\u001b[2K${line.slice(0, this.#stream.columns - 1)}`);
+    this.#stream.write(`\r\u001b[2K${`${drawn}${text}`.slice(0, columns)}`);
     this.#isOpen = true;
   }
 
@@ -65,29 +80,42 @@ export class ProgressView implements RunView {
   }
 }
 
-function progressText(progress: RewardProgress): string {
-  const { done, total, inFlight, ratePerSecond, leftMs, oldestMs } = progress;
+const separator = " | ";
+
+/** What matters first stands first, and what does not fit whole is left out. */
+function fitted(named: string, [first = "", ...more]: readonly string[], columns: number): string {
+  let line = `${named}${first}`;
+  for (const part of more) {
+    if (line.length + part.length + 2 > columns) break;
+    line += `, ${part}`;
+  }
+  return line;
+}
+
+function progressParts(progress: ShownProgress): string[] {
+  const { done, total, inFlight, ratePerSecond, leftMs, oldestMs, meanScore } = progress;
   const { spent, spending, endpoints, rewardModels } = progress;
   // The cap of all functions shows it, too.
   const isSaid = spent === 0 || spending.some(({ name }) => name === "");
-  const parts = [
+  return [
     `${grouped(done)}${total === undefined ? "" : ` / ${grouped(total)}`}`,
+    ...(leftMs === undefined || leftMs === 0 ? [] : [`${span(leftMs)} left`]),
+    ...(meanScore === undefined ? [] : [`mean ${meanScore.toFixed(3)}`]),
+    ...invalidText(progress),
     `${grouped(inFlight)} in flight`,
     `${grouped(Math.round(ratePerSecond))}/s`,
-    ...(leftMs === undefined || leftMs === 0 ? [] : [`${span(leftMs)} left`]),
     `oldest ${duration(oldestMs)}`,
-    ...invalidText(progress),
     ...endpoints.flatMap((one) => endpointText(one, endpoints.length > 1)),
     ...Object.entries(rewardModels).flatMap(([name, one]) => modelText(name, one)),
     ...(isSaid ? [] : [`${spent.toFixed(4)} spent`]),
     ...spending.map(capText),
   ];
-  return parts.join(", ");
 }
 
 function invalidText({ invalid, failures }: RewardProgress): string[] {
   if (invalid === 0) return [];
-  const kinds = Object.entries(failures).map(([kind, count]) => `${grouped(count)} ${kind}`);
+  const all = Object.entries(failures);
+  const kinds = all.map(([kind, count]) => (all.length === 1 ? kind : `${grouped(count)} ${kind}`));
   return [`${grouped(invalid)} invalid (${kinds.join(", ")})`];
 }
 
@@ -115,9 +143,11 @@ function usedOf({ used, limit }: { readonly used: number; readonly limit: number
   return `${grouped(Math.round(used))} of ${grouped(limit)}`;
 }
 
-function bar(runs: readonly RewardProgress[]): string {
-  const done = runs.reduce((sum, one) => sum + one.done, 0);
-  const total = runs.reduce((sum, one) => sum + (one.total ?? 0), 0);
-  const filled = total === 0 ? 0 : Math.floor((BAR_COLUMNS * done) / total);
-  return `[${"#".repeat(filled)}${"-".repeat(BAR_COLUMNS - filled)}]`;
+function bar(runs: readonly (readonly [name: string, RewardProgress])[], columns: number): string {
+  const { least, most } = barColumns;
+  const length = Math.max(least, Math.min(most, Math.floor(columns / 8)));
+  const done = runs.reduce((sum, [, one]) => sum + one.done, 0);
+  const total = runs.reduce((sum, [, one]) => sum + (one.total ?? 0), 0);
+  const filled = total === 0 ? 0 : Math.floor((length * done) / total);
+  return `[${"#".repeat(filled)}${"-".repeat(length - filled)}]`;
 }

@@ -21,6 +21,7 @@ export class RunSummary {
   done = 0;
   /** The number of samples that an earlier run had scored. */
   kept = 0;
+  #sum = 0;
 
   /** Adds a sample that an earlier run has scored. */
   keep(one: ScoredSample<SolutionSample>): void {
@@ -36,7 +37,7 @@ export class RunSummary {
     if (outcome.valid && answeredBy !== undefined) {
       this.answeredBy.set(answeredBy, (this.answeredBy.get(answeredBy) ?? 0) + 1);
     }
-    if (outcome.valid) this.scores.push(outcome.rewardScore);
+    if (outcome.valid) this.#addScore(outcome.rewardScore);
     else this.#addInvalid(outcome.error);
     // Grades are no answer to whether it is right.
     if (typeof sample.label !== "boolean") return;
@@ -52,6 +53,16 @@ export class RunSummary {
 
   get invalidCount(): number {
     return this.done - this.scores.length;
+  }
+
+  /** Undefined: there is no score yet. */
+  get meanScore(): number | undefined {
+    return this.scores.length === 0 ? undefined : this.#sum / this.scores.length;
+  }
+
+  #addScore(score: number): void {
+    this.scores.push(score);
+    this.#sum += score;
   }
 
   #addInvalid(error: ScoreFailure): void {

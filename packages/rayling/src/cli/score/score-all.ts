@@ -64,7 +64,7 @@ export async function scoreAll(
       total: (options.onlyRecorded ? file.known : total) - file.kept,
       drain: signal,
       signal: stop.after(drainMsOf(options)),
-      onProgress: (progress) => view.show(progress),
+      onProgress: (progress) => view.show({ ...progress, meanScore: summary.meanScore }),
       progressEveryMs: view.everyMs,
       onOutcome: (one) => file.write(one),
     });

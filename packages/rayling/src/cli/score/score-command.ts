@@ -30,6 +30,7 @@ import { grouped, span } from "../output/numbers.ts";
 import { openAnswer } from "../output/formats.ts";
 import type { Answer } from "../output/formats.ts";
 import { dataOutput, jsonText, plain, tell } from "../output/output.ts";
+import { PhaseLine } from "../output/phase-line.ts";
 import { ProgressView } from "../output/progress-view.ts";
 import type { RunSummary } from "./run-summary.ts";
 import { drainMsOf, scoreAll } from "./score-all.ts";
@@ -48,10 +49,13 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
   const data = options.out === STDOUT ? dataOutput() : undefined;
   const answer = openAnswer(data === undefined ? options.format : "table");
   let prepared: PreparedRun | undefined;
+  const phase = new PhaseLine(process.stderr);
   try {
+    phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     prepared = await prepareRun(options, solutions);
     const { asked } = prepared;
+    phase.touch("starting the workers");
     await ray.init({
       prewarm: 2,
       ...onRayOption(options),
@@ -62,24 +66,38 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const file = await openRunFile(prepared, loop, data?.stream);
     if (data === undefined && options.dashboard === true) showOnDashboard(file.path);
     const tellsNoMore = tellStopping(stop, options);
+    phase.pause();
     const more = { stop, view: new ProgressView() };
     const run = await scoreAll(loop, solutions, file, { ...options, ...more });
     tellsNoMore();
     const { spent, spending } = loop;
+    phase.touch("ending the workers");
     await loop.close();
+    phase.touch("scoring one at a time");
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
+    phase.touch("putting the report together");
     const words = `${options.workers} workers x ${options.concurrency}`;
     const isCounted = options.policy.spend !== undefined || spent > 0;
     const money = isCounted ? { spent, spentBefore, spending } : undefined;
     const advice = adviceOn(run.summary.failures, options);
     const labelKey = options.input.labelKey ?? standardLabelKey;
-    const about = { loop: words, baseline, money, advice, labelKey, out: file.path };
+    const about = {
+      loop: words,
+      baseline,
+      money,
+      advice,
+      labelKey,
+      out: file.path,
+      isFile: data === undefined,
+    };
     const report = { ...run, ...about };
     const logs = [{ name: "score", path: file.path }];
     const compared = comparison && (await comparisonOf(logs, comparison));
+    phase.pause();
     await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);
   } finally {
+    phase[Symbol.dispose]();
     await ray.shutdown();
     await prepared?.mark?.remove();
     answer.close();

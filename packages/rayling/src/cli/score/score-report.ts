@@ -25,6 +25,8 @@ export interface Report {
       }
     | undefined;
   readonly out: string;
+  /** Whether `out` is a file, which can be read. */
+  readonly isFile: boolean;
   /** The key of the labels. */
   readonly labelKey: string;
   /** Lines of advice on samples without a score. */
@@ -54,6 +56,7 @@ export function reportText(report: Report): string {
     ),
     ...(report.money === undefined ? [] : moneyLines(report.money)),
     `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
+    ...(report.isFile ? [`to read them: rayling rewards view ${plain(report.out)}`] : []),
     "",
   ].join("\n");
 }
@@ -139,7 +142,7 @@ function isWhole({ summary, baseline }: Report): boolean {
 }
 
 function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {
-  return `* extrapolated: ${grouped(scores.length)} valid samples from all over the file took ${duration(wallMs)} one at a time; all are ${grouped(total)}`;
+  return `* extrapolated to ${grouped(total)}: ${grouped(scores.length)} valid ones from all over the file took ${duration(wallMs)}`;
 }
 
 function latencyRows(latenciesMs: readonly number[]): string[][] {

@@ -19,7 +19,7 @@ import { stopSignal } from "../stop-signal.ts";
 import { openAnswer } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
 import { tell } from "../output/output.ts";
-import { PhaseLine } from "./phase-line.ts";
+import { PhaseLine } from "../output/phase-line.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
 
 export interface QuickstartFlags extends DashboardFlag, FormatFlag {
@@ -168,10 +168,12 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine): void {
   switch (progress.phase) {
     case "warm start":
       return line.show(
-        `Warm-up: ${progress.steps} supervised steps, ${percent(progress.accuracy)} of new problems right`,
+        `Warm-up: ${progress.steps} supervised steps, ${percent(progress.accuracy)} of some new problems right`,
       );
     case "probe":
-      line.keep();
+      line.say(
+        `Warm-up: done, ${percent(progress.accuracy)} of all new problems right (${percent(progress.greedyAccuracy)} greedy)`,
+      );
       return line.show("Probe: how long a step computes on this machine");
     case "plan": {
       const { computeMs, latencyMs, steps, seconds } = progress;

@@ -1,5 +1,6 @@
 /** The end of the quickstart: one comparison, one page, and what to do next. Pure. */
 import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
+import { grouped } from "../output/numbers.ts";
 import { tableLines } from "../output/table.ts";
 
 export interface QuickstartEnd {
@@ -29,6 +30,7 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
     "the likeliest answers; waited: with nothing to do but to wait for rewards.",
     ...comparison(result),
     ...falls(result),
+    ...failures(result),
     "",
     `All of it took ${end.seconds.toFixed(0)} s. Its page, with all runs on one chart:`,
     `  ${end.page}`,
@@ -70,6 +72,21 @@ function falls({ runs, accuracy }: QuickstartResult): string[] {
   return runs
     .filter((run) => run.accuracy < accuracy)
     .map(({ schedule }) => `warning: ${schedule} is below the warm-up: this training did harm.`);
+}
+
+function failures({ runs }: QuickstartResult): string[] {
+  const samples = sumOf(runs.map((run) => run.samples));
+  const invalid = sumOf(runs.map((run) => run.invalid));
+  const all = `${grouped(samples)} answers`;
+  return [
+    invalid === 0
+      ? `The judge scored all ${all}; none failed.`
+      : `warning: ${grouped(invalid)} of ${all} got no score from the judge.`,
+  ];
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, one) => sum + one, 0);
 }
 
 function change(value: number, base: number, less: string, more: string): string {

@@ -4,13 +4,38 @@ import { join, resolve } from "node:path";
 import type { TrackedRun, TrackingLogger } from "@rayling/trainer";
 import { CliError } from "../cli-error.ts";
 import { plain } from "../output/output.ts";
+import type { PhaseLine } from "../output/phase-line.ts";
 
 export class RunPlace implements TrackingLogger {
   readonly name = "place";
+  readonly #line: PhaseLine;
+  readonly #hasView: boolean;
   #directory: string | undefined;
+  #totalSteps: number | undefined;
 
-  open({ directory }: TrackedRun): void {
+  /**
+   * @param line says what goes on @param hasView whether another line does from the first step on
+   */
+  constructor(line: PhaseLine, hasView: boolean) {
+    this.#line = line;
+    this.#hasView = hasView;
+  }
+
+  open({ directory, totalSteps }: TrackedRun): void {
     this.#directory = directory;
+    this.#totalSteps = totalSteps;
+    if (this.#hasView) this.#line.pause();
+    else this.#line.touch("the first step");
+  }
+
+  log(_metrics: unknown, step: number): void {
+    if (this.#hasView) return;
+    const isLast = step === this.#totalSteps;
+    this.#line.touch(isLast ? "the last validation" : `step ${step + 1}`);
+  }
+
+  close(): void {
+    if (!this.#hasView) this.#line.touch("writing the files");
   }
 
   /**

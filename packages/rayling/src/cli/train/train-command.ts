@@ -12,6 +12,7 @@ import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { openAnswer, print } from "../output/formats.ts";
 import { plain, sayData, tell } from "../output/output.ts";
+import { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
@@ -54,14 +55,17 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
   const answer = openAnswer(options.format);
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
-  const place = new RunPlace();
+  const line = new PhaseLine(process.stderr);
+  const place = new RunPlace(line, hasView(config, options));
   let training: Promise<TrainingRun> | undefined;
   try {
+    line.touch(firstPhase(config));
     await startSession(metricsPort, dashboardOption(options, "on a terminal"));
     training = runTraining(config, { loggers: [place], verbose: options.verbose });
     const run = await stop.race(training);
     const end = await endOf(config, run, performance.now() - startedAt);
-    await answer.print(end, () => endLines(end));
+    line.pause();
+    await answer.print(end, () => endLines(end, config));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     await ray.shutdown();
@@ -69,10 +73,21 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
     await training?.catch(() => undefined);
     throw place.stopped(stop.signal.reason, config.trainer.defaultLocalDir);
   } finally {
+    line[Symbol.dispose]();
     await ray.shutdown();
     answer.close();
     stop.close();
   }
+}
+
+/** Whether the console draws a view of the current step. */
+function hasView({ trainer }: TrainerConfig, { verbose }: TrainOptions): boolean {
+  return process.stdout.isTTY && verbose !== true && trainer.logger.includes("console");
+}
+
+function firstPhase({ rayling: { warmStartSteps } }: TrainerConfig): string {
+  const start = "starting the policy and the reward loop";
+  return warmStartSteps === 0 ? start : `${start}, ${warmStartSteps} supervised warm-up steps`;
 }
 
 type Shown = Pick<ray.InitOptions, "dashboard">;
@@ -133,13 +148,17 @@ async function endOf(
   };
 }
 
-function endLines(end: TrainingEnd): string[] {
+function endLines(end: TrainingEnd, { trainer }: TrainerConfig): string[] {
+  const hasPage = trainer.logger.includes("file");
   const lines: [string, string][] = [
     ["steps", String(end.steps)],
     ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
     ...validationLines(end),
     ...end.warnings.map((warning): [string, string] => ["warning", warning]),
     ["files", end.directory],
+    ...(hasPage
+      ? [["its page", `rayling report ${end.directory}`] satisfies [string, string]]
+      : []),
     ...(end.checkpoints === null
       ? []
       : [["checkpoints", end.checkpoints] satisfies [string, string]]),

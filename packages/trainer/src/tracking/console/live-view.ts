@@ -84,7 +84,7 @@ export class LiveView {
   close(): void {
     clearInterval(this.#ticking);
     clearTimeout(this.#drawing);
-    if (this.#progress === undefined) this.#clear();
+    if (this.#progress === undefined || this.#finished === this.#totalSteps) this.#clear();
     else this.#draw();
   }
 
@@ -142,7 +142,7 @@ export class LiveView {
   }
 
   #left(): readonly string[] {
-    if (this.#totalSteps === undefined) return [];
+    if (this.#totalSteps === undefined || this.#finished === this.#totalSteps) return [];
     const ms = this.#timeLeft.leftMs(this.#totalSteps - this.#finished, this.#now());
     return ms === undefined ? [] : [`${spanText(ms)} left`];
   }

@@ -4,7 +4,7 @@
  * that it goes on before two seconds are over without output.
  */
 import type { WriteStream } from "node:tty";
-import { plain } from "../output/output.ts";
+import { plain } from "./output.ts";
 
 const everyMs = 1000;
 /** Elsewhere than on a terminal. */
