@@ -124,7 +124,7 @@ export interface DriverCommands {
   /** Over all rows there are. */
   summarize(what: Summarized, options: Pick<ListOptions, "timeoutMs">): Promise<Summary>;
   memory(options: Pick<ListOptions, "limit" | "timeoutMs">): Promise<MemoryStatus>;
-  /** What runs in each runtime, with the stacks of threads that are held. */
+  /** Says what runs in each runtime, with the stacks of threads that are held. */
   stacks(options: Pick<ListOptions, "timeoutMs">): Promise<StackAnswer>;
   /**
    * Puts the trace together. Resolves with how many parts it has; undefined when no trace is

@@ -31,7 +31,7 @@ export interface WaitLook {
   readonly count: number;
 }
 
-/** What one runtime does. */
+/** The calls and waits of one runtime, and its stack. */
 export interface RuntimeLook {
   /** The first to begin first; those in a mailbox come last. */
   readonly calls: readonly CallLook[];
@@ -72,7 +72,7 @@ export interface StackRow extends RuntimeLook {
     readonly className: string;
     readonly name: string;
   }[];
-  /** What was sent to a silent one and is not answered, as far as the others know. */
+  /** Calls to a silent one that are not answered, as far as the others know. */
   readonly sent: readonly SentCall[];
 }
 

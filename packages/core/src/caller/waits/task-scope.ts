@@ -85,7 +85,7 @@ export function currentTask(): TaskScope | undefined {
   return current.sync === undefined ? current.storage.getStore() : current.sync.scope();
 }
 
-/** What the running code belongs to, without making a scope for it. */
+/** Returns whose the running code is, without making a scope for it. */
 export function runningTask(): {
   readonly sync: SyncTask | undefined;
   readonly scope: TaskScope | undefined;

@@ -81,7 +81,7 @@ export class Execution implements Running, TaskScope {
     this.sequence = call.sequence;
     this.route = call.route;
     this.session = session;
-    this.sinceMs = session.lapSinceMs;
+    this.sinceMs = session.calls.sinceMs;
     this.#site = site;
     this.#signalCount = countSignals(call.dependencies);
     session.calls.track(call.id, this);

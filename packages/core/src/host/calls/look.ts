@@ -1,9 +1,9 @@
 /**
- * What this host does right now: its calls, and the stack of its thread.
+ * Says what this host does right now: its calls, and the stack of its thread.
  *
  * It is asked in two ways. The driver's control asks between two turns, where nothing is on the
- * stack. An inspector of another thread calls `look` in the middle of code that holds this one: what
- * runs is then below it on the stack, so nothing here may wait, or call code of the user's.
+ * stack. An inspector of another thread calls `look` in the middle of code that holds this one.
+ * That code is below it on the stack, so nothing here may wait, or call code of the user's.
  */
 import type { Caller } from "../../caller/caller.ts";
 import { openWaits } from "../../caller/waits/open-waits.ts";
@@ -86,7 +86,10 @@ function stackBelow(look: () => string): readonly string[] {
   }
 }
 
-/** The first frame is the inspector's expression. All are returned where the runtime itself runs. */
+/**
+ * The first frame is the inspector's expression. All others are returned where the runtime itself
+ * runs.
+ */
 function theirs([, ...frames]: readonly string[]): readonly string[] {
   const last = frames.findLastIndex(
     (frame) => !namesOwnFile(frame) && !frame.includes("node:") && !frame.includes("<anonymous>"),

@@ -32,9 +32,18 @@ export class IncomingCalls {
   /** The last call whose arguments were decoded. */
   #readId = -1;
 
-  constructor(ledger: LedgerParts, onUnread: (value: Encoded) => void) {
+  readonly #beganMs: () => number;
+
+  /** @param beganMs when the call that holds the thread began, as of performance.now() */
+  constructor(ledger: LedgerParts, onUnread: (value: Encoded) => void, beganMs: () => number) {
     this.#ledger = new Ledger(ledger);
     this.#onUnread = onUnread;
+    this.#beganMs = beganMs;
+  }
+
+  /** When the call that holds the thread began, as of performance.now(). */
+  get sinceMs(): number {
+    return this.#beganMs();
   }
 
   /** The arguments of that call are decoded. */

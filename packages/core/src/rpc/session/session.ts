@@ -75,6 +75,7 @@ export class Session {
         concurrencyOf: (target) => receiver.concurrencyOf?.(target),
       },
       (value) => receiver.onUnread(value),
+      () => this.#outbox.lapSinceMs,
     );
     this.#parts = new PartTransfers(
       channel,
@@ -167,11 +168,6 @@ export class Session {
   /** Calls back once, after the batch that is being read; at once if none is. */
   afterBatch(then: () => void): void {
     this.#incoming.afterBatch(then);
-  }
-
-  /** When the call that holds the thread began, as of performance.now(). */
-  get lapSinceMs(): number {
-    return this.#outbox.lapSinceMs;
   }
 
   /** Milliseconds since the last lap, or since the batch arrived: how long a method took. */

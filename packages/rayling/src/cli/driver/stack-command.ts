@@ -66,7 +66,7 @@ function callLines({ calls, moreCalls, waits, stack }: StackRow): string[] {
   const hasHolder = running.some(({ isOnStack }) => isOnStack);
   const [first] = waiting;
   return [
-    // What runs outside of calls: a constructor, a module, a callback.
+    // A constructor, a module or a callback runs outside of calls.
     ...(hasHolder || stack.length === 0 ? [] : ["  outside of calls:", ...stackLines(stack)]),
     ...running.flatMap((call) => [
       runningText(call, waits),

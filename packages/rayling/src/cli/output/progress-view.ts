@@ -82,7 +82,7 @@ export class ProgressView implements RunView {
 
 const separator = " | ";
 
-/** What matters first stands first, and what does not fit whole is left out. */
+/** The first part matters most; parts that do not fit whole are left out. */
 function fitted(named: string, [first = "", ...more]: readonly string[], columns: number): string {
   let line = `${named}${first}`;
   for (const part of more) {

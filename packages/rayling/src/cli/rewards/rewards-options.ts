@@ -26,7 +26,7 @@ export interface RewardsExportOptions {
   readonly log: string;
   /** Undefined: beside the log. */
   readonly out: string | undefined;
-  /** Of the table; undefined: the ending of `out`. */
+  /** The form of the table; undefined: by the ending of `out`. */
   readonly as: ExportFormat | undefined;
   /** Whether every line is exported, or only valid ones. */
   readonly isAll: boolean;

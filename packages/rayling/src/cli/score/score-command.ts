@@ -8,7 +8,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardFailuresError } from "@rayling/reward-loop";
-import type { JudgesReport } from "@rayling/reward-loop";
+import type { JudgesReport, RewardLoopManager } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
@@ -70,15 +70,13 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const more = { stop, view: new ProgressView() };
     const run = await scoreAll(loop, solutions, file, { ...options, ...more });
     tellsNoMore();
-    const { spent, spending } = loop;
+    const money = moneyOf(options, loop, spentBefore);
     phase.touch("ending the workers");
     await loop.close();
     phase.touch("scoring one at a time");
     const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
     phase.touch("putting the report together");
     const words = `${options.workers} workers x ${options.concurrency}`;
-    const isCounted = options.policy.spend !== undefined || spent > 0;
-    const money = isCounted ? { spent, spentBefore, spending } : undefined;
     const advice = adviceOn(run.summary.failures, options);
     const labelKey = options.input.labelKey ?? standardLabelKey;
     const about = {
@@ -104,6 +102,16 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     data?.close();
     stop.close();
   }
+}
+
+/** Returns undefined when nobody counts. */
+function moneyOf(
+  { policy }: ScoreOptions,
+  { spent, spending }: RewardLoopManager,
+  spentBefore: number,
+): Report["money"] {
+  const isCounted = policy.spend !== undefined || spent > 0;
+  return isCounted ? { spent, spentBefore, spending } : undefined;
 }
 
 /** Prints a report to stdout, or to stderr where stdout carries rewards. */

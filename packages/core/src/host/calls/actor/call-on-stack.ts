@@ -31,7 +31,7 @@ export class CallOnStack implements SyncTask {
       taskId: `${session.peerId}:${call.sequence}`,
       name: call.route.shape?.name ?? this.#site.functionName(call.route),
       actorId: this.#site.actor?.info.actorId,
-      sinceMs: session.lapSinceMs,
+      sinceMs: session.calls.sinceMs,
     };
   }
 
