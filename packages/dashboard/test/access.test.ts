@@ -1,6 +1,7 @@
 /** Who may see the page: who has its link, from its own pages, by its own name. */
 import { connect } from "node:net";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import * as ray from "@rayling/core";
 import { serveSession } from "@rayling/dashboard";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -85,6 +86,90 @@ describe("the page is refused", () => {
     expect((await ask(`${path}api/kill`, own, { actorId: row?.actorId })).status).toBe(200);
     await expect(ray.get(counter.increment.remote())).rejects.toThrow("from the dashboard");
   });
+});
+
+describe("what is asked with the token", () => {
+  test("is a path of the page and no file of the disk", async () => {
+    const { path, ask } = await servedSession({ prewarm: 0 });
+    const up = ["..", "%2e%2e", "..%2f..", String.raw`..\..`, "..;", "%252e%252e", "./.."];
+    const targets = [
+      ...up.flatMap((one) => [`${path}${one}/etc/passwd`, `${path}api/${one}/${one}/etc/passwd`]),
+      `${path}page.js/../../../etc/passwd`,
+      `${path}page.js%00.html`,
+      `${path}package.json`,
+      `${path}//etc/passwd`,
+      `/${path}`,
+    ];
+    for (const target of targets) {
+      const { status, body } = await ask(target);
+      expect([target, status >= 400 && status < 500]).toEqual([target, true]);
+      expect([target, body.includes("root:")]).toEqual([target, false]);
+    }
+  });
+
+  test("kills only as a POST of the page's own form, of a bounded size", async () => {
+    const { path, port, ask } = await servedSession({ prewarm: 1 });
+    const counter = Counter.remote();
+    await ray.get(counter.increment.remote());
+    const [{ actorId } = { actorId: "" }] = await ray.state.listActors();
+    const kill = `${path}api/kill`;
+    expect((await ask(`${kill}?actorId=${actorId}`)).status).toBe(405);
+    // What a form of another page could send, if it had the cookie.
+    const form = { "content-type": "text/plain", origin: `http://127.0.0.1:${port + 1}` };
+    expect((await ask(kill, form, { actorId })).status).toBe(403);
+    const bodies = [{}, [], [actorId], { actorId: [actorId] }, null, "a", { actorId: { id: 1 } }];
+    for (const body of bodies)
+      expect([body, (await ask(kill, {}, body)).status]).toEqual([body, 400]);
+    expect((await ask(kill, {}, { actorId, more: "x".repeat(17_000) })).status).toBe(413);
+    expect((await ask(kill, {}, { actorId: "actor-nobody" })).status).toBe(200);
+    expect(await ray.get(counter.increment.remote())).toBe(2);
+  });
+
+  test("of any size and kind is answered, and the page goes on", async () => {
+    const { path, ask } = await servedSession({ prewarm: 0 });
+    const long = "x".repeat(8000);
+    for (const view of ["overview", "actors", "tasks", "actor", "samples", "sample", "runs"]) {
+      for (const query of [
+        `text=${long}`,
+        `sort=${long}`,
+        `id=${long}`,
+        `runs=${long}`,
+        "runs=-1",
+      ]) {
+        const { status, body } = await ask(`${path}api/${view}?${query}`);
+        expect([view, query.slice(0, 9), status < 500, body.length < 50_000]).toEqual([
+          view,
+          query.slice(0, 9),
+          true,
+          true,
+        ]);
+      }
+    }
+    expect((await ask(`${path}api/actors?sort=__proto__&text=constructor`)).status).toBe(200);
+    expect((await ask(`${path}api/overview?${"x".repeat(100_000)}`)).status).toBe(414);
+    expect((await ask(`${path}api/rooms`, { "x-more": "y".repeat(100_000) })).status).toBe(431);
+    expect((await ask(`${path}api/rooms`)).status).toBe(200);
+  });
+});
+
+test("the token is in no argument, environment or answer, and in no line but the link's", async () => {
+  const { token, path, ask } = await servedSession({ prewarm: 1, numCpus: 2 });
+  const counter = Counter.options({ isolation: "process" }).remote();
+  await ray.get(counter.increment.remote());
+  const [{ pid } = { pid: 0 }] = await ray.state.listActors({ detail: true });
+  expect(pid).not.toBe(process.pid);
+  for (const one of [process.pid, pid ?? 0]) {
+    for (const file of ["cmdline", "environ"]) {
+      expect(await readFile(`/proc/${one}/${file}`, "latin1")).not.toContain(token);
+    }
+  }
+  for (const view of ["rooms", "overview", "actors", "workers", "nodes", "sampleLogs", "runs"]) {
+    const { headers, body } = await ask(`${path}api/${view}`);
+    expect([view, JSON.stringify([headers, body]).includes(token)]).toEqual([view, false]);
+  }
+  for (const file of ["", "page.js", "page.css"]) {
+    expect((await ask(`${path}${file}`)).body).not.toContain(token);
+  }
 });
 
 test("each page takes the next free port, and goes with its session", async () => {

@@ -1,6 +1,6 @@
 /** The rooms that this server has, a way to each, and the one that is shown. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { useAddress } from "./data/address.ts";
 import type { Address } from "./data/address.ts";
 import { ask } from "./data/views.ts";
@@ -51,7 +51,7 @@ export function App(): JSX.Element {
           </a>
         ))}
       </nav>
-      <Shown room={room} address={address} known={known} />
+      <Shown key={room} room={room} address={address} known={known} />
     </>
   );
 }
@@ -69,6 +69,14 @@ interface ShownProps {
 function Shown({ room, address, known }: ShownProps): JSX.Element {
   const { id, query } = address;
   const listing = listings[room];
+  const [broken] = useErrorBoundary();
+  if (broken !== undefined) {
+    return (
+      <Room title={titles[room] ?? room} problem={`This room cannot be shown: ${String(broken)}`}>
+        <p>The others can. A reload tries it again.</p>
+      </Room>
+    );
+  }
   if (room === "overview") return <OverviewRoom />;
   if (room === "actor" && id !== undefined) {
     return <ActorRoom key={id} id={id} canKill={known.canKill} />;

@@ -63,12 +63,12 @@ function Outcome({
       {title === undefined ? null : <h3>{title}</h3>}
       <Facts facts={factsOf(record)} />
       <p class="dim">{placeText(record)}</p>
-      {error === null ? null : (
+      {error ? (
         <p class="problem">
           {error.code}
-          {errorClass === null ? "" : ` (${errorClass})`}: {error.message}
+          {errorClass ? ` (${errorClass})` : ""}: {error.message}
         </p>
-      )}
+      ) : null}
       {parts.length === 0 ? null : (
         <Table
           label="Parts"
@@ -95,16 +95,17 @@ function factsOf(record: RewardRecord): { name: string; value: ComponentChildren
     { name: "Latency", value: duration(record.latencyMs) },
     { name: "Waited", value: duration(record.waitedMs) },
     { name: "Tries", value: count(record.attempts) },
-    ...(cost === null ? [] : [{ name: "Cost", value: figure(cost) }]),
-    ...(usage === null ? [] : [{ name: "Tokens", value: count(usage["totalTokens"]) }]),
+    ...(typeof cost !== "number" ? [] : [{ name: "Cost", value: figure(cost) }]),
+    ...(usage ? [{ name: "Tokens", value: count(usage["totalTokens"]) }] : []),
     ...(record.cached ? [{ name: "From the cache", value: "yes" }] : []),
-    ...(answeredBy === null ? [] : [{ name: "Answered by", value: answeredBy }]),
+    ...(answeredBy ? [{ name: "Answered by", value: answeredBy }] : []),
   ];
 }
 
 function placeText({ group, lane, version, at }: RewardRecord): string {
-  const ofGroup = group === null ? "" : `group ${group}, `;
-  return `${ofGroup}lane ${lane}, version ${version.slice(0, 12)}, ${at}`;
+  const ofGroup = group ? `group ${group}, ` : "";
+  const ofLane = lane ? `lane ${lane}, ` : "";
+  return `${ofGroup}${ofLane}version ${version.slice(0, 12)}, ${at}`;
 }
 
 function Texts({ record }: { readonly record: RewardRecord }): JSX.Element {
@@ -112,10 +113,9 @@ function Texts({ record }: { readonly record: RewardRecord }): JSX.Element {
   if (prompt === undefined && response === undefined) {
     return <p class="dim">{textsDropped ?? "The log keeps no prompts and responses."}</p>;
   }
-  const messages = typeof prompt === "string" ? [{ role: "prompt", content: prompt }] : prompt;
   return (
     <section>
-      {messages?.map(({ role, content }, at) => (
+      {messagesOf(prompt).map(({ role, content }, at) => (
         <Text key={at} name={role} text={content} />
       ))}
       <Text name="response" text={typeof response === "string" ? response : cell(response)} />
@@ -125,6 +125,16 @@ function Texts({ record }: { readonly record: RewardRecord }): JSX.Element {
       />
     </section>
   );
+}
+
+/** Another program may have written anything there. */
+function messagesOf(prompt: unknown): { role: string; content: string }[] {
+  if (prompt === null || prompt === undefined) return [];
+  const messages: readonly unknown[] = Array.isArray(prompt) ? prompt : [{ content: prompt }];
+  return messages.map((message) => {
+    const { role, content }: { role?: unknown; content?: unknown } = Object(message);
+    return { role: cell(role ?? "prompt"), content: cell(content) };
+  });
 }
 
 function Text({ name, text }: { readonly name: string; readonly text: string }): JSX.Element {
