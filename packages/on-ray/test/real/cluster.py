@@ -63,7 +63,9 @@ class Commands:
                 **self.shape(nodes[0]),
                 "include_dashboard": True,
                 "dashboard_port": 0,
-                "temp_dir": self.temp,
+                # The address of this cluster is there for its jobs: without it, they would take
+                # the newest cluster of the machine.
+                "temp_dir": os.path.join(self.temp, "ray"),
                 "min_worker_port": 0,
                 "max_worker_port": 0,
             },
@@ -248,7 +250,7 @@ class Autoscaled(Commands):
         line += [
             f"--autoscaling-config={path}",
             f"--port={self.port}",
-            f"--temp-dir={self.temp}",
+            f"--temp-dir={self.temp}/ray",
         ]
         line += [f"--dashboard-port={self.dashboard}", f"--num-cpus={head['num_cpus']}"]
         line += [

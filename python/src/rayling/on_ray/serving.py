@@ -18,6 +18,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +40,18 @@ _ANNOUNCEMENT = "RAYLING_GATEWAY "
 #: Seconds that the driver has to connect, and to show its token.
 _CONNECT_SECONDS = 60.0
 
+#: Seconds that Ray has to answer.
+_RAY_SECONDS = 120.0
+
 #: Probes of the driver's machine without an answer that end the connection.
 _PROBES = 4
 
 _LONGEST_LINE = 2**26
+
+
+def _end_without_ray(address: str) -> None:
+    print(f"Ray at {address} has not answered within {_RAY_SECONDS:g} s", flush=True)
+    os._exit(1)
 
 
 class DriverGoneError(Exception):
@@ -67,11 +76,13 @@ async def serve(listening: Listening) -> None:
     Raises:
         DriverGoneError: none connected.
     """
-    ray.init(
-        address=os.environ.get("RAY_ADDRESS", "auto"),
-        namespace=listening.namespace or None,
-        logging_level="warning",
-    )
+    address = os.environ.get("RAY_ADDRESS", "auto")
+    # Ray itself would try for ever.
+    late = threading.Timer(_RAY_SECONDS, _end_without_ray, [address])
+    late.daemon = True
+    late.start()
+    ray.init(address=address, namespace=listening.namespace or None, logging_level="warning")
+    late.cancel()
     connected: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
