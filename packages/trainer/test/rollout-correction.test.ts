@@ -77,7 +77,7 @@ checkGolden(goldenFile("rollout-correction.json"), {
       options as string,
       threshold,
     );
-    return { mask: tensorOf(mask), metrics };
+    return { mask: tensorOf({ ...mask, data: Float64Array.from(mask.data) }), metrics };
   },
 
   compute_offpolicy_metrics: (golden) => ({

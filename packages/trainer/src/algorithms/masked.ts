@@ -4,9 +4,9 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
-import { type Matrix, newMatrix, rowSums } from "./matrix.ts";
+import { type Matrix, type MatrixView, newMatrix, rowSums } from "./matrix.ts";
 
-export function maskedSum(values: Matrix, mask: Matrix): number {
+export function maskedSum(values: MatrixView, mask: MatrixView): number {
   let sum = 0;
   for (let at = 0; at < values.data.length; at++) {
     const weight = mask.data[at] ?? NaN;
@@ -15,7 +15,7 @@ export function maskedSum(values: Matrix, mask: Matrix): number {
   return sum;
 }
 
-export function countOf(mask: Matrix): number {
+export function countOf(mask: MatrixView): number {
   let count = 0;
   for (let at = 0; at < mask.data.length; at++) count += mask.data[at] ?? NaN;
   return count;
@@ -30,12 +30,16 @@ export function divisorOf(count: number): number {
 }
 
 /** Returns 0 where no token counts. */
-export function maskedMean(values: Matrix, mask: Matrix): number {
+export function maskedMean(values: MatrixView, mask: MatrixView): number {
   return maskedSum(values, mask) / divisorOf(countOf(mask));
 }
 
 /** Returns the mean of `of(value)` over the tokens that count. */
-export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) => number): number {
+export function maskedMeanOf(
+  values: MatrixView,
+  mask: MatrixView,
+  of: (value: number) => number,
+): number {
   let sum = 0;
   let count = 0;
   for (let at = 0; at < mask.data.length; at++) {
@@ -48,7 +52,7 @@ export function maskedMeanOf(values: Matrix, mask: Matrix, of: (value: number) =
 }
 
 /** Returns the sum of each row over its tokens that count. */
-export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
+export function maskedRowSums(values: MatrixView, mask: MatrixView): Float64Array {
   const sums = new Float64Array(mask.rows);
   for (let row = 0, at = 0; row < mask.rows; row++) {
     let sum = 0;
@@ -62,7 +66,7 @@ export function maskedRowSums(values: Matrix, mask: Matrix): Float64Array {
 }
 
 /** Returns the mean of each row over its tokens that count; 0 for a row without such tokens. */
-export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
+export function maskedRowMeans(values: MatrixView, mask: MatrixView): Float64Array {
   const lengths = rowSums(mask);
   return maskedRowSums(values, mask).map((sum, row) => sum / divisorOf(lengths[row] ?? NaN));
 }
@@ -74,8 +78,8 @@ export function maskedRowMeans(values: Matrix, mask: Matrix): Float64Array {
  * @throws TrainerInputError for an unbiased variance of fewer than two tokens
  */
 export function maskedVariance(
-  values: Matrix,
-  mask: Matrix,
+  values: MatrixView,
+  mask: MatrixView,
   { unbiased = true }: { readonly unbiased?: boolean } = {},
 ): number {
   const count = countOf(mask);

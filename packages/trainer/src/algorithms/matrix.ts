@@ -16,6 +16,12 @@ export interface Matrix {
   readonly data: Float64Array;
 }
 
+/** A matrix that is only read, which may be the memory of a tensor itself. */
+export interface MatrixView extends Pick<Matrix, "rows" | "columns"> {
+  /** The numbers, row by row. */
+  readonly data: Float64Array | Float32Array;
+}
+
 export function newMatrix(rows: number, columns: number): Matrix {
   return { rows, columns, data: new Float64Array(rows * columns) };
 }
@@ -26,6 +32,30 @@ export function matrixOf(
   tensor: Tensor,
   like?: Pick<Matrix, "rows" | "columns">,
 ): Matrix {
+  const { rows, columns } = shapeOf(name, tensor, like);
+  return { rows, columns, data: new Float64Array(tensor.data) };
+}
+
+/**
+ * The tensor's own memory where it is of floats, without a copy: for what is only read.
+ *
+ * @throws TrainerInputError as matrixOf
+ */
+export function viewOf(
+  name: string,
+  tensor: Tensor,
+  like?: Pick<Matrix, "rows" | "columns">,
+): MatrixView {
+  const { data } = tensor;
+  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
+  return isFloat ? { ...shapeOf(name, tensor, like), data } : matrixOf(name, tensor, like);
+}
+
+function shapeOf(
+  name: string,
+  tensor: Tensor,
+  like: Pick<Matrix, "rows" | "columns"> | undefined,
+): Pick<Matrix, "rows" | "columns"> {
   const [rows = 0, columns = 0, ...more] = tensor.shape;
   const isMatrix = tensor.shape.length === 2 && more.length === 0;
   if (!isMatrix || (like !== undefined && (rows !== like.rows || columns !== like.columns))) {
@@ -35,7 +65,7 @@ export function matrixOf(
       `${name} must have shape ${wanted}; it has [${tensor.shape.join(", ")}]`,
     );
   }
-  return { rows, columns, data: new Float64Array(tensor.data) };
+  return { rows, columns };
 }
 
 export function tensorOf({ rows, columns, data }: Matrix): Tensor<"float32"> {
@@ -57,7 +87,7 @@ export function filled(
 }
 
 /** Some of the rows, in that order. */
-export function selectedRows({ columns, data }: Matrix, rows: readonly number[]): Matrix {
+export function selectedRows({ columns, data }: MatrixView, rows: readonly number[]): Matrix {
   return filled(
     { rows: rows.length, columns },
     (place, column) => data[(rows[place] ?? NaN) * columns + column] ?? NaN,
@@ -65,7 +95,9 @@ export function selectedRows({ columns, data }: Matrix, rows: readonly number[])
 }
 
 /** A copy in which some of the rows are others. */
-export function withRows(matrix: Matrix, rows: readonly number[], by: Matrix): Matrix {
+export function withRows(matrix: Matrix, rows: readonly number[], by: MatrixView): Matrix;
+export function withRows(matrix: MatrixView, rows: readonly number[], by: MatrixView): MatrixView;
+export function withRows(matrix: MatrixView, rows: readonly number[], by: MatrixView): MatrixView {
   const data = matrix.data.slice();
   for (const [place, row] of rows.entries()) {
     const from = place * matrix.columns;
@@ -75,7 +107,7 @@ export function withRows(matrix: Matrix, rows: readonly number[], by: Matrix): M
 }
 
 /** Each of one, less that of the other. */
-export function difference(left: Matrix, right: Matrix): Matrix {
+export function difference(left: MatrixView, right: MatrixView): Matrix {
   const result = newMatrix(left.rows, left.columns);
   for (let at = 0; at < result.data.length; at++) {
     result.data[at] = (left.data[at] ?? NaN) - (right.data[at] ?? NaN);
@@ -84,7 +116,7 @@ export function difference(left: Matrix, right: Matrix): Matrix {
 }
 
 /** Returns the sum of all columns of each row. */
-export function rowSums({ rows, columns, data }: Matrix): Float64Array {
+export function rowSums({ rows, columns, data }: MatrixView): Float64Array {
   const sums = new Float64Array(rows);
   for (let row = 0, at = 0; row < rows; row++) {
     let sum = 0;

@@ -1,7 +1,7 @@
 /** Mean, spread and range of rows, and of tokens that count. */
 
 import { countOf, divisorOf } from "./masked.ts";
-import type { Matrix } from "./matrix.ts";
+import type { MatrixView } from "./matrix.ts";
 import { meanOf } from "../values/sums.ts";
 
 export interface Spread {
@@ -32,8 +32,8 @@ export function wholeStdOf(values: Float64Array): number {
 
 /** Returns the range over the tokens that count. */
 export function tokenRange(
-  values: Matrix,
-  mask: Matrix,
+  values: MatrixView,
+  mask: MatrixView,
 ): { readonly max: number; readonly min: number } {
   let max = -Infinity;
   let min = Infinity;
@@ -46,7 +46,7 @@ export function tokenRange(
 }
 
 /** Returns the share of the tokens that count for which `holds` is true. */
-export function shareOf(mask: Matrix, holds: (at: number) => boolean): number {
+export function shareOf(mask: MatrixView, holds: (at: number) => boolean): number {
   let sum = 0;
   for (let at = 0; at < mask.data.length; at++) {
     const weight = mask.data[at] ?? NaN;

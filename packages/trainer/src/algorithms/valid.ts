@@ -5,14 +5,16 @@
 
 import { TrainerInputError } from "../errors.ts";
 import { countOf } from "./masked.ts";
-import type { Matrix } from "./matrix.ts";
+import type { Matrix, MatrixView } from "./matrix.ts";
 
 /**
  * The mask with nothing of rows that are not valid; by default, all are.
  *
  * @throws TrainerInputError where there is not one entry for each row
  */
-export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): Matrix {
+export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): Matrix;
+export function validMask(mask: MatrixView, valid: readonly boolean[] | undefined): MatrixView;
+export function validMask(mask: MatrixView, valid: readonly boolean[] | undefined): MatrixView {
   if (valid === undefined) return mask;
   if (valid.length !== mask.rows) {
     throw new TrainerInputError(
@@ -35,7 +37,7 @@ export function validMask(mask: Matrix, valid: readonly boolean[] | undefined): 
  */
 export function leavesFewerThan(
   least: number,
-  mask: Matrix,
+  mask: MatrixView,
   valid: readonly boolean[] | undefined,
 ): boolean {
   return valid?.includes(false) === true && countOf(mask) < least;

@@ -9,7 +9,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, divisorOf, maskedSum } from "../masked.ts";
-import { type Matrix, newMatrix, rowSums } from "../matrix.ts";
+import { type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 
 /** verl's names. */
 export const lossAggModes = [
@@ -49,11 +49,35 @@ export interface Aggregated {
  * whole
  */
 export function aggLoss(
-  losses: Matrix,
-  mask: Matrix,
+  losses: MatrixView,
+  mask: MatrixView,
   mode: LossAggMode = "token-mean",
   info: GlobalBatchInfo = {},
 ): Aggregated {
+  const { loss, factors } = aggregate(losses, mask, mode, info);
+  const weights = newMatrix(mask.rows, mask.columns);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    const factor = factors[row] ?? NaN;
+    for (const end = at + mask.columns; at < end; at++) {
+      weights.data[at] = weightOf(mask.data[at] ?? NaN, factor);
+    }
+  }
+  return { loss, weights };
+}
+
+/** A loss, and what the mask of each row's tokens is multiplied by in it. */
+export interface RowFactors {
+  readonly loss: number;
+  readonly factors: Float64Array;
+}
+
+/** As `aggLoss`, with a factor of each row in place of a weight of each token. */
+export function aggregate(
+  losses: MatrixView,
+  mask: MatrixView,
+  mode: LossAggMode = "token-mean",
+  info: GlobalBatchInfo = {},
+): RowFactors {
   switch (mode) {
     case "token-mean": {
       const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, () => countOf(mask));
@@ -77,21 +101,18 @@ export function aggLoss(
   }
 }
 
-function tokenwise(losses: Matrix, mask: Matrix, factor: number): Aggregated {
-  const weights = newMatrix(mask.rows, mask.columns);
-  for (let at = 0; at < weights.data.length; at++) {
-    weights.data[at] = weightOf(mask.data[at] ?? NaN, factor);
-  }
-  return { loss: maskedSum(losses, mask) * factor, weights };
+function tokenwise(losses: MatrixView, mask: MatrixView, factor: number): RowFactors {
+  const factors = new Float64Array(mask.rows).fill(factor);
+  return { loss: maskedSum(losses, mask) * factor, factors };
 }
 
 /** @param ofLength by what the sum of a row counts */
 function rowwise(
-  losses: Matrix,
-  mask: Matrix,
+  losses: MatrixView,
+  mask: MatrixView,
   info: GlobalBatchInfo,
   ofLength: (length: number) => number,
-): Aggregated {
+): RowFactors {
   const lengths = rowSums(mask);
   const rows = wholeCount(
     "globalBatchSize",
@@ -100,7 +121,7 @@ function rowwise(
     () => lengths.filter((length) => length > 0).length,
   );
   const factor = (info.dpSize ?? 1) / rows;
-  const weights = newMatrix(mask.rows, mask.columns);
+  const factors = new Float64Array(mask.rows);
   let sum = 0;
   for (let row = 0; row < mask.rows; row++) {
     const length = lengths[row] ?? NaN;
@@ -108,16 +129,16 @@ function rowwise(
     const share = ofLength(length);
     let inRow = 0;
     for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-      const weight = mask.data[at] ?? NaN;
-      inRow += (losses.data[at] ?? NaN) * weight;
-      weights.data[at] = weightOf(weight, factor * share);
+      inRow += (losses.data[at] ?? NaN) * (mask.data[at] ?? NaN);
     }
+    factors[row] = factor * share;
     sum += inRow * share;
   }
-  return { loss: sum * factor, weights };
+  return { loss: sum * factor, factors };
 }
 
-function weightOf(mask: number, factor: number): number {
+/** Returns what a token's loss is multiplied by. */
+export function weightOf(mask: number, factor: number): number {
   return mask === 0 ? 0 : mask * factor;
 }
 

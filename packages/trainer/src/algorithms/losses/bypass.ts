@@ -5,7 +5,8 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { matrixOf } from "../matrix.ts";
+import { countOf } from "../masked.ts";
+import { viewOf } from "../matrix.ts";
 import { correction } from "../rollout-correction/rollout-correction.ts";
 import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";
 import { dualClip, policyGradient } from "./tokenwise.ts";
@@ -24,14 +25,14 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
     );
   }
   const given = policyRowsOf(batch);
-  const rollout = matrixOf("oldLogProb", batch.oldLogProb, given.logProb);
+  const rollout = viewOf("oldLogProb", batch.oldLogProb, given.logProb);
   const { weights, mask, metrics } = correction(
     given.logProb,
     rollout,
     { mask: given.mask, valid: batch.valid },
     rolloutCorrection,
   );
-  const rows = { ...given, mask };
+  const rows = { ...given, mask, count: countOf(mask) };
   const { lossType = "ppo_clip" } = rolloutCorrection;
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({
     ...result,

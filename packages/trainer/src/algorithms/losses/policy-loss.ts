@@ -5,11 +5,11 @@
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { divisorOf, maskedMean, maskedMeanOf } from "../masked.ts";
-import { clamp, difference, type Matrix, matrixOf } from "../matrix.ts";
+import { countOf, divisorOf } from "../masked.ts";
+import { clamp, difference, type MatrixView, viewOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import { leavesFewerThan, validMask } from "../valid.ts";
-import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
+import { aggregate, type GlobalBatchInfo, type LossAggMode, weightOf } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
 export interface PolicyLossBatch {
@@ -90,30 +90,33 @@ export type PolicyLoss = (
 
 /** The batch as matrices. */
 export interface PolicyRows {
-  readonly logProb: Matrix;
-  readonly advantages: Matrix;
+  readonly logProb: MatrixView;
+  readonly advantages: MatrixView;
   /** Response mask, 0 in invalid rows. */
-  readonly mask: Matrix;
-  readonly weights: Matrix | undefined;
+  readonly mask: MatrixView;
+  readonly weights: MatrixView | undefined;
   /** logProb - oldLogProb. */
-  readonly logRatio: Matrix;
+  readonly logRatio: MatrixView;
+  /** Tokens that count: the sum of the mask. */
+  readonly count: number;
   readonly isValid: (row: number) => boolean;
   /** Whether nothing is left of it without the invalid rows: its loss is 0. */
   readonly isLeftOut: boolean;
 }
 
 export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
-  const logProb = matrixOf("logProb", batch.logProb);
-  const mask = validMask(matrixOf("responseMask", batch.responseMask, logProb), batch.valid);
+  const logProb = viewOf("logProb", batch.logProb);
+  const mask = validMask(viewOf("responseMask", batch.responseMask, logProb), batch.valid);
   return {
     logProb,
-    advantages: matrixOf("advantages", batch.advantages, logProb),
+    advantages: viewOf("advantages", batch.advantages, logProb),
     mask,
+    count: countOf(mask),
     weights:
       batch.rolloutIsWeights === undefined
         ? undefined
-        : matrixOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
-    logRatio: difference(logProb, matrixOf("oldLogProb", batch.oldLogProb, logProb)),
+        : viewOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
+    logRatio: difference(logProb, viewOf("oldLogProb", batch.oldLogProb, logProb)),
     isValid: (row) => batch.valid?.[row] ?? true,
     isLeftOut: leavesFewerThan(1, mask, batch.valid),
   };
@@ -165,32 +168,45 @@ export function policyLossOf(
       slopes[at] = (slopes[at] ?? NaN) * scale;
     }
   }
-  const { loss, weights } = aggLoss({ ...mask, data: values }, mask, lossAggMode, globalBatchInfo);
+  const { loss, factors } = aggregate(
+    { ...mask, data: values },
+    mask,
+    lossAggMode,
+    globalBatchInfo,
+  );
   const gradient = new Float32Array(values.length);
-  for (let at = 0; at < values.length; at++) {
-    const weight = weights.data[at] ?? NaN;
-    if (weight !== 0) gradient[at] = weight * (slopes[at] ?? NaN);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    const factor = factors[row] ?? NaN;
+    for (const end = at + mask.columns; at < end; at++) {
+      const weight = weightOf(mask.data[at] ?? NaN, factor);
+      if (weight !== 0) gradient[at] = weight * (slopes[at] ?? NaN);
+    }
   }
   const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]);
   return { loss: isLeftOut ? 0 : loss, gradLogProb, metrics };
 }
 
-/** Returns the share of marked tokens among the tokens that count. */
-export function markedShare({ mask }: PolicyRows, marks: Uint8Array): number {
-  let sum = 0;
-  let count = 0;
-  for (let at = 0; at < marks.length; at++) {
-    const weight = mask.data[at] ?? NaN;
-    count += weight;
-    if (marks[at] === 1) sum += weight;
-  }
-  return sum / divisorOf(count);
+/** Returns the share of tokens, of which that many are marked, among the tokens that count. */
+export function shareOfTokens({ count }: PolicyRows, marked: number): number {
+  return marked / divisorOf(count);
 }
 
 /** The mean of -logRatio, within what is kept of it. */
-export function ppoKlOf({ mask, logRatio }: PolicyRows, kept: number = Infinity): number {
-  if (kept === Infinity) return -maskedMean(logRatio, mask);
-  return -maskedMeanOf(logRatio, mask, (one) => clamp(one, -kept, kept));
+export function ppoKlOf({ mask, count, logRatio }: PolicyRows, kept: number = Infinity): number {
+  let sum = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) sum += clamp(logRatio.data[at] ?? NaN, -kept, kept) * weight;
+  }
+  return -(sum / divisorOf(count));
+}
+
+/**
+ * The loss of a token that does not count, which is worth no exponential: a number that the mask
+ * takes away, or NaN where the token's loss is.
+ */
+export function uncounted(advantage: number, logRatio: number): number {
+  return advantage * clamp(logRatio, -1, 1);
 }
 
 /** How the larger of two changes; where they are the same, by half of each, as torch has it. */

@@ -3,12 +3,11 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { shuffled } from "../../values/random.ts";
-import { countOf, maskedMean } from "../masked.ts";
+import { maskedMean } from "../masked.ts";
 import { clamp, rowSums } from "../matrix.ts";
 import {
   clipInto,
   clipRangeOf,
-  markedShare,
   newClippedLoss,
   newTokenLosses,
   type PolicyLoss,
@@ -16,6 +15,8 @@ import {
   type PolicyRows,
   policyRowsOf,
   ppoKlOf,
+  shareOfTokens,
+  uncounted,
 } from "./policy-loss.ts";
 
 /**
@@ -32,25 +33,31 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const token = newClippedLoss(clipRangeOf(settings));
   const candidates: number[] = [];
   for (let at = 0; at < losses.values.length; at++) {
-    const ratio = Math.exp(rows.logRatio.data[at] ?? NaN);
-    clipInto(token, rows.advantages.data[at] ?? NaN, ratio, ratio);
+    const advantage = rows.advantages.data[at] ?? NaN;
+    const logRatio = rows.logRatio.data[at] ?? NaN;
+    if (rows.mask.data[at] === 0) {
+      losses.values[at] = uncounted(advantage, logRatio);
+      continue;
+    }
+    const ratio = Math.exp(logRatio);
+    clipInto(token, advantage, ratio, ratio);
     losses.values[at] = token.value;
     losses.slopes[at] = token.slope;
     if (token.isClipped || !((rows.mask.data[at] ?? NaN) > 0)) continue;
     const covariance = covarianceAt(rows, at, meanAdvantage, meanLogProb);
     if (covariance < clipCovUb && covariance > clipCovLb) candidates.push(at);
   }
-  const wanted = Math.max(Math.trunc(clipCovRatio * countOf(rows.mask)), 1);
+  const wanted = Math.max(Math.trunc(clipCovRatio * rows.count), 1);
   const order = candidates.length === 0 ? [] : permutation(candidates.length);
-  const left = new Uint8Array(losses.values.length);
+  let left = 0;
   for (const place of order.slice(0, Math.min(wanted, candidates.length))) {
     const at = candidates[place] ?? NaN;
-    left[at] = 1;
+    left += rows.mask.data[at] ?? NaN;
     losses.values[at] = 0;
     losses.slopes[at] = 0;
   }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": markedShare(rows, left),
+    "actor/pg_clipfrac": shareOfTokens(rows, left),
     "actor/ppo_kl": ppoKlOf(rows),
   });
 };
@@ -63,21 +70,26 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   checkRatio("klCovRatio", klCovRatio);
   const rows = policyRowsOf(batch);
   const losses = newTokenLosses(rows);
-  const distances = new Float64Array(losses.values.length);
+  let distance = 0;
   for (let at = 0; at < losses.values.length; at++) {
+    const advantage = rows.advantages.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
-    distances[at] = Math.abs(logRatio);
-    const loss = -(rows.advantages.data[at] ?? NaN) * Math.exp(logRatio);
+    const weight = rows.mask.data[at] ?? NaN;
+    if (weight === 0) {
+      losses.values[at] = uncounted(advantage, logRatio);
+      continue;
+    }
+    distance += Math.abs(logRatio) * weight;
+    const loss = -advantage * Math.exp(logRatio);
     losses.values[at] = loss;
     losses.slopes[at] = loss;
   }
   for (const at of largestCovariances(rows, klCovRatio)) {
-    losses.values[at] = (losses.values[at] ?? NaN) + ppoKlCoef * (distances[at] ?? NaN);
-    losses.slopes[at] =
-      (losses.slopes[at] ?? NaN) + ppoKlCoef * Math.sign(rows.logRatio.data[at] ?? NaN);
+    const logRatio = rows.logRatio.data[at] ?? NaN;
+    losses.values[at] = (losses.values[at] ?? NaN) + ppoKlCoef * Math.abs(logRatio);
+    losses.slopes[at] = (losses.slopes[at] ?? NaN) + ppoKlCoef * Math.sign(logRatio);
   }
-  const distance = { ...rows.mask, data: distances };
-  return policyLossOf(rows, losses, settings, { "actor/ppo_kl": maskedMean(distance, rows.mask) });
+  return policyLossOf(rows, losses, settings, { "actor/ppo_kl": shareOfTokens(rows, distance) });
 };
 
 /**
@@ -103,13 +115,40 @@ function largestCovariances(rows: PolicyRows, share: number): Int32Array {
     const at = places[index] ?? NaN;
     covariances[index] = covarianceAt(rows, at, advantages / valid, logProbs / valid);
   }
-  const least = covariances.toSorted()[valid - count] ?? NaN;
+  const least = largestOf(covariances, count);
   const above = covariances.reduce((sum, one) => sum + (one > least ? 1 : 0), 0);
   let ties = count - above;
   return places.subarray(0, valid).filter((_, index) => {
     const covariance = covariances[index] ?? NaN;
     return covariance > least || (covariance === least && ties-- > 0);
   });
+}
+
+/** Returns the number of that rank from above, by selection; NaN is above all. */
+function largestOf(numbers: Float64Array, rank: number): number {
+  const left = numbers.slice();
+  const wanted = left.length - rank;
+  // NaN is not below or above anything: a sort knows where it goes.
+  if (left.some(Number.isNaN)) return left.toSorted()[wanted] ?? NaN;
+  let from = 0;
+  let to = left.length - 1;
+  while (from < to) {
+    const pivot = left[(from + to) >>> 1] ?? NaN;
+    let low = from;
+    let high = to;
+    while (low <= high) {
+      while ((left[low] ?? NaN) < pivot) low++;
+      while ((left[high] ?? NaN) > pivot) high--;
+      if (low > high) break;
+      const moved = left[low] ?? NaN;
+      left[low++] = left[high] ?? NaN;
+      left[high--] = moved;
+    }
+    if (wanted <= high) to = high;
+    else if (wanted >= low) from = low;
+    else break;
+  }
+  return left[wanted] ?? NaN;
 }
 
 function covarianceAt(
@@ -138,8 +177,8 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const lengths = rowSums(rows.mask);
   const used = lengths.filter((_, row) => rows.isValid(row)).length;
   const gradient = new Float32Array(rows.mask.data.length);
-  const clipped = new Uint8Array(gradient.length);
-  const lower = new Uint8Array(gradient.length);
+  let clipped = 0;
+  let lower = 0;
   let loss = 0;
   for (let row = 0; row < count; row++) {
     if (lengths[row] === 0) continue;
@@ -152,8 +191,8 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
       const advantage = rows.advantages.data[at] ?? NaN;
       const logRatio = rows.logRatio.data[at] ?? NaN;
       const kept = clamp(logRatio, -low, high);
-      if (kept !== logRatio && advantage > 0) clipped[at] = 1;
-      if (kept !== logRatio && advantage < 0) lower[at] = 1;
+      if (kept !== logRatio && advantage > 0) clipped += mask;
+      if (kept !== logRatio && advantage < 0) lower += mask;
       logRatios += keptLogRatio(advantage, logRatio, kept) * mask;
       advantages += advantage * mask;
       if (rows.weights !== undefined)
@@ -175,9 +214,9 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
     loss,
     gradLogProb: asTensor(gradient, [count, columns]),
     metrics: {
-      "actor/pg_clipfrac": markedShare(rows, clipped),
+      "actor/pg_clipfrac": shareOfTokens(rows, clipped),
       "actor/ppo_kl": ppoKlOf(rows),
-      "actor/pg_clipfrac_lower": markedShare(rows, lower),
+      "actor/pg_clipfrac_lower": shareOfTokens(rows, lower),
     },
   };
 };

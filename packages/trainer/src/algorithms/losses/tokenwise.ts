@@ -4,12 +4,11 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { maskedRowSums } from "../masked.ts";
-import { clamp, matrixOf, rowSums } from "../matrix.ts";
+import { clamp, matrixOf, rowSums, viewOf } from "../matrix.ts";
 import {
   checkDualClip,
   clipInto,
   clipRangeOf,
-  markedShare,
   newClippedLoss,
   newTokenLosses,
   type PolicyLoss,
@@ -20,7 +19,9 @@ import {
   type PolicyRows,
   policyRowsOf,
   ppoKlOf,
+  shareOfTokens,
   slopeOfLarger,
+  uncounted,
 } from "./policy-loss.ts";
 
 /** A log ratio beyond this is taken for this. */
@@ -38,28 +39,33 @@ export function dualClip(
   const { clipRatioC = 3 } = settings;
   checkDualClip(clipRatioC);
   const losses = newTokenLosses(rows);
-  const clipped = new Uint8Array(losses.values.length);
-  const lower = new Uint8Array(losses.values.length);
   const token = newClippedLoss(clipRangeOf(settings));
+  let clipped = 0;
+  let lower = 0;
   for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
+    const weight = rows.mask.data[at] ?? NaN;
+    if (weight === 0) {
+      losses.values[at] = uncounted(advantage, logRatio);
+      continue;
+    }
     const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
     const ratio = Math.exp(kept);
     clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0);
-    if (token.isClipped) clipped[at] = 1;
+    if (token.isClipped) clipped += weight;
     losses.values[at] = token.value;
     losses.slopes[at] = token.slope;
     if (!(advantage < 0)) continue;
     const most = -advantage * clipRatioC;
-    if (token.value > most) lower[at] = 1;
+    if (token.value > most) lower += weight;
     losses.values[at] = Math.min(most, token.value);
     losses.slopes[at] = slopeOfLarger(-most, 0, -token.value, token.slope);
   }
   return policyLossOf(rows, losses, settings, {
-    [`${prefix}pg_clipfrac`]: markedShare(rows, clipped),
+    [`${prefix}pg_clipfrac`]: shareOfTokens(rows, clipped),
     [`${prefix}ppo_kl`]: ppoKlOf(rows, maxLogRatio),
-    [`${prefix}pg_clipfrac_lower`]: markedShare(rows, lower),
+    [`${prefix}pg_clipfrac_lower`]: shareOfTokens(rows, lower),
   });
 }
 
@@ -94,26 +100,28 @@ function dppo(
   const rows = policyRowsOf(batch);
   const { clipRatioC = 3 } = settings;
   const losses = newTokenLosses(rows);
-  const dropped = new Uint8Array(losses.values.length);
-  const truncated = new Uint8Array(losses.values.length);
+  let dropped = 0;
+  let truncated = 0;
   for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] ?? NaN;
     const logProb = rows.logProb.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
+    const counted = rows.mask.data[at] ?? NaN;
+    if (counted === 0) continue;
     if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
-      dropped[at] = 1;
+      dropped += counted;
       continue;
     }
     const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
-    if (ratio > clipRatioC) truncated[at] = 1;
+    if (ratio > clipRatioC) truncated += counted;
     const weight = -advantage * Math.min(ratio, clipRatioC);
     losses.values[at] = weight * logProb;
     losses.slopes[at] = weight;
   }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": markedShare(rows, dropped),
+    "actor/pg_clipfrac": shareOfTokens(rows, dropped),
     "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
-    "actor/pg_clipfrac_lower": markedShare(rows, truncated),
+    "actor/pg_clipfrac_lower": shareOfTokens(rows, truncated),
   });
 }
 
@@ -127,8 +135,8 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
   const sums = maskedRowSums(rows.logRatio, rows.mask);
   const lengths = rowSums(rows.mask);
   const losses = newTokenLosses(rows);
-  const clipped = new Uint8Array(losses.values.length);
   const token = newClippedLoss(clipRangeOf(settings));
+  let clipped = 0;
   for (let row = 0; row < rows.mask.rows; row++) {
     const mean = (sums[row] ?? NaN) / Math.max(1, lengths[row] ?? NaN);
     const kept = Math.min(mean, 10);
@@ -136,7 +144,7 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
     const slope = kept === mean ? ratio : 0;
     for (let at = row * columns; at < (row + 1) * columns; at++) {
       clipInto(token, rows.advantages.data[at] ?? NaN, ratio, slope);
-      if (token.isClipped) clipped[at] = 1;
+      if (token.isClipped) clipped += rows.mask.data[at] ?? NaN;
       losses.values[at] = token.value;
       losses.slopes[at] = token.slope;
     }
@@ -146,7 +154,7 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
     losses,
     { ...settings, lossAggMode: "seq-mean-token-mean" },
     {
-      "actor/pg_clipfrac": markedShare(rows, clipped),
+      "actor/pg_clipfrac": shareOfTokens(rows, clipped),
       "actor/ppo_kl": ppoKlOf(rows),
       "actor/pg_clipfrac_lower": 0,
     },
@@ -161,6 +169,10 @@ export const sapo: PolicyLoss = (batch, settings = {}) => {
   for (let at = 0; at < losses.values.length; at++) {
     const advantage = rows.advantages.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
+    if (rows.mask.data[at] === 0) {
+      losses.values[at] = uncounted(advantage, logRatio);
+      continue;
+    }
     const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
     const ratio = Math.exp(kept);
     const tau = advantage > 0 ? tauPos : tauNeg;
@@ -233,18 +245,24 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);
   const losses = newTokenLosses(rows);
-  const clipped = new Uint8Array(losses.values.length);
+  let clipped = 0;
   for (let at = 0; at < losses.values.length; at++) {
+    const advantage = rows.advantages.data[at] ?? NaN;
     const logRatio = rows.logRatio.data[at] ?? NaN;
+    const counted = rows.mask.data[at] ?? NaN;
+    if (counted === 0) {
+      losses.values[at] = uncounted(advantage, logRatio) * (rows.logProb.data[at] ?? NaN);
+      continue;
+    }
     const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
     const kept = clamp(ratio, 1 - low, 1 + high);
-    if (kept !== ratio) clipped[at] = 1;
-    const weight = -kept * (rows.advantages.data[at] ?? NaN);
+    if (kept !== ratio) clipped += counted;
+    const weight = -kept * advantage;
     losses.values[at] = weight * (rows.logProb.data[at] ?? NaN);
     losses.slopes[at] = weight;
   }
   return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": markedShare(rows, clipped),
+    "actor/pg_clipfrac": shareOfTokens(rows, clipped),
     "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
     "actor/pg_clipfrac_lower": 0,
   });
@@ -305,11 +323,15 @@ function weightedByBehaviour(
   const { behavImpWeightCap: cap = Infinity } = settings;
   const { proximalLogProb, behavLogProb, ...rest } = batch;
   const rows = policyRowsOf({ ...rest, oldLogProb: proximalLogProb });
-  const proximal = matrixOf("proximalLogProb", proximalLogProb, rows.logProb);
+  const proximal = viewOf("proximalLogProb", proximalLogProb, rows.logProb);
   const weights = matrixOf("behavLogProb", behavLogProb, rows.logProb);
   for (let at = 0; at < weights.data.length; at++) {
+    if (rows.mask.data[at] === 0) {
+      weights.data[at] = 0;
+      continue;
+    }
     const weight = Math.exp((proximal.data[at] ?? NaN) - (weights.data[at] ?? NaN));
-    weights.data[at] = rows.mask.data[at] === 0 || weight > cap ? 0 : weight;
+    weights.data[at] = weight > cap ? 0 : weight;
   }
   return dualClip({ ...rows, weights }, settings, prefix);
 }

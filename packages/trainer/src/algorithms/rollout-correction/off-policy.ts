@@ -4,7 +4,7 @@
  */
 
 import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, difference, type Matrix } from "../matrix.ts";
+import { clamp, difference, type MatrixView } from "../matrix.ts";
 import { checkTokens } from "./rejection.ts";
 import { spreadOf } from "../statistics.ts";
 import { safetyBound } from "./weights.ts";
@@ -12,9 +12,9 @@ import { meanOf } from "../../values/sums.ts";
 
 /** Without a prefix. @throws TrainerInputError where no token counts */
 export function offPolicyMetrics(
-  logProb: Matrix,
-  rolloutLogProb: Matrix | undefined,
-  mask: Matrix,
+  logProb: MatrixView,
+  rolloutLogProb: MatrixView | undefined,
+  mask: MatrixView,
 ): Record<string, number> {
   checkTokens(mask);
   const training = maskedRowMeans(logProb, mask);

@@ -10,7 +10,7 @@
 import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, filled, type Matrix, newMatrix, rowSums } from "../matrix.ts";
+import { clamp, filled, type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 import { safetyBound } from "./weights.ts";
@@ -32,7 +32,7 @@ const options = [
 type Option = (typeof options)[number];
 
 export interface Rejection {
-  readonly mask: Matrix;
+  readonly mask: MatrixView;
   /** Without a prefix. */
   readonly metrics: Readonly<Record<string, number>>;
 }
@@ -42,8 +42,8 @@ export interface Rejection {
  * counts
  */
 export function rejectRollouts(
-  logRatio: Matrix,
-  mask: Matrix,
+  logRatio: MatrixView,
+  mask: MatrixView,
   rolloutRs: string,
   rolloutRsThreshold: unknown,
 ): Rejection {
@@ -76,7 +76,7 @@ export function rejectRollouts(
 }
 
 /** @throws TrainerInputError */
-export function checkTokens(mask: Matrix): void {
+export function checkTokens(mask: MatrixView): void {
   if (mask.data.some((weight) => weight !== 0)) return;
   throw new TrainerInputError("responseMask", "at least one token of responseMask must count");
 }
@@ -122,7 +122,7 @@ const estimates: Readonly<Record<string, (logRatio: number) => number>> = {
   k3: (logRatio) => Math.exp(logRatio) - 1 - logRatio,
 };
 
-function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic {
+function statisticOf(option: Option, logRatio: MatrixView, mask: MatrixView): Statistic {
   const tokens = newMatrix(mask.rows, mask.columns);
   const estimate = present(estimates[option.slice(-2)], option);
   for (let at = 0; at < tokens.data.length; at++) {
@@ -140,7 +140,7 @@ function statisticOf(option: Option, logRatio: Matrix, mask: Matrix): Statistic 
 }
 
 /** Returns 0 for a row without tokens. */
-function maskedRowMaxima(values: Matrix, mask: Matrix): Float64Array {
+function maskedRowMaxima(values: MatrixView, mask: MatrixView): Float64Array {
   return Float64Array.from({ length: mask.rows }, (_, row) => {
     let most = -Infinity;
     for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
@@ -153,7 +153,7 @@ function maskedRowMaxima(values: Matrix, mask: Matrix): Float64Array {
 function statisticMetrics(
   prefix: string,
   { ofTokens, ofRows, isOfRows }: Statistic,
-  mask: Matrix,
+  mask: MatrixView,
   { lower, upper }: Band,
 ): Record<string, number> {
   const lengths = rowSums(mask);
@@ -182,7 +182,7 @@ function statisticMetrics(
 }
 
 /** Over tokens, of what is within the bounds; what is not counts as the bound. */
-function clampedStd(values: Matrix, mask: Matrix, lower: number, upper: number): number {
+function clampedStd(values: MatrixView, mask: MatrixView, lower: number, upper: number): number {
   if (countOf(mask) <= 1) return 0;
   const mean = maskedMeanOf(values, mask, (one) => clamp(one, lower, upper));
   const ofSquares = maskedMeanOf(values, mask, (one) => clamp(one, lower, upper) ** 2);
@@ -196,7 +196,7 @@ function clampedStd(values: Matrix, mask: Matrix, lower: number, upper: number):
  */
 function maskedFractions(
   prefix: string,
-  mask: Matrix,
+  mask: MatrixView,
   passes: (at: number) => boolean,
   rows: number = rowSums(mask).filter((length) => length > 0).length,
 ): Record<string, number> {

@@ -9,6 +9,7 @@ import { TrainerInputError } from "../../errors.ts";
 import {
   difference,
   type Matrix,
+  type MatrixView,
   matrixOf,
   newMatrix,
   selectedRows,
@@ -74,15 +75,15 @@ export function correctRollouts(
 
 export interface Correction {
   readonly weights: Matrix | undefined;
-  readonly mask: Matrix;
+  readonly mask: MatrixView;
   readonly metrics: Readonly<Record<string, number>>;
 }
 
 /** Corrects rollouts given as matrices. @throws TrainerInputError */
 export function correction(
-  logProb: Matrix,
-  rolloutLogProb: Matrix,
-  { mask, valid }: { readonly mask: Matrix; readonly valid: readonly boolean[] | undefined },
+  logProb: MatrixView,
+  rolloutLogProb: MatrixView,
+  { mask, valid }: { readonly mask: MatrixView; readonly valid: readonly boolean[] | undefined },
   settings: RolloutCorrectionSettings,
 ): Correction {
   if (valid?.includes(false) !== true) {
@@ -107,9 +108,9 @@ export function correction(
 }
 
 function correctionOfAll(
-  logProb: Matrix,
-  rolloutLogProb: Matrix,
-  mask: Matrix,
+  logProb: MatrixView,
+  rolloutLogProb: MatrixView,
+  mask: MatrixView,
   settings: RolloutCorrectionSettings,
 ): Correction {
   checkTokens(mask);
@@ -177,7 +178,7 @@ function prefixed(metrics: Readonly<Record<string, number>>): Record<string, num
   );
 }
 
-function likeTensor({ data }: Matrix, { dtype, shape }: Tensor): Tensor {
+function likeTensor({ data }: MatrixView, { dtype, shape }: Tensor): Tensor {
   const result = zeros(shape, dtype);
   result.data.set(data);
   return asTensor(result.data, shape, dtype);

@@ -7,7 +7,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
-import { clamp, type Matrix, newMatrix, rowSums } from "../matrix.ts";
+import { clamp, type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { weightBandOf } from "./thresholds.ts";
 import { meanOf } from "../../values/sums.ts";
@@ -29,8 +29,8 @@ export interface RolloutWeights {
 
 /** @param mask at least one token must count. @throws TrainerInputError */
 export function rolloutWeights(
-  logRatio: Matrix,
-  mask: Matrix,
+  logRatio: MatrixView,
+  mask: MatrixView,
   { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize }: WeightSettings,
 ): RolloutWeights {
   if (rolloutIs !== "token" && rolloutIs !== "sequence") {
@@ -84,8 +84,8 @@ interface Bounds {
 
 function tokenMetrics(
   weights: Matrix,
-  raw: Matrix,
-  mask: Matrix,
+  raw: MatrixView,
+  mask: MatrixView,
   { lower, upper }: Bounds,
 ): Record<string, number> {
   const range = tokenRange(weights, mask);
@@ -105,7 +105,7 @@ function tokenMetrics(
 function sequenceMetrics(
   weights: Matrix,
   sums: Float64Array,
-  mask: Matrix,
+  mask: MatrixView,
   { lower, upper }: Bounds,
 ): Record<string, number> {
   const { max, min } = spreadOf(sums);
@@ -123,7 +123,7 @@ function sequenceMetrics(
  *
  * @throws TrainerInputError where all of them are 0
  */
-function spreadMetrics(weights: Matrix, mask: Matrix, upper: number): Record<string, number> {
+function spreadMetrics(weights: Matrix, mask: MatrixView, upper: number): Record<string, number> {
   const mean = maskedMean(weights, mask);
   const ofSquares = maskedMeanOf(weights, mask, (weight) => weight * weight);
   if (ofSquares === 0) {
@@ -140,8 +140,8 @@ function spreadMetrics(weights: Matrix, mask: Matrix, upper: number): Record<str
 
 function rowMetrics(
   weights: Matrix,
-  raw: Matrix,
-  mask: Matrix,
+  raw: MatrixView,
+  mask: MatrixView,
   { lower, upper }: Bounds,
 ): Record<string, number> {
   const { mean, std, max, min } = spreadOf(maskedRowMeans(weights, mask));
@@ -161,7 +161,7 @@ function rowMetrics(
  * Returns the mean over rows of their means, in which each row counts alike and rows without tokens
  * do not count.
  */
-function meanOfRows(weights: Matrix, mask: Matrix): number {
+function meanOfRows(weights: Matrix, mask: MatrixView): number {
   const lengths = rowSums(mask);
   const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] ?? NaN) > 0);
   return used.length === 0 ? 0 : meanOf(used);
