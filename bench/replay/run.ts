@@ -15,7 +15,7 @@ import {
   TimedPolicyActor,
   Tracking,
 } from "@rayling/trainer";
-import type { PhaseRecord, ScheduleName, StalenessOptions, StepTracker } from "@rayling/trainer";
+import type { PhaseRecord, StepTracker } from "@rayling/trainer";
 import { AnsweringPolicyActor, rightAnswer } from "./answering-policy.ts";
 import { CallCounts } from "./judge.ts";
 import type { JudgeSettings } from "./judge.ts";

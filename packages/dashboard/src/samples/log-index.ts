@@ -55,17 +55,17 @@ export interface WholeSample {
 }
 
 /** When a look at a log that is being read has waited enough. */
-export interface LookPatience {
+export interface FirstLook {
   readonly ms: number;
   /** Rows that there must be. */
   readonly rows: number;
 }
 
-const usualPatience: LookPatience = { ms: 300, rows: 1000 };
+const usualFirstLook: FirstLook = { ms: 300, rows: 1000 };
 
 export class LogIndex {
   readonly path: string;
-  readonly #patience: LookPatience;
+  readonly #firstLook: FirstLook;
   readonly rows: SampleRow[] = [];
   readonly texts: TextSearch = new TextSearch();
   /** Changes with every row. */
@@ -88,9 +88,9 @@ export class LogIndex {
   #handle: Promise<FileHandle> | undefined;
   readonly #closing = new AbortController();
 
-  constructor(path: string, patience: LookPatience = usualPatience) {
+  constructor(path: string, firstLook: FirstLook = usualFirstLook) {
     this.path = path;
-    this.#patience = patience;
+    this.#firstLook = firstLook;
   }
 
   /**
@@ -158,7 +158,7 @@ export class LogIndex {
     this.#file = ino;
     this.#goal = size;
     const { signal } = this.#closing;
-    const enoughAt = performance.now() + this.#patience.ms;
+    const enoughAt = performance.now() + this.#firstLook.ms;
     const from = this.#end;
     // Reading begins at the end of the last line that was read, which counts as the first one.
     const linesBefore = Math.max(0, this.#line - 1);
@@ -175,7 +175,7 @@ export class LogIndex {
       this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
       this.#end = place.end;
-      if (this.rows.length >= this.#patience.rows && performance.now() >= enoughAt) isEnough();
+      if (this.rows.length >= this.#firstLook.rows && performance.now() >= enoughAt) isEnough();
     }
     if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
     this.#size = size;
