@@ -79,7 +79,7 @@ async function main(args: readonly string[]): Promise<void> {
   const parallel = whole("--parallel", flags.parallel ?? "1");
   const machine = describeMachine(["node bench/replay/main.ts", ...args]);
   const before = flags.beside === undefined ? undefined : await figuresAt(flags.beside, size);
-  const own = await replayRows(chosen, { size, parallel, progress });
+  const { rows: own, failures } = await replayRows(chosen, { size, parallel, progress });
   const ids = plans.map(idOf);
   const others = (before?.rows ?? []).filter(
     ([other]) => !chosen.some((plan) => idOf(plan) === idOf(other)),
@@ -94,7 +94,7 @@ async function main(args: readonly string[]): Promise<void> {
       : [`${others.map(([other]) => other.name).join(", ")}: ${before.lines.at(-1)}`]),
   ];
   const tables = tablesOf(results, size);
-  if (flags.markdown === true) {
+  if (flags.markdown === true && failures.length === 0) {
     const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables(tables)}`;
     await writeBlock("node bench/replay/main.ts --markdown", markdown);
   } else {
@@ -105,6 +105,8 @@ async function main(args: readonly string[]): Promise<void> {
     const rows = own.map(([plan, { phases, ...result }]) => ({ plan, ...result, phases }));
     await writeFile(flags.json, `${JSON.stringify({ machine, size, rows })}\n`);
   }
+  // A block of which a part is missing would pass for the whole.
+  if (failures.length > 0) throw new AggregateError(failures, "rows failed, the rest is as above");
 }
 
 /** The same in every run of this command. */

@@ -10,6 +10,7 @@ export interface RowOrder {
 }
 
 export type RowReport =
+  | { readonly kind: "started" }
   | { readonly kind: "progress"; readonly text: string }
   | { readonly kind: "result"; readonly result: ReplayResult };
 
@@ -20,7 +21,10 @@ process.once("disconnect", () => process.exit(1));
 async function answer({ plan, size }: RowOrder): Promise<void> {
   const report = (one: RowReport): void => void process.send?.(one);
   await ray.init({ numCpus: 16, prewarm: 0 });
-  const result = await replay(plan, size, (text) => report({ kind: "progress", text }));
+  const result = await replay(plan, size, {
+    started: () => report({ kind: "started" }),
+    progress: (text) => report({ kind: "progress", text }),
+  });
   await ray.shutdown();
   process.removeAllListeners("disconnect");
   process.send?.({ kind: "result", result } satisfies RowReport, () => process.disconnect());

@@ -59,12 +59,20 @@ export interface ReplayResult {
 
 const judgeModule: string = new URL("judge.ts", import.meta.url).href;
 const workers = 2;
+/** Many rows may start together. */
+const startTimeoutMs = 600_000;
+
+export interface ReplayListener {
+  /** All that the row needs is there, and its first rollouts are. */
+  readonly started: () => void;
+  readonly progress: (text: string) => void;
+}
 
 /** Call it inside a session. */
 export async function replay(
   plan: ReplayPlan,
   size: ReplayScale,
-  say: (text: string) => void,
+  say: ReplayListener,
 ): Promise<ReplayResult> {
   const { scale, steps, trainBatchSize } = size;
   const actor = plan.answersRepeat ? AnsweringPolicyActor : TimedPolicyActor;
@@ -81,7 +89,10 @@ export async function replay(
     ? undefined
     : await RewardLoopManager.create(loopOptions(validation, scale, counts));
   const page = await pageOf(plan, size);
-  const record = new ReplayRecord(page, (step) => say(`${plan.name}, step ${step} of ${steps}`));
+  const record = new ReplayRecord(page, {
+    started: say.started,
+    step: (step) => say.progress(`${plan.name}, step ${step} of ${steps}`),
+  });
   const folder = await mkdtemp(join(tmpdir(), "rayling-replay-"));
   try {
     await using trainer = await PPOTrainer.create({
@@ -143,29 +154,34 @@ async function trainingOf(
   };
 }
 
+interface RecordEvents {
+  readonly started: () => void;
+  readonly step: (step: number) => void;
+}
+
 /** Collects what a run shows, beside its page. */
 class ReplayRecord implements StepTracker {
   readonly #page: Tracking;
-  readonly #onStep: (step: number) => void;
+  readonly #on: RecordEvents;
   readonly #startMs: number = now();
   readonly #phases: PhaseRecord[] = [];
   readonly #ends: number[] = [];
   readonly #ids: Set<string> = new Set();
   readonly #seen = { samples: 0, scored: 0, score: 0, verdicts: 0, firstMs: Infinity, lastMs: 0 };
 
-  constructor(page: Tracking, onStep: (step: number) => void) {
+  constructor(page: Tracking, on: RecordEvents) {
     this.#page = page;
-    this.#onStep = onStep;
+    this.#on = on;
   }
 
   log(...[metrics, step]: Parameters<StepTracker["log"]>): void {
     this.#ends.push(now());
     this.#page.log(metrics, step);
-    this.#onStep(step);
+    this.#on.step(step);
   }
 
   phase(phase: PhaseRecord): void {
-    this.#phases.push(phase);
+    if (this.#phases.push(phase) === 1) this.#on.started();
     this.#page.phase(phase);
   }
 
@@ -256,6 +272,7 @@ function loopOptions(
   const size = {
     workers,
     executors: 1,
+    startTimeoutMs,
     concurrency: Math.ceil((typeof slots === "number" ? slots : slots.capacity * 2) / workers),
   };
   const judge = {
@@ -276,7 +293,12 @@ function loopOptions(
     ...(saves.includes("cache") ? { cache: ":memory:" } : {}),
   };
   if (!saves.includes("cascade")) return judge;
-  const rule = { workers: 1, executors: 1, reward: { path: judgeModule, name: "rule" } };
+  const rule = {
+    workers: 1,
+    executors: 1,
+    startTimeoutMs,
+    reward: { path: judgeModule, name: "rule" },
+  };
   return { cascade: { rule, judge } };
 }
 

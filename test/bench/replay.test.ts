@@ -21,6 +21,15 @@ interface Row {
   readonly phases: readonly Phase[];
 }
 
+interface SavingRow {
+  readonly plan: { readonly run: string; readonly name: string };
+  readonly samples: number;
+  readonly scored: number;
+  readonly calls: number;
+  readonly verdicts: number;
+  readonly meanScore: number;
+}
+
 interface Phase {
   readonly step: number;
   readonly name: string;
@@ -35,11 +44,17 @@ const rules: Readonly<Record<string, readonly [staleness: number, parts: number,
     "recipe-mini-batch-pipeline": [0, 4, false],
     "recipe-one-step-off-policy": [1, 1, true],
     "recipe-one-step-pipeline": [1, 4, true],
+    "recipe-one-step-pipeline-decoupled": [1, 4, true],
     "one-step-pipeline": [1, 4, true],
     "streaming-1": [1, 4, true],
     "streaming-1-auto-448": [1, 4, true],
     "streaming-on-policy-320": [0, 4, false],
     "streaming-1-heavy-tail-hedged": [1, 4, true],
+    answers: [1, 4, true],
+    "answers-join": [1, 4, true],
+    "answers-cache": [1, 4, true],
+    "answers-cascade": [1, 4, true],
+    "answers-cascade-cache": [1, 4, true],
   };
 /** In the gate one row for each thing a schedule may do: wait for all, train in parts, look ahead, stream. */
 const inGate = ["recipe-sync", "recipe-mini-batch-pipeline", "streaming-1"];
@@ -80,7 +95,9 @@ test("the published runs and ours, in short", async () => {
     const tested = phases.flatMap(({ name, step }) => (name === "testing" ? [step] : []));
     expect([...new Set(tested)]).toEqual([5, 6]);
   }
-  expect(await readFile(join(folder, "pages/streaming-1/report.html"), "utf8")).toContain("<html");
+  expect(
+    await readFile(join(folder, "pages/7b-megatron/streaming-1/report.html"), "utf8"),
+  ).toContain("<html");
   // One of them again, beside the others.
   const again = [
     ...size,
@@ -103,6 +120,39 @@ test("the published runs and ours, in short", async () => {
     { cwd: root },
   );
   await expect(other).rejects.toThrow(/its scale is 5000, not 500/);
+});
+
+test("all runs have the recipe's rows and one of ours, and what keeps calls from the judge keeps the scores", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "rayling-replay-test-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const json = join(folder, "figures.json");
+  const size = ["--scale", "5000", "--steps", "3", "--prompts", "16", "--parallel", "3"];
+  const answers = ["answers", "answers-join", "answers-cache", "answers-cascade"];
+  const only = ["streaming-1", "recipe-one-step-pipeline-decoupled", ...answers].join(",");
+  const flags = ["--run", "all", ...size, "--only", only, "--json", json, "--report", folder];
+  await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });
+  const { rows } = JSON.parse(await readFile(json, "utf8")) as { rows: SavingRow[] };
+  expect(rows.map(({ plan }) => `${plan.run} ${plan.name}`)).toEqual([
+    "7b-megatron recipe-one-step-pipeline-decoupled",
+    "7b-megatron streaming-1",
+    ...answers.map((name) => `7b-megatron ${name}`),
+    "7b-fsdp streaming-1",
+    "3b-fsdp streaming-1",
+    "3b-megatron streaming-1",
+  ]);
+  const named = (name: string): SavingRow => {
+    const row = rows.find(({ plan }) => plan.name === name);
+    if (row === undefined) throw new Error(`there is no row ${name}`);
+    return row;
+  };
+  const all = named("answers");
+  expect([all.samples, all.scored, all.calls]).toEqual([240, 240, 240]);
+  for (const name of answers.slice(1)) {
+    const { verdicts, meanScore, calls, scored } = named(name);
+    expect([name, verdicts, meanScore, scored]).toEqual([name, all.verdicts, all.meanScore, 240]);
+    expect(calls).toBeLessThan(240);
+    expect(calls).toBeGreaterThan(0);
+  }
 });
 
 test("the times of each step are those of a folder, where it has them", async () => {
@@ -148,7 +198,7 @@ test("rows are chosen by their schedules, and of those by their names", async ()
 
 test.each([
   [["--timings", "/no/such"], "--timings /no/such has no times of 7b-megatron"],
-  [["--run", "70b"], '--run takes 7b-megatron, 7b-fsdp, 3b-fsdp, 3b-megatron, not "70b"'],
+  [["--run", "70b"], '--run takes 7b-megatron, 7b-fsdp, 3b-fsdp, 3b-megatron, all, not "70b"'],
   [
     ["--schedule", "sync,baseline"],
     '--schedule takes all, sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming, not "baseline"',
