@@ -135,16 +135,17 @@ function barPaths(): Pick<uPlot.Series, "paths" | "points"> {
   return bars === undefined ? { points } : { paths: bars({ size: [0.9, 100] }), points };
 }
 
-/** A minute at least, in seconds. */
-function lastMinute(_: uPlot, low: number, high: number): [number, number] {
-  return [Math.min(low, high - 60), high];
+/** A minute at least, in seconds. For a single value uPlot has wide ends of its own. */
+function lastMinute({ data: [times] }: uPlot, low: number, high: number): [number, number] {
+  const last = times.at(-1) ?? high;
+  return [Math.min(times[0] ?? low, last - 60), last];
 }
 
 /** Half a bar more at both ends. */
-function withBars(plot: uPlot, low: number, high: number): [number, number] {
-  const { length } = plot.data[0];
-  const half = length < 2 ? 0.5 : (high - low) / (length - 1) / 2;
-  return [low - half, high + half];
+function withBars({ data: [values] }: uPlot, low: number, high: number): [number, number] {
+  const [first, last] = [values[0] ?? low, values.at(-1) ?? high];
+  const half = values.length < 2 ? 0.5 : (last - first) / (values.length - 1) / 2;
+  return [first - half, last + half];
 }
 
 function aroundValues(_: uPlot, low: number | null, high: number | null): [number, number] {
