@@ -118,7 +118,7 @@ describe("a working set of five times the limit", () => {
 });
 
 test("what is dropped is given back to a loop that leaves no turn to anybody", async () => {
-  await ray.init({ numCpus: 1, prewarm: 0 });
+  await ray.init({ numCpus: 1, prewarm: 0, objectStoreMemory: 512 * MiB });
   const values = new Uint8Array(8 * MiB);
   const first = new WeakRef(await ray.get(ray.put(values)));
   // Each of these goes on from promise to promise.
