@@ -164,7 +164,9 @@ describe("restart intensity", () => {
     // @ts-expect-error no time
     expect(() => Mortal.options({ restartIntensity: { restarts: 1 } })).toThrow("withinMs");
     // @ts-expect-error not a lifetime
-    expect(() => Mortal.options({ lifetime: "eternal" })).toThrow('"detached" or "non_detached"');
+    expect(() => Mortal.options({ lifetime: "eternal" })).toThrow(
+      '"detached" or "session" or "non_detached"',
+    );
   });
 });
 
