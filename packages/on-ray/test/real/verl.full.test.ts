@@ -26,7 +26,8 @@ let found: PackagedPython;
 let cluster: RealCluster | undefined;
 
 beforeAll(async () => {
-  found = await pythonWith(["verl==0.9.1", "pytest"]);
+  // verl imports cachetools and does not name it.
+  found = await pythonWith(["verl==0.9.1", "cachetools", "pytest"]);
   if ("problem" in found) return;
   const nodes = [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }];
   cluster = await RealCluster.start(found.python, { nodes, env });

@@ -12,7 +12,8 @@ vi.setConfig({ testTimeout: 2_400_000, hookTimeout: 1_800_000 });
 let found: PackagedPython;
 
 beforeAll(async () => {
-  found = await pythonWith(["verl==0.9.1", "pytest"]);
+  // verl imports cachetools and does not name it.
+  found = await pythonWith(["verl==0.9.1", "cachetools", "pytest"]);
 });
 
 test.for([
