@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { SpinWait, type SpinClock } from "../src/transport/spin-wait.ts";
+import { type SpinClock, type SpinSource, SpinWait } from "../src/transport/spin-wait.ts";
 
 /** A thread whose turns take a microsecond, and a peer that answers after a time of its own, the longer if the thread sleeps. */
 class Thread implements SpinClock {
@@ -7,7 +7,11 @@ class Thread implements SpinClock {
   asked = 0;
   #us = 1000;
   #turn: (() => void) | undefined;
-  readonly spinWait: SpinWait = new SpinWait(this);
+  readonly spinWait: SpinWait;
+
+  constructor(source?: SpinSource) {
+    this.spinWait = new SpinWait(source, this);
+  }
 
   readonly now = (): number => this.#us / 1000;
   readonly nextTurn = (turn: () => void): void => {
@@ -48,7 +52,69 @@ function awakeOf(thread: Thread, awakeUs: number, asleepUs: number): number {
   return awake;
 }
 
-describe("a spinWait", () => {
+/** A peer whose answers are in memory that this thread looks at. */
+class Memory implements SpinSource {
+  readonly seen: boolean[] = [];
+  isLookedAt = false;
+  hasArrived = false;
+  onTake: () => void = () => undefined;
+
+  readonly take = (): boolean => {
+    if (!this.hasArrived) return false;
+    this.hasArrived = false;
+    this.seen.push(this.isLookedAt);
+    this.onTake();
+    return true;
+  };
+  readonly setLooking = (isLooking: boolean): void => {
+    this.isLookedAt = isLooking;
+  };
+}
+
+describe("a spin wait with a source", () => {
+  test("takes what arrives, and says when it looks", () => {
+    const memory = new Memory();
+    const thread = new Thread(memory);
+    expect(memory.isLookedAt).toBe(false);
+    thread.spinWait.begin();
+    expect(memory.isLookedAt).toBe(true);
+    memory.hasArrived = true;
+    memory.onTake = () => thread.spinWait.end();
+    thread.oneTurn();
+    expect(memory.seen).toEqual([true]);
+    thread.oneTurn();
+    expect(memory.isLookedAt).toBe(false);
+    expect(thread.isTurning).toBe(false);
+  });
+
+  test("looks once more after it said that it stops", () => {
+    const memory = new Memory();
+    const thread = new Thread(memory);
+    thread.spinWait.begin();
+    thread.spinWait.end();
+    memory.hasArrived = true;
+    thread.oneTurn();
+    expect(memory.seen).toEqual([false]);
+    expect(thread.isTurning).toBe(false);
+  });
+
+  test("goes on looking after a receiver has thrown", () => {
+    const memory = new Memory();
+    const thread = new Thread(memory);
+    thread.spinWait.begin();
+    memory.hasArrived = true;
+    memory.onTake = () => {
+      throw new Error("a receiver's fault");
+    };
+    expect(() => thread.oneTurn()).toThrow("a receiver's fault");
+    memory.hasArrived = true;
+    memory.onTake = () => thread.spinWait.end();
+    thread.oneTurn();
+    expect(memory.seen).toEqual([true, true]);
+  });
+});
+
+describe("a spin wait", () => {
   test("is kept where the answer finds the thread awake sooner than asleep", () => {
     expect(awakeOf(new Thread(), 10, 40)).toBeGreaterThan(980);
   });

@@ -1,7 +1,8 @@
 /**
  * Keeps a thread awake for a moment after it sent something, so that a quick answer finds its event
  * loop turning. Waking a thread whose CPU sleeps costs several times as much as a small call
- * (bench/README.md, one call at a time).
+ * (bench/README.md, one call at a time). A channel that shares memory with its peer (a
+ * `SpinSource`) is looked at between the turns of the loop, and for a few microseconds within one.
  *
  * Measurements decide whether that pays: with slow methods, thousands of calls in flight or a CPU
  * that others need, the answer comes no sooner, and the thread sleeps as usual. Now and then a
@@ -14,6 +15,14 @@ export interface SpinClock {
   readonly now: () => number;
   /** Calls back in the next turn of the event loop. */
   readonly nextTurn: (turn: () => void) => void;
+}
+
+/** Where batches arrive that cause no event while this thread is awake. */
+export interface SpinSource {
+  /** Delivers what has arrived; returns whether anything had. */
+  readonly take: () => boolean;
+  /** Tells the peer whether this thread looks; after `false`, `take` is called once more. */
+  readonly setLooking: (isLooking: boolean) => void;
 }
 
 /**
@@ -34,12 +43,22 @@ const trialEvery = 128;
 /** The answer must come this much sooner. */
 const gain = 0.8;
 
+/**
+ * One look at a source, in ms: the answer to a small call comes sooner, and whatever else the
+ * thread has to do waits no longer than that.
+ */
+const lookMs = 0.005;
+
 const realClock: SpinClock = {
   now: () => performance.now(),
   nextTurn: (turn) => void setImmediate(turn),
 };
 
 export class SpinWait {
+  /** Spin waits of this thread whose turns go on: two take turns, and neither holds the loop. */
+  static #turningCount = 0;
+
+  readonly #source: SpinSource | undefined;
   readonly #clock: SpinClock;
   /** When the first unanswered message was sent; 0 when none is. */
   #since = 0;
@@ -53,7 +72,8 @@ export class SpinWait {
   #awakeMs: number = longestMs;
   #asleepMs: number = mostMs;
 
-  constructor(clock: SpinClock = realClock) {
+  constructor(source?: SpinSource, clock: SpinClock = realClock) {
+    this.#source = source;
     this.#clock = clock;
   }
 
@@ -64,7 +84,7 @@ export class SpinWait {
     this.#times += 1;
     const pays = this.#awakeMs < gain * this.#asleepMs;
     this.#awake = this.#times % trialEvery === 0 ? !pays : pays;
-    if (this.#awake && !this.#turning) this.#next();
+    if (this.#awake && !this.#turning) this.#start();
   }
 
   /** Ends the wait: something arrived. */
@@ -77,16 +97,40 @@ export class SpinWait {
     this.#awake = false;
   }
 
-  #next(): void {
+  #start(): void {
     this.#turning = true;
+    SpinWait.#turningCount += 1;
+    this.#source?.setLooking(true);
+    this.#next();
+  }
+
+  #next(): void {
     this.#clock.nextTurn(() => this.#turn());
   }
 
   /** The spin wait may end while its measurement goes on. */
   #turn(): void {
-    this.#turning = false;
-    if (this.#since !== 0 && this.#awake && this.#clock.now() < this.#since + longestMs)
+    if (this.#isSpinning()) {
+      // The next turn is asked for first: a receiver that throws must not end the looking.
       this.#next();
+      this.#look();
+      return;
+    }
+    this.#turning = false;
+    SpinWait.#turningCount -= 1;
+    this.#source?.setLooking(false);
+    this.#source?.take();
+  }
+
+  #isSpinning(): boolean {
+    return this.#since !== 0 && this.#awake && this.#clock.now() < this.#since + longestMs;
+  }
+
+  #look(): void {
+    const source = this.#source;
+    if (source === undefined || source.take() || SpinWait.#turningCount > 1) return;
+    const until = this.#clock.now() + lookMs;
+    while (!source.take() && this.#clock.now() < until);
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * The channel between threads of one process: a MessagePort.
+ * The channel between threads of one process: a MessagePort, and a ring in shared memory for each
+ * direction in which answers are waited for awake (shared-ring.ts).
  *
  * Owner of the data ports. It does not keep the process alive by itself; a caller that waits for an
  * answer does (`caller/waits/waiting.ts`). A port closes when its other end closes or its thread
@@ -11,11 +12,24 @@ import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Endpoint } from "comlink";
 import type { Listener } from "./endpoint.ts";
 import { brokenChannel, type Channel, unreadByPeer } from "./channel.ts";
+import { SharedRing } from "./shared-ring.ts";
 import { SpinWait } from "./spin-wait.ts";
 
 const noBuffers: readonly SharedArrayBuffer[] = [];
 
-type Arrived = { readonly message: Uint8Array | Batch | null } | undefined;
+/**
+ * The messages of a port: a batch (its bytes alone if it has no buffers); the memory of a ring, in
+ * which the sender of this message will look for batches; the order to look into the ring; or that
+ * nothing more will be read.
+ */
+type PortMessage = Uint8Array | Batch | SharedArrayBuffer | typeof lookNow | null;
+
+const lookNow = "look";
+
+/** The batch after which a channel offers a ring: a channel of few batches does without one. */
+const offeredAfter = 16;
+
+type Arrived = { readonly message: PortMessage } | undefined;
 
 const receive: (port: MessagePort) => Arrived = receiveMessageOnPort;
 
@@ -36,7 +50,18 @@ class ThreadChannel implements Channel {
   readonly closed: Promise<DeathCause>;
   readonly #port: MessagePort;
   readonly #resolveClosed: (reason: DeathCause) => void;
-  readonly #spinWait: SpinWait = new SpinWait();
+  readonly #spinWait: SpinWait;
+  /** What the peer writes and this side reads, and the other way round. */
+  #incoming: SharedRing | undefined;
+  #outgoing: SharedRing | undefined;
+  /** Numbers of the next batch that is sent and received, by port or ring; they wrap around. */
+  #sent = 0;
+  #received = 0;
+  /** A batch of the port that has its turn after those of the ring that were sent before it. */
+  #ofPort: Batch | undefined;
+  /** The peer reads nothing more; it has sent batches before it said so. */
+  #peerStopped = false;
+  #receiver: ((batch: Batch) => void) | undefined;
   #open = true;
   #hasPeer = true;
 
@@ -49,8 +74,13 @@ class ThreadChannel implements Channel {
     this.closed = promise;
     this.#port = port;
     this.#resolveClosed = resolve;
+    this.#spinWait = new SpinWait({
+      take: () => this.#take(),
+      setLooking: (isLooking) => this.#incoming?.setLooking(isLooking),
+    });
     void peerGone?.then(() => (this.#hasPeer = false));
     port.on("close", () => {
+      this.#take();
       if (!this.#open) return;
       explain().then(
         (reason) => this.close(reason),
@@ -67,28 +97,88 @@ class ThreadChannel implements Channel {
 
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
-    this.#port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    const number = this.#sent;
+    this.#sent = (number + 1) | 0;
+    if (!this.#sentByRing(number, batch))
+      this.#port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();
     this.#spinWait.begin();
   }
 
+  #sentByRing(number: number, batch: Batch): boolean {
+    const ring = this.#outgoing;
+    if (ring === undefined || !ring.isLooking || batch.buffers.length > 0) return false;
+    if (!ring.write(number, batch.bytes)) return false;
+    // The reader may have stopped before it could see the entry.
+    if (!ring.isLooking) this.#port.postMessage(lookNow);
+
+    return true;
+  }
+
+  /** Only with a receiver: what is written must be read. */
+  #offerRing(): void {
+    if (this.#receiver === undefined) return;
+    this.#incoming = new SharedRing();
+    this.#port.postMessage(this.#incoming.buffer);
+  }
+
   onMessage(receiver: (batch: Batch) => void): void {
-    this.#port.on("message", (data: Uint8Array | Batch | null) => {
+    this.#receiver = receiver;
+    this.#port.on("message", (message: PortMessage) => {
       if (!this.#open) return;
-      this.#spinWait.end();
-      if (data === null) return this.close(unreadByPeer);
-      receiver(batchOf(data));
+      this.#hear(message);
+      this.#take();
     });
     this.#port.unref();
   }
 
+  /** Keeps what a message of the port says; `#next` returns its batch. */
+  #hear(message: PortMessage): void {
+    if (message instanceof Uint8Array) this.#ofPort = { bytes: message, buffers: noBuffers };
+    else if (message instanceof SharedArrayBuffer) this.#outgoing = new SharedRing(message);
+    else if (message === null) this.#peerStopped = true;
+    else if (message !== lookNow) this.#ofPort = message;
+  }
+
+  /** The next batch in order, of those that are here without a look at the port. */
+  #next(): Batch | undefined {
+    const bytes = this.#incoming?.read(this.#received);
+    const batch = bytes === undefined ? this.#ofPort : { bytes, buffers: noBuffers };
+    if (batch === undefined) {
+      if (this.#peerStopped) this.close(unreadByPeer);
+      return undefined;
+    }
+    if (bytes === undefined) this.#ofPort = undefined;
+    this.#received = (this.#received + 1) | 0;
+    return batch;
+  }
+
+  /** Delivers what is here; returns whether anything was. */
+  #take(): boolean {
+    const receiver = this.#receiver;
+    if (receiver === undefined) return false;
+    let count = 0;
+    while (this.#open) {
+      const batch = this.#next();
+      if (batch === undefined) break;
+      count += 1;
+      this.#spinWait.end();
+      receiver(batch);
+    }
+    return count > 0;
+  }
+
   poll(): readonly Batch[] {
     const batches: Batch[] = [];
-    for (let next = receive(this.#port); next !== undefined; next = receive(this.#port)) {
-      if (next.message === null) {
-        this.close(unreadByPeer);
-        break;
+    while (this.#open) {
+      const batch = this.#next();
+      if (batch !== undefined) {
+        batches.push(batch);
+        continue;
       }
-      batches.push(batchOf(next.message));
+      const arrived = receive(this.#port);
+      if (arrived === undefined) break;
+      this.#hear(arrived.message);
     }
     return batches;
   }
@@ -108,11 +198,6 @@ class ThreadChannel implements Channel {
     this.#port.close();
     this.#resolveClosed(reason);
   }
-}
-
-/** A batch without buffers is posted as its bytes. */
-function batchOf(data: Uint8Array | Batch): Batch {
-  return data instanceof Uint8Array ? { bytes: data, buffers: noBuffers } : data;
 }
 
 export interface PortEndpoint extends Endpoint {
