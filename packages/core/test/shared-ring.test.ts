@@ -72,4 +72,16 @@ describe("a ring", () => {
     reader.setLooking(false);
     expect(writer.isLooking).toBe(false);
   });
+
+  test("has its reader told once, until it has been told", () => {
+    const { writer, reader } = ends();
+    expect([writer.tells(), writer.tells()]).toEqual([true, false]);
+    reader.wasTold();
+    expect([writer.tells(), writer.tells()]).toEqual([true, false]);
+    reader.wasTold();
+    reader.setLooking(true);
+    expect(writer.tells()).toBe(false);
+    reader.setLooking(false);
+    expect(writer.tells()).toBe(true);
+  });
 });

@@ -139,6 +139,7 @@ export class HostRuntime {
       idleness: this.#idleness,
       awaitsArguments: () => !this.#pending.isEmpty,
       onBlocked: (isBlocked) => this.#directory.setBlocked(hostId, isBlocked),
+      run: (call, session) => this.#runTask(call, session),
     });
     const cycles = new CycleWatch(this.caller.stuck, {
       isAwaited: (task, waitables) => isAwaited(task, waitables),
@@ -239,17 +240,16 @@ export class HostRuntime {
     // The caller has learned that the call never began.
     if (this.#isLeaving) return;
     const { target } = call.route;
-    if (target === taskTarget) {
-      return void runTask(call, session, {
-        loader: this.#loader,
-        caller: this.caller,
-        running: this.#tasks,
-      });
-    }
+    if (target === taskTarget) return this.#tasks.receive(call, session);
     const instance = this.#actors.get(target);
     if (instance !== undefined) return instance.receive(call, session);
     // The actor was here, or the route to it is out of date: the directory knows its fate.
     session.answer({ kind: "absent", id: call.id });
+  }
+
+  #runTask(call: CallMessage, session: Session): Promise<void> {
+    const { caller } = this;
+    return runTask(call, session, { loader: this.#loader, caller, running: this.#tasks });
   }
 
   #suspect(suspects: readonly TaskScope[]): void {

@@ -51,7 +51,10 @@ export type Message =
   | { readonly kind: "failure"; readonly id: number; readonly error: Encoded }
   /** The actor ended before the call did: the caller asks the directory for the reason. */
   | { readonly kind: "gone"; readonly id: number }
-  /** The actor, or that incarnation of it, is not on this host: the call never started. */
+  /**
+   * The call never started: the actor, or that incarnation of it, is not on this host, or the task
+   * is given back.
+   */
   | { readonly kind: "absent"; readonly id: number }
   /** The sender is about to end: calls that it has not answered have never begun. */
   | { readonly kind: "leaving" }
@@ -68,6 +71,8 @@ export type Message =
   | { readonly kind: "consumed"; readonly id: number; readonly count: number }
   /** Asks to end a call early, and, if `recursive`, the calls that it made. */
   | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
+  /** Asks for a task back that has not begun: it is answered as absent. */
+  | { readonly kind: "take-back"; readonly id: number }
   /** The AbortSignal at `index` among the arguments of a call is aborted for that reason. */
   | {
       readonly kind: "abort";
@@ -144,7 +149,16 @@ export interface Pending {
 /** A message that has no answer. */
 export type Notice = Extract<
   Message,
-  { readonly kind: "cancel" | "cancel-object" | "consumed" | "reference" | "value" | "item" }
+  {
+    readonly kind:
+      | "cancel"
+      | "cancel-object"
+      | "consumed"
+      | "reference"
+      | "take-back"
+      | "value"
+      | "item";
+  }
 >;
 
 /** The count of a consumer that takes no more items while the producer runs on. */

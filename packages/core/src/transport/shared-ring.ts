@@ -1,21 +1,23 @@
 /**
  * A ring of bytes in memory that two threads share: one writes batches, the other reads them.
  *
- * While the reader looks at it, it replaces the MessagePort, where each message costs a structured
- * clone and a system call that wakes the reader's event loop. Every entry has the number of its
- * batch among all of the channel, which puts it in order with batches that come by the port.
+ * It replaces the MessagePort, where each message costs a structured clone and a system call that
+ * wakes the reader's event loop: a reader that looks needs no message at all, and another one needs
+ * one until it has looked. Every entry has the number of its batch among all of the channel, which
+ * puts it in order with batches that come by the port.
  *
  * Both sides only wait for memory, never for each other: a side whose thread ends in the middle
  * leaves an entry that nobody sees.
  */
 
 /**
- * Int32 slots before the entries: bytes ever written and ever read (both wrap around), and whether
- * the reader looks.
+ * Int32 slots before the entries: bytes ever written and ever read (both wrap around), whether the
+ * reader looks by itself, and whether it was told to.
  */
 const writtenSlot = 0;
 const readSlot = 1;
 const lookingSlot = 2;
+const toldSlot = 3;
 const stateBytes = 16;
 
 /** Bytes for entries, a power of two. */
@@ -54,6 +56,16 @@ export class SharedRing {
   /** For the reader. After it stopped it must read once more: the writer may have seen it look. */
   setLooking(isLooking: boolean): void {
     Atomics.store(this.#state, lookingSlot, isLooking ? 1 : 0);
+  }
+
+  /** For the writer, after it wrote: whether it has to tell the reader, which nobody did yet. */
+  tells(): boolean {
+    return !this.isLooking && Atomics.exchange(this.#state, toldSlot, 1) === 0;
+  }
+
+  /** For the reader, before it reads because it was told to. */
+  wasTold(): void {
+    Atomics.store(this.#state, toldSlot, 0);
   }
 
   /** @returns false, with nothing written, for a batch that is long or has no room */

@@ -1,6 +1,6 @@
 /**
- * The channel between threads of one process: a MessagePort, and a ring in shared memory for each
- * direction in which answers are waited for awake (shared-ring.ts).
+ * The channel between threads of one process: a MessagePort, and a ring in shared memory for small
+ * batches of each direction (shared-ring.ts).
  *
  * Owner of the data ports. It does not keep the process alive by itself; a caller that waits for an
  * answer does (`caller/waits/waiting.ts`). A port closes when its other end closes or its thread
@@ -24,7 +24,7 @@ const noBuffers: readonly SharedArrayBuffer[] = [];
  */
 type PortMessage = Uint8Array | Batch | SharedArrayBuffer | typeof lookNow | null;
 
-const lookNow = "look";
+const lookNow = 0;
 
 /** The batch after which a channel offers a ring: a channel of few batches does without one. */
 const offeredAfter = 16;
@@ -107,11 +107,9 @@ class ThreadChannel implements Channel {
 
   #sentByRing(number: number, batch: Batch): boolean {
     const ring = this.#outgoing;
-    if (ring === undefined || !ring.isLooking || batch.buffers.length > 0) return false;
+    if (ring === undefined || batch.buffers.length > 0) return false;
     if (!ring.write(number, batch.bytes)) return false;
-    // The reader may have stopped before it could see the entry.
-    if (!ring.isLooking) this.#port.postMessage(lookNow);
-
+    if (ring.tells()) this.#port.postMessage(lookNow);
     return true;
   }
 
@@ -137,7 +135,8 @@ class ThreadChannel implements Channel {
     if (message instanceof Uint8Array) this.#ofPort = { bytes: message, buffers: noBuffers };
     else if (message instanceof SharedArrayBuffer) this.#outgoing = new SharedRing(message);
     else if (message === null) this.#peerStopped = true;
-    else if (message !== lookNow) this.#ofPort = message;
+    else if (message === lookNow) this.#incoming?.wasTold();
+    else this.#ofPort = message;
   }
 
   /** The next batch in order, of those that are here without a look at the port. */

@@ -1,5 +1,6 @@
 /** Remote functions: what `remote` makes of a function, and how they start tasks. */
 import type { CallPlan } from "../../caller/calls/call.ts";
+import { TaskPace } from "../../caller/calls/leased-worker.ts";
 import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-ref.ts";
 import { noteSame, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
@@ -120,6 +121,7 @@ class TaskPlans {
       maxRetries,
       retryExceptions: errorNames(retryExceptions),
       worker: this.#workerFor(demand),
+      pace: new TaskPace(),
       ...(detached === true ? { isDetached: true } : {}),
     };
   }

@@ -11,6 +11,7 @@ import type { Answer, Pending, Route } from "../../protocol/message.ts";
 import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { ClientLink } from "./client-link.ts";
+import type { TaskPace } from "./leased-worker.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
 import { messageOf, type ObjectEntry } from "../../store/object-entry.ts";
@@ -31,6 +32,8 @@ export interface CallPlan {
   readonly isDetached?: boolean;
   /** The worker that a task asks for. */
   readonly worker?: WorkerRequest;
+  /** How long such a task takes, as measured. */
+  readonly pace?: TaskPace;
 }
 
 /** Where answers go that are not one value. */

@@ -2,8 +2,9 @@
  * One caller's tasks: each runs once on a leased worker, when its arguments are ready.
  *
  * Tasks have no order among each other. A worker is leased from the directory while there is work
- * and given back when there is none. A worker that dies costs its task one of `maxRetries`; used
- * up, the task fails with WorkerCrashedError.
+ * and given back when there is none. A worker that dies costs the task that it ran one of
+ * `maxRetries`; used up, the task fails with WorkerCrashedError. Short tasks are sent ahead
+ * (leased-worker.ts), and asked for back when the one before them takes long.
  */
 import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session/session.ts";
@@ -11,6 +12,7 @@ import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.
 import { Fifo } from "../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
+import { LeasedWorker } from "./leased-worker.ts";
 
 /** Tasks that need the same of their worker share leases. */
 interface TaskQueue {
@@ -36,6 +38,9 @@ const longestLeaseMs = 100;
 
 const mostUnreached = 5;
 
+/** After this time a task is taken for a long one, and what stands behind it is asked for back. */
+const longTaskMs = 5;
+
 /** Ends after which the task has no place to be tried again. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "shutdown",
@@ -52,8 +57,12 @@ export class TaskClient implements CallOwner {
    */
   readonly #queues: Map<string, TaskQueue> = new Map();
   readonly #byCalls: WeakMap<Fifo<Call>, TaskQueue> = new WeakMap();
-  /** By leased worker: until when it takes one task after the other, as of performance.now(). */
-  readonly #leasedUntil: Map<string, number> = new Map();
+  /** By host. */
+  readonly #workers: Map<string, LeasedWorker> = new Map();
+  /** Cancelled by force when they stood behind others. */
+  readonly #forced: WeakSet<Call> = new WeakSet();
+  /** Looks for long tasks while others stand behind one. */
+  #watch: NodeJS.Timeout | undefined;
   /** Tasks whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
   #tickets = 0;
@@ -113,25 +122,45 @@ export class TaskClient implements CallOwner {
     if (queue.unanswered === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
     const { session } = call;
     if (session === undefined) return;
-    call.session = undefined;
+    this.#answered(call, session);
     this.#next(queue, session);
   }
 
   again(call: Call): void {
     const { session } = call;
-    call.session = undefined;
     call.queue.push(call);
-    if (session !== undefined) this.#next(this.#queueOf(call), session);
+    if (session === undefined) return;
+    this.#answered(call, session);
+    this.#next(this.#queueOf(call), session);
   }
 
   lost(call: Call, how: HowLost): void {
-    const reason: DeathCause =
-      typeof how === "string"
-        ? { kind: "unreachable", message: "its worker takes no more tasks" }
-        : how;
-    const hostId = call.session?.peerId;
+    const { session } = call;
+    // It stood behind another, with which it was lost.
+    if (session === undefined) return;
+    const worker = this.#workers.get(session.peerId);
+    const mayHaveBegun = worker?.mayHaveBegun(call) ?? true;
     call.session = undefined;
-    if (hostId !== undefined) this.#release(hostId);
+    worker?.returned(call);
+    if (how === "absent" && session.isOpen) {
+      this.#enqueue(call);
+      return this.#next(this.#queueOf(call), session);
+    }
+    this.#release(session.peerId);
+    if (!session.isOpen) for (const other of worker?.all ?? []) this.#neverBegan(other);
+    if (how === "absent" || !mayHaveBegun) this.#enqueue(call);
+    else this.#crashed(call, how);
+  }
+
+  /** It was lost with its worker while it stood there. */
+  #neverBegan(call: Call): void {
+    call.session = undefined;
+    this.#enqueue(call);
+  }
+
+  #crashed(call: Call, how: Exclude<HowLost, "absent">): void {
+    const reason: DeathCause =
+      how === "gone" ? { kind: "unreachable", message: "its worker takes no more tasks" } : how;
     if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {
       call.retriesLeft -= 1;
       this.#enqueue(call);
@@ -151,9 +180,28 @@ export class TaskClient implements CallOwner {
     }
   }
 
-  /** The worker ends now, and with it the task. */
+  /**
+   * The worker ends now, and with it the task. One that stands behind others is answered for by its
+   * cancellation, unless it has begun meanwhile.
+   */
   force(call: Call): void {
-    if (call.session !== undefined) void this.link.directory.endWorker(call.session.peerId);
+    const { session } = call;
+    if (session === undefined) return;
+    const first = this.#workers.get(session.peerId)?.first;
+    if (first === undefined || first === call) void this.link.directory.endWorker(session.peerId);
+    else this.#forced.add(call);
+  }
+
+  #answered(call: Call, session: Session): void {
+    call.session = undefined;
+    const worker = this.#workers.get(session.peerId);
+    worker?.answered(call, performance.now());
+    const first = worker?.first;
+    if (first === undefined || !this.#forced.has(first)) return;
+    // Its own answer may follow at once.
+    queueMicrotask(() => {
+      if (worker?.first === first) void this.link.directory.endWorker(session.peerId);
+    });
   }
 
   #queueOf(call: Call): TaskQueue {
@@ -199,7 +247,7 @@ export class TaskClient implements CallOwner {
     }
     const { hostId } = lease;
     const oneTask = queue.worker.demand.strategy.kind === "SPREAD";
-    this.#leasedUntil.set(hostId, oneTask ? 0 : performance.now() + longestLeaseMs);
+    const untilMs = oneTask ? 0 : performance.now() + longestLeaseMs;
     let unreached = "";
     const session = await this.link.session(hostId).catch((error: Error) => {
       unreached = error.message;
@@ -210,6 +258,7 @@ export class TaskClient implements CallOwner {
       this.#outOfReach(queue, unreached);
     } else {
       queue.unreached = 0;
+      this.#workers.set(hostId, new LeasedWorker(session, untilMs));
       this.#run(queue, session);
     }
     this.#ask(queue);
@@ -234,33 +283,55 @@ export class TaskClient implements CallOwner {
    * not wait for all tasks of this one.
    */
   #next(queue: TaskQueue, session: Session): void {
-    if (performance.now() < (this.#leasedUntil.get(session.peerId) ?? 0)) {
-      return this.#run(queue, session);
-    }
+    const worker = this.#workers.get(session.peerId);
+    if (worker === undefined) return this.#ask(queue);
+    if (performance.now() < worker.untilMs) return this.#run(queue, session);
+    if (worker.isIdle) this.#giveBack(queue, session);
+  }
+
+  #giveBack(queue: TaskQueue, session: Session): void {
     this.#release(session.peerId);
     this.#ask(queue);
   }
 
   #release(hostId: string): void {
-    this.#leasedUntil.delete(hostId);
+    this.#workers.delete(hostId);
     this.link.directory.releaseWorker(hostId);
   }
 
   #run(queue: TaskQueue, session: Session): void {
+    const worker = this.#workers.get(session.peerId);
+    if (worker === undefined) return;
     while (session.isOpen) {
-      const call = queue.ready.shift();
+      const call = queue.ready.peek();
       if (call === undefined) break;
+      if (!call.isSettled && !worker.isIdle && !worker.takes(call, performance.now())) break;
+      queue.ready.shift();
       if (call.isSettled) continue;
       if (this.#remaking(call)) continue;
       if (
         this.link.objects.bringing(call.args.dependencies, () => this.#resume(call, queue, session))
       )
         return;
-      call.send(session, call.plan.route, 0);
-      if (!call.isSettled) return;
+      this.#send(call, worker);
     }
-    this.#release(session.peerId);
-    this.#ask(queue);
+    if (worker.isIdle) this.#giveBack(queue, session);
+    else if (worker.hasStanding) this.#watch ??= this.#watchLongTasks();
+  }
+
+  #send(call: Call, worker: LeasedWorker): void {
+    call.send(worker.session, call.plan.route, 0);
+    if (!call.isSettled) worker.sent(call);
+  }
+
+  #watchLongTasks(): NodeJS.Timeout {
+    return setInterval(() => {
+      const standing = [...this.#workers.values()].filter((worker) => worker.hasStanding);
+      for (const worker of standing) worker.takeBack(longTaskMs, performance.now());
+      if (standing.length > 0) return;
+      clearInterval(this.#watch);
+      this.#watch = undefined;
+    }, longTaskMs).unref();
   }
 
   /**
@@ -277,7 +348,8 @@ export class TaskClient implements CallOwner {
 
   /** Its arguments had been away, and much may have happened meanwhile. */
   #resume(call: Call, queue: TaskQueue, session: Session): void {
-    if (!call.isSettled && session.isOpen) call.send(session, call.plan.route, 0);
+    const worker = this.#workers.get(session.peerId);
+    if (!call.isSettled && session.isOpen && worker !== undefined) this.#send(call, worker);
     else this.#enqueue(call);
     if (call.session === undefined) this.#next(queue, session);
   }

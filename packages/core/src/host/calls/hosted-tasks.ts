@@ -1,6 +1,13 @@
 /**
- * The tasks of a worker. While all of them wait for others, its CPU is lent.
+ * The tasks of a worker: one runs, and short ones that were sent ahead stand behind it.
+ *
+ * While the one that runs waits for others, the worker's CPU is lent, and what stands behind it is
+ * given back: it may be what is waited for.
  */
+import type { Encoded } from "../../protocol/codec.ts";
+import type { CallMessage } from "../../protocol/message.ts";
+import type { Running } from "../../rpc/session/incoming-calls.ts";
+import type { Session } from "../../rpc/session/session.ts";
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Waiting } from "../../caller/waits/waiting.ts";
 import type { Idleness } from "./idleness.ts";
@@ -13,11 +20,57 @@ export interface HostedTasksParts {
   readonly awaitsArguments: () => boolean;
   /** Called when the worker becomes blocked, or stops being blocked. */
   readonly onBlocked: (isBlocked: boolean) => void;
+  /** Runs a task to its end, with its answer sent. Never rejects. */
+  readonly run: (call: CallMessage, session: Session) => Promise<void>;
+}
+
+/** A task behind the one that runs. Nothing but its cancellation can concern it yet. */
+class StandingTask implements Running {
+  readonly call: CallMessage;
+  readonly session: Session;
+  readonly #line: Set<StandingTask>;
+
+  constructor(call: CallMessage, session: Session, line: Set<StandingTask>) {
+    this.call = call;
+    this.session = session;
+    this.#line = line;
+    line.add(this);
+    session.calls.track(call.id, this);
+  }
+
+  /** Takes it out of the line. */
+  leave(): void {
+    this.#line.delete(this);
+    this.session.calls.untrack(this.call.id);
+  }
+
+  cancel(): void {
+    this.leave();
+    this.session.answer({ kind: "cancelled", id: this.call.id });
+  }
+
+  takeBack(): void {
+    this.leave();
+    this.session.answer({ kind: "absent", id: this.call.id });
+  }
+
+  callerLost(): void {
+    this.leave();
+  }
+
+  consumed(): void {}
+
+  aborted(_index: number, reason: Encoded): void {
+    this.session.calls.unread(reason);
+  }
 }
 
 export class HostedTasks implements RunningTasks {
   readonly #parts: HostedTasksParts;
   readonly #running: Set<TaskScope> = new Set();
+  /** In the order in which they came. */
+  readonly #standing: Set<StandingTask> = new Set();
+  #isBusy = false;
   #isBlocked = false;
 
   constructor(parts: HostedTasksParts) {
@@ -25,7 +78,27 @@ export class HostedTasks implements RunningTasks {
   }
 
   get size(): number {
-    return this.#running.size;
+    return this.#running.size + this.#standing.size;
+  }
+
+  /** Runs a task, now or after those that came before it. */
+  receive(call: CallMessage, session: Session): void {
+    if (!this.#isBusy) return void this.#runAll(call, session);
+    const task = new StandingTask(call, session, this.#standing);
+    if (this.#isBlocked) task.takeBack();
+  }
+
+  async #runAll(call: CallMessage, session: Session): Promise<void> {
+    this.#isBusy = true;
+    try {
+      await this.#parts.run(call, session);
+      for (const next of this.#standing) {
+        next.leave();
+        await this.#parts.run(next.call, next.session);
+      }
+    } finally {
+      this.#isBusy = false;
+    }
   }
 
   begun(task: TaskScope): void {
@@ -48,6 +121,7 @@ export class HostedTasks implements RunningTasks {
     const isBlocked = this.#waits();
     if (isBlocked === this.#isBlocked) return;
     this.#isBlocked = isBlocked;
+    if (isBlocked) for (const task of this.#standing) task.takeBack();
     this.#parts.onBlocked(isBlocked);
   }
 

@@ -6,7 +6,7 @@ import type { Caller } from "../../caller/caller.ts";
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
 import type { Assignment } from "../../rpc/demand.ts";
 import type { RemoteKey } from "../../rpc/remote-key.ts";
-import type { CallMessage } from "../../protocol/message.ts";
+import type { CallMessage, Route } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { RemoteNotRegisteredError } from "../../shared/errors.ts";
@@ -37,8 +37,8 @@ export async function runTask(
   session: Session,
   { loader, caller, running }: TaskRunner,
 ): Promise<void> {
-  const key = taskKeyOf(call.route.method);
-  if (key === undefined) return session.answer({ kind: "absent", id: call.id });
+  const key = taskKeyOf(call.route);
+  if (key === undefined) return session.answer({ kind: "gone", id: call.id });
   const execution = new Execution(call, session, siteOf(key.name, key.assignment, caller));
   running.begun(execution);
   try {
@@ -72,15 +72,22 @@ export async function findFunction(loader: TaskRunner["loader"], key: RemoteKey)
 
 type TaskKey = RemoteKey & { readonly assignment: Assignment };
 
+/** Keys by their routes: a session has one for all calls of a function. */
+const keys: WeakMap<Route, TaskKey> = new WeakMap();
+
 /** Returns undefined for a malformed key: there is no such task. */
-function taskKeyOf(method: string): TaskKey | undefined {
+function taskKeyOf(route: Route): TaskKey | undefined {
+  const known = keys.get(route);
+  if (known !== undefined) return known;
   let key: unknown;
   try {
-    key = JSON.parse(method);
+    key = JSON.parse(route.method);
   } catch {
     return undefined;
   }
-  return isTaskKey(key) ? key : undefined;
+  if (!isTaskKey(key)) return undefined;
+  keys.set(route, key);
+  return key;
 }
 
 function isTaskKey(key: unknown): key is TaskKey {

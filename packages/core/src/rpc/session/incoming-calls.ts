@@ -18,6 +18,8 @@ export interface Running {
   aborted(index: number, reason: Encoded): void;
   /** Nobody hears its answer any more. */
   callerLost(): void;
+  /** Its caller asks for it back; only what has not begun has the method. */
+  takeBack?(): void;
 }
 
 export class IncomingCalls {
@@ -113,6 +115,15 @@ export class IncomingCalls {
     const running = this.#running[id];
     if (running !== undefined) running.cancel(recursive);
     else this.#cancelledAhead.add(id);
+  }
+
+  /** Nobody will look at that value. */
+  unread(value: Encoded): void {
+    this.#onUnread(value);
+  }
+
+  takeBack(id: number): void {
+    this.#running[id]?.takeBack?.();
   }
 
   aborted({ id, index, reason }: AbortMessage, bytes: number): void {

@@ -223,6 +223,9 @@ export class Session {
       case "cancel":
         this.calls.cancel(message.id, message.recursive);
         break;
+      case "take-back":
+        this.calls.takeBack(message.id);
+        break;
       case "abort":
         this.calls.aborted(message, sizeOf(message.reason));
         break;
