@@ -71,8 +71,6 @@ export type Message =
   | { readonly kind: "consumed"; readonly id: number; readonly count: number }
   /** Asks to end a call early, and, if `recursive`, the calls that it made. */
   | { readonly kind: "cancel"; readonly id: number; readonly recursive: boolean }
-  /** Asks for a task back that has not begun: it is answered as absent. */
-  | { readonly kind: "take-back"; readonly id: number }
   /** The AbortSignal at `index` among the arguments of a call is aborted for that reason. */
   | {
       readonly kind: "abort";
@@ -150,14 +148,7 @@ export interface Pending {
 export type Notice = Extract<
   Message,
   {
-    readonly kind:
-      | "cancel"
-      | "cancel-object"
-      | "consumed"
-      | "reference"
-      | "take-back"
-      | "value"
-      | "item";
+    readonly kind: "cancel" | "cancel-object" | "consumed" | "reference" | "value" | "item";
   }
 >;
 

@@ -48,6 +48,13 @@ export interface Channel {
    * have the method. Other batches that arrive are dropped.
    */
   readonly isHeardNow?: () => boolean;
+  /**
+   * A number for each of the first calls, by id, in memory that both sides share
+   * (`rpc/session/claims.ts`): of those that this side sends, and of those that it receives.
+   * Undefined until the side that receives them has offered the memory.
+   */
+  readonly sentClaims?: Int32Array | undefined;
+  readonly receivedClaims?: Int32Array | undefined;
   /** Ends both sides. Idempotent: the first reason stays. */
   close(reason: DeathCause): void;
 }

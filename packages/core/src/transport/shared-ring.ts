@@ -20,6 +20,10 @@ const lookingSlot = 2;
 const toldSlot = 3;
 const stateBytes = 16;
 
+/** Numbers that both sides may change (`Channel.sentClaims`). */
+const claimCount = 1024;
+const entriesAt: number = stateBytes + 4 * claimCount;
+
 /** Bytes for entries, a power of two. */
 const capacity = 1 << 14;
 
@@ -35,17 +39,19 @@ const mostBytes = 1024;
 export class SharedRing {
   /** What the other side makes its ring of. */
   readonly buffer: SharedArrayBuffer;
+  readonly claims: Int32Array;
   readonly #state: Int32Array;
   readonly #headers: Int32Array;
   readonly #bytes: Uint8Array;
   /** Bytes ever written, at the writer, or ever read, at the reader; wraps around. */
   #count = 0;
 
-  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(stateBytes + capacity)) {
+  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(entriesAt + capacity)) {
     this.buffer = buffer;
     this.#state = new Int32Array(buffer, 0, stateBytes / 4);
-    this.#headers = new Int32Array(buffer, stateBytes);
-    this.#bytes = new Uint8Array(buffer, stateBytes);
+    this.claims = new Int32Array(buffer, stateBytes, claimCount);
+    this.#headers = new Int32Array(buffer, entriesAt);
+    this.#bytes = new Uint8Array(buffer, entriesAt);
   }
 
   /** For the writer: whether the reader will read without a message by the port. */

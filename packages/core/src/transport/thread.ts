@@ -95,6 +95,14 @@ class ThreadChannel implements Channel {
     return this.#open && this.#hasPeer;
   }
 
+  get sentClaims(): Int32Array | undefined {
+    return this.#outgoing?.claims;
+  }
+
+  get receivedClaims(): Int32Array | undefined {
+    return this.#incoming?.claims;
+  }
+
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
     const number = this.#sent;

@@ -78,6 +78,8 @@ export interface CallOwner {
   /** It failed and is to be tried again. */
   again(call: Call): void;
   lost(call: Call, how: HowLost): void;
+  /** Makes it a call that was not sent, if it has not begun and will not. */
+  takeBack?(call: Call): void;
   /** It was cancelled before it was sent. */
   withdrawn(call: Call): void;
   /** Ends its worker. @throws InvalidOptionError where that is not allowed */
@@ -229,6 +231,7 @@ export class Call implements Pending {
    */
   cancel(recursive: boolean, force: boolean): void {
     if (this.isSettled && !this.#keepsPlace) return;
+    this.owner.takeBack?.(this);
     if (force) this.owner.force(this);
     if (this.isSettled) return;
     this.isCancelled = true;

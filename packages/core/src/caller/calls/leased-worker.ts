@@ -6,6 +6,7 @@
  * without an answer may have begun, and no other has.
  */
 import { sizeOf } from "../../protocol/codec.ts";
+import { mostClaims } from "../../rpc/session/claims.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { Call } from "./call.ts";
 
@@ -80,7 +81,12 @@ export class LeasedWorker {
     return this.first === call && !this.#isFirstGone;
   }
 
-  sent(call: Call): void {
+  send(call: Call): void {
+    const { session } = this;
+    // The host may look at the claim as soon as it has the call.
+    if (this.#canClaim) session.sentClaims?.open(session.requests.nextId);
+    call.send(session, call.plan.route, 0);
+    if (call.isSettled) return;
     if (this.#sent.push(call) === 1) this.#begin(performance.now());
   }
 
@@ -89,6 +95,7 @@ export class LeasedWorker {
     const { plan, args } = call;
     if (this.#isHeld || nowMs >= this.untilMs || plan.route.shape !== undefined) return false;
     if (args.dependencies.length > 0 || args.signals !== undefined) return false;
+    if (!this.#canClaim) return false;
     const most = Math.min(plan.pace?.most ?? 1, this.first?.plan.pace?.most ?? 1);
     return this.#sent.length < most && sizeOf(args.values) <= mostBytes;
   }
@@ -109,11 +116,26 @@ export class LeasedWorker {
     this.#isHeld = !this.isIdle;
   }
 
-  /** Asks for the tasks that stand behind one that runs longer than so many ms. */
-  takeBack(afterMs: number, nowMs: number): void {
-    if (this.#isHeld || nowMs - this.#sinceMs < afterMs) return;
+  /** Takes the tasks back that stand behind one that runs longer than so many ms. */
+  takeBackAll(afterMs: number, nowMs: number): readonly Call[] {
+    if (nowMs - this.#sinceMs < afterMs) return [];
     this.#isHeld = true;
-    for (const { id } of this.#sent.slice(1)) this.session.send({ kind: "take-back", id });
+    return this.#sent.slice(1).filter((call) => this.takesBack(call));
+  }
+
+  /** Takes a task back that stands behind others. Returns whether it has not begun. */
+  takesBack(call: Call): boolean {
+    const index = this.#sent.indexOf(call);
+    if (index < 1 || this.session.sentClaims?.takesBack(call.id) !== true) return false;
+    this.#sent.splice(index, 1);
+    this.session.requests.giveUp(call.id);
+    return true;
+  }
+
+  /** Whether a task that is sent now can be taken back. */
+  get #canClaim(): boolean {
+    const { requests, sentClaims } = this.session;
+    return sentClaims !== undefined && requests.nextId < mostClaims;
   }
 
   #begin(nowMs: number): void {

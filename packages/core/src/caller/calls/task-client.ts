@@ -4,7 +4,7 @@
  * Tasks have no order among each other. A worker is leased from the directory while there is work
  * and given back when there is none. A worker that dies costs the task that it ran one of
  * `maxRetries`; used up, the task fails with WorkerCrashedError. Short tasks are sent ahead
- * (leased-worker.ts), and asked for back when the one before them takes long.
+ * (leased-worker.ts), and taken back when the one before them takes long.
  */
 import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
 import type { Session } from "../../rpc/session/session.ts";
@@ -38,7 +38,7 @@ const longestLeaseMs = 100;
 
 const mostUnreached = 5;
 
-/** After this time a task is taken for a long one, and what stands behind it is asked for back. */
+/** After this time a task is taken for a long one, and what stands behind it is taken back. */
 const longTaskMs = 5;
 
 /** Ends after which the task has no place to be tried again. */
@@ -59,7 +59,7 @@ export class TaskClient implements CallOwner {
   readonly #byCalls: WeakMap<Fifo<Call>, TaskQueue> = new WeakMap();
   /** By host. */
   readonly #workers: Map<string, LeasedWorker> = new Map();
-  /** Cancelled by force when they stood behind others. */
+  /** Cancelled by force when others before them were not answered. */
   readonly #forced: WeakSet<Call> = new WeakSet();
   /** Looks for long tasks while others stand behind one. */
   #watch: NodeJS.Timeout | undefined;
@@ -152,7 +152,7 @@ export class TaskClient implements CallOwner {
     else this.#crashed(call, how);
   }
 
-  /** It was lost with its worker while it stood there. */
+  /** It stood at a worker that was lost or is held. */
   #neverBegan(call: Call): void {
     call.session = undefined;
     this.#enqueue(call);
@@ -169,6 +169,12 @@ export class TaskClient implements CallOwner {
     }
   }
 
+  takeBack(call: Call): void {
+    const { session } = call;
+    if (session === undefined) return;
+    if (this.#workers.get(session.peerId)?.takesBack(call) === true) call.session = undefined;
+  }
+
   /** The directory is not to keep room for what nobody will run. */
   withdrawn(call: Call): void {
     if (this.#parked.delete(call)) return;
@@ -180,10 +186,7 @@ export class TaskClient implements CallOwner {
     }
   }
 
-  /**
-   * The worker ends now, and with it the task. One that stands behind others is answered for by its
-   * cancellation, unless it has begun meanwhile.
-   */
+  /** The worker ends now, and with it the task: as soon as those before it are answered. */
   force(call: Call): void {
     const { session } = call;
     if (session === undefined) return;
@@ -313,21 +316,18 @@ export class TaskClient implements CallOwner {
         this.link.objects.bringing(call.args.dependencies, () => this.#resume(call, queue, session))
       )
         return;
-      this.#send(call, worker);
+      worker.send(call);
     }
     if (worker.isIdle) this.#giveBack(queue, session);
     else if (worker.hasStanding) this.#watch ??= this.#watchLongTasks();
   }
 
-  #send(call: Call, worker: LeasedWorker): void {
-    call.send(worker.session, call.plan.route, 0);
-    if (!call.isSettled) worker.sent(call);
-  }
-
   #watchLongTasks(): NodeJS.Timeout {
     return setInterval(() => {
       const standing = [...this.#workers.values()].filter((worker) => worker.hasStanding);
-      for (const worker of standing) worker.takeBack(longTaskMs, performance.now());
+      for (const worker of standing)
+        for (const call of worker.takeBackAll(longTaskMs, performance.now()))
+          this.#neverBegan(call);
       if (standing.length > 0) return;
       clearInterval(this.#watch);
       this.#watch = undefined;
@@ -349,7 +349,7 @@ export class TaskClient implements CallOwner {
   /** Its arguments had been away, and much may have happened meanwhile. */
   #resume(call: Call, queue: TaskQueue, session: Session): void {
     const worker = this.#workers.get(session.peerId);
-    if (!call.isSettled && session.isOpen && worker !== undefined) this.#send(call, worker);
+    if (!call.isSettled && session.isOpen && worker !== undefined) worker.send(call);
     else this.#enqueue(call);
     if (call.session === undefined) this.#next(queue, session);
   }

@@ -38,24 +38,30 @@ class StandingTask implements Running {
     session.calls.track(call.id, this);
   }
 
-  /** Takes it out of the line. */
-  leave(): void {
-    this.#line.delete(this);
-    this.session.calls.untrack(this.call.id);
+  /** Its turn has come. Returns whether its caller has not taken it back. */
+  begins(): boolean {
+    this.#leave();
+    return this.session.receivedClaims?.begins(this.call.id) ?? true;
   }
 
-  cancel(): void {
-    this.leave();
-    this.session.answer({ kind: "cancelled", id: this.call.id });
-  }
-
-  takeBack(): void {
-    this.leave();
+  /** It will not begin here. */
+  giveBack(): void {
+    this.#leave();
     this.session.answer({ kind: "absent", id: this.call.id });
   }
 
+  cancel(): void {
+    this.#leave();
+    this.session.answer({ kind: "cancelled", id: this.call.id });
+  }
+
   callerLost(): void {
-    this.leave();
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#line.delete(this);
+    this.session.calls.untrack(this.call.id);
   }
 
   consumed(): void {}
@@ -85,7 +91,7 @@ export class HostedTasks implements RunningTasks {
   receive(call: CallMessage, session: Session): void {
     if (!this.#isBusy) return void this.#runAll(call, session);
     const task = new StandingTask(call, session, this.#standing);
-    if (this.#isBlocked) task.takeBack();
+    if (this.#isBlocked) task.giveBack();
   }
 
   async #runAll(call: CallMessage, session: Session): Promise<void> {
@@ -93,8 +99,8 @@ export class HostedTasks implements RunningTasks {
     try {
       await this.#parts.run(call, session);
       for (const next of this.#standing) {
-        next.leave();
-        await this.#parts.run(next.call, next.session);
+        if (next.begins()) await this.#parts.run(next.call, next.session);
+        else next.giveBack();
       }
     } finally {
       this.#isBusy = false;
@@ -121,7 +127,7 @@ export class HostedTasks implements RunningTasks {
     const isBlocked = this.#waits();
     if (isBlocked === this.#isBlocked) return;
     this.#isBlocked = isBlocked;
-    if (isBlocked) for (const task of this.#standing) task.takeBack();
+    if (isBlocked) for (const task of this.#standing) task.giveBack();
     this.#parts.onBlocked(isBlocked);
   }
 

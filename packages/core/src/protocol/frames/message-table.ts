@@ -141,7 +141,6 @@ export const frames: { readonly [One in Kind]: Frame<One> } = {
     },
     read: (id, from) => ({ kind: "abort", id, index: from.uint32(), reason: from.body() }),
   },
-  "take-back": { code: 20, read: (id) => ({ kind: "take-back", id }) },
 };
 
 /** Writes any message but a call. Returns the bytes that go beside the batch. */

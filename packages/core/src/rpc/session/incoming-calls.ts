@@ -18,8 +18,6 @@ export interface Running {
   aborted(index: number, reason: Encoded): void;
   /** Nobody hears its answer any more. */
   callerLost(): void;
-  /** Its caller asks for it back; only what has not begun has the method. */
-  takeBack?(): void;
 }
 
 export class IncomingCalls {
@@ -120,10 +118,6 @@ export class IncomingCalls {
   /** Nobody will look at that value. */
   unread(value: Encoded): void {
     this.#onUnread(value);
-  }
-
-  takeBack(id: number): void {
-    this.#running[id]?.takeBack?.();
   }
 
   aborted({ id, index, reason }: AbortMessage, bytes: number): void {

@@ -20,6 +20,9 @@ export interface Fetch {
   readonly pending: Pending;
 }
 
+/** Keeps an id until its answer is here. */
+const givenUp: Pending = { isCall: true, settle: () => undefined, lose: () => undefined };
+
 export class Requests {
   readonly credit: Credit;
   readonly #sendFetch: (id: number, fetch: Fetch) => void;
@@ -44,6 +47,16 @@ export class Requests {
   /** Oldest first. */
   all(): Pending[] {
     return this.#ids().flatMap((id) => this.#pending[id] ?? []);
+  }
+
+  /** The id of what is added next. */
+  get nextId(): number {
+    return this.#free.at(-1) ?? this.#pending.length;
+  }
+
+  /** Nothing is to be done with the answer of a call, which is taken back and may be sent again. */
+  giveUp(id: number): void {
+    this.#pending[id] = givenUp;
   }
 
   /** Returns the id of the call. */

@@ -13,6 +13,7 @@ import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import { CallWindows } from "./call-window.ts";
 import { type CreditLimits, defaultCredit } from "./credit.ts";
+import { Claims } from "./claims.ts";
 import { IncomingBatches } from "./incoming-batches.ts";
 import { IncomingCalls } from "./incoming-calls.ts";
 import { Outbox } from "./outbox.ts";
@@ -55,6 +56,8 @@ export class Session {
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** The side that ends soon, and said so. */
   #leaving: "we" | "they" | undefined;
+  #sentClaims: Claims | undefined;
+  #receivedClaims: Claims | undefined;
 
   constructor(
     peerId: string,
@@ -105,6 +108,20 @@ export class Session {
   /** False from the moment on from which nothing more goes over it. */
   get isConnected(): boolean {
     return !this.#outbox.isClosed && this.#channel.isOpen;
+  }
+
+  /** Of the calls that it sends, where both sides share memory and have offered it. */
+  get sentClaims(): Claims | undefined {
+    const cells = this.#channel.sentClaims;
+    if (cells === undefined) return undefined;
+    return (this.#sentClaims ??= new Claims(cells));
+  }
+
+  /** Of the calls that it receives. */
+  get receivedClaims(): Claims | undefined {
+    const cells = this.#channel.receivedClaims;
+    if (cells === undefined) return undefined;
+    return (this.#receivedClaims ??= new Claims(cells));
   }
 
   /** Calls back after everything pending was told of the loss. Returns how to stop watching. */
@@ -222,9 +239,6 @@ export class Session {
         break;
       case "cancel":
         this.calls.cancel(message.id, message.recursive);
-        break;
-      case "take-back":
-        this.calls.takeBack(message.id);
         break;
       case "abort":
         this.calls.aborted(message, sizeOf(message.reason));
