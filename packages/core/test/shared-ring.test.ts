@@ -73,15 +73,15 @@ describe("a ring", () => {
     expect(writer.isLooking).toBe(false);
   });
 
-  test("has its reader told once, until it has been told", () => {
+  test("has its reader woken once, until it looks", () => {
     const { writer, reader } = ends();
-    expect([writer.tells(), writer.tells()]).toEqual([true, false]);
-    reader.wasTold();
-    expect([writer.tells(), writer.tells()]).toEqual([true, false]);
-    reader.wasTold();
+    expect([writer.wakes(), writer.wakes()]).toEqual([true, false]);
+    reader.wasWoken();
+    expect([writer.wakes(), writer.wakes()]).toEqual([true, false]);
+    reader.wasWoken();
     reader.setLooking(true);
-    expect(writer.tells()).toBe(false);
+    expect(writer.wakes()).toBe(false);
     reader.setLooking(false);
-    expect(writer.tells()).toBe(true);
+    expect(writer.wakes()).toBe(true);
   });
 });

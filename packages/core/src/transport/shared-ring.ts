@@ -12,12 +12,12 @@
 
 /**
  * Int32 slots before the entries: bytes ever written and ever read (both wrap around), whether the
- * reader looks by itself, and whether it was told to.
+ * reader looks by itself, and whether it was woken.
  */
 const writtenSlot = 0;
 const readSlot = 1;
 const lookingSlot = 2;
-const toldSlot = 3;
+const wokenSlot = 3;
 const stateBytes = 16;
 
 /** Numbers that both sides may change (`Channel.sentClaims`). */
@@ -37,7 +37,7 @@ const atStart = -1;
 const mostBytes = 1024;
 
 export class SharedRing {
-  /** What the other side makes its ring of. */
+  /** The memory, of which the other side makes its own ring. */
   readonly buffer: SharedArrayBuffer;
   readonly claims: Int32Array;
   readonly #state: Int32Array;
@@ -64,14 +64,14 @@ export class SharedRing {
     Atomics.store(this.#state, lookingSlot, isLooking ? 1 : 0);
   }
 
-  /** For the writer, after it wrote: whether it has to tell the reader, which nobody did yet. */
-  tells(): boolean {
-    return !this.isLooking && Atomics.exchange(this.#state, toldSlot, 1) === 0;
+  /** For the writer, after it wrote. Returns whether it has to wake the reader now. */
+  wakes(): boolean {
+    return !this.isLooking && Atomics.exchange(this.#state, wokenSlot, 1) === 0;
   }
 
-  /** For the reader, before it reads because it was told to. */
-  wasTold(): void {
-    Atomics.store(this.#state, toldSlot, 0);
+  /** For the reader, before it reads because it was woken. */
+  wasWoken(): void {
+    Atomics.store(this.#state, wokenSlot, 0);
   }
 
   /** @returns false, with nothing written, for a batch that is long or has no room */

@@ -51,7 +51,7 @@ class ThreadChannel implements Channel {
   readonly #port: MessagePort;
   readonly #resolveClosed: (reason: DeathCause) => void;
   readonly #spinWait: SpinWait;
-  /** What the peer writes and this side reads, and the other way round. */
+  /** The ring that the peer writes and this side reads, and the other way round. */
   #incoming: SharedRing | undefined;
   #outgoing: SharedRing | undefined;
   /** Numbers of the next batch that is sent and received, by port or ring; they wrap around. */
@@ -117,7 +117,7 @@ class ThreadChannel implements Channel {
     const ring = this.#outgoing;
     if (ring === undefined || batch.buffers.length > 0) return false;
     if (!ring.write(number, batch.bytes)) return false;
-    if (ring.tells()) this.#port.postMessage(lookNow);
+    if (ring.wakes()) this.#port.postMessage(lookNow);
     return true;
   }
 
@@ -143,7 +143,7 @@ class ThreadChannel implements Channel {
     if (message instanceof Uint8Array) this.#ofPort = { bytes: message, buffers: noBuffers };
     else if (message instanceof SharedArrayBuffer) this.#outgoing = new SharedRing(message);
     else if (message === null) this.#peerStopped = true;
-    else if (message === lookNow) this.#incoming?.wasTold();
+    else if (message === lookNow) this.#incoming?.wasWoken();
     else this.#ofPort = message;
   }
 

@@ -1,12 +1,12 @@
 /** Remote functions: what `remote` makes of a function, and how they start tasks. */
 import type { CallPlan } from "../../caller/calls/call.ts";
-import { TaskPace } from "../../caller/calls/leased-worker.ts";
 import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-ref.ts";
 import { noteSame, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
 import type { Route } from "../../protocol/message.ts";
 import { assignmentOf, type Demand } from "../../rpc/demand.ts";
 import type { WorkerRequest } from "../../rpc/directory.ts";
+import { MeanDuration } from "../../shared/mean-duration.ts";
 import { errorNames } from "../../shared/options.ts";
 import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
@@ -121,7 +121,7 @@ class TaskPlans {
       maxRetries,
       retryExceptions: errorNames(retryExceptions),
       worker: this.#workerFor(demand),
-      pace: new TaskPace(),
+      duration: new MeanDuration(),
       ...(detached === true ? { isDetached: true } : {}),
     };
   }

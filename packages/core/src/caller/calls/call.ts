@@ -11,9 +11,9 @@ import type { Answer, Pending, Route } from "../../protocol/message.ts";
 import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import type { ClientLink } from "./client-link.ts";
-import type { TaskPace } from "./leased-worker.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
+import type { MeanDuration } from "../../shared/mean-duration.ts";
 import { messageOf, type ObjectEntry } from "../../store/object-entry.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import { noteSettle } from "./note-events.ts";
@@ -33,7 +33,7 @@ export interface CallPlan {
   /** The worker that a task asks for. */
   readonly worker?: WorkerRequest;
   /** How long such a task takes, as measured. */
-  readonly pace?: TaskPace;
+  readonly duration?: MeanDuration;
 }
 
 /** Where answers go that are not one value. */

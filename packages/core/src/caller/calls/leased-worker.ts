@@ -6,8 +6,8 @@
  * without an answer may have begun, and no other has.
  */
 import { sizeOf } from "../../protocol/codec.ts";
-import { mostClaims } from "../../rpc/session/claims.ts";
 import type { Session } from "../../rpc/session/session.ts";
+import type { MeanDuration } from "../../shared/mean-duration.ts";
 import type { Call } from "./call.ts";
 
 /** Expected time of all tasks that stand at a worker, in ms: nobody waits longer because of it. */
@@ -18,27 +18,15 @@ const shortMs = 0.5;
 
 const mostStanding = 32;
 
-/** What the last task counts in the mean. */
-const share = 0.05;
+/** After this time a task is taken for a long one, in ms. */
+const longTaskMs = 5;
 
 /** Arguments of a task that stands, in bytes. */
 const mostBytes = 4096;
 
-/** How long the tasks of one function take, in ms: a running mean. */
-export class TaskPace {
-  #meanMs = Infinity;
-
-  note(ms: number): void {
-    const mean = this.#meanMs;
-    if (mean === Infinity) this.#meanMs = ms;
-    else this.#meanMs += (ms - mean) * share;
-  }
-
-  /** How many of them may be at a worker, the one that runs included. */
-  get most(): number {
-    if (this.#meanMs > shortMs) return 1;
-    return Math.min(mostStanding, 1 + Math.ceil(standingMs / this.#meanMs));
-  }
+/** How many tasks of that duration may be at a worker, the one that runs included. */
+export function mostAtOnce({ ms }: MeanDuration): number {
+  return ms > shortMs ? 1 : Math.min(mostStanding, 1 + Math.ceil(standingMs / ms));
 }
 
 export class LeasedWorker {
@@ -84,7 +72,7 @@ export class LeasedWorker {
   send(call: Call): void {
     const { session } = this;
     // The host may look at the claim as soon as it has the call.
-    if (this.#canClaim) session.sentClaims?.open(session.requests.nextId);
+    session.requests.opensClaim();
     call.send(session, call.plan.route, 0);
     if (call.isSettled) return;
     if (this.#sent.push(call) === 1) this.#begin(performance.now());
@@ -95,16 +83,16 @@ export class LeasedWorker {
     const { plan, args } = call;
     if (this.#isHeld || nowMs >= this.untilMs || plan.route.shape !== undefined) return false;
     if (args.dependencies.length > 0 || args.signals !== undefined) return false;
-    if (!this.#canClaim) return false;
-    const most = Math.min(plan.pace?.most ?? 1, this.first?.plan.pace?.most ?? 1);
-    return this.#sent.length < most && sizeOf(args.values) <= mostBytes;
+    const most = Math.min(mostOf(call), mostOf(this.first));
+    if (this.#sent.length >= most || sizeOf(args.values) > mostBytes) return false;
+    return this.session.requests.opensClaim();
   }
 
   /** It has its answer. */
   answered(call: Call, nowMs: number): void {
     if (this.first !== call) return this.returned(call);
     this.#sent.shift();
-    call.plan.pace?.note(nowMs - this.#sinceMs);
+    call.plan.duration?.note(nowMs - this.#sinceMs);
     if (this.session.isOpen) this.#begin(nowMs);
     else this.#isFirstGone = true;
   }
@@ -126,20 +114,82 @@ export class LeasedWorker {
   /** Takes a task back that stands behind others. Returns whether it has not begun. */
   takesBack(call: Call): boolean {
     const index = this.#sent.indexOf(call);
-    if (index < 1 || this.session.sentClaims?.takesBack(call.id) !== true) return false;
+    if (index < 1 || !this.session.requests.takesBack(call.id)) return false;
     this.#sent.splice(index, 1);
-    this.session.requests.giveUp(call.id);
+    call.session = undefined;
     return true;
-  }
-
-  /** Whether a task that is sent now can be taken back. */
-  get #canClaim(): boolean {
-    const { requests, sentClaims } = this.session;
-    return sentClaims !== undefined && requests.nextId < mostClaims;
   }
 
   #begin(nowMs: number): void {
     this.#sinceMs = nowMs;
     this.#isHeld = false;
+  }
+}
+
+function mostOf(call: Call | undefined): number {
+  const duration = call?.plan.duration;
+  return duration === undefined ? 1 : mostAtOnce(duration);
+}
+
+/** The workers of one caller. */
+export class LeasedWorkers {
+  readonly #byHost: Map<string, LeasedWorker> = new Map();
+  /** Cancelled by force when others before them were not answered. */
+  readonly #forced: WeakSet<Call> = new WeakSet();
+  readonly #onTakenBack: (call: Call) => void;
+  readonly #endWorker: (hostId: string) => void;
+  /** Looks for long tasks while others stand behind one. */
+  #watch: NodeJS.Timeout | undefined;
+
+  constructor(onTakenBack: (call: Call) => void, endWorker: (hostId: string) => void) {
+    this.#onTakenBack = onTakenBack;
+    this.#endWorker = endWorker;
+  }
+
+  add(session: Session, untilMs: number): void {
+    this.#byHost.set(session.peerId, new LeasedWorker(session, untilMs));
+  }
+
+  at({ peerId }: Session): LeasedWorker | undefined {
+    return this.#byHost.get(peerId);
+  }
+
+  delete(hostId: string): void {
+    this.#byHost.delete(hostId);
+  }
+
+  /** Takes back what stands behind a task that turns out to be long. */
+  watchLongTasks(): void {
+    this.#watch ??= setInterval(() => this.#look(), longTaskMs).unref();
+  }
+
+  #look(): void {
+    const standing = [...this.#byHost.values()].filter((worker) => worker.hasStanding);
+    for (const worker of standing) {
+      for (const call of worker.takeBackAll(longTaskMs, performance.now())) this.#onTakenBack(call);
+    }
+    if (standing.length > 0) return;
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+  }
+
+  /** A task that was sent has its answer. */
+  answered(call: Call, session: Session): void {
+    call.session = undefined;
+    const worker = this.at(session);
+    worker?.answered(call, performance.now());
+    const first = worker?.first;
+    if (first === undefined || !this.#forced.has(first)) return;
+    // Its own answer may follow at once.
+    queueMicrotask(() => {
+      if (worker?.first === first) this.#endWorker(session.peerId);
+    });
+  }
+
+  /** Ends the worker that runs a task, as soon as the tasks before it are answered. */
+  force(call: Call, session: Session): void {
+    const first = this.at(session)?.first;
+    if (first === undefined || first === call) this.#endWorker(session.peerId);
+    else this.#forced.add(call);
   }
 }

@@ -12,7 +12,7 @@ import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.
 import { Fifo } from "../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
-import { LeasedWorker } from "./leased-worker.ts";
+import { LeasedWorkers } from "./leased-worker.ts";
 
 /** Tasks that need the same of their worker share leases. */
 interface TaskQueue {
@@ -38,9 +38,6 @@ const longestLeaseMs = 100;
 
 const mostUnreached = 5;
 
-/** After this time a task is taken for a long one, and what stands behind it is taken back. */
-const longTaskMs = 5;
-
 /** Ends after which the task has no place to be tried again. */
 const finalKinds: ReadonlySet<DeathCause["kind"]> = new Set([
   "shutdown",
@@ -57,18 +54,17 @@ export class TaskClient implements CallOwner {
    */
   readonly #queues: Map<string, TaskQueue> = new Map();
   readonly #byCalls: WeakMap<Fifo<Call>, TaskQueue> = new WeakMap();
-  /** By host. */
-  readonly #workers: Map<string, LeasedWorker> = new Map();
-  /** Cancelled by force when others before them were not answered. */
-  readonly #forced: WeakSet<Call> = new WeakSet();
-  /** Looks for long tasks while others stand behind one. */
-  #watch: NodeJS.Timeout | undefined;
+  readonly #workers: LeasedWorkers;
   /** Tasks whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
   #tickets = 0;
 
   constructor(link: ClientLink) {
     this.link = link;
+    this.#workers = new LeasedWorkers(
+      (call) => this.#enqueue(call),
+      (hostId) => void link.directory.endWorker(hostId),
+    );
   }
 
   /** Tasks that wait here: for an argument or for a worker. */
@@ -122,7 +118,7 @@ export class TaskClient implements CallOwner {
     if (queue.unanswered === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
     const { session } = call;
     if (session === undefined) return;
-    this.#answered(call, session);
+    this.#workers.answered(call, session);
     this.#next(queue, session);
   }
 
@@ -130,7 +126,7 @@ export class TaskClient implements CallOwner {
     const { session } = call;
     call.queue.push(call);
     if (session === undefined) return;
-    this.#answered(call, session);
+    this.#workers.answered(call, session);
     this.#next(this.#queueOf(call), session);
   }
 
@@ -138,7 +134,7 @@ export class TaskClient implements CallOwner {
     const { session } = call;
     // It stood behind another, with which it was lost.
     if (session === undefined) return;
-    const worker = this.#workers.get(session.peerId);
+    const worker = this.#workers.at(session);
     const mayHaveBegun = worker?.mayHaveBegun(call) ?? true;
     call.session = undefined;
     worker?.returned(call);
@@ -147,15 +143,13 @@ export class TaskClient implements CallOwner {
       return this.#next(this.#queueOf(call), session);
     }
     this.#release(session.peerId);
-    if (!session.isOpen) for (const other of worker?.all ?? []) this.#neverBegan(other);
+    // The others were lost with it, and never began.
+    for (const other of session.isOpen ? [] : (worker?.all ?? [])) {
+      other.session = undefined;
+      this.#enqueue(other);
+    }
     if (how === "absent" || !mayHaveBegun) this.#enqueue(call);
     else this.#crashed(call, how);
-  }
-
-  /** It stood at a worker that was lost or is held. */
-  #neverBegan(call: Call): void {
-    call.session = undefined;
-    this.#enqueue(call);
   }
 
   #crashed(call: Call, how: Exclude<HowLost, "absent">): void {
@@ -170,9 +164,7 @@ export class TaskClient implements CallOwner {
   }
 
   takeBack(call: Call): void {
-    const { session } = call;
-    if (session === undefined) return;
-    if (this.#workers.get(session.peerId)?.takesBack(call) === true) call.session = undefined;
+    if (call.session !== undefined) this.#workers.at(call.session)?.takesBack(call);
   }
 
   /** The directory is not to keep room for what nobody will run. */
@@ -188,23 +180,7 @@ export class TaskClient implements CallOwner {
 
   /** The worker ends now, and with it the task: as soon as those before it are answered. */
   force(call: Call): void {
-    const { session } = call;
-    if (session === undefined) return;
-    const first = this.#workers.get(session.peerId)?.first;
-    if (first === undefined || first === call) void this.link.directory.endWorker(session.peerId);
-    else this.#forced.add(call);
-  }
-
-  #answered(call: Call, session: Session): void {
-    call.session = undefined;
-    const worker = this.#workers.get(session.peerId);
-    worker?.answered(call, performance.now());
-    const first = worker?.first;
-    if (first === undefined || !this.#forced.has(first)) return;
-    // Its own answer may follow at once.
-    queueMicrotask(() => {
-      if (worker?.first === first) void this.link.directory.endWorker(session.peerId);
-    });
+    if (call.session !== undefined) this.#workers.force(call, call.session);
   }
 
   #queueOf(call: Call): TaskQueue {
@@ -261,7 +237,7 @@ export class TaskClient implements CallOwner {
       this.#outOfReach(queue, unreached);
     } else {
       queue.unreached = 0;
-      this.#workers.set(hostId, new LeasedWorker(session, untilMs));
+      this.#workers.add(session, untilMs);
       this.#run(queue, session);
     }
     this.#ask(queue);
@@ -286,13 +262,10 @@ export class TaskClient implements CallOwner {
    * not wait for all tasks of this one.
    */
   #next(queue: TaskQueue, session: Session): void {
-    const worker = this.#workers.get(session.peerId);
+    const worker = this.#workers.at(session);
     if (worker === undefined) return this.#ask(queue);
     if (performance.now() < worker.untilMs) return this.#run(queue, session);
-    if (worker.isIdle) this.#giveBack(queue, session);
-  }
-
-  #giveBack(queue: TaskQueue, session: Session): void {
+    if (!worker.isIdle) return;
     this.#release(session.peerId);
     this.#ask(queue);
   }
@@ -303,7 +276,7 @@ export class TaskClient implements CallOwner {
   }
 
   #run(queue: TaskQueue, session: Session): void {
-    const worker = this.#workers.get(session.peerId);
+    const worker = this.#workers.at(session);
     if (worker === undefined) return;
     while (session.isOpen) {
       const call = queue.ready.peek();
@@ -318,20 +291,10 @@ export class TaskClient implements CallOwner {
         return;
       worker.send(call);
     }
-    if (worker.isIdle) this.#giveBack(queue, session);
-    else if (worker.hasStanding) this.#watch ??= this.#watchLongTasks();
-  }
-
-  #watchLongTasks(): NodeJS.Timeout {
-    return setInterval(() => {
-      const standing = [...this.#workers.values()].filter((worker) => worker.hasStanding);
-      for (const worker of standing)
-        for (const call of worker.takeBackAll(longTaskMs, performance.now()))
-          this.#neverBegan(call);
-      if (standing.length > 0) return;
-      clearInterval(this.#watch);
-      this.#watch = undefined;
-    }, longTaskMs).unref();
+    if (worker.hasStanding) this.#workers.watchLongTasks();
+    if (!worker.isIdle) return;
+    this.#release(session.peerId);
+    this.#ask(queue);
   }
 
   /**
@@ -348,7 +311,7 @@ export class TaskClient implements CallOwner {
 
   /** Its arguments had been away, and much may have happened meanwhile. */
   #resume(call: Call, queue: TaskQueue, session: Session): void {
-    const worker = this.#workers.get(session.peerId);
+    const worker = this.#workers.at(session);
     if (!call.isSettled && session.isOpen && worker !== undefined) worker.send(call);
     else this.#enqueue(call);
     if (call.session === undefined) this.#next(queue, session);

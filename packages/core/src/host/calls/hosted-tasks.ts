@@ -41,7 +41,7 @@ class StandingTask implements Running {
   /** Its turn has come. Returns whether its caller has not taken it back. */
   begins(): boolean {
     this.#leave();
-    return this.session.receivedClaims?.begins(this.call.id) ?? true;
+    return this.session.calls.claims.begins(this.call.id);
   }
 
   /** It will not begin here. */

@@ -4,33 +4,40 @@
  * is held can be asked for nothing, so messages would not do.
  */
 
-/** Calls with larger ids cannot be claimed. */
-export const mostClaims = 1024;
-
 const open = 0;
 const begun = 1;
 const takenBack = 2;
 
 export class Claims {
-  readonly #cells: Int32Array;
+  readonly #memory: () => Int32Array | undefined;
 
-  /** @param cells one for each id of a call, the same at both sides */
-  constructor(cells: Int32Array) {
-    this.#cells = cells;
+  /**
+   * @param memory a number for each of the first ids of calls, the same at both sides; undefined
+   * where nothing is shared
+   */
+  constructor(memory: () => Int32Array | undefined) {
+    this.#memory = memory;
   }
 
-  /** For the caller, before it sends a call. */
-  open(id: number): void {
-    Atomics.store(this.#cells, id, open);
+  /** For the caller, before it sends a call. Returns whether it can take that call back. */
+  opens(id: number): boolean {
+    const cells = this.#memory();
+    if (cells === undefined || id >= cells.length) return false;
+    Atomics.store(cells, id, open);
+    return true;
   }
 
   /** For the host. Returns whether the call may begin. */
   begins(id: number): boolean {
-    return Atomics.compareExchange(this.#cells, id, open, begun) === open;
+    const cells = this.#memory();
+    if (cells === undefined || id >= cells.length) return true;
+    return Atomics.compareExchange(cells, id, open, begun) === open;
   }
 
   /** For the caller. Returns whether the call is its own again: the host will not begin it. */
   takesBack(id: number): boolean {
-    return Atomics.compareExchange(this.#cells, id, open, takenBack) === open;
+    const cells = this.#memory();
+    if (cells === undefined || id >= cells.length) return false;
+    return Atomics.compareExchange(cells, id, open, takenBack) === open;
   }
 }

@@ -5,6 +5,7 @@
 import type { Encoded } from "../../protocol/codec.ts";
 import type { CallMessage, Message } from "../../protocol/message.ts";
 import { RaySystemError } from "../../shared/errors.ts";
+import { Claims } from "./claims.ts";
 import { Ledger, type LedgerParts } from "./ledger.ts";
 
 type AbortMessage = Extract<Message, { kind: "abort" }>;
@@ -21,6 +22,7 @@ export interface Running {
 }
 
 export class IncomingCalls {
+  readonly claims: Claims;
   readonly #onUnread: (value: Encoded) => void;
   /** Indexed by the caller's id, which is a slot number and so small. */
   readonly #running: (Running | undefined)[] = [];
@@ -34,8 +36,17 @@ export class IncomingCalls {
 
   readonly #beganMs: () => number;
 
-  /** @param beganMs when the call that holds the thread began, as of performance.now() */
-  constructor(ledger: LedgerParts, onUnread: (value: Encoded) => void, beganMs: () => number) {
+  /**
+   * @param beganMs when the call that holds the thread began, as of performance.now()
+   * @param claims memory for the claims of calls, if both sides share some
+   */
+  constructor(
+    ledger: LedgerParts,
+    onUnread: (value: Encoded) => void,
+    beganMs: () => number,
+    claims: () => Int32Array | undefined,
+  ) {
+    this.claims = new Claims(claims);
     this.#ledger = new Ledger(ledger);
     this.#onUnread = onUnread;
     this.#beganMs = beganMs;

@@ -9,6 +9,7 @@
 import type { Pending } from "../../protocol/message.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
+import { Claims } from "./claims.ts";
 import { Credit, type CreditLimits } from "./credit.ts";
 import { maxFetches } from "./ledger.ts";
 
@@ -20,12 +21,13 @@ export interface Fetch {
   readonly pending: Pending;
 }
 
-/** Keeps an id until its answer is here. */
-const givenUp: Pending = { isCall: true, settle: () => undefined, lose: () => undefined };
+/** Keeps the id of a call that was taken back until its answer is here. */
+const takenBack: Pending = { isCall: true, settle: () => undefined, lose: () => undefined };
 
 export class Requests {
   readonly credit: Credit;
   readonly #sendFetch: (id: number, fetch: Fetch) => void;
+  readonly #claims: Claims;
   readonly #pending: (Pending | undefined)[] = [];
   readonly #sequences: number[] = [];
   readonly #free: number[] = [];
@@ -35,9 +37,15 @@ export class Requests {
   readonly #fetches: Set<number> = new Set();
   readonly #laterFetches: Fifo<Fetch> = new Fifo();
 
-  constructor(credit: CreditLimits, sendFetch: (id: number, fetch: Fetch) => void) {
+  /** @param claims memory for the claims of calls, if both sides share some */
+  constructor(
+    credit: CreditLimits,
+    sendFetch: (id: number, fetch: Fetch) => void,
+    claims: () => Int32Array | undefined = () => undefined,
+  ) {
     this.credit = new Credit(credit, this);
     this.#sendFetch = sendFetch;
+    this.#claims = new Claims(claims);
   }
 
   get size(): number {
@@ -49,14 +57,16 @@ export class Requests {
     return this.#ids().flatMap((id) => this.#pending[id] ?? []);
   }
 
-  /** The id of what is added next. */
-  get nextId(): number {
-    return this.#free.at(-1) ?? this.#pending.length;
+  /** Opens the claim of what is added next. Returns whether it can be taken back then. */
+  opensClaim(): boolean {
+    return this.#claims.opens(this.#free.at(-1) ?? this.#pending.length);
   }
 
-  /** Nothing is to be done with the answer of a call, which is taken back and may be sent again. */
-  giveUp(id: number): void {
-    this.#pending[id] = givenUp;
+  /** Takes a call back, which may be sent again. Returns whether it has not begun. */
+  takesBack(id: number): boolean {
+    if (!this.#claims.takesBack(id)) return false;
+    this.#pending[id] = takenBack;
+    return true;
   }
 
   /** Returns the id of the call. */

@@ -13,7 +13,6 @@ import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import { CallWindows } from "./call-window.ts";
 import { type CreditLimits, defaultCredit } from "./credit.ts";
-import { Claims } from "./claims.ts";
 import { IncomingBatches } from "./incoming-batches.ts";
 import { IncomingCalls } from "./incoming-calls.ts";
 import { Outbox } from "./outbox.ts";
@@ -56,8 +55,6 @@ export class Session {
   readonly #closeWatchers: Set<(reason: DeathCause) => void> = new Set();
   /** The side that ends soon, and said so. */
   #leaving: "we" | "they" | undefined;
-  #sentClaims: Claims | undefined;
-  #receivedClaims: Claims | undefined;
 
   constructor(
     peerId: string,
@@ -69,8 +66,10 @@ export class Session {
     this.#channel = channel;
     this.#receiver = receiver;
     this.#outbox = new Outbox(channel);
-    this.requests = new Requests(credit, (id, { objectId, whole }) =>
-      this.#outbox.send({ kind: "fetch", id, objectId, whole }),
+    this.requests = new Requests(
+      credit,
+      (id, { objectId, whole }) => this.#outbox.send({ kind: "fetch", id, objectId, whole }),
+      () => channel.sentClaims,
     );
     this.calls = new IncomingCalls(
       {
@@ -79,6 +78,7 @@ export class Session {
       },
       (value) => receiver.onUnread(value),
       () => this.#outbox.lapSinceMs,
+      () => channel.receivedClaims,
     );
     this.#parts = new PartTransfers(
       channel,
@@ -108,20 +108,6 @@ export class Session {
   /** False from the moment on from which nothing more goes over it. */
   get isConnected(): boolean {
     return !this.#outbox.isClosed && this.#channel.isOpen;
-  }
-
-  /** Of the calls that it sends, where both sides share memory and have offered it. */
-  get sentClaims(): Claims | undefined {
-    const cells = this.#channel.sentClaims;
-    if (cells === undefined) return undefined;
-    return (this.#sentClaims ??= new Claims(cells));
-  }
-
-  /** Of the calls that it receives. */
-  get receivedClaims(): Claims | undefined {
-    const cells = this.#channel.receivedClaims;
-    if (cells === undefined) return undefined;
-    return (this.#receivedClaims ??= new Claims(cells));
   }
 
   /** Calls back after everything pending was told of the loss. Returns how to stop watching. */
