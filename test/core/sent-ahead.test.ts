@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
-import { Pair, step } from "../fixtures/sent-ahead.ts";
+import { Pair, sizeOf, step, type StepOptions } from "../fixtures/sent-ahead.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -51,6 +51,24 @@ describe("tasks that are sent ahead", () => {
     }
   });
 
+  test("are tried again while others stand behind them and wait for them", async () => {
+    const again = step.options({ maxRetries: 3, retryExceptions: true });
+    await warmUp(again);
+    const failing = again.remote(ray.put(7) as never, { act: "fail" });
+    const waiting = Array.from({ length: 20 }, (_, index) => again.remote(index, {}, [failing]));
+    await expect(ray.get(failing)).rejects.toBeInstanceOf(RangeError);
+    const ends = await Promise.allSettled(waiting.map((ref) => ray.get(ref)));
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+  });
+
+  test("stand behind one with a big argument", async () => {
+    for (let round = 0; round < 20; round++)
+      await ray.get(Array.from({ length: 50 }, () => sizeOf.remote(new Uint8Array(1))));
+    const sizes = [20 << 20, ...Array.from({ length: 20 }, (_, index) => index)];
+    const refs = sizes.map((size) => sizeOf.remote(new Uint8Array(size)));
+    expect(await ray.get(refs)).toEqual(sizes);
+  });
+
   test("may be cancelled, by force, too", async () => {
     await warmUp(once);
     const refs = Array.from({ length: 100 }, (_, index) => once.remote(index));
@@ -95,6 +113,62 @@ describe.runIf(sharesMemory)("a task that stands behind a long one", () => {
       expect(await ray.get(held)).toBe(1);
       expect(await ray.get(all.remote(3))).toBe(3);
       expect(Atomics.load(ran, 0)).toBe(0);
+    }
+  });
+
+  /** Held tasks, the first of which runs at a worker with the others behind it; all are counted. */
+  async function countedSteps(count: number, acts: Readonly<Record<number, StepOptions>>) {
+    const counts = Array.from({ length: count }, cell);
+    const refs = counts.map((begun, index) => once.remote(index, { begun, ...acts[index] }));
+    await ray.wait(refs);
+    return { refs, counts };
+  }
+  /** As code of the driver that holds its thread. */
+  const holdThread = (ms: number): void => void Atomics.wait(cell(), 0, 0, ms);
+  const counted = (counts: readonly Int32Array[]): number[] => counts.map(([count]) => count ?? -1);
+
+  test("runs once, whatever holds the driver's thread meanwhile", async () => {
+    for (let round = 0; round < 10; round++) {
+      await warmUp(once);
+      const release = cell();
+      const { refs, counts } = await countedSteps(34, { 1: { act: "hold its thread", release } });
+      open(release);
+      holdThread(round);
+      await new Promise(setImmediate);
+      holdThread(8);
+      expect(await ray.get(refs)).toEqual(refs.map((_, index) => index));
+      expect(counted(counts)).toEqual(refs.map(() => 1));
+    }
+  });
+
+  test("that crashes is the one that fails, though earlier answers are not read", async () => {
+    for (let round = 0; round < 6; round++) {
+      await warmUp(once);
+      const release = cell();
+      const acts = { 9: { act: "hold its thread", release }, 10: { act: "crash" } } as const;
+      const { refs, counts } = await countedSteps(20, acts);
+      open(release);
+      holdThread(100);
+      const ends = await Promise.allSettled(refs.map((ref) => ray.get(ref)));
+      expect(ends.flatMap(({ status }, index) => (status === "rejected" ? [index] : []))).toEqual([
+        10,
+      ]);
+      expect(counted(counts)).toEqual(refs.map(() => 1));
+    }
+  });
+
+  test("goes on when the one before it has ended and is cancelled by force", async () => {
+    for (let round = 0; round < 4; round++) {
+      await warmUp(once);
+      const [first, second, begun] = [cell(), cell(), cell()];
+      const ended = once.remote(1, { act: "hold its thread", release: first });
+      const next = once.remote(2, { act: "hold its thread", release: second, begun });
+      open(first);
+      // It begins while this thread is held, if it was sent ahead.
+      Atomics.wait(begun, 0, 0, 200);
+      ray.cancel(ended, { force: true });
+      open(second);
+      expect(await ray.get(next)).toBe(2);
     }
   });
 });

@@ -29,6 +29,12 @@ const lookNow = 0;
 /** The batch after which a channel offers a ring: a channel of few batches does without one. */
 const offeredAfter = 16;
 
+/** Batches that are delivered in one turn: peers that are quick must not keep all else waiting. */
+const mostAtOnce = 64;
+
+/** Node's own: a test that puts another in its place must not stop a channel. */
+const { setImmediate } = globalThis;
+
 type Arrived = { readonly message: PortMessage } | undefined;
 
 const receive: (port: MessagePort) => Arrived = receiveMessageOnPort;
@@ -80,7 +86,7 @@ class ThreadChannel implements Channel {
     });
     void peerGone?.then(() => (this.#hasPeer = false));
     port.on("close", () => {
-      this.#take();
+      while (this.#take());
       if (!this.#open) return;
       explain().then(
         (reason) => this.close(reason),
@@ -106,9 +112,10 @@ class ThreadChannel implements Channel {
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
     const number = this.#sent;
-    this.#sent = (number + 1) | 0;
     if (!this.#sentByRing(number, batch))
       this.#port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    // A message that could not be posted has no number.
+    this.#sent = (number + 1) | 0;
     if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();
     this.#spinWait.begin();
   }
@@ -165,14 +172,24 @@ class ThreadChannel implements Channel {
     const receiver = this.#receiver;
     if (receiver === undefined) return false;
     let count = 0;
-    while (this.#open) {
-      const batch = this.#next();
-      if (batch === undefined) break;
-      count += 1;
-      this.#spinWait.end();
-      receiver(batch);
+    try {
+      while (this.#open && count < mostAtOnce) {
+        const batch = this.#next();
+        if (batch === undefined) return count > 0;
+        count += 1;
+        this.#spinWait.end();
+        receiver(batch);
+        if (count === mostAtOnce) this.#takeLater();
+      }
+    } catch (error) {
+      this.#takeLater();
+      throw error;
     }
     return count > 0;
+  }
+
+  #takeLater(): void {
+    setImmediate(() => this.#take());
   }
 
   poll(): readonly Batch[] {

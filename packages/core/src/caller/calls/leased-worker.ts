@@ -2,8 +2,8 @@
  * A worker that a caller has leased, with the tasks that it was sent and has not answered: the
  * first runs, and short ones stand behind it, so that it does not wait for the next one.
  *
- * The worker sends each answer before it begins the next task. So when it is lost, the first task
- * without an answer may have begun, and no other has.
+ * When a worker is lost, the claims of its tasks tell which had begun. Without claims only one is
+ * sent at a time.
  */
 import { sizeOf } from "../../protocol/codec.ts";
 import type { Session } from "../../rpc/session/session.ts";
@@ -35,6 +35,8 @@ export class LeasedWorker {
   readonly untilMs: number;
   /** In the order in which they were sent. */
   readonly #sent: Call[] = [];
+  /** Sent with a claim, which tells whether they have begun. */
+  readonly #claimed: WeakSet<Call> = new WeakSet();
   /** Since when the first of them may run, as of performance.now(). */
   #sinceMs = 0;
   /** Whether the first of them, and so what stands behind it, may take long. */
@@ -66,13 +68,14 @@ export class LeasedWorker {
 
   /** Whether a task that has no answer may have begun. */
   mayHaveBegun(call: Call): boolean {
+    if (this.#claimed.has(call)) return this.session.requests.hasBegun(call.id);
     return this.first === call && !this.#isFirstGone;
   }
 
   send(call: Call): void {
     const { session } = this;
     // The host may look at the claim as soon as it has the call.
-    session.requests.opensClaim();
+    if (session.requests.opensClaim()) this.#claimed.add(call);
     call.send(session, call.plan.route, 0);
     if (call.isSettled) return;
     if (this.#sent.push(call) === 1) this.#begin(performance.now());
@@ -82,6 +85,9 @@ export class LeasedWorker {
   takes(call: Call, nowMs: number): boolean {
     const { plan, args } = call;
     if (this.#isHeld || nowMs >= this.untilMs || plan.route.shape !== undefined) return false;
+    if (!this.session.requests.credit.allows(1)) return false;
+    // The host may wait for the arguments of the first, and begin another before it.
+    if ((this.first?.args.dependencies.length ?? 0) > 0) return false;
     if (args.dependencies.length > 0 || args.signals !== undefined) return false;
     const most = Math.min(mostOf(call), mostOf(this.first));
     if (this.#sent.length >= most || sizeOf(args.values) > mostBytes) return false;
@@ -150,8 +156,9 @@ export class LeasedWorkers {
     this.#byHost.set(session.peerId, new LeasedWorker(session, untilMs));
   }
 
-  at({ peerId }: Session): LeasedWorker | undefined {
-    return this.#byHost.get(peerId);
+  at(session: Session): LeasedWorker | undefined {
+    const worker = this.#byHost.get(session.peerId);
+    return worker?.session === session ? worker : undefined;
   }
 
   delete(hostId: string): void {
@@ -160,14 +167,18 @@ export class LeasedWorkers {
 
   /** Takes back what stands behind a task that turns out to be long. */
   watchLongTasks(): void {
-    this.#watch ??= setInterval(() => this.#look(), longTaskMs).unref();
+    // Answers that are here are read between a timer and an immediate.
+    this.#watch ??= setInterval(() => void setImmediate(() => this.#look()), longTaskMs).unref();
+  }
+
+  #takeBack(worker: LeasedWorker, afterMs: number): void {
+    const taken = worker.takeBackAll(afterMs, performance.now());
+    for (const call of taken) this.#onTakenBack(call);
   }
 
   #look(): void {
     const standing = [...this.#byHost.values()].filter((worker) => worker.hasStanding);
-    for (const worker of standing) {
-      for (const call of worker.takeBackAll(longTaskMs, performance.now())) this.#onTakenBack(call);
-    }
+    for (const worker of standing) this.#takeBack(worker, longTaskMs);
     if (standing.length > 0) return;
     clearInterval(this.#watch);
     this.#watch = undefined;
@@ -188,8 +199,11 @@ export class LeasedWorkers {
 
   /** Ends the worker that runs a task, as soon as the tasks before it are answered. */
   force(call: Call, session: Session): void {
-    const first = this.at(session)?.first;
-    if (first === undefined || first === call) this.#endWorker(session.peerId);
-    else this.#forced.add(call);
+    const worker = this.at(session);
+    if (worker === undefined) return this.#endWorker(session.peerId);
+    this.#takeBack(worker, 0);
+    if (worker.first !== call) this.#forced.add(call);
+    // What could not be taken back has begun: then this one is over, and its answer is under way.
+    else if (!worker.hasStanding) this.#endWorker(session.peerId);
   }
 }

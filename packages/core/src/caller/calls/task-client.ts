@@ -128,6 +128,7 @@ export class TaskClient implements CallOwner {
     if (session === undefined) return;
     this.#workers.answered(call, session);
     this.#next(this.#queueOf(call), session);
+    this.#ask(this.#queueOf(call));
   }
 
   lost(call: Call, how: HowLost): void {
@@ -143,16 +144,18 @@ export class TaskClient implements CallOwner {
       return this.#next(this.#queueOf(call), session);
     }
     this.#release(session.peerId);
-    // The others were lost with it, and never began.
-    for (const other of session.isOpen ? [] : (worker?.all ?? [])) {
+    const others = session.isOpen ? [] : (worker?.all ?? []);
+    for (const other of others) {
+      const hasBegun = worker?.mayHaveBegun(other) === true && !other.isCancelled;
       other.session = undefined;
-      this.#enqueue(other);
+      this.#wasLost(other, how, hasBegun);
     }
-    if (how === "absent" || !mayHaveBegun) this.#enqueue(call);
-    else this.#crashed(call, how);
+    this.#wasLost(call, how, mayHaveBegun);
   }
 
-  #crashed(call: Call, how: Exclude<HowLost, "absent">): void {
+  /** One that never began is not a retry when it is sent again. */
+  #wasLost(call: Call, how: HowLost, hasBegun: boolean): void {
+    if (how === "absent" || !hasBegun) return this.#enqueue(call);
     const reason: DeathCause =
       how === "gone" ? { kind: "unreachable", message: "its worker takes no more tasks" } : how;
     if (call.retriesLeft !== 0 && !finalKinds.has(reason.kind)) {

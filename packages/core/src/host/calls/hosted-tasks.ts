@@ -55,8 +55,10 @@ class StandingTask implements Running {
     this.session.answer({ kind: "cancelled", id: this.call.id });
   }
 
+  /** Refs among its arguments are let go with the answer that nobody hears. */
   callerLost(): void {
     this.#leave();
+    this.session.answer({ kind: "gone", id: this.call.id });
   }
 
   #leave(): void {
@@ -89,15 +91,14 @@ export class HostedTasks implements RunningTasks {
 
   /** Runs a task, now or after those that came before it. */
   receive(call: CallMessage, session: Session): void {
-    if (!this.#isBusy) return void this.#runAll(call, session);
     const task = new StandingTask(call, session, this.#standing);
-    if (this.#isBlocked) task.giveBack();
+    if (!this.#isBusy) void this.#runAll();
+    else if (this.#isBlocked) task.giveBack();
   }
 
-  async #runAll(call: CallMessage, session: Session): Promise<void> {
+  async #runAll(): Promise<void> {
     this.#isBusy = true;
     try {
-      await this.#parts.run(call, session);
       for (const next of this.#standing) {
         if (next.begins()) await this.#parts.run(next.call, next.session);
         else next.giveBack();

@@ -27,11 +27,20 @@ export class Claims {
     return true;
   }
 
-  /** For the host. Returns whether the call may begin. */
+  /**
+   * For the host. Returns whether the call may begin. A cell may be of an earlier call if the caller
+   * had not heard of the memory when it sent this one.
+   */
   begins(id: number): boolean {
     const cells = this.#memory();
     if (cells === undefined || id >= cells.length) return true;
-    return Atomics.compareExchange(cells, id, open, begun) === open;
+    return Atomics.exchange(cells, id, begun) !== takenBack;
+  }
+
+  /** For the caller, of a call whose claim it opened. */
+  hasBegun(id: number): boolean {
+    const cells = this.#memory();
+    return cells !== undefined && Atomics.load(cells, id) === begun;
   }
 
   /** For the caller. Returns whether the call is its own again: the host will not begin it. */

@@ -69,6 +69,11 @@ export class Requests {
     return true;
   }
 
+  /** Whether a call that was sent with a claim has begun. */
+  hasBegun(id: number): boolean {
+    return this.#claims.hasBegun(id);
+  }
+
   /** Returns the id of the call. */
   add(pending: Pending): number {
     const id = this.#free.pop() ?? this.#pending.length;
