@@ -10,3 +10,5 @@ export {
   terminalText,
 } from "./shared/text/terminal-text.ts";
 export { warn } from "./shared/text/warning.ts";
+export { watchWrites } from "./shared/text/watched-writes.ts";
+export type { WatchedWrites } from "./shared/text/watched-writes.ts";

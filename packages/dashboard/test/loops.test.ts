@@ -157,12 +157,12 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     expect(await figure("Left")).toBe("0");
     await page.getByRole("heading", { name: "Endpoint judge" }).waitFor();
     await expect.poll(() => figure("Let through")).toBe(String(outcomes.length));
-    await expectSound(watched, "loops", "narrow");
+    await expectSound(watched, "loops");
     // Two of them have tables of the same kind.
     await scoreAll(await openLoop());
     await page.getByRole("heading", { name: "Loop 2" }).waitFor();
     await page.getByRole("region", { name: "Lanes of Loop 2" }).waitFor();
-    await expectSound(watched, "two-loops", "light");
+    await expectSound(watched, "two-loops");
     await page.getByRole("link", { name: record }).press("Enter");
     await expect.poll(() => figure("Found")).toBe(String(outcomes.length));
     expect(oddities).toEqual([]);

@@ -46,18 +46,18 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await page.keyboard.press("Enter");
     const names = (): Promise<string[]> => page.locator("tbody td:nth-child(4)").allTextContents();
     await expect.poll(names).toEqual(["third", "second", "first", "–", "–"]);
-    await expectSound(watched, "actors", "narrow");
+    await expectSound(watched, "actors");
     await page.getByLabel("Filter").fill("second");
     await expect.poll(() => rows.count()).toBe(1);
 
     await rows.getByRole("link").first().press("Enter");
     await page.getByRole("heading", { name: /^Actor actor-/ }).waitFor();
     await page.getByText("Counter.say").waitFor();
-    await expectSound(watched, "actor", "light");
+    await expectSound(watched, "actor");
     const kill = page.getByRole("button", { name: "Kill …" });
     await kill.press("Enter");
     await page.getByRole("dialog").waitFor();
-    await expectSound(watched, "kill", "dark");
+    await expectSound(watched, "kill");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     expect(await ray.get(second.increment.remote())).toBe(1);
@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     for (const room of ["tasks", "objects", "placementGroups", "workers", "nodes"]) {
       await page.evaluate(`location.hash = "#/${room}"`);
       await page.getByRole("status").waitFor();
-      await expectSound(watched, room, "narrow");
+      await expectSound(watched, room);
     }
     expect(oddities).toEqual([]);
     await ray.kill(tooBig);

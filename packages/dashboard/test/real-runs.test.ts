@@ -116,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await expect
       .poll(bothSides)
       .toSatisfy(([onPage, inSession]) => String(onPage) === String(inSession));
-    await expectSound(watched, "scored", "dark");
+    await expectSound(watched, "scored");
     expect(oddities).toEqual([]);
   });
 

@@ -16,7 +16,9 @@ test.each(["--dashboard", "--watch"])("%s serves a page while a run lasts", asyn
   const scored = ["score", solutions, "--reward", reward, "--out", log, "--workers", "1"];
   const run = await inProcess(...scored, flag);
   expect(run).toMatchObject({ code: 0 });
-  expect(run.stderr).toMatch(/^dashboard: http:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
+  expect(run.stderr).toMatch(/^dashboard, .*:\nhttp:\/\/127\.0\.0\.1:\d+\/\?token=\S{32,}\n/);
+  const longest = Math.max(...run.stderr.split("\n").map(({ length }) => length));
+  expect(longest).toBeLessThanOrEqual(80);
 });
 
 test("the link leads to the samples of the log, and Ctrl-C ends it", async () => {

@@ -48,7 +48,9 @@ export class DriverEndpoints {
     const serve = await dashboardServer();
     this.#dashboard = await serve(sessionOf(this.#parts), options);
     setDashboardServed(true);
-    this.#parts.logs.tell(`dashboard: ${this.#dashboard.url}`);
+    // A line of its own is short enough for 80 columns: a terminal makes it a link.
+    this.#parts.logs.tell("dashboard, for a browser on this machine:");
+    this.#parts.logs.tell(this.#dashboard.url);
     return this.#dashboard.url;
   }
 

@@ -3,6 +3,7 @@
  * line and an exit code. main.ts runs it as a process, and tests run it in their own.
  */
 
+import type { WriteStream } from "node:tty";
 import { Command, CommanderError } from "commander";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { addCertCommand } from "./node/cert-options.ts";
@@ -12,6 +13,9 @@ import { addNewCommand } from "./new/new-options.ts";
 import { addNodeCommand } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
+import { PhaseLine } from "./output/phase-line.ts";
+import type { Silence } from "./output/silence.ts";
+import { introduce } from "./train/quickstart-introduction.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";
 import { addReportCommand } from "./train/report-options.ts";
@@ -25,20 +29,27 @@ import { addTrainCommand } from "./train/train-options.ts";
 /** The manifest of the package, relative to src and to dist. */
 const manifest = new URL("../../package.json", import.meta.url);
 
+/** How a command line is run. */
+export interface CommandLineOptions {
+  /** Receives each error as one line. */
+  readonly tell?: (line: string) => void;
+  /** Says what goes on while this thread is busy. */
+  readonly silence?: Silence;
+}
+
 /**
  * Runs one command.
  *
  * @param args the arguments behind `rayling`
- * @param tell receives each error as one line
  * @returns the exit code (exit-codes.ts); `rayling run` ends as its script does, with
  * process.exitCode
  */
 export async function runCommandLine(
   args: readonly string[],
-  tell: (line: string) => void = tellUser,
+  { tell = tellUser, silence }: CommandLineOptions = {},
 ): Promise<number> {
   try {
-    const program = await commands(tell);
+    const program = await commands(tell, silence);
     const [first, second, ...words] = args;
     // The words may be anything: no parser takes them for its own.
     if (first === "complete" && second === "--") await answerShell(program, words);
@@ -52,7 +63,10 @@ export async function runCommandLine(
   }
 }
 
-async function commands(tell: (line: string) => void): Promise<Command> {
+async function commands(
+  tell: (line: string) => void,
+  silence: Silence | undefined,
+): Promise<Command> {
   const program = new Command("rayling")
     .description(
       "A small Ray for Node: scores model solutions with a reward loop of many workers, serves that loop over HTTP, trains policies on rewards, makes machines nodes of a driver, and shows what a running driver does.",
@@ -60,45 +74,70 @@ async function commands(tell: (line: string) => void): Promise<Command> {
     .version(await versionOf(manifest))
     .exitOverride()
     .configureHelp(helpStyle)
-    .configureOutput({ outputError: (text) => tell(oneLine(withPrefix(text))) });
-  addScoring(program.commandsGroup("Score and judge:"));
-  addTraining(program.commandsGroup("Train:"));
+    .configureOutput({ outputError: (text) => tell(oneLine(withPrefix(text))) })
+    .hook("preAction", () => silence?.doing(undefined));
+  const begun: Begun = (doing, stream = process.stderr) => {
+    const line = new PhaseLine(stream, silence);
+    line.begin(doing);
+    return line;
+  };
+  addScoring(program.commandsGroup("Score and judge:"), begun);
+  addTraining(program.commandsGroup("Train:"), begun);
   addDriverCommands(program.commandsGroup("A running driver:"));
   addMachines(program.commandsGroup("Other machines:"));
   addCompleteCommand(program.commandsGroup("The shell:"));
   return program;
 }
 
-function addScoring(program: Command): void {
+/** Says what a command does while its modules are loaded, and goes on with that. */
+type Begun = (doing: string, stream?: WriteStream) => PhaseLine;
+
+function addScoring(program: Command, begun: Begun): void {
   addNewCommand(program, async (folder, format) => {
     const { runNew } = await import("./new/new-command.ts");
     await runNew(folder, { version: await versionOf(manifest), format });
   });
   addScoreCommand(program, {
     score: async (options, comparison) => {
+      using line = begun(loadingLoop);
       const { runScore } = await import("./score/score-command.ts");
-      await runScore(options, comparison);
+      await runScore(options, line, comparison);
     },
     compare: async (judges, comparison) => {
+      using line = begun(loadingLoop);
       const { runJudges } = await import("./judges/judges-command.ts");
-      await runJudges(judges, comparison);
+      await runJudges(judges, line, comparison);
     },
   });
-  addRewardsCommand(program, rewardsCommands);
+  addRewardsCommand(program, {
+    ...rewardsCommands,
+    rescore: async (options) => {
+      using line = begun(loadingLoop);
+      const { runScore } = await import("./score/score-command.ts");
+      await runScore(options, line);
+    },
+  });
   addServeCommand(program, async (options) => {
     const { runServe } = await import("./serve/serve-command.ts");
     await runServe(options, await versionOf(manifest));
   });
 }
 
-function addTraining(program: Command): void {
+const loadingLoop = "loading the reward loop";
+const loadingTrainer = "loading the trainer";
+
+function addTraining(program: Command, begun: Begun): void {
   addQuickstartCommand(program, async (flags) => {
+    const stream = flags.format === "table" ? process.stdout : process.stderr;
+    introduce(flags, stream);
+    using line = begun(loadingTrainer, stream);
     const { runQuickstart } = await import("./train/quickstart-command.ts");
-    await runQuickstart(flags);
+    await runQuickstart(flags, line);
   });
   addTrainCommand(program, async (options) => {
+    using line = begun(loadingTrainer);
     const { runTrain } = await import("./train/train-command.ts");
-    await runTrain(options);
+    await runTrain(options, line);
   });
   addReportCommand(program);
   addDataCommand(program);
@@ -119,7 +158,7 @@ function addMachines(program: Command): void {
   });
 }
 
-const rewardsCommands: RewardsCommands = {
+const rewardsCommands: Omit<RewardsCommands, "rescore"> = {
   report: async (options) => {
     const { runRewardsReport } = await import("./rewards/rewards-command.ts");
     await runRewardsReport(options);
@@ -139,10 +178,6 @@ const rewardsCommands: RewardsCommands = {
   exportLog: async (options) => {
     const { runRewardsExport } = await import("./rewards/rewards-export.ts");
     await runRewardsExport(options);
-  },
-  rescore: async (options) => {
-    const { runScore } = await import("./score/score-command.ts");
-    await runScore(options);
   },
 };
 

@@ -5,6 +5,7 @@
 
 import { runCommandLine } from "./command-line.ts";
 import { exitCodes } from "./exit-codes.ts";
+import type { Silence } from "./output/silence.ts";
 import { plain, tell } from "./output/output.ts";
 import { provideOtherMachines } from "../other-machines.ts";
 
@@ -27,11 +28,14 @@ process.once("exit", () => {
   tell(`rayling: standard output: ${plain(lost.message)}\n`);
 });
 
-provideOtherMachines();
-const exitCode = await runCommandLine(process.argv.slice(2));
-if (exitCode !== 0) process.exitCode = exitCode;
-const signal = signalOf(exitCode);
-if (signal !== undefined) setTimeout(endBy, LINGER_MS, signal).unref();
+/** @param silence says what goes on while a command loads */
+export async function runProcess(silence: Silence): Promise<void> {
+  provideOtherMachines();
+  const exitCode = await runCommandLine(process.argv.slice(2), { silence });
+  if (exitCode !== 0) process.exitCode = exitCode;
+  const signal = signalOf(exitCode);
+  if (signal !== undefined) setTimeout(endBy, LINGER_MS, signal).unref();
+}
 
 function signalOf(code: number): NodeJS.Signals | undefined {
   if (code === exitCodes.interrupted) return "SIGINT";

@@ -38,6 +38,8 @@ export interface PolicyContext {
   readonly totalSteps: number | undefined;
   readonly train: PromptDataset;
   readonly validation: PromptDataset | undefined;
+  /** Receives the supervised steps so far, and how many there will be. */
+  readonly onWarmStart?: ((steps: number, of: number) => void) | undefined;
 }
 
 interface Kind {
@@ -130,6 +132,9 @@ const tinyKwargs: readonly (keyof TinySettings)[] = [
   "microBatchRows",
 ];
 
+/** Supervised steps between two reports. */
+const warmStartPart = 25;
+
 /** Loads jax-js. */
 async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind> {
   const { TinyCriticActor, TinyPolicyActor } = await import("../policy/tiny/index.ts");
@@ -147,7 +152,7 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
     alphabet,
   };
   const { warmStartSteps: steps } = rayling;
-  const { totalSteps, train } = context;
+  const { totalSteps, train, onWarmStart } = context;
   return {
     policy: () =>
       TinyPolicyActor.remote({ ...settings, optim: optimSettingsOf(actor.optim, totalSteps) }),
@@ -160,8 +165,14 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
         answer: String(groundTruth),
       }));
       const supervised = policy as ReturnType<typeof TinyPolicyActor.remote>;
-      const answer = supervised.supervise.remote({ pairs, steps });
-      await answerOf("the policy, asked for its warm start,", answer, config.trainer);
+      // Parts are as good as the whole, and somebody waits.
+      for (let done = 0; done < steps;) {
+        onWarmStart?.(done, steps);
+        const part = Math.min(warmStartPart, steps - done);
+        const answer = supervised.supervise.remote({ pairs, steps: part });
+        await answerOf("the policy, asked for its warm start,", answer, config.trainer);
+        done += part;
+      }
     },
   };
 }

@@ -34,6 +34,8 @@ export interface RunTrainingOptions {
   readonly loggers?: readonly TrackingLogger[] | undefined;
   /** Whether the console prints all metrics of each step, as verl does. Default false. */
   readonly verbose?: boolean | undefined;
+  /** Receives the supervised steps before the training so far, and how many there will be. */
+  readonly onWarmStart?: ((steps: number, of: number) => void) | undefined;
 }
 
 export interface TrainingRun {
@@ -51,7 +53,7 @@ export interface TrainingRun {
  */
 export async function runTraining(
   config: TrainerConfig,
-  { baseDirectory = process.cwd(), ...logging }: RunTrainingOptions = {},
+  { baseDirectory = process.cwd(), onWarmStart, ...logging }: RunTrainingOptions = {},
 ): Promise<TrainingRun> {
   // Missing things and settings that do not fit are refused before anything takes time.
   checkAlgorithms(config);
@@ -61,6 +63,7 @@ export async function runTraining(
   const policies = await openPolicies(config, {
     baseDirectory,
     totalSteps: totalStepsOf(config, prompts),
+    onWarmStart,
     ...prompts,
   });
   try {

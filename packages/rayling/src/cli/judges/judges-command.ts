@@ -15,7 +15,7 @@ import type { Solutions } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
 import { heading, openAnswer } from "../output/formats.ts";
 import { duration, grouped, quantile } from "../output/numbers.ts";
-import { PhaseLine } from "../output/phase-line.ts";
+import type { PhaseLine } from "../output/phase-line.ts";
 import { plain, tell } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import type { RewardsFile } from "../rewards/rewards-file.ts";
@@ -27,6 +27,7 @@ import type { Run } from "../score/score-all.ts";
 import { checkFailures, tellStopping } from "../score/score-command.ts";
 import { reportData } from "../score/score-report.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { introduceScoring } from "./judges-introduction.ts";
 import type { StopSignal } from "../stop-signal.ts";
 import { comparisonOf } from "./compared.ts";
 import type { CompareOptions } from "./compare-flags.ts";
@@ -41,19 +42,24 @@ interface OpenJudge extends Judge {
   readonly spentBefore: number;
 }
 
+/** @param phase says what is done now */
 export async function runJudges(
   judges: readonly Judge[],
+  phase: PhaseLine,
   comparison: CompareOptions,
 ): Promise<void> {
   const [{ options } = noJudge()] = judges;
   const stop = stopSignal();
   const answer = openAnswer(options.format);
   const prepared: PreparedRun[] = [];
-  const phase = new PhaseLine(process.stderr);
   try {
     phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     for (const one of judges) prepared.push(await prepareRun(one.options, solutions));
+    introduceScoring(
+      judges.map((one) => one.options),
+      solutions.total,
+    );
     phase.touch("starting the workers");
     await ray.init({
       prewarm: 2 * judges.length,
@@ -62,7 +68,7 @@ export async function runJudges(
     });
     const open = await openJudges(judges, prepared, stop);
     if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
-    phase.pause();
+    phase.pause("scoring");
     const runs = await scoreTogether(open, solutions, stop);
     phase.touch("comparing the judges");
     await Promise.all(open.map(({ loop }) => loop.close()));
@@ -78,7 +84,7 @@ export async function runJudges(
     ]);
     for (const [at, { name, options: own }] of judges.entries()) checkJudge(name, own, runs[at]);
   } finally {
-    phase[Symbol.dispose]();
+    phase.pause();
     await ray.shutdown();
     for (const { mark } of prepared) await mark?.remove();
     answer.close();

@@ -5,13 +5,15 @@
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "./output.ts";
+import type { Silence } from "./silence.ts";
 
 const everyMs = 1000;
 /** Elsewhere than on a terminal. */
-const quietMs = 1900;
+const quietMs = 1600;
 
 export class PhaseLine implements Disposable {
   readonly #stream: WriteStream;
+  readonly #silence: Silence | undefined;
   readonly #ticking: NodeJS.Timeout;
   #text: string | undefined;
   #sinceMs = 0;
@@ -19,17 +21,31 @@ export class PhaseLine implements Disposable {
   /** Length of the line that is drawn. */
   #drawn = 0;
 
-  constructor(stream: WriteStream = process.stdout) {
+  /** @param silence says what goes on while this thread is busy */
+  constructor(stream: WriteStream = process.stdout, silence?: Silence) {
     this.#stream = stream;
+    this.#silence = silence;
     this.#ticking = setInterval(() => this.#tick(), stream.isTTY ? everyMs : 100).unref();
   }
 
   /** Shows what is done now. */
   show(text: string): void {
-    this.#text = text;
-    this.#sinceMs = performance.now();
+    this.#begin(text);
     if (this.#stream.isTTY) this.#draw();
     else this.say(text);
+  }
+
+  /** Shows what is done now on a terminal; elsewhere it is said if it takes long. */
+  begin(text: string): void {
+    this.#begin(text);
+    if (this.#stream.isTTY) this.#draw();
+  }
+
+  /** Shows, as `begin`, how far it is; its time goes on. */
+  goOn(text: string): void {
+    const sinceMs = this.#sinceMs;
+    this.begin(text);
+    this.#sinceMs = sinceMs;
   }
 
   /** Lets the current phase stay on the terminal; elsewhere it is printed already. */
@@ -44,18 +60,22 @@ export class PhaseLine implements Disposable {
     this.touch();
   }
 
-  /** Something else has written. @param doing what goes on from now */
+  /** Something was written. @param doing what goes on from now; nothing was written */
   touch(doing?: string): void {
-    this.#writtenMs = performance.now();
-    if (doing === undefined) return;
-    this.#text = doing;
-    this.#sinceMs = this.#writtenMs;
+    if (doing === undefined) this.#writtenMs = performance.now();
+    else this.#begin(doing);
   }
 
-  /** Takes the line away; on a terminal something else shows what goes on. */
-  pause(): void {
+  /**
+   * Takes the line away.
+   *
+   * @param doing what something else shows that is going on; it is said here while this thread is
+   * too busy for that
+   */
+  pause(doing?: string): void {
     this.#clear();
     this.#text = undefined;
+    this.#silence?.doing(doing, this.#stream);
   }
 
   [Symbol.dispose](): void {
@@ -63,16 +83,27 @@ export class PhaseLine implements Disposable {
     clearInterval(this.#ticking);
   }
 
+  #begin(text: string): void {
+    this.#text = text;
+    this.#sinceMs = performance.now();
+    this.#silence?.doing(plain(text), this.#stream);
+  }
+
   #tick(): void {
     if (this.#text === undefined) return;
     if (this.#stream.isTTY) this.#draw();
-    else if (performance.now() - this.#writtenMs >= quietMs) this.say(`  ... ${this.#line()}`);
+    else if (this.#quietMs >= quietMs) this.say(`  ... ${this.#line()}`);
+  }
+
+  get #quietMs(): number {
+    const ownMs = performance.now() - this.#writtenMs;
+    return Math.min(ownMs, this.#silence?.quietMs ?? ownMs);
   }
 
   #draw(): void {
     this.#clear();
     const line = plain(this.#line()).slice(0, (this.#stream.columns || 80) - 1);
-    this.#stream.write(line);
+    this.#stream.write(`\r\u001b[2K${line}`);
     this.#drawn = line.length;
   }
 

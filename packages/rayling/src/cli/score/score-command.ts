@@ -30,8 +30,10 @@ import { grouped, span } from "../output/numbers.ts";
 import { openAnswer } from "../output/formats.ts";
 import type { Answer } from "../output/formats.ts";
 import { dataOutput, jsonText, plain, tell } from "../output/output.ts";
-import { PhaseLine } from "../output/phase-line.ts";
+import type { PhaseLine } from "../output/phase-line.ts";
+import { wrapped } from "../output/wrapped.ts";
 import { ProgressView } from "../output/progress-view.ts";
+import { introduceScoring } from "../judges/judges-introduction.ts";
 import type { RunSummary } from "./run-summary.ts";
 import { drainMsOf, scoreAll } from "./score-all.ts";
 import { baselineOf } from "./score-loop.ts";
@@ -42,19 +44,25 @@ import type { Report } from "./score-report.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
 
-/** @param comparison with the labels of the data; undefined: none is asked for */
-export async function runScore(options: ScoreOptions, comparison?: CompareOptions): Promise<void> {
+/**
+ * @param phase says what is done now @param comparison with the labels of the data; undefined: none
+ * is asked for
+ */
+export async function runScore(
+  options: ScoreOptions,
+  phase: PhaseLine,
+  comparison?: CompareOptions,
+): Promise<void> {
   const stop = stopSignal();
   // This precedes all other output, because stdout then carries only rewards.
   const data = options.out === STDOUT ? dataOutput() : undefined;
   const answer = openAnswer(data === undefined ? options.format : "table");
   let prepared: PreparedRun | undefined;
-  const phase = new PhaseLine(process.stderr);
   try {
     phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     prepared = await prepareRun(options, solutions);
-    const { asked } = prepared;
+    introduceScoring([options], solutions.total);
     phase.touch("starting the workers");
     await ray.init({
       prewarm: 2,
@@ -66,7 +74,7 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     const file = await openRunFile(prepared, loop, data?.stream);
     if (data === undefined && options.dashboard === true) showOnDashboard(file.path);
     const tellsNoMore = tellStopping(stop, options);
-    phase.pause();
+    phase.pause("scoring");
     const more = { stop, view: new ProgressView() };
     const run = await scoreAll(loop, solutions, file, { ...options, ...more });
     tellsNoMore();
@@ -74,28 +82,25 @@ export async function runScore(options: ScoreOptions, comparison?: CompareOption
     phase.touch("ending the workers");
     await loop.close();
     phase.touch("scoring one at a time");
-    const baseline = await stop.race(runBaseline(run.baselineSamples, options, asked));
+    const baseline = await stop.race(runBaseline(run.baselineSamples, options, prepared.asked));
     phase.touch("putting the report together");
-    const words = `${options.workers} workers x ${options.concurrency}`;
-    const advice = adviceOn(run.summary.failures, options);
-    const labelKey = options.input.labelKey ?? standardLabelKey;
-    const about = {
-      loop: words,
+    const report: Report = {
+      ...run,
+      loop: `${options.workers} workers x ${options.concurrency}`,
       baseline,
       money,
-      advice,
-      labelKey,
+      advice: adviceOn(run.summary.failures, options),
+      labelKey: options.input.labelKey ?? standardLabelKey,
       out: file.path,
       isFile: data === undefined,
     };
-    const report = { ...run, ...about };
-    const logs = [{ name: "score", path: file.path }];
-    const compared = comparison && (await comparisonOf(logs, comparison));
+    const compared =
+      comparison && (await comparisonOf([{ name: "score", path: file.path }], comparison));
     phase.pause();
     await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);
   } finally {
-    phase[Symbol.dispose]();
+    phase.pause();
     await ray.shutdown();
     await prepared?.mark?.remove();
     answer.close();
@@ -124,7 +129,7 @@ async function printReport(
   const value = { ...reportData(report), ...(comparison === undefined ? {} : { comparison }) };
   if (out === STDOUT) return tell(format === "table" ? `${text}\n` : `${jsonText(value)}\n`);
   await answer.print(value, () => [
-    text,
+    ...text.split("\n").flatMap((line) => wrapped(line, process.stdout, "  ")),
     ...(comparison === undefined ? [] : ["", ...judgesLines(comparison, [])]),
   ]);
 }

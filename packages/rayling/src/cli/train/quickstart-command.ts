@@ -14,37 +14,24 @@ import type {
   QuickstartTracking,
 } from "@rayling/trainer/quickstart";
 import { CliError } from "../cli-error.ts";
-import { dashboardOption, type DashboardFlag } from "../dashboard-flag.ts";
+import { dashboardOption } from "../dashboard-flag.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { openAnswer } from "../output/formats.ts";
-import type { FormatFlag } from "../output/formats.ts";
 import { tell } from "../output/output.ts";
-import { PhaseLine } from "../output/phase-line.ts";
+import type { PhaseLine } from "../output/phase-line.ts";
+import { standardSchedules } from "./quickstart-introduction.ts";
+import type { QuickstartFlags } from "./quickstart-introduction.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
-
-export interface QuickstartFlags extends DashboardFlag, FormatFlag {
-  /** Undefined: as many as fit the time. */
-  readonly steps?: number;
-  readonly seed: number;
-  readonly schedule?: readonly string[];
-  readonly latency?: number;
-  readonly warmSteps: number;
-  /** Undefined: a new folder. */
-  readonly out?: string;
-  /** Whether the console prints all metrics of each step. */
-  readonly verbose?: boolean;
-}
 
 /** Seconds that all of it may take, from the start of the process. */
 const allSeconds = 78;
 
-export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
-  const chosen = (flags.schedule ?? ["sync", "one-step-off-policy"]).map(scheduleOf);
+/** @param line says what is done now */
+export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Promise<void> {
+  const chosen = (flags.schedule ?? standardSchedules).map(scheduleOf);
   const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
   const stop = stopSignal();
   const answer = openAnswer(flags.format);
-  using line = new PhaseLine(flags.format === "table" ? process.stdout : process.stderr);
-  introduce(flags, chosen, line);
   let training: Promise<QuickstartResult> | undefined;
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
@@ -73,19 +60,6 @@ export async function runQuickstart(flags: QuickstartFlags): Promise<void> {
     await ray.shutdown();
     answer.close();
   }
-}
-
-function introduce(
-  { steps }: QuickstartFlags,
-  chosen: readonly ScheduleName[],
-  line: PhaseLine,
-): void {
-  const time =
-    steps === undefined ? "On two free cores it takes less than 90 s" : `${steps} steps under each`;
-  line.say("A tiny transformer learns to add two numbers: 37+85 is 122. It begins with");
-  line.say("a supervised warm-up until it knows a third, and goes on by GRPO with a slow");
-  line.say(`judge, under ${chosen.join(" and ")}, from the same start.`);
-  line.say(`${time}; Ctrl-C stops it.`);
 }
 
 async function trained(
@@ -132,7 +106,7 @@ async function trackingOf(run: {
   const { schedule, totalSteps, out, line, verbose } = run;
   return await Tracking.open({
     logger: ["console", "file", "trace"],
-    loggers: process.stdout.isTTY ? [] : [new Heartbeat(line, `${schedule}, `, totalSteps)],
+    loggers: [new Heartbeat(line, schedule, totalSteps)],
     projectName: "quickstart",
     experimentName: schedule,
     directory: join(out, schedule),
@@ -141,26 +115,28 @@ async function trackingOf(run: {
   });
 }
 
-/** Where there is no terminal: a step that takes long is no reason for silence. */
+/** A step that takes long is no reason for silence; on a terminal the console shows each. */
 class Heartbeat implements TrackingLogger {
   readonly name = "heartbeat";
   readonly #line: PhaseLine;
-  readonly #prefix: string;
+  readonly #schedule: string;
   readonly #totalSteps: number;
 
-  constructor(line: PhaseLine, prefix: string, totalSteps: number) {
+  constructor(line: PhaseLine, schedule: string, totalSteps: number) {
     this.#line = line;
-    this.#prefix = prefix;
+    this.#schedule = schedule;
     this.#totalSteps = totalSteps;
   }
 
   log(_metrics: unknown, step: number): void {
-    const next = step < this.#totalSteps ? `step ${step + 1}` : "test on new problems";
-    this.#line.touch(`${this.#prefix}${next}`);
+    const isLast = step === this.#totalSteps;
+    const next = `${this.#schedule}, ${isLast ? "test on new problems" : `step ${step + 1}`}`;
+    if (process.stdout.isTTY) this.#line.pause(next);
+    else this.#line.touch(next);
   }
 
   close(): void {
-    this.#line.touch(`${this.#prefix}writing its files`);
+    this.#line.begin(`${this.#schedule}, writing its files`);
   }
 }
 

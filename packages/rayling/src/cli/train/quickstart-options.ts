@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { addDashboardFlag } from "../dashboard-flag.ts";
 import { count } from "../flag-values.ts";
 import { addFormatFlag } from "../output/formats.ts";
-import type { QuickstartFlags } from "./quickstart-command.ts";
+import type { QuickstartFlags } from "./quickstart-introduction.ts";
 
 /** @param run does the work; it loads when the command runs */
 export function addQuickstartCommand(

@@ -24,18 +24,21 @@ export class RunPlace implements TrackingLogger {
   open({ directory, totalSteps }: TrackedRun): void {
     this.#directory = directory;
     this.#totalSteps = totalSteps;
-    if (this.#hasView) this.#line.pause();
-    else this.#line.touch("the first step");
+    this.#goesOn("the first step");
   }
 
   log(_metrics: unknown, step: number): void {
-    if (this.#hasView) return;
     const isLast = step === this.#totalSteps;
-    this.#line.touch(isLast ? "the last validation" : `step ${step + 1}`);
+    this.#goesOn(isLast ? "the last validation" : `step ${step + 1}`);
   }
 
   close(): void {
-    if (!this.#hasView) this.#line.touch("writing the files");
+    this.#line.begin("writing the files");
+  }
+
+  #goesOn(doing: string): void {
+    if (this.#hasView) this.#line.pause(doing);
+    else this.#line.touch(doing);
   }
 
   /**

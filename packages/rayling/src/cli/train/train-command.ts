@@ -4,6 +4,7 @@
  */
 
 import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
@@ -11,18 +12,22 @@ import type { TrainingReport } from "@rayling/trainer";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { openAnswer, print } from "../output/formats.ts";
+import { span } from "../output/numbers.ts";
 import { plain, sayData, tell } from "../output/output.ts";
-import { PhaseLine } from "../output/phase-line.ts";
+import { wrapped } from "../output/wrapped.ts";
+import type { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
 
-export async function runTrain(options: TrainOptions): Promise<void> {
+/** @param line says what is done now */
+export async function runTrain(options: TrainOptions, line: PhaseLine): Promise<void> {
   const { configName: name, configDir: folder, overrides } = options;
   const config = loadTrainerConfig({ name, folder, overrides });
+  if (options.printConfig || options.dryRun) line.pause();
   if (options.printConfig) await showConfig(config, options);
   else if (options.dryRun) await dryRun(config, options);
-  else await train(config, options);
+  else await train(config, options, line);
 }
 
 async function showConfig(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
@@ -42,9 +47,10 @@ async function dryRun(config: TrainerConfig, { format }: TrainOptions): Promise<
   });
 }
 
-async function train(config: TrainerConfig, options: TrainOptions): Promise<void> {
+async function train(config: TrainerConfig, options: TrainOptions, line: PhaseLine): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
+  introduceTraining(config);
   const { warmStartSteps, task } = config.rayling;
   if (warmStartSteps > 0 && task === null) {
     tell(
@@ -55,13 +61,16 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
   const answer = openAnswer(options.format);
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
-  const line = new PhaseLine(process.stderr);
   const place = new RunPlace(line, hasView(config, options));
   let training: Promise<TrainingRun> | undefined;
   try {
-    line.touch(firstPhase(config));
+    line.begin(firstPhase);
     await startSession(metricsPort, dashboardOption(options, "on a terminal"));
-    training = runTraining(config, { loggers: [place], verbose: options.verbose });
+    training = runTraining(config, {
+      loggers: [place],
+      verbose: options.verbose,
+      onWarmStart: warmStartView(line),
+    });
     const run = await stop.race(training);
     const end = await endOf(config, run, performance.now() - startedAt);
     line.pause();
@@ -73,7 +82,7 @@ async function train(config: TrainerConfig, options: TrainOptions): Promise<void
     await training?.catch(() => undefined);
     throw place.stopped(stop.signal.reason, config.trainer.defaultLocalDir);
   } finally {
-    line[Symbol.dispose]();
+    line.pause();
     await ray.shutdown();
     answer.close();
     stop.close();
@@ -85,9 +94,38 @@ function hasView({ trainer }: TrainerConfig, { verbose }: TrainOptions): boolean
   return process.stdout.isTTY && verbose !== true && trainer.logger.includes("console");
 }
 
-function firstPhase({ rayling: { warmStartSteps } }: TrainerConfig): string {
-  const start = "starting the policy and the reward loop";
-  return warmStartSteps === 0 ? start : `${start}, ${warmStartSteps} supervised warm-up steps`;
+const firstPhase = "starting the policy and the reward loop";
+
+/** Says what goes on until the first step. */
+function introduceTraining({ algorithm, rayling, trainer }: TrainerConfig): void {
+  const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;
+  const { warmStartSteps } = rayling;
+  const length = steps === null ? many(totalEpochs, "epoch") : many(steps, "step");
+  const text = [
+    `Training the policy ${rayling.policy} by ${algorithm.advEstimator}, schedule ${rayling.schedule}: `,
+    ...(warmStartSteps === 0 ? [] : [`${many(warmStartSteps, "supervised step")}, then `]),
+    `${length}${testFreq > 0 ? `, with a validation each ${many(testFreq, "step")}` : ""}. `,
+    "Ctrl-C stops it.",
+  ].join("");
+  tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);
+}
+
+function many(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/** The time left is that of the supervised steps. */
+function warmStartView(line: PhaseLine): (steps: number, of: number) => void {
+  let startMs: number | undefined;
+  return (steps, of) => {
+    const nowMs = performance.now();
+    startMs ??= nowMs;
+    const leftMs = ((nowMs - startMs) / steps) * (of - steps);
+    const left = steps === 0 ? "" : ` (${span(leftMs)} left)`;
+    const text = `supervised warm-up, ${steps} of ${of} steps${left}`;
+    if (steps === 0) line.begin(text);
+    else line.goOn(text);
+  };
 }
 
 type Shown = Pick<ray.InitOptions, "dashboard">;
@@ -149,22 +187,28 @@ async function endOf(
 }
 
 function endLines(end: TrainingEnd, { trainer }: TrainerConfig): string[] {
-  const hasPage = trainer.logger.includes("file");
   const lines: [string, string][] = [
     ["steps", String(end.steps)],
     ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
     ...validationLines(end),
     ...end.warnings.map((warning): [string, string] => ["warning", warning]),
     ["files", end.directory],
-    ...(hasPage
-      ? [["its page", `rayling report ${end.directory}`] satisfies [string, string]]
-      : []),
+    ...pageLines(end, trainer.logger),
     ...(end.checkpoints === null
       ? []
       : [["checkpoints", end.checkpoints] satisfies [string, string]]),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
-  return lines.map(([name, value]) => `${plain(name).padEnd(width)}  ${plain(value)}`);
+  return lines.flatMap(([name, value]) =>
+    wrapped(`${plain(name).padEnd(width)}  ${plain(value)}`, process.stdout, " ".repeat(width + 2)),
+  );
+}
+
+/** How to look at the run. */
+function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [string, string][] {
+  if (loggers.includes("report")) return [["its page", join(directory, "report.html")]];
+  if (loggers.includes("file")) return [["its page", `rayling report ${directory}`]];
+  return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
 }
 
 /** The scores of the last validation beside those of the one before training. */

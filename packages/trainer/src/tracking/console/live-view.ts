@@ -1,11 +1,12 @@
 /**
  * The last two lines of a terminal while a run goes on: progress with the remaining time, and the
  * times of this step. They are redrawn at most ten times a second, and after a second without
- * events. Lines of finished steps are above them.
+ * events. Lines of finished steps, and what others write, are above them.
  */
 
 import type { WriteStream } from "node:tty";
-import { terminalLine } from "@rayling/core/terminal";
+import { terminalLine, watchWrites } from "@rayling/core/terminal";
+import type { WatchedWrites } from "@rayling/core/terminal";
 import { isAddition } from "../tracking-logger.ts";
 import type { PhaseRecord, StepMetrics, TrainingProgress } from "../tracking-logger.ts";
 import { sumOf } from "../../values/sums.ts";
@@ -37,6 +38,8 @@ export class LiveView {
   #spent: Map<string, number> = new Map();
   #running: { readonly name: string; readonly sinceMs: number } | undefined;
   #summary: StepSummary = {};
+  /** The first one is that of the view. */
+  readonly #streams: readonly [WatchedWrites, ...WatchedWrites[]];
 
   constructor(stream: WriteStream, totalSteps: number | undefined, now: () => number) {
     this.#stream = stream;
@@ -44,6 +47,17 @@ export class LiveView {
     this.#now = now;
     this.#timeLeft = new TimeLeft(now());
     this.#ticking = setInterval(() => this.#draw(), tickMs).unref();
+    const others = stream === process.stdout && process.stderr.isTTY ? [process.stderr] : [];
+    // Text of others (a reward function's, a warning) stays above the view.
+    const makeRoom = (): void => {
+      if (this.#drawn.length === 0) return;
+      this.#clear();
+      this.#drawing ??= setTimeout(() => this.#draw(), everyMs).unref();
+    };
+    this.#streams = [
+      watchWrites(stream, makeRoom),
+      ...others.map((one) => watchWrites(one, makeRoom)),
+    ];
   }
 
   progress(progress: TrainingProgress): void {
@@ -67,7 +81,11 @@ export class LiveView {
   finished(metrics: StepMetrics, step: number): void {
     this.#summary = { ...this.#summary, ...summaryOf(metrics) };
     if (isAddition(metrics)) {
-      if (this.#hasTrained) return this.#more(metrics, step);
+      // They are of an earlier step, while the next one runs.
+      if (this.#hasTrained) {
+        if (Object.keys(summaryOf(metrics)).length > 0) this.#sayStep(metrics, step);
+        return;
+      }
       this.#timeLeft = new TimeLeft(this.#now());
     } else {
       this.#hasTrained = true;
@@ -86,12 +104,7 @@ export class LiveView {
     clearTimeout(this.#drawing);
     if (this.#progress === undefined || this.#finished === this.#totalSteps) this.#clear();
     else this.#draw();
-  }
-
-  /** Shows metrics of an earlier step while the next one runs. */
-  #more(metrics: StepMetrics, step: number): void {
-    if (Object.keys(summaryOf(metrics)).length === 0) return;
-    this.#sayStep(metrics, step);
+    for (const one of this.#streams) one.close();
   }
 
   #sayStep(metrics: StepMetrics, step: number): void {
@@ -105,7 +118,7 @@ export class LiveView {
   /** Prints a line above the view. */
   say(line: string): void {
     this.#clear();
-    this.#stream.write(`${terminalLine(line)}\n`);
+    this.#streams[0].write(`${terminalLine(line)}\n`);
     this.#drawSoon();
   }
 
@@ -121,7 +134,7 @@ export class LiveView {
     this.#drawnAt = this.#now();
     this.#clear();
     const lines = [this.#runLine(), this.#stepLine()].map((line) => terminalLine(line));
-    for (const line of lines) this.#stream.write(`${line}\n`);
+    for (const line of lines) this.#streams[0].write(`${line}\n`);
     this.#drawn = lines;
   }
 
@@ -157,7 +170,7 @@ export class LiveView {
   #clear(): void {
     const columns = this.#stream.columns || 80;
     const rows = sumOf(this.#drawn.map(({ length }) => Math.max(1, Math.ceil(length / columns))));
-    this.#stream.write("\u001b[1A\u001b[2K".repeat(rows));
+    if (rows > 0) this.#streams[0].write("\u001b[1A\u001b[2K".repeat(rows));
     this.#drawn = [];
   }
 }

@@ -1,0 +1,34 @@
+/** The first line of a scoring: what it does, by what, and how to stop it. */
+import { relative } from "node:path";
+import { grouped } from "../output/numbers.ts";
+import { plain, tell } from "../output/output.ts";
+import { wrapped } from "../output/wrapped.ts";
+import { STDOUT } from "../score/score-options.ts";
+import type { ScoreOptions } from "../score/score-options.ts";
+
+/** @param judges the options of each of them; @param total the number of solutions */
+export function introduceScoring(judges: readonly ScoreOptions[], total: number): void {
+  const [first] = judges;
+  if (first === undefined) return;
+  const { latencyMs, workers, concurrency, solutions, out } = first;
+  const by = judges.map((one) => nameOf(one)).filter((one) => one !== undefined);
+  const judge =
+    latencyMs === undefined ? "" : ` behind a simulated judge of ${latencyMs.join(" to ")} ms`;
+  const text = [
+    `Scoring ${grouped(total)} solutions of ${shortest(solutions)}`,
+    ...(by.length === 0 ? [] : [` by ${by.join(" and ")}`]),
+    `${judge}, by ${grouped(workers)} workers x ${grouped(concurrency)} at a time. `,
+    `Ctrl-C stops it${out === STDOUT ? "" : "; --resume goes on"}.`,
+  ].join("");
+  tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);
+}
+
+function nameOf({ reward, judge, rewards, replay, manager }: ScoreOptions): string | undefined {
+  const path = reward ?? judge ?? rewards ?? replay;
+  return path === undefined ? `the manager ${manager}` : shortest(path);
+}
+
+function shortest(path: string): string {
+  const own = relative(process.cwd(), path);
+  return path.includes("://") || own.length >= path.length || own === "" ? path : own;
+}

@@ -1,0 +1,57 @@
+/** The thread of silence.ts: sleeps until two seconds without output would be over. */
+import { writeSync } from "node:fs";
+import { workerData } from "node:worker_threads";
+import { lineBreaker, place, quietMs, textStart } from "./silence-memory.ts";
+import type { SilenceMemory } from "./silence-memory.ts";
+
+const { memory, startMs } = workerData as SilenceMemory;
+const numbers = new Int32Array(memory, 0, textStart / 4);
+const bytes = new Uint8Array(memory, textStart);
+const numberOf = (name: keyof typeof place): number => Atomics.load(numbers, place[name]);
+
+/** The least time to sleep, in ms. */
+const leastMs = 20;
+/** A line that is drawn counts its seconds. */
+const redrawMs = 1000;
+
+let spokenMs = 0;
+while (numberOf("isClosed") === 0) {
+  const isTTY = numberOf("isTTY") === 1;
+  const nowMs = Date.now() - startMs;
+  const silentMs = isTTY ? quietMs.terminal : quietMs.pipe;
+  const spokenDueMs = spokenMs + (isTTY ? redrawMs : quietMs.pipe);
+  const dueMs = Math.max(numberOf("writtenMs") + silentMs, spokenDueMs);
+  if (nowMs < dueMs) Atomics.wait(numbers, place.isClosed, 0, Math.max(leastMs, dueMs - nowMs));
+  else if (numberOf("length") === 0) Atomics.wait(numbers, place.isClosed, 0, 100);
+  else speak(nowMs, isTTY);
+}
+
+function speak(nowMs: number, isTTY: boolean): void {
+  if (Atomics.compareExchange(numbers, place.lock, 0, 1) !== 0) {
+    Atomics.wait(numbers, place.lock, 1, leastMs);
+    return;
+  }
+  try {
+    const isQuiet = nowMs - numberOf("writtenMs") >= (isTTY ? quietMs.terminal : quietMs.pipe);
+    if (isQuiet && numberOf("length") > 0 && numberOf("isClosed") === 0) write(nowMs, isTTY);
+  } finally {
+    spokenMs = nowMs;
+    Atomics.store(numbers, place.lock, 0);
+    Atomics.notify(numbers, place.lock);
+  }
+}
+
+function write(nowMs: number, isTTY: boolean): void {
+  const text = Buffer.from(bytes.slice(0, numberOf("length"))).toString();
+  const seconds = Math.floor((nowMs - numberOf("sinceMs")) / 1000);
+  const line = `${text}, ${seconds} s`;
+  const shown = isTTY
+    ? `${lineBreaker}${line.slice(0, numberOf("columns") - 1)}`
+    : `  ... ${line}\n`;
+  if (isTTY) Atomics.store(numbers, place.isDrawn, 1);
+  try {
+    writeSync(numberOf("fd"), shown);
+  } catch {
+    // A full pipe, or nobody reads any more: the command itself reports what counts.
+  }
+}

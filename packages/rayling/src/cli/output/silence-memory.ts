@@ -1,0 +1,34 @@
+/** The memory that silence.ts and its thread share. */
+
+/** The data of the thread. */
+export interface SilenceMemory {
+  readonly memory: SharedArrayBuffer;
+  /** The time that all others count from. */
+  readonly startMs: number;
+}
+
+/** Places of the numbers. */
+export const place = {
+  lock: 0,
+  writtenMs: 1,
+  sinceMs: 2,
+  /** Bytes of the text; 0: there is nothing to say. */
+  length: 3,
+  /** Whether the thread's line stands on the terminal. */
+  isDrawn: 4,
+  columns: 5,
+  fd: 6,
+  isTTY: 7,
+  isClosed: 8,
+} as const;
+
+/** Where the text begins. */
+export const textStart = 64;
+/** The longest text. */
+export const textBytes = 512;
+
+/** Begins a line of a terminal anew. */
+export const lineBreaker = "\r\u001b[2K";
+
+/** Milliseconds without output until the thread speaks: two seconds are silence. */
+export const quietMs = { terminal: 1500, pipe: 1800 } as const;

@@ -1,0 +1,135 @@
+/**
+ * Says what a command does while its thread has no time to: loading modules or computing holds it
+ * for seconds. A thread of its own writes one line when nothing was written for a while.
+ *
+ * Both threads share a few numbers and the text. All writes to the two streams pass here: they put
+ * the clock back, and take away what the thread has drawn.
+ */
+import type { WriteStream } from "node:tty";
+import { Worker } from "node:worker_threads";
+import { watchWrites } from "@rayling/core/terminal";
+import type { WatchedWrites } from "@rayling/core/terminal";
+import { tell } from "./output.ts";
+import { lineBreaker, place, textBytes, textStart } from "./silence-memory.ts";
+import type { SilenceMemory } from "./silence-memory.ts";
+
+/** Longer than a write takes. */
+const lockMs = 100;
+
+/** The name keeps bundlers from searching for files of that pattern. */
+const here: string = import.meta.url;
+const entry: URL = new URL(`./silence-main${here.slice(-3)}`, here);
+
+export class Silence {
+  readonly #memory: SharedArrayBuffer = new SharedArrayBuffer(textStart + textBytes);
+  readonly #numbers: Int32Array = new Int32Array(this.#memory, 0, textStart / 4);
+  readonly #text: Uint8Array = new Uint8Array(this.#memory, textStart);
+  readonly #startMs = Date.now();
+  readonly #streams: readonly WatchedWrites[];
+  /** The last line of the terminal so far. */
+  #partial = "";
+  /** Whether that is a line that is drawn again. */
+  #isRedrawn = false;
+
+  private constructor() {
+    this.#set("columns", process.stderr.columns || 80);
+    this.#streams = [process.stdout, process.stderr].map((stream) => {
+      const watched: WatchedWrites = watchWrites(stream, (chunk) =>
+        this.#locked(() => this.#beforeWrite(stream, chunk, watched)),
+      );
+      return watched;
+    });
+    const workerData: SilenceMemory = { memory: this.#memory, startMs: this.#startMs };
+    // Nothing of the command depends on it.
+    const thread = new Worker(entry, { workerData, execArgv: [], stderr: true });
+    thread.on("error", () => undefined);
+    thread.unref();
+    process.once("exit", this.#onExit);
+  }
+
+  static open(): Silence {
+    return new Silence();
+  }
+
+  /** Tells what goes on from now; undefined: nothing is said. */
+  doing(text: string | undefined, stream: WriteStream = process.stderr): void {
+    const bytes = text === undefined ? undefined : Buffer.from(text).subarray(0, textBytes);
+    const nowMs = Date.now() - this.#startMs;
+    this.#locked(() => {
+      if (bytes !== undefined) this.#text.set(bytes);
+      this.#set("length", bytes?.length ?? 0);
+      this.#set("sinceMs", nowMs);
+      this.#set("fd", stream === process.stdout ? 1 : 2);
+      this.#set("isTTY", stream.isTTY ? 1 : 0);
+      this.#set("columns", stream.columns || 80);
+    });
+  }
+
+  /** Milliseconds since something was written. */
+  get quietMs(): number {
+    return Date.now() - this.#startMs - Atomics.load(this.#numbers, place.writtenMs);
+  }
+
+  /** Gives the streams back. */
+  close(): void {
+    process.off("exit", this.#onExit);
+    this.#onExit();
+    for (const stream of this.#streams) stream.close();
+  }
+
+  readonly #onExit = (): void => {
+    this.#set("isClosed", 1);
+    Atomics.notify(this.#numbers, place.isClosed);
+    if (this.#isDrawn) tell("");
+  };
+
+  get #isDrawn(): boolean {
+    return Atomics.load(this.#numbers, place.isDrawn) === 1;
+  }
+
+  #set(name: keyof typeof place, value: number): void {
+    Atomics.store(this.#numbers, place[name], value);
+  }
+
+  /**
+   * Counts as output for the one who is told what goes on: a reader of a pipe sees nothing of a
+   * terminal. On a terminal text of others takes the place of a line that is drawn again.
+   */
+  #beforeWrite({ isTTY }: WriteStream, chunk: string | Uint8Array, { write }: WatchedWrites): void {
+    if ((isTTY ? 1 : 0) !== Atomics.load(this.#numbers, place.isTTY)) return;
+    this.#set("writtenMs", Date.now() - this.#startMs);
+    if (!isTTY) return;
+    const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString();
+    const isForeign = text !== "" && !text.startsWith("\r") && !text.startsWith("\n");
+    const wasDrawn = Atomics.exchange(this.#numbers, place.isDrawn, 0) === 1;
+    if (this.#isRedrawn && isForeign) this.#partial = "";
+    if (wasDrawn || (this.#isRedrawn && isForeign)) write(`${lineBreaker}${this.#partial}`);
+    this.#follow(text);
+  }
+
+  #follow(text: string): void {
+    const [line, begun] = [text.lastIndexOf("\n"), text.lastIndexOf(lineBreaker)];
+    if (begun > line) {
+      this.#isRedrawn = true;
+      this.#partial = text.slice(begun + lineBreaker.length);
+    } else if (line >= 0) {
+      this.#isRedrawn = false;
+      this.#partial = text.slice(line + 1);
+    } else this.#partial += text;
+  }
+
+  /** The other thread holds the lock while it writes. */
+  #locked(work: () => void): void {
+    const numbers = this.#numbers;
+    if (Atomics.compareExchange(numbers, place.lock, 0, 1) !== 0) {
+      Atomics.wait(numbers, place.lock, 1, lockMs);
+      Atomics.store(numbers, place.lock, 1);
+    }
+    try {
+      work();
+    } finally {
+      Atomics.store(numbers, place.lock, 0);
+      Atomics.notify(numbers, place.lock);
+    }
+  }
+}
