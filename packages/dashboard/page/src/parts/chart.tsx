@@ -31,6 +31,9 @@ export function Chart(props: ChartProps): JSX.Element {
   const { label, series, data, isTime, height = 150, isFree, names, onPick } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
+  // A chart that is drawn anew, as in other colours, has what it shows by then.
+  const newest = useRef(data);
+  newest.current = data;
   const shape = JSON.stringify([series, isTime, height, isFree, names]);
   useEffect(() => {
     const { current } = box;
@@ -43,7 +46,7 @@ export function Chart(props: ChartProps): JSX.Element {
           { series, isTime: isTime === true, isFree: isFree === true, width, height, names },
           current,
         ),
-        data,
+        newest.current,
         current,
       );
     };

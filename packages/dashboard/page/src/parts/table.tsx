@@ -35,7 +35,7 @@ export function Table(props: TableProps): JSX.Element {
   if (rows.length === 0) return <p class="dim">{empty}</p>;
   return (
     <Scrolling label={label}>
-      <table>
+      <table class={columns.length > mostOnNarrow ? "cards" : ""}>
         <thead>
           <tr>
             {columns.map((column) => (
@@ -46,16 +46,28 @@ export function Table(props: TableProps): JSX.Element {
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ key, isNumber, show }) => (
-                <td key={key} class={isNumber === true ? "number" : ""}>
-                  {show === undefined ? cell(row[key]) : show(row)}
-                </td>
+              {columns.map((column) => (
+                <Cell key={column.key} column={column} row={row} />
               ))}
             </tr>
           ))}
         </tbody>
       </table>
     </Scrolling>
+  );
+}
+
+/** A screen of a telephone has as many columns beside each other; of more each row is a card. */
+const mostOnNarrow = 3;
+
+function Cell({ column, row }: { readonly column: Column; readonly row: Row }): JSX.Element {
+  const { key, title, isNumber, show } = column;
+  const content = show === undefined ? cell(row[key]) : show(row);
+  const styles = [...(isNumber === true ? ["number"] : []), ...(content === "–" ? ["none"] : [])];
+  return (
+    <td class={styles.join(" ")} data-title={title}>
+      {content}
+    </td>
   );
 }
 

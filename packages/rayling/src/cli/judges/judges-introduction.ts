@@ -1,7 +1,7 @@
 /** The first line of a scoring: what it does, by what, and how to stop it. */
-import { relative } from "node:path";
 import { grouped } from "../output/numbers.ts";
 import { plain, tell } from "../output/output.ts";
+import { shortPath } from "../output/short-path.ts";
 import { wrapped } from "../output/wrapped.ts";
 import { STDOUT } from "../score/score-options.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
@@ -15,7 +15,7 @@ export function introduceScoring(judges: readonly ScoreOptions[], total: number)
   const judge =
     latencyMs === undefined ? "" : ` behind a simulated judge of ${latencyMs.join(" to ")} ms`;
   const text = [
-    `Scoring ${grouped(total)} solutions of ${shortest(solutions)}`,
+    `Scoring ${grouped(total)} solutions of ${shortPath(solutions)}`,
     ...(by.length === 0 ? [] : [` by ${by.join(" and ")}`]),
     `${judge}, by ${grouped(workers)} workers x ${grouped(concurrency)} at a time. `,
     `Ctrl-C stops it${out === STDOUT ? "" : "; --resume goes on"}.`,
@@ -25,10 +25,5 @@ export function introduceScoring(judges: readonly ScoreOptions[], total: number)
 
 function nameOf({ reward, judge, rewards, replay, manager }: ScoreOptions): string | undefined {
   const path = reward ?? judge ?? rewards ?? replay;
-  return path === undefined ? `the manager ${manager}` : shortest(path);
-}
-
-function shortest(path: string): string {
-  const own = relative(process.cwd(), path);
-  return path.includes("://") || own.length >= path.length || own === "" ? path : own;
+  return path === undefined ? `the manager ${manager}` : shortPath(path);
 }

@@ -43,9 +43,8 @@ export class PhaseLine implements Disposable {
 
   /** Shows, as `begin`, how far it is; its time goes on. */
   goOn(text: string): void {
-    const sinceMs = this.#sinceMs;
-    this.begin(text);
-    this.#sinceMs = sinceMs;
+    this.#begin(text, this.#sinceMs);
+    if (this.#stream.isTTY) this.#draw();
   }
 
   /** Lets the current phase stay on the terminal; elsewhere it is printed already. */
@@ -83,10 +82,10 @@ export class PhaseLine implements Disposable {
     clearInterval(this.#ticking);
   }
 
-  #begin(text: string): void {
+  #begin(text: string, sinceMs = performance.now()): void {
     this.#text = text;
-    this.#sinceMs = performance.now();
-    this.#silence?.doing(plain(text), this.#stream);
+    this.#sinceMs = sinceMs;
+    this.#silence?.doing(plain(text), this.#stream, performance.now() - sinceMs);
   }
 
   #tick(): void {

@@ -33,9 +33,9 @@ export class ProgressView implements RunView {
     this.#stream = stream;
   }
 
-  /** A terminal is redrawn ten times a second; a log gets a line every two seconds. */
+  /** A terminal is redrawn ten times a second; a log gets a line before two seconds are over. */
   get everyMs(): number {
-    return this.#stream.isTTY ? 100 : 2000;
+    return this.#stream.isTTY ? 100 : 1500;
   }
 
   /** Whether there is one line that is drawn again. */

@@ -16,6 +16,10 @@ import type { SilenceMemory } from "./silence-memory.ts";
 /** Longer than a write takes. */
 const lockMs = 100;
 
+/** Up to the last sequence that does more than to colour. */
+// oxlint-disable-next-line no-control-regex
+const lastMove = /^[^]*\u001b\[[\d;?]*[A-Zh-l]/;
+
 /** The name keeps bundlers from searching for files of that pattern. */
 const here: string = import.meta.url;
 const entry: URL = new URL(`./silence-main${here.slice(-3)}`, here);
@@ -24,7 +28,7 @@ export class Silence {
   readonly #memory: SharedArrayBuffer = new SharedArrayBuffer(textStart + textBytes);
   readonly #numbers: Int32Array = new Int32Array(this.#memory, 0, textStart / 4);
   readonly #text: Uint8Array = new Uint8Array(this.#memory, textStart);
-  readonly #startMs = Date.now();
+  readonly #startMs = Date.now() - performance.now();
   readonly #streams: readonly WatchedWrites[];
   /** The last line of the terminal so far. */
   #partial = "";
@@ -51,14 +55,18 @@ export class Silence {
     return new Silence();
   }
 
-  /** Tells what goes on from now; undefined: nothing is said. */
-  doing(text: string | undefined, stream: WriteStream = process.stderr): void {
+  /**
+   * Tells what goes on; undefined: nothing is said.
+   *
+   * @param forMs how long that goes on already
+   */
+  doing(text: string | undefined, stream: WriteStream = process.stderr, forMs = 0): void {
     const bytes = text === undefined ? undefined : Buffer.from(text).subarray(0, textBytes);
     const nowMs = Date.now() - this.#startMs;
     this.#locked(() => {
       if (bytes !== undefined) this.#text.set(bytes);
       this.#set("length", bytes?.length ?? 0);
-      this.#set("sinceMs", nowMs);
+      this.#set("sinceMs", nowMs - forMs);
       this.#set("fd", stream === process.stdout ? 1 : 2);
       this.#set("isTTY", stream.isTTY ? 1 : 0);
       this.#set("columns", stream.columns || 80);
@@ -116,6 +124,8 @@ export class Silence {
       this.#isRedrawn = false;
       this.#partial = text.slice(line + 1);
     } else this.#partial += text;
+    // It is written again, and must not move the cursor again.
+    this.#partial = this.#partial.replace(lastMove, "");
   }
 
   /** The other thread holds the lock while it writes. */

@@ -10,8 +10,8 @@ const mostColumns = 100;
  * @param indent stands before all lines but the first
  */
 export function wrapped(text: string, { isTTY, columns }: WriteStream, indent = ""): string[] {
-  if (!isTTY) return [text];
   const width = Math.min(mostColumns, (columns || 80) - 1);
+  if (!isTTY || text.length <= width) return [text];
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(" ")) {

@@ -11,7 +11,6 @@ import { RewardFailuresError } from "@rayling/reward-loop";
 import type { JudgesReport, RewardLoopManager } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
 import { messageOf } from "@rayling/reward-manager-registry/values";
-import type { AskedFunctions } from "../functions/asked-functions.ts";
 import type { BaselineResult } from "./baseline.ts";
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
@@ -82,7 +81,7 @@ export async function runScore(
     phase.touch("ending the workers");
     await loop.close();
     phase.touch("scoring one at a time");
-    const baseline = await stop.race(runBaseline(run.baselineSamples, options, prepared.asked));
+    const baseline = await stop.race(runBaseline(run.baselineSamples, prepared, phase));
     phase.touch("putting the report together");
     const report: Report = {
       ...run,
@@ -160,20 +159,45 @@ export function checkFailures(
 
 async function runBaseline(
   samples: readonly SolutionSample[],
-  options: ScoreOptions,
-  { single }: AskedFunctions,
+  { options, asked: { single } }: PreparedRun,
+  phase: PhaseLine,
 ): Promise<BaselineResult | undefined> {
   if (samples.length === 0 || single === undefined) return undefined;
   tell(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
   const baseline = baselineOf(options);
-  // They were scored once; a function that now hangs must not delay the report.
-  const limit =
-    options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs * samples.length };
+  const { timeoutMs } = options;
+  const parts: BaselineResult[] = [];
+  const size = Math.ceil(samples.length / baselineParts);
   try {
-    return await ray.get(baseline.run.remote(single.asked, single.named, [...samples]), limit);
+    for (let at = 0; at < samples.length; at += size) {
+      const part = samples.slice(at, at + size);
+      // They were scored once; a function that now hangs must not delay the report.
+      const limit = timeoutMs === undefined ? {} : { timeoutMs: timeoutMs * part.length };
+      const answer = baseline.run.remote(single.asked, single.named, part);
+      parts.push(await ray.get(answer, limit));
+      phase.goOn(baselineText(joined(parts), samples.length));
+    }
+    return joined(parts);
   } catch (error) {
     const reason = messageOf(error);
     tell(`baseline: given up, ${plain(reason.split("\n", 1)[0] ?? "")}\n`);
     return undefined;
   }
+}
+
+/** The parts that are asked for one after the other: between them is said how far it is. */
+const baselineParts = 20;
+
+function joined(parts: readonly BaselineResult[]): BaselineResult {
+  return {
+    wallMs: parts.reduce((sum, { wallMs }) => sum + wallMs, 0),
+    scores: parts.flatMap(({ scores }) => scores),
+    latenciesMs: parts.flatMap(({ latenciesMs }) => latenciesMs),
+  };
+}
+
+function baselineText({ wallMs, scores }: BaselineResult, total: number): string {
+  const leftMs = (wallMs / scores.length) * (total - scores.length);
+  const left = leftMs === 0 ? "" : ` (${span(leftMs)} left)`;
+  return `scoring one at a time, ${grouped(scores.length)} of ${grouped(total)}${left}`;
 }

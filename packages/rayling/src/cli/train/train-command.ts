@@ -14,6 +14,7 @@ import { dashboardOption } from "../dashboard-flag.ts";
 import { openAnswer, print } from "../output/formats.ts";
 import { span } from "../output/numbers.ts";
 import { plain, sayData, tell } from "../output/output.ts";
+import { shortPath } from "../output/short-path.ts";
 import { wrapped } from "../output/wrapped.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -192,11 +193,11 @@ function endLines(end: TrainingEnd, { trainer }: TrainerConfig): string[] {
     ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
     ...validationLines(end),
     ...end.warnings.map((warning): [string, string] => ["warning", warning]),
-    ["files", end.directory],
+    ["files", shortPath(end.directory)],
     ...pageLines(end, trainer.logger),
     ...(end.checkpoints === null
       ? []
-      : [["checkpoints", end.checkpoints] satisfies [string, string]]),
+      : [["checkpoints", shortPath(end.checkpoints)] satisfies [string, string]]),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   return lines.flatMap(([name, value]) =>
@@ -206,8 +207,9 @@ function endLines(end: TrainingEnd, { trainer }: TrainerConfig): string[] {
 
 /** How to look at the run. */
 function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [string, string][] {
-  if (loggers.includes("report")) return [["its page", join(directory, "report.html")]];
-  if (loggers.includes("file")) return [["its page", `rayling report ${directory}`]];
+  const folder = shortPath(directory);
+  if (loggers.includes("report")) return [["its page", join(folder, "report.html")]];
+  if (loggers.includes("file")) return [["its page", `rayling report ${folder}`]];
   return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
 }
 
