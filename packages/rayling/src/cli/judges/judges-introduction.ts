@@ -13,11 +13,11 @@ export function introduceScoring(judges: readonly ScoreOptions[], total: number)
   const { latencyMs, workers, concurrency, solutions, out } = first;
   const by = judges.map((one) => nameOf(one)).filter((one) => one !== undefined);
   const judge =
-    latencyMs === undefined ? "" : ` behind a simulated judge of ${latencyMs.join(" to ")} ms`;
+    latencyMs === undefined ? "" : ` (a simulated judge: after ${latencyMs.join(" to ")} ms)`;
   const text = [
     `Scoring ${grouped(total)} solutions of ${shortPath(solutions)}`,
     ...(by.length === 0 ? [] : [` by ${by.join(" and ")}`]),
-    `${judge}, by ${grouped(workers)} workers x ${grouped(concurrency)} at a time. `,
+    `${judge}, ${grouped(workers)} workers x ${grouped(concurrency)} at a time. `,
     `Ctrl-C stops it${out === STDOUT ? "" : "; --resume goes on"}.`,
   ].join("");
   tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);

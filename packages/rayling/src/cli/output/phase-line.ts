@@ -108,7 +108,8 @@ export class PhaseLine implements Disposable {
 
   #line(): string {
     const seconds = Math.floor((performance.now() - this.#sinceMs) / 1000);
-    return seconds < 1 ? (this.#text ?? "") : `${this.#text}, ${seconds} s`;
+    // A terminal shows each phase at once, a pipe what takes long.
+    return seconds < 1 && this.#stream.isTTY ? (this.#text ?? "") : `${this.#text}, ${seconds} s`;
   }
 
   /** A line that was drawn on a wider terminal has more than one row on one that is narrow now. */
