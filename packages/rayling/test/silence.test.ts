@@ -31,5 +31,5 @@ test("a terminal shows it on one line, which fits, and is gone when something is
 
 test("text of others takes the place of a line that is drawn again", async () => {
   const text = await written(/loading/, "terminal", "[###---] 3 of 6");
-  expect(text).toMatch(/\r\u001b\[2Ka line of its own\n$/);
+  expect(text.endsWith("\r\u001b[2Ka line of its own\n")).toBe(true);
 });

@@ -12,7 +12,7 @@ try {
 }
 const { Silence } = await import("./output/silence.ts");
 const silence = Silence.open();
-// A shell asks for completions, and shows nothing else. A pipe has lines of the long commands alone.
+// A shell that completes shows nothing else. A pipe has lines of the long commands alone.
 const [command = ""] = process.argv.slice(2);
 const isLong = ["quickstart", "score", "train"].includes(command);
 if (isLong || (process.stderr.isTTY && command !== "complete")) silence.doing("starting");
