@@ -6,21 +6,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { enableOnRay } from "@rayling/on-ray";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { Counter, type CounterClass } from "../../../../test/fixtures/on-cluster.ts";
 import { workspace } from "../../../rayling/test/command.ts";
 import { runProgram } from "../../../rayling/test/python/python-commands.ts";
-import {
-  orSkip,
-  type PackagedPython,
-  pythonWith,
-} from "../../../rayling/test/python/python-venv.ts";
-import { RealCluster } from "./cluster.ts";
+import { oneCluster } from "./one-cluster.ts";
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 900_000 });
 
-enableOnRay();
+const { session, there } = oneCluster({ nodes: [{ num_cpus: 2 }, { num_cpus: 2 }] });
 
 interface Shelf {
   put(name: string, value?: unknown): number;
@@ -56,33 +50,14 @@ class Shelf:
         os._exit(1)
 `;
 
-let found: PackagedPython;
-let cluster: RealCluster | undefined;
 let workingDir = "";
 
 beforeAll(async () => {
-  found = await pythonWith(["ray[default]", "numpy", "pytest"]);
-  if ("problem" in found) return;
   workingDir = await mkdtemp(join(tmpdir(), "rayling-shelf-"));
   await writeFile(join(workingDir, "shelves.py"), source);
-  cluster = await RealCluster.start(found.python, { nodes: [{ num_cpus: 2 }, { num_cpus: 2 }] });
-  vi.stubEnv("RAY_AUTH_TOKEN_PATH", cluster.tokenPath);
 });
 
-afterAll(async () => {
-  await cluster?.close();
-  if (workingDir !== "") await rm(workingDir, { recursive: true });
-});
-
-afterEach(() => ray.shutdown());
-
-async function session(skip: (reason: string) => never, namespace?: string): Promise<RealCluster> {
-  orSkip(found, skip);
-  if (cluster === undefined) throw new Error("there is no cluster");
-  const named = namespace === undefined ? {} : { namespace };
-  await ray.init({ address: `ray+${cluster.url}`, ...named });
-  return cluster;
-}
+afterAll(() => rm(workingDir, { recursive: true }));
 
 test("an actor by import path: values, arrays, and errors with Python's traceback", async ({
   skip,
@@ -126,12 +101,12 @@ test("maxRestarts and maxTaskRetries are Ray's; a killed actor is dead", async (
 });
 
 test("a detached actor is found by name: by a later session, and by Python", async ({ skip }) => {
-  const running = await session(skip, "shop");
+  const running = await session(skip, { namespace: "shop" });
   const options = { workingDir, name: "shelf", lifetime: "detached" } as const;
   const shelf = ray.python<Shelf>("shelves:Shelf").options(options).remote(3);
   expect(await ray.get(shelf.put.remote("a", 1))).toBe(1);
   await ray.shutdown();
-  await session(skip, "shop");
+  await session(skip, { namespace: "shop" });
   const same = await ray.getActor<Shelf>("shelf");
   expect(await ray.get(same.put.remote("b", 2))).toBe(2);
   const made = ray.python<Shelf>("shelves:Shelf").options({ ...options, getIfExists: true });
@@ -150,7 +125,7 @@ test("a detached actor is found by name: by a later session, and by Python", asy
 test("a detached TypeScript actor outlives its session: drivers and Python find it by its name", async ({
   skip,
 }) => {
-  const running = await session(skip, "shop");
+  const running = await session(skip, { namespace: "shop" });
   const Till = Counter.options({ lifetime: "detached", name: "till", maxRestarts: 1, numCpus: 1 });
   const till = Till.remote();
   expect(await ray.get([till.add.remote(1), till.add.remote(2)])).toEqual([1, 3]);
@@ -167,7 +142,7 @@ test("a detached TypeScript actor outlives its session: drivers and Python find 
 
   expect(await running.do("run", askTill)).toBe(8);
 
-  await session(skip, "shop");
+  await session(skip, { namespace: "shop" });
   const same = await ray.getActor<CounterClass>("till");
   expect(await ray.get(same.add.remote(1))).toBe(9);
   const again = Till.options({ getIfExists: true }).remote();
@@ -190,10 +165,10 @@ answer = ray.get(ray.get_actor("till", namespace="shop").add.remote(5))
 `;
 
 test("rayling run --on-ray runs the example", async ({ skip }) => {
-  orSkip(found, skip);
+  const running = there(skip);
   const main = join(workspace, "packages/rayling/dist/cli/main.js");
   const script = join(workspace, "examples/on-ray/python-actor.ts");
-  const args = [main, "run", "--on-ray", cluster?.url ?? "", script];
+  const args = [main, "run", "--on-ray", running.url, script];
   const { stdout } = await runProgram(process.execPath, args);
   expect(stdout).toContain(
     "Python has 3 numbers\ntheir mean is 13.2 ms\nTally.mean raised KeyError",

@@ -4,42 +4,15 @@
  */
 import { readFileSync } from "node:fs";
 import * as ray from "@rayling/core";
-import { enableOnRay } from "@rayling/on-ray";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Counter, double } from "../../../../test/fixtures/on-cluster.ts";
-import {
-  orSkip,
-  type PackagedPython,
-  pythonWith,
-} from "../../../rayling/test/python/python-venv.ts";
 import { figure, tookSince } from "./figures.ts";
-import { RealCluster } from "./cluster.ts";
+import type { RealCluster } from "./cluster.ts";
+import { oneCluster } from "./one-cluster.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
 
-enableOnRay();
-
-let found: PackagedPython;
-let cluster: RealCluster | undefined;
-
-beforeAll(async () => {
-  found = await pythonWith(["ray[default]", "numpy", "pytest"]);
-  if ("problem" in found) return;
-  const nodes = [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }];
-  cluster = await RealCluster.start(found.python, { nodes });
-  vi.stubEnv("RAY_AUTH_TOKEN_PATH", cluster.tokenPath);
-});
-
-afterAll(() => cluster?.close());
-
-afterEach(() => ray.shutdown());
-
-async function session(skip: (reason: string) => never): Promise<RealCluster> {
-  orSkip(found, skip);
-  const running = cluster!;
-  await ray.init({ address: `ray+${running.url}` });
-  return running;
-}
+const { session } = oneCluster({ nodes: [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }] });
 
 /** Resolves when nobody holds a CPU any more, so that both sides begin alike. */
 async function isIdle(running: RealCluster): Promise<void> {

@@ -9,44 +9,28 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import * as ray from "@rayling/core";
-import { enableOnRay } from "@rayling/on-ray";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Counter, double, nodeOf, outer } from "../../../../test/fixtures/on-cluster.ts";
 import { workspace } from "../../../rayling/test/command.ts";
 import { runProgram } from "../../../rayling/test/python/python-commands.ts";
-import {
-  orSkip,
-  type PackagedPython,
-  pythonWith,
-} from "../../../rayling/test/python/python-venv.ts";
 import { figure, tookSince } from "./figures.ts";
-import { isAlive, parentOf, RealCluster } from "./cluster.ts";
+import { isAlive, parentOf, type RealCluster } from "./cluster.ts";
+import { oneCluster } from "./one-cluster.ts";
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 900_000 });
 
-enableOnRay();
-
-let found: PackagedPython;
-let cluster: RealCluster | undefined;
-
-beforeAll(async () => {
-  found = await pythonWith(["ray[default]", "numpy", "pytest"]);
-  if ("problem" in found) return;
-  const zoneB = { num_cpus: 2, labels: { zone: "b" }, resources: { license: 2 } };
-  cluster = await RealCluster.start(found.python, {
-    nodes: [{ num_cpus: 2 }, zoneB, { num_cpus: 2 }],
-  });
-  vi.stubEnv("RAY_AUTH_MODE", "token");
-  vi.stubEnv("RAY_AUTH_TOKEN_PATH", cluster.tokenPath);
-  figure("Ray", String(await cluster.do("run", "answer = ray.__version__")));
+const zoneB = { num_cpus: 2, labels: { zone: "b" }, resources: { license: 2 } };
+const { python, session, there } = oneCluster({
+  nodes: [{ num_cpus: 2 }, zoneB, { num_cpus: 2 }],
 });
 
-afterAll(() => cluster?.close());
+let testedOn: RealCluster | undefined;
+
+beforeEach(({ skip }) => void (testedOn = there(skip)));
 
 afterEach(async () => {
   await ray.shutdown();
-  if (cluster === undefined) return;
-  await nothingIsLeft(cluster);
+  if (testedOn !== undefined) await nothingIsLeft(testedOn);
 });
 
 /** Resolves when no process of a session is left, no reservation, and every CPU of the three nodes is free. */
@@ -56,21 +40,6 @@ async function nothingIsLeft(running: RealCluster): Promise<void> {
   const free = async (): Promise<unknown> =>
     (await running.do<Record<string, number>>("available"))["CPU"];
   await expect.poll(free).toBe(6);
-}
-
-/** The cluster, with a session on it. */
-async function session(skip: (reason: string) => never): Promise<RealCluster> {
-  const running = there(skip);
-  const startMs = performance.now();
-  await ray.init({ address: `ray+${running.url}` });
-  tookSince(startMs, "init");
-  return running;
-}
-
-function there(skip: (reason: string) => never): RealCluster {
-  orSkip(found, skip);
-  if (cluster === undefined) throw new Error("there is no cluster");
-  return cluster;
 }
 
 const cpusFree = async (): Promise<number> => (await ray.availableResources())["CPU"] ?? 0;
@@ -258,7 +227,7 @@ test.for([
   const args = [main, "run", "--on-ray", addressOf(running.url), script];
   const { stdout } = await runProgram(process.execPath, args, {
     RAY_ADDRESS: await running.do<string>("gcs"),
-    PATH: `${dirname(orSkip(found, skip))}:${process.env["PATH"]}`,
+    PATH: `${dirname(python(skip))}:${process.env["PATH"]}`,
   });
   expect(stdout).toContain("17984 primes below 200000, by 6 actors on 3 nodes");
 });

@@ -19,6 +19,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { Counter, double, nodeOf } from "../../../../test/fixtures/on-cluster.ts";
 import { joinMachines, Machine, whyNoMachines } from "../../../cluster/test/fixtures/machines.ts";
 import { parentOf } from "./cluster.ts";
+import { rayPackages } from "./one-cluster.ts";
 import {
   orSkip,
   type PackagedPython,
@@ -39,7 +40,7 @@ const ended: (() => unknown)[] = [];
 const rays: Set<number> = new Set();
 
 beforeAll(async () => {
-  found = await pythonWith(["ray[default]", "numpy", "pytest"]);
+  found = await pythonWith(rayPackages);
   if ("problem" in found || noMachines !== undefined) return;
   folder = await mkdtemp("/tmp/rayling-two-");
   await writeFile(join(folder, "token"), token, { mode: 0o600 });

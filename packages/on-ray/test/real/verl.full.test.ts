@@ -2,50 +2,38 @@
  * The example of verl with a judge in TypeScript, on a real Ray of three nodes. In the full suite
  * alone, because it asks PyPI for verl, and starts a cluster.
  */
-import { beforeAll, afterAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   checkoutEnv,
   pythonFolder,
   runProgram,
 } from "../../../rayling/test/python/python-commands.ts";
-import {
-  orSkip,
-  type PackagedPython,
-  pythonWith,
-  rayEnv,
-} from "../../../rayling/test/python/python-venv.ts";
+import { rayEnv } from "../../../rayling/test/python/python-venv.ts";
 import { tookSince } from "./figures.ts";
-import { RealCluster } from "./cluster.ts";
+import { oneCluster } from "./one-cluster.ts";
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 });
 
 /** Python has the package `rayling` there, and Node. */
 const env = { ...checkoutEnv, ...rayEnv };
 
-let found: PackagedPython;
-let cluster: RealCluster | undefined;
-
-beforeAll(async () => {
-  // verl imports cachetools and does not name it.
-  found = await pythonWith(["verl==0.9.1", "cachetools", "pytest"]);
-  if ("problem" in found) return;
-  const nodes = [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }];
-  cluster = await RealCluster.start(found.python, { nodes, env });
-});
-
-afterAll(() => cluster?.close());
+// verl imports cachetools and does not name it.
+const { python, there } = oneCluster(
+  { nodes: [{ num_cpus: 2 }, { num_cpus: 2 }, { num_cpus: 2 }], env },
+  ["verl==0.9.1", "cachetools", "pytest"],
+);
 
 test("verl's workers on the cluster score their rollouts with the judge", async ({ skip }) => {
-  const python = orSkip(found, skip);
+  const running = there(skip);
   const startMs = performance.now();
   const { stdout } = await runProgram(
-    python,
+    python(skip),
     ["-B", `${pythonFolder}/../examples/python/verl_judge/run.py`],
     {
       ...env,
-      RAY_ADDRESS: await cluster!.do<string>("gcs"),
+      RAY_ADDRESS: await running.do<string>("gcs"),
       RAY_AUTH_MODE: "token",
-      RAY_AUTH_TOKEN_PATH: cluster!.tokenPath,
+      RAY_AUTH_TOKEN_PATH: running.tokenPath,
     },
   );
   tookSince(startMs, "the example of verl on three nodes");
