@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { vi } from "vitest";
 
 const program = join(import.meta.dirname, "cluster.py");
 
@@ -112,7 +113,6 @@ export class RealCluster {
     const end = async (): Promise<void> => {
       child.stdin.end();
       await ended;
-      await rm(temp, { recursive: true, force: true });
     };
     return new RealCluster(temp, String(url), ask, end);
   }
@@ -137,8 +137,11 @@ export class RealCluster {
       .map(Number);
   }
 
+  /** Resolves when none of its processes is left: what ends last may still write files. */
   async close(): Promise<void> {
     await this.#end();
+    await vi.waitUntil(() => this.allProcesses().length === 0, { timeout: 60_000 });
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }
 
