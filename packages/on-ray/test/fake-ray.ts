@@ -44,6 +44,8 @@ export class FakeRay {
   readonly nodes: FakeNode[] = [];
   readonly reservations: Map<string, Reservation> = new Map();
   readonly groups: Map<string, Group> = new Map();
+  /** How many reservations of one demand were asked for. */
+  made = 0;
   /** The most that was reserved of a name at once. */
   readonly most: Record<string, number> = {};
   /** Whether an earlier driver has brought the packages of the runtime. */
@@ -212,6 +214,7 @@ export class FakeRay {
     if (op.startsWith("python_")) return answer({ ok: this.python.do(op, given) });
     if (op === "reserve") {
       const { reservation, demand } = given as { reservation: string; demand: Demand };
+      this.made += 1;
       this.reservations.set(reservation, { demand, answer, node: undefined });
       return this.#place();
     }

@@ -39,7 +39,7 @@ import {
   writableDirectory,
 } from "../shared/options.ts";
 import { environment } from "../shared/runtime-env.ts";
-import { amount, bytes, gpus, resources } from "./scheduling/amounts.ts";
+import { amount, bytes, gpus, reservedBundles, resources } from "./scheduling/amounts.ts";
 import { labels } from "./scheduling/labels.ts";
 import { withWholePath } from "./working-dir.ts";
 
@@ -178,6 +178,7 @@ const initChecks: Checks<InitOptions> = {
   resources,
   labels,
   address: text,
+  bundles: reservedBundles,
   nodes: addresses,
   reconnectTimeoutMs: timerMs,
   runtimeEnv: ofSession,

@@ -84,6 +84,11 @@ export function makeDemand(
   return { key, place, hold, strategy, selectors };
 }
 
+/** Leaves out the resources of which nothing is wanted. */
+export function withoutNothing(amounts: Amounts): Amounts {
+  return Object.fromEntries(Object.entries(amounts).filter(([, wanted]) => wanted > 0));
+}
+
 function sorted(amounts: Amounts): readonly (readonly [string, number])[] {
   return Object.entries(amounts).toSorted(([left], [right]) => (left < right ? -1 : 1));
 }

@@ -257,11 +257,11 @@ export class Driver {
 
 /** Returns the cluster that the session runs on, if it names one. */
 function engineOf(
-  { address, network }: DriverSettings,
+  { address, bundles, network }: DriverSettings,
   { driverId, jobId, namespace }: DriverAbout,
 ): EngineSession | undefined {
   if (address === undefined) return undefined;
-  return new EngineSession({ address, driverId, jobId, namespace, network });
+  return new EngineSession({ address, driverId, jobId, namespace, network }, bundles);
 }
 
 /** @param namespace default: a new one with the name of the job */

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import type { InsideSettings } from "../host/control.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import { type Amounts, withoutNothing } from "../rpc/demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { standardMemory } from "../shared/machine/memory.ts";
@@ -41,6 +41,13 @@ export interface InitOptions {
    * RAYLING_ON_RAY, or RAY_ADDRESS if it begins with `ray+`.
    */
   readonly address?: string;
+  /**
+   * Resources to reserve on the Ray cluster in advance, as one placement group that lasts as long
+   * as the session: `[{ CPU: 4 }, { CPU: 4 }]`. Actors and tasks that fit a bundle wait until all
+   * are reserved, and run there without a reservation of their own. GPUs are reserved one by one.
+   * Default: none.
+   */
+  readonly bundles?: readonly Amounts[];
   /**
    * Agents of other machines, `rayling://token@host:port`, which become nodes of this session.
    * Default: the environment variable RAYLING_NODES, separated by commas.
@@ -161,6 +168,8 @@ export interface DriverSettings {
   readonly nodes: readonly string[];
   /** The cluster that the session runs on; undefined: machines of its own. */
   readonly address: string | undefined;
+  /** The bundles that it reserves there in advance. */
+  readonly bundles: readonly Amounts[];
   readonly network: NetworkSettings;
   /** The files of the network's credentials, if it has some. */
   readonly credentials: FoundCredentials | undefined;
@@ -178,7 +187,7 @@ export interface DriverSettings {
 /** Applies the defaults. Throws InvalidOptionError, CertificateError. */
 export function readInitOptions(options: InitOptions): DriverSettings {
   const { address = addressOfEnvironment(), isolation = isolationOfEnvironment() } = options;
-  if (address !== undefined) checkForEngine(options, address);
+  checkForEngine(options, address);
   const { nodes = address === undefined ? nodesOfEnvironment() : [] } = options;
   const numCpus = options.numCpus ?? availableParallelism();
   const { network, found } = networkOf(options, nodes);
@@ -195,6 +204,7 @@ export function readInitOptions(options: InitOptions): DriverSettings {
     },
     nodes: nodes.map((one) => one.trim()),
     address,
+    bundles: (options.bundles ?? []).map(withoutNothing),
     network,
     credentials: found,
     // The machines of a cluster do not have the driver's files.
@@ -226,11 +236,18 @@ function networkOf(
 }
 
 /**
- * Refuses options of a machine of one's own.
+ * Refuses options of a machine of one's own with a cluster, and those of a cluster without one.
  *
  * @throws InvalidOptionError
  */
-function checkForEngine(options: InitOptions, address: string): void {
+function checkForEngine(options: InitOptions, address: string | undefined): void {
+  if (address === undefined) {
+    if (options.bundles === undefined) return;
+    throw new InvalidOptionError(
+      "bundles",
+      "init: option bundles needs a Ray cluster to reserve them on, see option address",
+    );
+  }
   const own = ["nodes", "numCpus", "numGpus", "memory", "resources"] as const;
   const given = own.find((name) => options[name] !== undefined);
   if (given === undefined) return;

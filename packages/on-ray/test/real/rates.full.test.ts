@@ -65,6 +65,24 @@ test.for([200, 1000])("%i tasks of one CPU at once", async (count, { skip }) => 
   compare(`${count} tasks on leases`, count, theirs, ours);
 });
 
+test("1,000 tasks in bundles that were reserved in advance", async ({ skip }) => {
+  const running = await session(skip, { bundles: [{ CPU: 2 }, { CPU: 2 }, { CPU: 2 }] });
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  const tasks = (): Promise<unknown> =>
+    ray.get(Array.from({ length: 1000 }, (_, one) => double.remote(one)));
+  await tasks();
+  for (let round = 0; round < rounds; round++) ours.push(await secondsOf(tasks));
+  await ray.shutdown();
+  // The bundles were all that there is.
+  await isIdle(running);
+  await running.do("time_tasks", 1000);
+  for (let round = 0; round < rounds; round++) {
+    theirs.push(await running.do<number>("time_tasks", 1000));
+  }
+  compare("1,000 tasks in bundles", 1000, theirs, ours);
+});
+
 test("calls of an actor, 1,000 in flight", async ({ skip }) => {
   const running = await session(skip);
   const counter = Counter.remote();

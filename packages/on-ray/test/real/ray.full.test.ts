@@ -144,6 +144,23 @@ test("a placement group, SPREAD, NODE_AFFINITY and tasks that wait for their own
   expect(await ray.get(outer.remote(3))).toBe(6);
 });
 
+test("bundles are reserved in advance, and what fits runs in them", async ({ skip }) => {
+  const running = await session(skip, { bundles: [{ CPU: 2 }, { CPU: 2 }] });
+  await expect.poll(cpusFree).toBe(2);
+  const [group] = Object.values(await ray.placementGroupTable());
+  const places = group?.bundlesToNodeId ?? [];
+  const counters = Array.from({ length: 3 }, () => Counter.options({ numCpus: 1 }).remote());
+  const nodes = await ray.get(counters.map((counter) => counter.node.remote()));
+  for (const node of nodes) expect(places).toContain(node);
+  const tasks = Array.from({ length: 100 }, (_, index) => double.remote(index));
+  expect((await ray.get(tasks)).at(-1)).toBe(198);
+  expect(await ray.get(outer.remote(3))).toBe(6);
+  expect(await running.do("groups")).toEqual(["CREATED"]);
+  const more = Array.from({ length: 3 }, () => Counter.options({ numCpus: 1 }).remote());
+  expect(await ray.get(more.map((counter) => counter.add.remote(1)))).toEqual([1, 1, 1]);
+  expect(await running.do("groups")).toEqual(["CREATED", "CREATED", "CREATED"]);
+});
+
 test("each of two actors sees a GPU of its own", async ({ skip }) => {
   const running = await session(skip);
   await running.do("add", { num_cpus: 2, num_gpus: 2 });

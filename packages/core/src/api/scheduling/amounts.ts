@@ -44,6 +44,18 @@ export const bundle: Check = (value) => {
     : "must not be empty";
 };
 
+/** Checks bundles that a session reserves in advance. */
+export const reservedBundles: Check = (value) => {
+  if (!Array.isArray(value) || value.length === 0) return "must be a list of bundles, [{ CPU: 4 }]";
+  for (const [index, one] of value.entries()) {
+    const problem =
+      bundle(one) ??
+      (Object(one).GPU > 0 ? "has GPU, which actors and tasks reserve one by one;" : undefined);
+    if (problem !== undefined) return `has bundle ${index}, which ${problem}`;
+  }
+  return undefined;
+};
+
 /** Checks the amounts that a machine's agent offers besides CPUs. */
 export const offered: Check = (value) => named(value, { GPU: gpus, memory: bytes });
 

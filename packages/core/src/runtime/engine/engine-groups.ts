@@ -10,6 +10,7 @@ import { Scheduler } from "../../placement/scheduler.ts";
 import type { GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
 import type { Demand } from "../../rpc/demand.ts";
 import { present } from "../../shared/errors/internal.ts";
+import { onMachine } from "./bundle-allocation.ts";
 
 /** Binds a bundle to its place in the session's own scheduler. */
 const bundleLabel = "rayling.bundle";
@@ -176,27 +177,15 @@ export class EngineGroups {
     const known = this.#knownOf(demand);
     const outcome = request.outcome.then((given): Outcome => {
       if (given.kind !== "placed" || known === undefined) return given;
-      const { allocation } = given;
       known.users += 1;
-      let isReleased = false;
-      return {
-        kind: "placed",
-        allocation: {
-          nodeId: nodeOf(allocation.nodeId),
-          isDrained: false,
-          get isLost() {
-            return allocation.isLost;
-          },
-          release: () => {
-            allocation.release();
-            if (isReleased) return;
-            isReleased = true;
-            known.users -= 1;
-            this.#releaseIfUnused(known);
-          },
-          lend: (lent) => allocation.lend(lent),
+      const allocation = onMachine(given.allocation, {
+        nodeId: nodeOf(given.allocation.nodeId),
+        onRelease: () => {
+          known.users -= 1;
+          this.#releaseIfUnused(known);
         },
-      };
+      });
+      return { kind: "placed", allocation };
     });
     return {
       outcome,

@@ -6,24 +6,28 @@
  * Nothing is counted here, so sessions and other programs of the cluster never book twice.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import type { Allocation, Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
+import type { Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
 import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
 import type { PoolView } from "../../placement/policy.ts";
 import { toUnits } from "../../placement/resources.ts";
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
-import type { Demand } from "../../rpc/demand.ts";
+import type { Amounts, Demand } from "../../rpc/demand.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
+import { onMachine } from "./bundle-allocation.ts";
 import type { EngineView, OpenEngine } from "./engine.ts";
 import { EngineGroups } from "./engine-groups.ts";
 import type { EngineNodes, NodeLife } from "./engine-nodes.ts";
 import { Leases } from "./leases.ts";
+import { ReservedBundles } from "./reserved-bundles.ts";
 
 /** The pause before the next attempt to use a machine, in ms; it doubles up to the longest. */
 const pauseMs = { first: 250, longest: 10_000 };
 
 /** The parts of a session that its placement needs. */
 export interface EnginePlacementParts {
+  /** The bundles that it reserves in advance. */
+  readonly bundles: readonly Amounts[];
   /** Opens the engine, once. */
   readonly open: () => Promise<OpenEngine>;
   /** The engine, once it is open. */
@@ -35,6 +39,7 @@ export class EnginePlacement implements Placement {
   readonly #parts: EnginePlacementParts;
   readonly #leases: Leases;
   readonly #groups: EngineGroups;
+  readonly #bundles: ReservedBundles | undefined;
   #closed: Error | undefined;
 
   constructor(parts: EnginePlacementParts) {
@@ -48,6 +53,19 @@ export class EnginePlacement implements Placement {
       reserve: (spec) => this.#reserveGroup(spec),
       release: (groupId) => this.#leases.release(groupId),
     });
+    if (parts.bundles.length === 0) return;
+    this.#bundles = new ReservedBundles(parts.bundles, {
+      onNode: (ask) => this.#onNode(ask),
+      elsewhere: (demand, label) => this.#leases.request(demand, label),
+      machines: () => this.#view.nodes,
+    });
+  }
+
+  /** Reserves the bundles. Rejects when the engine cannot. */
+  async reserveBundles(engine: OpenEngine): Promise<void> {
+    if (this.#bundles === undefined) return;
+    await engine.reserveGroup(this.#bundles.spec);
+    this.#bundles.warnOfLack();
   }
 
   get nodes(): readonly PoolView[] {
@@ -77,8 +95,11 @@ export class EnginePlacement implements Placement {
       const outcome = Promise.reject<Outcome>(this.#closed);
       return { outcome, withdraw: () => undefined, reason: undefined };
     }
-    const isInGroup = demand.strategy.kind === "PLACEMENT_GROUP";
-    return isInGroup ? this.#requestInGroup(demand, label) : this.#leases.request(demand, label);
+    if (demand.strategy.kind === "PLACEMENT_GROUP") {
+      return this.#onNode(() => this.#groups.request(demand, label));
+    }
+    const isForBundles = this.#bundles?.isFor(demand) === true;
+    return (isForBundles ? this.#bundles : this.#leases).request(demand, label);
   }
 
   createGroup(spec: GroupSpec): boolean {
@@ -94,39 +115,42 @@ export class EnginePlacement implements Placement {
   }
 
   groups(): readonly GroupInfo[] {
-    return this.#groups.table();
+    const own = this.#bundles === undefined ? [] : [this.#bundles.info()];
+    return [...own, ...this.#groups.table()];
   }
 
   /** The engine has reserved all bundles of a group. */
   groupPlaced(groupId: string, engineNodes: readonly string[]): void {
+    if (groupId === this.#bundles?.spec.groupId) return this.#bundles.placed(engineNodes);
     this.#groups.placed(groupId, engineNodes);
   }
 
   pending(): readonly PendingRequest[] {
-    return [...this.#leases.pending(), ...this.#groups.pending()].toSorted(
-      (left, right) => left.sinceMs - right.sinceMs,
-    );
+    const all = [this.#leases, this.#groups, this.#bundles].flatMap((one) => one?.pending() ?? []);
+    return all.toSorted((left, right) => left.sinceMs - right.sinceMs);
   }
 
   pendingLines(): readonly PendingLine[] {
-    return [...this.#leases.pendingLines(), ...this.#groups.pendingLines()];
+    return [this.#leases, this.#groups, this.#bundles].flatMap((one) => one?.pendingLines() ?? []);
   }
 
   whyWaiting(demand: Demand): string | undefined {
-    const isInGroup = demand.strategy.kind === "PLACEMENT_GROUP";
-    return isInGroup ? this.#groups.whyWaiting(demand) : this.#leases.whyWaiting(demand);
+    if (demand.strategy.kind === "PLACEMENT_GROUP") return this.#groups.whyWaiting(demand);
+    return this.#bundles?.whyWaiting(demand) ?? this.#leases.whyWaiting(demand);
   }
 
   close(error: Error): void {
     this.#closed ??= error;
     this.#leases.close(error);
     this.#groups.close(error);
+    this.#bundles?.close(error);
   }
 
   /** The machine is gone, with all that was reserved there. */
   loseNode(engineNode: string): void {
     this.#leases.loseNode(engineNode);
     this.#groups.loseNode(engineNode);
+    this.#bundles?.loseNode(engineNode);
   }
 
   get #view(): EngineView {
@@ -147,25 +171,37 @@ export class EnginePlacement implements Placement {
     );
   }
 
-  #requestInGroup(demand: Demand, label: string): ResourceRequest {
-    const request = this.#groups.request(demand, label);
+  /** The machine of a bundle becomes a node before the request gets its part. */
+  #onNode(ask: () => ResourceRequest): ResourceRequest {
+    let request = ask();
+    let isWithdrawn = false;
+    const withdraw = (): void => {
+      isWithdrawn = true;
+      request.withdraw();
+    };
+    const settle = async (): Promise<Outcome> => {
+      for (;;) {
+        const outcome = await request.outcome;
+        if (outcome.kind !== "placed") return outcome;
+        const { allocation } = outcome;
+        const { nodeId } = allocation;
+        const life = await this.#ensure(nodeId, () => !allocation.isLost);
+        if (life !== undefined) {
+          const isOver = (): boolean => life.isOver;
+          return { kind: "placed", allocation: onMachine(allocation, { nodeId, isOver }) };
+        }
+        allocation.release();
+        request = ask();
+        if (isWithdrawn) request.withdraw();
+      }
+    };
     return {
-      outcome: request.outcome.then((outcome) => this.#onNode(outcome, demand, label)),
-      withdraw: () => request.withdraw(),
+      outcome: settle(),
+      withdraw,
       get reason() {
         return request.reason;
       },
     };
-  }
-
-  /** The machine of a bundle becomes a node before the request gets its part. */
-  async #onNode(outcome: Outcome, demand: Demand, label: string): Promise<Outcome> {
-    if (outcome.kind !== "placed") return outcome;
-    const { allocation } = outcome;
-    const life = await this.#ensure(allocation.nodeId, () => !allocation.isLost);
-    if (life !== undefined) return { kind: "placed", allocation: onLife(allocation, life) };
-    allocation.release();
-    return this.#requestInGroup(demand, label).outcome;
   }
 
   async #ensure(engineNode: string, isWanted: () => boolean): Promise<NodeLife | undefined> {
@@ -187,19 +223,6 @@ export class EnginePlacement implements Placement {
   #isGone(engineNode: string): boolean {
     return this.#view.nodes.some(({ nodeId, alive }) => nodeId === engineNode && !alive);
   }
-}
-
-/** A part of a bundle, which is lost with the machine's time as a node, too. */
-function onLife(allocation: Allocation, life: NodeLife): Allocation {
-  return {
-    nodeId: allocation.nodeId,
-    isDrained: false,
-    get isLost() {
-      return allocation.isLost || life.isOver;
-    },
-    release: () => allocation.release(),
-    lend: (lent) => allocation.lend(lent),
-  };
 }
 
 const nothing: EngineView = { nodes: [], resources: { total: {}, available: {} } };

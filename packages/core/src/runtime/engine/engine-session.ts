@@ -2,6 +2,7 @@
  * One session on an engine: opens it at the first need, and ends everything when it is lost.
  */
 import type { Placement } from "../../placement/placement.ts";
+import type { Amounts } from "../../rpc/demand.ts";
 import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
 import { type DeathCause, RaySystemError, SessionEndedError } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
@@ -19,11 +20,13 @@ export class EngineSession {
   #engine: OpenEngine | undefined;
   #isClosed = false;
 
-  constructor(request: EngineRequest) {
+  /** @param bundles that it reserves in advance */
+  constructor(request: EngineRequest, bundles: readonly Amounts[]) {
     this.#request = request;
     const open = (): Promise<OpenEngine> => this.open();
     this.#nodes = new EngineNodes(open);
     this.#placement = new EnginePlacement({
+      bundles,
       open,
       engine: () => this.#engine,
       nodes: this.#nodes,
@@ -69,9 +72,10 @@ export class EngineSession {
   }
 
   async #open(): Promise<OpenEngine> {
+    let engine: OpenEngine | undefined;
     try {
       const opener = await engineFor(this.#request.address)();
-      const engine = await opener(this.#request, {
+      engine = await opener(this.#request, {
         nodeGone: (engineNode, reason) => {
           this.#placement.loseNode(engineNode);
           this.#nodes.end(engineNode, reason);
@@ -82,9 +86,11 @@ export class EngineSession {
       this.#engine = engine;
       void engine.lost.then((cause) => this.#lost(cause));
       if (this.#isClosed) throw new SessionEndedError("the session has ended");
+      await this.#placement.reserveBundles(engine);
       return engine;
     } catch (error) {
       this.#placement.close(asError(error));
+      await engine?.close();
       throw error;
     }
   }
