@@ -3,7 +3,8 @@
  * reserved.
  *
  * A reservation names a machine, which becomes a node of the session before anything starts there.
- * Nothing is counted here, so sessions and other programs of the cluster never book twice.
+ * Only the bundles of the session are counted here, so sessions and other programs of the cluster
+ * never book twice.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
