@@ -15,6 +15,7 @@ interface Given {
   readonly method?: string;
   readonly options?: Readonly<Record<string, unknown>>;
   readonly args?: Values;
+  readonly allNamespaces?: boolean;
 }
 
 interface Adder {
@@ -25,11 +26,14 @@ interface Adder {
 export class FakePython {
   /** Options of actors that were made. */
   readonly made: unknown[] = [];
+  /** That of the job. */
+  namespace = "";
   readonly #actors: Map<string, Adder> = new Map();
   readonly #named: Map<string, Adder> = new Map([["counter", { sum: 100, isDead: false }]]);
 
   do(op: string, given: Given): object {
     const { actorId, path, name = "", options, args } = given;
+    if (op === "python_list") return ok(this.#names(given.allNamespaces === true));
     if (op === "python_find") {
       const found = this.#named.get(name);
       if (found === undefined) return failure("missing", "ValueError", `no ${name}`);
@@ -59,6 +63,12 @@ export class FakePython {
       return ok(null);
     }
     return call(actor, given);
+  }
+
+  #names(isEverywhere: boolean): object[] {
+    const own = [...this.#named].filter(([, { isDead }]) => !isDead);
+    const there = own.map(([name]) => ({ name, namespace: this.namespace }));
+    return isEverywhere ? [...there, { name: "counter", namespace: "elsewhere" }] : there;
   }
 }
 

@@ -8,6 +8,7 @@ import {
   type CounterClass,
   double,
   makeTill,
+  namesThere,
 } from "../../../test/fixtures/on-cluster.ts";
 import { FakeRay } from "./fake-ray.ts";
 
@@ -20,7 +21,7 @@ interface Adder {
   missing(): void;
 }
 
-async function session(): Promise<FakeRay> {
+async function session(options: ray.InitOptions = {}): Promise<FakeRay> {
   vi.stubEnv("RAY_AUTH_TOKEN_PATH", "/none");
   const fake = await FakeRay.start({ CPU: 2 });
   onTestFinished(async () => {
@@ -28,7 +29,7 @@ async function session(): Promise<FakeRay> {
     await fake.close();
     vi.unstubAllEnvs();
   });
-  await ray.init({ address: `ray+${fake.url}` });
+  await ray.init({ address: `ray+${fake.url}`, ...options });
   return fake;
 }
 
@@ -95,12 +96,31 @@ test("a value that Python cannot have is refused at once, and so are a handle an
   expect(() => ray.python("demo:Adder").options(wrong)).toThrow(/option lifetime/);
 });
 
+test("names of the cluster's actors are listed with the session's own", async () => {
+  const fake = await session({ namespace: "shop" });
+  fake.python.namespace = "shop";
+  const named = Counter.options({ name: "here" }).remote();
+  const till = Counter.options({ lifetime: "detached", name: "till" }).remote();
+  expect(await ray.get([named.add.remote(1), till.add.remote(1)])).toEqual([1, 1]);
+  const names = ["here", "counter", "till"].map((name) => ({ name, namespace: "shop" }));
+  expect(await ray.listNamedActors()).toEqual(names);
+  expect(await ray.listNamedActors({ allNamespaces: true })).toEqual([
+    ...names,
+    { name: "counter", namespace: "elsewhere" },
+  ]);
+  expect(await ray.get(namesThere.remote())).toEqual(names);
+  await ray.kill(till);
+  await ray.kill(ray.python("counter"));
+  expect(await ray.listNamedActors()).toEqual(names.slice(0, 1));
+});
+
 test("without a cluster there are no Python actors", async () => {
   onTestFinished(() => ray.shutdown());
   await ray.init({ numCpus: 1 });
   const adder = ray.python<Adder>("counter");
   await expect(ray.get(adder.add.remote(1))).rejects.toThrow(/need a session on a Ray cluster/);
   await expect(ray.getActor("counter")).rejects.toThrow(ray.ActorNotFoundError);
+  expect(await ray.listNamedActors({ allNamespaces: true })).toEqual([]);
 });
 
 test("a detached actor of a class here is the cluster's: its code and its options go there", async () => {

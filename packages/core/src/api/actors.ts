@@ -12,7 +12,7 @@ import {
 } from "../shared/errors.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, flag, text } from "../shared/options.ts";
-import { findPython, killPython } from "./python/python.ts";
+import { type ActorName, findPython, killPython, listPython } from "./python/python.ts";
 import type { PythonHandle } from "./python/python-types.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";
@@ -69,13 +69,20 @@ export async function getActor<Instance extends object>(
 }
 
 /**
- * Returns the names of living actors in this namespace, or in all. Rejects with InvalidOptionError.
+ * Returns the names of living actors in this namespace, or in all: those of this session, and on a
+ * Ray cluster those of the cluster, which detached actors are. Rejects with InvalidOptionError.
  */
 export async function listNamedActors(
   options: { readonly allNamespaces?: boolean } = {},
 ): Promise<{ readonly name: string; readonly namespace: string }[]> {
   checkOptions("listNamedActors", options, { allNamespaces: flag });
-  return asked((directory) => directory.list(options.allNamespaces ?? false));
+  const { allNamespaces = false } = options;
+  const own = await asked((directory) => directory.list(allNamespaces));
+  const there = await listPython(useCaller(), allNamespaces);
+  // This session's come first, as in `getActor`.
+  const isOwn = ({ name, namespace }: ActorName): boolean =>
+    own.some((one) => one.name === name && one.namespace === namespace);
+  return [...own, ...there.filter((one) => !isOwn(one))];
 }
 
 /**

@@ -51,6 +51,8 @@ export type ForeignRequest =
       readonly method: string;
       readonly args: ForeignValues;
     }
+  /** Names of living actors, as `{ name, namespace }`: in the session's namespace, or in all. */
+  | { readonly kind: "list"; readonly allNamespaces: boolean }
   | { readonly kind: "kill"; readonly actorId: string; readonly noRestart: boolean };
 
 /** Why a request failed. */

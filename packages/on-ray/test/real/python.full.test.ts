@@ -142,7 +142,17 @@ test("a detached TypeScript actor outlives its session: drivers and Python find 
 
   expect(await running.do("run", askTill)).toBe(8);
 
+  await session(skip, { namespace: "market" });
+  expect(await ray.listNamedActors()).toEqual([]);
+  const everywhere = await ray.listNamedActors({ allNamespaces: true });
+  expect(everywhere).toContainEqual({ name: "till", namespace: "shop" });
+  await expect(ray.getActor("till")).rejects.toThrow(ray.ActorNotFoundError);
+  const far = await ray.getActor<CounterClass>("till", { namespace: "shop" });
+  expect(await ray.get(far.add.remote(0))).toBe(8);
+  await ray.shutdown();
+
   await session(skip, { namespace: "shop" });
+  expect(await ray.listNamedActors()).toEqual([{ name: "till", namespace: "shop" }]);
   const same = await ray.getActor<CounterClass>("till");
   expect(await ray.get(same.add.remote(1))).toBe(9);
   const again = Till.options({ getIfExists: true }).remote();

@@ -147,10 +147,10 @@ test("a placement group, SPREAD, NODE_AFFINITY and tasks that wait for their own
 test("bundles are reserved in advance, and what fits runs in them", async ({ skip }) => {
   const running = await session(skip, { bundles: [{ CPU: 2 }, { CPU: 2 }] });
   await expect.poll(cpusFree).toBe(2);
-  const [group] = Object.values(await ray.placementGroupTable());
-  const places = group?.bundlesToNodeId ?? [];
   const counters = Array.from({ length: 3 }, () => Counter.options({ numCpus: 1 }).remote());
   const nodes = await ray.get(counters.map((counter) => counter.node.remote()));
+  const [group] = Object.values(await ray.placementGroupTable());
+  const places = group?.bundlesToNodeId ?? [];
   for (const node of nodes) expect(places).toContain(node);
   const tasks = Array.from({ length: 100 }, (_, index) => double.remote(index));
   expect((await ray.get(tasks)).at(-1)).toBe(198);

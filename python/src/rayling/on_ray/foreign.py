@@ -51,6 +51,16 @@ class Foreign:
         """Finds a named actor."""
         return await self._known(given["actorId"], self._find(given))
 
+    async def list(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Lists the names of living actors: in the namespace of the job, or in all."""
+        try:
+            found = await asyncio.to_thread(ray.util.list_named_actors, all_namespaces=True)
+        except Exception as error:
+            return _described(error)
+        own = ray.get_runtime_context().namespace
+        everywhere = given["allNamespaces"]
+        return _encoded([one for one in found if everywhere or one["namespace"] == own])
+
     async def call(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Calls a method, and waits for its value."""
         try:

@@ -41,6 +41,7 @@ class Gateway:
             "python_create": self._foreign.create,
             "python_make": self._foreign.make,
             "python_find": self._foreign.find,
+            "python_list": self._foreign.list,
             "python_call": self._foreign.call,
             "python_kill": self._foreign.kill,
         }

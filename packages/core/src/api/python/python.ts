@@ -316,3 +316,24 @@ export async function findPython<Instance>(
     new Target({ caller, actorId, name, known: Promise.resolve(), namespace }),
   );
 }
+
+/** A name and its namespace. */
+export interface ActorName {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/**
+ * Returns the names of the cluster's own actors, in the session's namespace or in all; without a
+ * cluster, none.
+ */
+export async function listPython(
+  caller: Caller,
+  allNamespaces: boolean,
+): Promise<readonly ActorName[]> {
+  const { ok, failure } = await caller.waiting.asking(
+    caller.directory.foreign({ kind: "list", allNamespaces }),
+  );
+  if (failure !== undefined) throw new RaySystemError(`${failure.type} in Ray: ${failure.message}`);
+  return ok === undefined ? [] : (decode(ok.value, []) as readonly ActorName[]);
+}
