@@ -50,9 +50,10 @@ export async function openOnRay(request: EngineRequest, events: EngineEvents): P
   const timeoutMs = network.reconnectTimeoutMs ?? standardTimeoutMs;
   const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
   const jobs = new JobsApi(url, rayToken());
-  const isFar = !(await isOwnHost(url));
+  const isInside = cluster.kind === "inside";
+  const reach = !(await isOwnHost(url)) ? "tls" : isInside ? "unix" : "loopback";
   for (let attempt = 1; ; attempt++) {
-    const gateway = await startGatewayJob(jobs, { token, namespace, timeoutMs, isFar });
+    const gateway = await startGatewayJob(jobs, { token, namespace, timeoutMs, reach });
     const engine = new RayEngine({ request, gateway, events, jobs });
     try {
       await engine.open(token);

@@ -4,8 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttp, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { FakePython } from "./fake-python.ts";
 import { type Agent, type AgentOptions, startAgent } from "@rayling/cluster";
@@ -59,6 +62,7 @@ export class FakeRay {
   agentProblem: string | undefined;
   readonly python: FakePython = new FakePython();
   readonly #servers: Server[] = [];
+  readonly #folders: string[] = [];
   readonly #sockets: Set<Socket> = new Set();
   #log = "";
 
@@ -124,6 +128,7 @@ export class FakeRay {
     for (const socket of this.#sockets) socket.destroy();
     await Promise.all(this.nodes.map(async ({ agent }) => agent?.close()));
     for (const server of this.#servers) server.close();
+    for (const folder of this.#folders) await rm(folder, { recursive: true, force: true });
   }
 
   async #answer(request: IncomingMessage): Promise<[number, object?]> {
@@ -180,11 +185,22 @@ export class FakeRay {
       socket.on("end", () => socket.end());
     });
     this.#servers.push(server);
-    const port = await listening(server);
-    this.#log = `RAYLING_GATEWAY ${JSON.stringify({ protocol: 1, host: "127.0.0.1", port })}\n`;
+    const place = entrypoint.includes("--reach unix")
+      ? { path: await this.#listenOnSocket(server) }
+      : { port: await listening(server) };
+    const said = { protocol: 1, host: "127.0.0.1", ...place };
+    this.#log = `RAYLING_GATEWAY ${JSON.stringify(said)}\n`;
     if (this.missed === 0) return;
     this.missed -= 1;
     server.close();
+  }
+
+  async #listenOnSocket(server: Server): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), "fake-gateway-"));
+    this.#folders.push(folder);
+    server.listen(join(folder, "socket"));
+    await once(server, "listening");
+    return join(folder, "socket");
   }
 
   /** Its driver is gone. */

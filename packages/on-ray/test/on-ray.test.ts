@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -254,6 +254,27 @@ test("the dashboard behind https, with a certificate of one's own and Ray's toke
   expect(await driver({ RAY_AUTH_TOKEN: fake.token })).toMatch(
     /^RaySystemError: the Ray cluster at https:\S+ cannot be reached: [^\n]*certificate[^\n]*$/,
   );
+});
+
+test("a driver on a machine of the cluster reaches its gateway over a unix socket", async () => {
+  const fake = await started({ CPU: 1 });
+  const program = join(folder, "python");
+  // Ray's Python says where the dashboard is.
+  await writeFile(program, `#!/bin/sh\necho "DASHBOARD ${new URL(fake.url).host}"\n`);
+  await chmod(program, 0o755);
+  const path = process.env["PATH"];
+  vi.stubEnv("PATH", `${folder}:${path}`);
+  onTestFinished(() => void vi.stubEnv("PATH", path));
+  await ray.init({ address: "auto" });
+  expect(fake.driver?.remoteAddress).toBe(undefined);
+  expect(fake.jobs.map(({ entrypoint }) => entrypoint).join()).toContain("--reach unix");
+  expect(await ray.get(double.remote(2))).toBe(4);
+  await ray.shutdown();
+  fake.missed = 5;
+  await expect(ray.init({ address: "auto" })).rejects.toThrow(
+    /the gateway cannot be reached at \/.*: connect E(?:NOENT|CONNREFUSED)/,
+  );
+  expect(fake.jobs.length).toBe(4);
 });
 
 test("a gateway that ended before this driver came is replaced, and not for ever", async () => {

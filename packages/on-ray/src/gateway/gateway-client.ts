@@ -126,20 +126,20 @@ export class GatewayClient {
  * RaySystemError.
  */
 export function dialGateway(announced: Announced): Promise<Socket> {
-  const { host, port, fingerprint } = announced;
-  const place = fingerprint === undefined ? "127.0.0.1" : host;
+  const { fingerprint } = announced;
+  const { place, name } = placeOf(announced);
   return new Promise((resolve, reject) => {
     const failed = (error: Error): void =>
       reject(
-        new (codeOf(error) === "ECONNREFUSED" ? GatewayEndedError : RaySystemError)(
-          `the gateway cannot be reached at ${place}:${port}: ${error.message}`,
+        new (hasEnded(error) ? GatewayEndedError : RaySystemError)(
+          `the gateway cannot be reached at ${name}: ${error.message}`,
           { cause: error },
         ),
       );
     const socket =
       fingerprint === undefined
-        ? connect({ host: place, port, noDelay: true })
-        : connectTls({ host: place, port, minVersion: "TLSv1.3", rejectUnauthorized: false });
+        ? connect(place)
+        : connectTls({ ...place, minVersion: "TLSv1.3", rejectUnauthorized: false });
     socket.once("error", failed);
     socket.once(fingerprint === undefined ? "connect" : "secureConnect", () => {
       socket.removeAllListeners("error");
@@ -151,6 +151,23 @@ export function dialGateway(announced: Announced): Promise<Socket> {
       failed(new Error("another program answers there, with another certificate"));
     });
   });
+}
+
+type Place = { readonly path: string } | { readonly host: string; readonly port: number };
+
+function placeOf({ host, path, port = 0, fingerprint }: Announced): {
+  readonly place: Place;
+  readonly name: string;
+} {
+  if (path !== undefined) return { place: { path }, name: path };
+  const reached = fingerprint === undefined ? "127.0.0.1" : host;
+  return { place: { host: reached, port }, name: `${reached}:${port}` };
+}
+
+/** Whether it means that nobody listens there any more: a gateway removes its socket. */
+function hasEnded(error: Error): boolean {
+  const code = codeOf(error);
+  return code === "ECONNREFUSED" || code === "ENOENT";
 }
 
 /** The certificate stands for itself: no authority vouches for it. */

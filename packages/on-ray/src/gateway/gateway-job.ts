@@ -1,7 +1,4 @@
-/**
- * Starts the gateway of a session: as a Ray job, or, on a machine of the cluster, as a process of
- * the driver.
- */
+/** Starts the gateway of a session, which is a Ray job. */
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { RaySystemError } from "@rayling/core/cluster";
@@ -16,6 +13,12 @@ const lookMs = 150;
 /** The last characters of a log that a message shows. */
 const shownLog = 1500;
 
+/**
+ * How the driver reaches its gateway: on a machine of the cluster by a unix socket, on the machine
+ * of the dashboard by the loopback, from another one by TLS.
+ */
+export type Reach = "unix" | "loopback" | "tls";
+
 /** The start of a gateway. */
 export interface GatewayOptions {
   /** The driver will show it. */
@@ -23,8 +26,7 @@ export interface GatewayOptions {
   readonly namespace: string;
   /** How long the driver's machine may give no answer, in ms. */
   readonly timeoutMs: number;
-  /** Whether it is on another machine than this driver. */
-  readonly isFar: boolean;
+  readonly reach: Reach;
 }
 
 /** A started gateway. */
@@ -78,13 +80,13 @@ exit 1`;
 }
 
 /** The job's information is public: it has the digest of the token. */
-function flagsOf({ token, namespace, timeoutMs, isFar }: GatewayOptions): string[] {
+function flagsOf({ token, namespace, timeoutMs, reach }: GatewayOptions): string[] {
   const digest = createHash("sha256").update(token).digest("hex");
   const quoted = `'${namespace.replaceAll("'", `'\\''`)}'`;
   return [
     `--token-sha256 ${digest}`,
     `--timeout ${timeoutMs / 1000}`,
-    ...(isFar ? ["--tls"] : []),
+    `--reach ${reach}`,
     ...(namespace === "" ? [] : [`--namespace ${quoted}`]),
   ];
 }

@@ -11,8 +11,11 @@ export interface Announced {
   readonly protocol: number;
   /** The address of its machine in the cluster. */
   readonly host: string;
-  readonly port: number;
-  /** The SHA-256 fingerprint of its certificate; without one it listens on the loopback only. */
+  /** The unix socket where it listens, for a driver on a machine of the cluster. */
+  readonly path?: string;
+  /** The port where it listens, if it has no unix socket. */
+  readonly port?: number;
+  /** The SHA-256 fingerprint of its certificate; without one only its own machine reaches it. */
   readonly fingerprint?: string;
 }
 

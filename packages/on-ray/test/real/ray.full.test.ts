@@ -249,6 +249,37 @@ test.for([
   expect(stdout).toContain("17984 primes below 200000, by 6 actors on 3 nodes");
 });
 
+test("ray job submit -- rayling run --on-ray auto: over a unix socket", async ({ skip }) => {
+  const running = there(skip);
+  const main = join(workspace, "packages/rayling/dist/cli/main.js");
+  const script = join(workspace, "examples/on-ray/primes.ts");
+  const line = [process.execPath, main, "run", "--on-ray", "auto", script].join(" ");
+  const [status, said, others] = await running.do<[string, string, string]>(
+    "run",
+    submit(running.url, line),
+  );
+  expect([status, said]).toEqual([
+    "SUCCEEDED",
+    expect.stringContaining("17984 primes below 200000, by 6 actors on 3 nodes"),
+  ]);
+  expect(others).toMatch(/RAYLING_GATEWAY \{[^\n]*"path": "[^"]+\/socket"\}/);
+});
+
+/** Runs a command as a job; what it said, and what jobs said that began meanwhile. */
+const submit = (url: string, line: string): string => `
+import time
+from ray.job_submission import JobSubmissionClient
+
+client = JobSubmissionClient(${JSON.stringify(url)})
+before = {job.submission_id for job in client.list_jobs()}
+job = client.submit_job(entrypoint=${JSON.stringify(line)})
+while not client.get_job_status(job).is_terminal():
+    time.sleep(0.2)
+new = {one.submission_id for one in client.list_jobs()} - before - {job, None}
+others = [client.get_job_logs(one) for one in new]
+answer = [str(client.get_job_status(job).value), client.get_job_logs(job), "".join(others)]
+`;
+
 test("the reward loop of the demo runs on the cluster, from the sources of a checkout", async ({
   skip,
 }) => {

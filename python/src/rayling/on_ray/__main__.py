@@ -25,10 +25,13 @@ def main() -> None:
         help="seconds without an answer of the driver's machine after which it counts as gone",
     )
     flags.add_argument(
-        "--tls", action="store_true", help="listen for a driver on another machine, by TLS"
+        "--reach",
+        choices=["unix", "loopback", "tls"],
+        default="loopback",
+        help="how the driver reaches this: on this machine, or from another one by TLS",
     )
     given = flags.parse_args()
-    listening = Listening(given.token_sha256, given.namespace, given.timeout, given.tls)
+    listening = Listening(given.token_sha256, given.namespace, given.timeout, given.reach)
     try:
         asyncio.run(serve(listening))
     except DriverGoneError as error:

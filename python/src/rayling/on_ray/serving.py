@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,9 @@ _PROBES = 4
 
 _LONGEST_LINE = 2**26
 
+#: The most characters of a folder for a unix socket, whose path has at most 103 on all systems.
+_LONGEST_FOLDER = 70
+
 
 def _end_without_ray(address: str) -> None:
     print(f"Ray at {address} has not answered within {_RAY_SECONDS:g} s", flush=True)
@@ -66,8 +69,8 @@ class Listening:
     namespace: str
     #: Seconds without an answer of the driver's machine after which the driver counts as gone.
     timeout: float
-    #: Whether the driver is on another machine.
-    is_far: bool = False
+    #: How the driver reaches it: "unix", "loopback", or "tls" from another machine.
+    reach: str = "loopback"
 
 
 async def serve(listening: Listening) -> None:
@@ -94,24 +97,53 @@ async def serve(listening: Listening) -> None:
         connected.set_result(connection)
         return None
 
-    address = ray.util.get_node_ip_address()
-    host, context, more = "127.0.0.1", None, {}
-    if listening.is_far:
-        host = address
-        context, fingerprint = await asyncio.to_thread(_secured, address)
-        more = {"fingerprint": fingerprint}
-    server = await asyncio.start_server(accept, host, 0, limit=_LONGEST_LINE, ssl=context)
-    port = server.sockets[0].getsockname()[1]
-    said = {"protocol": PROTOCOL, "host": address, "port": port, **more}
-    print(f"{_ANNOUNCEMENT}{json.dumps(said)}", flush=True)
     try:
-        connection = await asyncio.wait_for(connected, _CONNECT_SECONDS)
+        async with _listening(listening.reach, accept) as place:
+            said = {"protocol": PROTOCOL, **place}
+            print(f"{_ANNOUNCEMENT}{json.dumps(said)}", flush=True)
+            connection = await asyncio.wait_for(connected, _CONNECT_SECONDS)
     except asyncio.TimeoutError:
         raise DriverGoneError(f"no driver connected within {_CONNECT_SECONDS:g} s") from None
-    finally:
-        server.close()
     connection.probe(listening.timeout)
     await connection.serve()
+
+
+@contextlib.asynccontextmanager
+async def _listening(reach: str, accept: Any) -> AsyncIterator[dict[str, Any]]:
+    """Listens for the driver. Its value is where, as the driver gets it."""
+    host = ray.util.get_node_ip_address()
+    if reach == "unix":
+        with tempfile.TemporaryDirectory(prefix="rayling-gateway-", dir=_short()) as folder:
+            path = os.path.join(folder, "socket")
+            server = await asyncio.start_unix_server(accept, path, limit=_LONGEST_LINE)
+            # The driver may be another user's, and has the token.
+            os.chmod(folder, 0o711)
+            os.chmod(path, 0o666)
+            async with _closing(server):
+                yield {"host": host, "path": path}
+        return
+    context, more = None, {}
+    if reach == "tls":
+        context, fingerprint = await asyncio.to_thread(_secured, host)
+        more = {"fingerprint": fingerprint}
+    own = host if reach == "tls" else "127.0.0.1"
+    server = await asyncio.start_server(accept, own, 0, limit=_LONGEST_LINE, ssl=context)
+    async with _closing(server):
+        yield {"host": host, "port": server.sockets[0].getsockname()[1], **more}
+
+
+@contextlib.asynccontextmanager
+async def _closing(server: asyncio.Server) -> AsyncIterator[None]:
+    """Ends the listening at the end, and no connection."""
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def _short() -> str | None:
+    """Returns a folder for a socket, whose path is short; None: the usual one."""
+    return "/tmp" if len(tempfile.gettempdir()) > _LONGEST_FOLDER else None
 
 
 def _secured(address: str) -> tuple[ssl.SSLContext, str]:
@@ -165,6 +197,9 @@ class Connection:
             timeout: seconds without an answer after which the connection ends.
         """
         connection: socket.socket = self._writer.get_extra_info("socket")
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            # The driver is on this machine.
+            return
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         pause = max(1, round(timeout / (_PROBES + 1)))
         times = {"TCP_KEEPIDLE": pause, "TCP_KEEPINTVL": pause, "TCP_KEEPCNT": _PROBES}
