@@ -17,7 +17,7 @@ export class FirstOf implements ResourceRequest {
   get reason(): string | undefined {
     if (this.#isOver) return undefined;
     if (this.#asked.size === 0) return this.#beforeAll;
-    // What has found room waits for nothing but its machine.
+    // A request that has found room waits only for its machine.
     const reasons = [...this.#asked].map((one) => one.reason);
     return reasons.every((one) => one !== undefined) ? reasons.at(-1) : undefined;
   }

@@ -20,7 +20,7 @@ import { onMachine } from "./bundle-allocation.ts";
 import { FirstOf } from "./first-of.ts";
 
 /** How long bundles give nothing to a kind of requests until those ask the engine, in ms. */
-const patienceMs = 500;
+const noRoomMs = 500;
 
 /** The label of a bundle that names its machine. */
 const machineLabel = "rayling.machine";
@@ -191,7 +191,7 @@ export class ReservedBundles {
     request.ask(() => this.#parts.onNode(() => this.#askOwn(inside, demand, label)));
     if (request.reason === undefined) return;
     this.#waiting.add(waiter);
-    this.#timer ??= setInterval(() => this.#look(), patienceMs).unref();
+    this.#timer ??= setInterval(() => this.#look(), noRoomMs).unref();
   }
 
   #askOwn(inside: Demand, { key }: Demand, label: string): ResourceRequest {
