@@ -6,24 +6,21 @@
  * the first room counts: no request waits for a bundle that others keep.
  */
 import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
-import { meets } from "../../placement/labels.ts";
 import type { ResourceRequest } from "../../placement/placement.ts";
-import { covers, toUnits, type Units } from "../../placement/resources.ts";
-import { Scheduler } from "../../placement/scheduler.ts";
 import type { GroupInfo, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
-import { type Amounts, type Demand, type LabelConditions, makeDemand } from "../../rpc/demand.ts";
+import type { Amounts, Demand } from "../../rpc/demand.ts";
 import { present } from "../../shared/errors/internal.ts";
 import { newId } from "../../shared/ids.ts";
 import { show } from "../../shared/text/show.ts";
 import { warn } from "../../shared/text/warning.ts";
-import { onMachine } from "./bundle-allocation.ts";
+import { BundlePools } from "./bundle-pools.ts";
 import { FirstOf } from "./first-of.ts";
 
 /** How long bundles give nothing to a kind of requests until those ask the engine, in ms. */
 const noRoomMs = 500;
 
-/** The label of a bundle that names its machine. */
-const machineLabel = "rayling.machine";
+/** How long requests wait for a bundle whose machine is becoming a node, in ms. */
+const startMs = 30_000;
 
 const notReserved = "waits for the bundles of its session, which the cluster has to reserve";
 
@@ -47,17 +44,13 @@ interface Waiter {
 export class ReservedBundles {
   readonly spec: GroupSpec;
   readonly #parts: ReservedBundlesParts;
-  readonly #units: readonly Units[];
-  readonly #own: Scheduler = new Scheduler();
-  /** Demands as the own scheduler gets them, by their keys. */
-  readonly #known: Map<string, Demand | undefined> = new Map();
-  /** The bundles in the session's own scheduler, by index. */
-  readonly #bundles: (Bundle | undefined)[];
+  readonly #pools: BundlePools;
   /** Requests that wait for the bundles and for nothing else. */
   readonly #waiting: Set<Waiter> = new Set();
   /** Kinds of requests that got room since the last look. */
   readonly #served: Set<string> = new Set();
-  #placements = 0;
+  /** Requests with room whose machine is becoming a node, and since when. */
+  readonly #starting: Map<ResourceRequest, number> = new Map();
   #isPlaced = false;
   #timer: NodeJS.Timeout | undefined;
   #closed: Error | undefined;
@@ -66,18 +59,13 @@ export class ReservedBundles {
     const [groupId, strategy] = [newId("group"), "PACK"] as const;
     const selectors = bundles.map(() => ({}));
     this.spec = { groupId, name: undefined, strategy, bundles, selectors, owner: undefined };
-    this.#units = bundles.map(toUnits);
-    this.#bundles = bundles.map(() => undefined);
+    this.#pools = new BundlePools(bundles, parts.machines);
     this.#parts = parts;
   }
 
   /** Whether one of them is big enough for the request. */
-  isFor({ hold, strategy }: Demand): boolean {
-    const wanted = toUnits(hold);
-    if (strategy.kind === "PLACEMENT_GROUP" || [...wanted.values()].every((one) => one === 0)) {
-      return false;
-    }
-    return this.#units.some((bundle) => covers(bundle, wanted));
+  isFor(demand: Demand): boolean {
+    return this.#pools.isFor(demand);
   }
 
   request(demand: Demand, label: string): ResourceRequest {
@@ -93,17 +81,7 @@ export class ReservedBundles {
 
   /** The engine has reserved all bundles, on these machines; after a loss, again. */
   placed(engineNodes: readonly string[]): void {
-    for (const [index, engineNode] of engineNodes.entries()) {
-      const before = this.#bundles[index];
-      if (before?.engineNode === engineNode) continue;
-      if (before !== undefined) this.#own.removeNode(before.id);
-      this.#placements += 1;
-      const id = [engineNode, index, this.#placements].join(separator);
-      const labels = this.#labelsOf(engineNode);
-      this.#bundles[index] = { id, engineNode, labels };
-      this.#own.addNode(id, present(this.spec.bundles[index], "bundle"), labels);
-    }
-    this.#known.clear();
+    this.#pools.placed(engineNodes);
     if (this.#isPlaced) return;
     this.#isPlaced = true;
     const waiting = [...this.#waiting];
@@ -113,34 +91,27 @@ export class ReservedBundles {
 
   /** Bundles on that machine are gone until the engine has placed them again. */
   loseNode(engineNode: string): void {
-    for (const [index, bundle] of this.#bundles.entries()) {
-      if (bundle?.engineNode !== engineNode) continue;
-      this.#bundles[index] = undefined;
-      this.#own.removeNode(bundle.id);
-    }
-    this.#known.clear();
+    this.#pools.loseNode(engineNode);
   }
 
   /** Warns of a bundle that no machine could hold. */
   warnOfLack(): void {
-    const machines = this.#parts.machines().filter(({ alive }) => alive);
-    const isFeasible = (bundle: Units | undefined): boolean =>
-      bundle !== undefined && machines.some(({ resources }) => covers(toUnits(resources), bundle));
-    const lacking = this.spec.bundles.find((_, index) => !isFeasible(this.#units[index]));
+    const { lacking } = this.#pools;
     if (lacking === undefined) return;
     warn(`the bundle ${show(lacking)} of this session waits until a node has as much`);
   }
 
   info(): GroupInfo {
     const { groupId, strategy, bundles } = this.spec;
-    const isWhole = this.#bundles.every((one) => one !== undefined);
+    const bundlesToNodeId = this.#pools.places;
+    const isWhole = bundlesToNodeId.every((one) => one !== undefined);
     return {
       placementGroupId: groupId,
       name: "",
       strategy,
       state: isWhole ? "CREATED" : this.#isPlaced ? "RESCHEDULING" : "PENDING",
       bundles,
-      bundlesToNodeId: this.#bundles.map((one) => one?.engineNode),
+      bundlesToNodeId,
       waitsFor: isWhole ? undefined : "has bundles that the cluster has to reserve",
     };
   }
@@ -180,36 +151,30 @@ export class ReservedBundles {
   close(error: Error): void {
     this.#closed ??= error;
     clearInterval(this.#timer);
-    this.#own.close(error);
+    this.#pools.close(error);
     for (const { request } of this.#waiting) request.fail(error);
   }
 
   #begin(waiter: Waiter): void {
     const { demand, label, request } = waiter;
-    const inside = this.#inside(demand);
+    const inside = this.#pools.inside(demand);
     if (inside === undefined) return request.ask(() => this.#parts.elsewhere(demand, label));
-    request.ask(() => this.#parts.onNode(() => this.#askOwn(inside, demand, label)));
+    request.ask(() => this.#askOnNode(inside, demand, label));
     if (request.reason === undefined) return;
     this.#waiting.add(waiter);
     this.#timer ??= setInterval(() => this.#look(), noRoomMs).unref();
   }
 
-  #askOwn(inside: Demand, { key }: Demand, label: string): ResourceRequest {
-    const request = this.#own.request(inside, label);
-    const outcome = request.outcome.then((given) => {
-      if (given.kind !== "placed") return given;
-      this.#served.add(key);
-      const { nodeId } = given.allocation;
-      const machine = nodeId.slice(0, nodeId.indexOf(separator));
-      return { ...given, allocation: onMachine(given.allocation, { nodeId: machine }) };
-    });
-    return {
-      outcome,
-      withdraw: () => request.withdraw(),
-      get reason() {
-        return request.reason;
-      },
-    };
+  #askOnNode(inside: Demand, { key }: Demand, label: string): ResourceRequest {
+    const onNode: ResourceRequest = this.#parts.onNode(() =>
+      this.#pools.request(inside, label, () => {
+        this.#served.add(key);
+        this.#starting.set(onNode, performance.now());
+      }),
+    );
+    const isNode = (): void => void this.#starting.delete(onNode);
+    onNode.outcome.then(isNode, isNode);
+    return onNode;
   }
 
   /** Lets those ask the engine for whose kind no bundle had room since the last look. */
@@ -218,76 +183,19 @@ export class ReservedBundles {
       clearInterval(this.#timer);
       this.#timer = undefined;
     }
+    if (this.#isStarting()) return;
     for (const waiter of this.#waiting) {
       const { demand, label, request } = waiter;
-      if (this.#served.has(demand.key)) continue;
+      if (this.#served.has(demand.key) || request.reason === undefined) continue;
       this.#waiting.delete(waiter);
       request.ask(() => this.#parts.elsewhere(demand, label));
     }
     this.#served.clear();
   }
 
-  /** Returns the demand as the session's own scheduler gets it; undefined where no bundle fits. */
-  #inside(demand: Demand): Demand | undefined {
-    const { key, strategy, selectors } = demand;
-    if (this.#known.has(key)) return this.#known.get(key);
-    const alternatives = alternativesOf(strategy, selectors);
-    const inside = this.#found(demand, this.#conditionsOf(alternatives, demand.hold));
-    // A machine that joins may meet another alternative.
-    if (alternatives.length === 1) this.#known.set(key, inside);
-    return inside;
+  /** Whether the work in a bundle has not begun yet, because its machine is becoming a node. */
+  #isStarting(): boolean {
+    const since = performance.now() - startMs;
+    return [...this.#starting.values()].some((sinceMs) => sinceMs > since);
   }
-
-  #found({ hold, strategy }: Demand, conditions: LabelConditions): Demand | undefined {
-    const isAffine = strategy.kind === "NODE_AFFINITY";
-    const own = isAffine ? ({ kind: "DEFAULT" } as const) : strategy;
-    const hard = strategy.kind === "NODE_LABEL" ? strategy.hard : {};
-    const wanted = toUnits(hold);
-    const isThere = this.#bundles.some(
-      (one, index) =>
-        one !== undefined &&
-        covers(this.#units[index] ?? new Map(), wanted) &&
-        meets(one.labels, conditions) &&
-        meets(one.labels, hard),
-    );
-    return isThere ? makeDemand(hold, hold, own, [conditions]) : undefined;
-  }
-
-  /** Returns the first alternative that a machine meets, as the engine takes it. */
-  #conditionsOf(alternatives: readonly LabelConditions[], hold: Amounts): LabelConditions {
-    const wanted = toUnits(hold);
-    const machines = this.#parts.machines().filter(({ alive }) => alive);
-    const isMet = (conditions: LabelConditions): boolean =>
-      machines.some(
-        ({ nodeId, resources }) =>
-          covers(toUnits(resources), wanted) && meets(this.#labelsOf(nodeId), conditions),
-      );
-    return alternatives.find(isMet) ?? alternatives[0] ?? {};
-  }
-
-  #labelsOf(engineNode: string): Readonly<Record<string, string>> {
-    const machine = this.#parts.machines().find(({ nodeId }) => nodeId === engineNode);
-    return { ...machine?.labels, [machineLabel]: engineNode };
-  }
-}
-
-/** A bundle that has a place. */
-interface Bundle {
-  readonly id: string;
-  readonly engineNode: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
-
-const separator = "#";
-
-/** Returns the conditions on labels that a machine may meet, the preferred ones first. */
-function alternativesOf(
-  strategy: Demand["strategy"],
-  selectors: readonly LabelConditions[],
-): readonly LabelConditions[] {
-  const all = selectors.length === 0 ? [{}] : selectors;
-  if (strategy.kind !== "NODE_AFFINITY") return all;
-  const there = { [machineLabel]: { in: [strategy.nodeId] } };
-  const affine = all.map((one) => ({ ...one, ...there }));
-  return strategy.soft ? [...affine, ...all] : affine;
 }
