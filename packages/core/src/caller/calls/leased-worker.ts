@@ -203,7 +203,7 @@ export class LeasedWorkers {
     if (worker === undefined) return this.#endWorker(session.peerId);
     this.#takeBack(worker, 0);
     if (worker.first !== call) this.#forced.add(call);
-    // What could not be taken back has begun: then this one is over, and its answer is under way.
+    // Others that could not be taken back have begun: this one is over, its answer under way.
     else if (!worker.hasStanding) this.#endWorker(session.peerId);
   }
 }

@@ -28,8 +28,8 @@ export class Claims {
   }
 
   /**
-   * For the host. Returns whether the call may begin. A cell may be of an earlier call if the caller
-   * had not heard of the memory when it sent this one.
+   * For the host. Returns whether the call may begin. The number may be left from an earlier call,
+   * if the caller did not have the memory when it sent this one.
    */
   begins(id: number): boolean {
     const cells = this.#memory();
