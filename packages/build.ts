@@ -38,7 +38,7 @@ const inlined: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** In front of everything. */
-const floor: string = join(import.meta.dirname, "core/src/floor.ts");
+const nodeVersion: string = join(import.meta.dirname, "core/src/node-version.ts");
 
 /** @returns the files, as paths below `dist` */
 export async function buildCode(folder: string): Promise<string[]> {
@@ -92,7 +92,7 @@ export const codeOptions: BuildOptions & { readonly write: false } = {
   format: "esm",
   platform: "node",
   target: "node22.18",
-  inject: [floor],
+  inject: [nodeVersion],
   write: false,
   logLevel: "warning",
 };
