@@ -12,7 +12,7 @@ export {
   type LauncherControl,
   type PortRange,
   type ProcessSettings,
-} from "./host/control.ts";
+} from "./host/host-control.ts";
 export { registeredModules } from "./host/code/registry.ts";
 export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";

@@ -1,7 +1,7 @@
 /** Machines of a simulated world: an agent on each, and the hosts that it starts. All of it is the code that real ones run, but for what starts a process and ends it. */
 import { PassThrough } from "node:stream";
 import { expose, wrap } from "comlink";
-import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
+import { type LauncherControl, dialled } from "../../../core/src/host/host-control.ts";
 import {
   HostListener,
   type HostListenerParts,

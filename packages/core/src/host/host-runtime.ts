@@ -28,7 +28,7 @@ import type { Channel } from "../transport/channel.ts";
 import { renew } from "../transport/tls/credentials.ts";
 import { drainAll } from "../transport/drain.ts";
 import { PendingArguments } from "./calls/pending-arguments.ts";
-import type { DriverControl, HostControl, HostIdentity, HostStats } from "./control.ts";
+import type { DriverControl, HostControl, HostIdentity, HostStats } from "./host-control.ts";
 import type { HostListener, HostListenerParts } from "./channels/host-listener.ts";
 import { errorClasses } from "./code/error-classes.ts";
 import { Execution } from "./calls/execution.ts";

@@ -17,7 +17,7 @@ import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { renew } from "../transport/tls/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket/socket.ts";
-import { dialled, inherited, type LauncherControl } from "./control.ts";
+import { dialled, inherited, type LauncherControl } from "./host-control.ts";
 import { HostListener, type HostListenerParts } from "./channels/host-listener.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";

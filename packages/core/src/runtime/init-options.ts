@@ -3,7 +3,7 @@
  * environment variable.
  */
 import { availableParallelism } from "node:os";
-import type { InsideSettings } from "../host/control.ts";
+import type { InsideSettings } from "../host/host-control.ts";
 import type { Amounts } from "../rpc/demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";

@@ -2,7 +2,7 @@
  * The workers of a session's tasks: leased by the needs of a task, kept for the next task of their
  * kind, and ended when too many are idle.
  */
-import type { HostStats } from "../host/control.ts";
+import type { HostStats } from "../host/host-control.ts";
 
 import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
 import { scopeOf } from "../rpc/demand.ts";

@@ -3,7 +3,7 @@
  * end.
  */
 import type { Caller } from "../../caller/caller.ts";
-import { detach, detachArguments } from "../../host/control.ts";
+import { detach, detachArguments } from "../../host/host-control.ts";
 import type { Allocation } from "../../placement/placement.ts";
 import type { Encoded } from "../../protocol/codec.ts";
 import { assignmentOf } from "../../rpc/demand.ts";

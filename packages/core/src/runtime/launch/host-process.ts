@@ -10,7 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { inherited, type ProcessSettings } from "../../host/control.ts";
+import { inherited, type ProcessSettings } from "../../host/host-control.ts";
 import { type OutputStream, readMark } from "../../host/output.ts";
 import { writeCredentials, writeSettings } from "../../host/settings.ts";
 import type { ResourceLimits, RuntimeEnv } from "../../rpc/directory.ts";

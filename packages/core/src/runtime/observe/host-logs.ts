@@ -2,7 +2,7 @@
  * Output of hosts, as the session's `logToDriver` says: shown line by line and kept, shown
  * unchanged, or dropped.
  */
-import type { InsideSettings } from "../../host/control.ts";
+import type { InsideSettings } from "../../host/host-control.ts";
 import { takesColours, terminalLine } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
 import { LogLines } from "./log-lines.ts";

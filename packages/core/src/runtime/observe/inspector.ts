@@ -6,7 +6,7 @@
  * bounded.
  */
 import type { Remote } from "comlink";
-import type { HostControl } from "../../host/control.ts";
+import type { HostControl } from "../../host/host-control.ts";
 import { type MetricPart, Metrics, threadMetrics } from "../../inside/metrics.ts";
 import { keptEvents, type TaskEvent, TaskEvents } from "../../inside/task-events.ts";
 import type {

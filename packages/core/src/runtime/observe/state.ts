@@ -5,7 +5,7 @@
  * All hosts are queried at once and have until the timeout; a host that does not answer is named as
  * missing. Finished and failed tasks come from task events, if those are recorded.
  */
-import type { HostStats } from "../../host/control.ts";
+import type { HostStats } from "../../host/host-control.ts";
 import type { TaskEvent } from "../../inside/task-events.ts";
 import type {
   ActorRow,

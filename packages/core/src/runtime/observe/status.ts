@@ -2,7 +2,7 @@
  * The activity of an actor, for people: from its supervisor, and from its host if that answers in
  * time.
  */
-import type { HostStats } from "../../host/control.ts";
+import type { HostStats } from "../../host/host-control.ts";
 import type { ActorStatus } from "../../rpc/directory.ts";
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { Host } from "../launch/host.ts";

@@ -3,7 +3,7 @@
  * thread that does not answer by an inspector.
  */
 import type { Remote } from "comlink";
-import type { HostControl } from "../../host/control.ts";
+import type { HostControl } from "../../host/host-control.ts";
 import type { RuntimeLook, SentCall, StackAnswer, StackRow, WaitLook } from "../../rpc/look.ts";
 import type { TaskRow } from "../../rpc/state.ts";
 import type { LocalDirectory } from "../directory.ts";
