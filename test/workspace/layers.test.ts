@@ -18,7 +18,7 @@ const architecture = [
 const rooms: Readonly<Record<string, readonly string[]>> = {
   core: [
     "shared",
-    "inside",
+    "telemetry",
     "protocol",
     "transport",
     "store",

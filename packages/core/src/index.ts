@@ -68,7 +68,7 @@ export type {
   Tracer,
   Tracing,
   TracingApi,
-} from "./inside/tracing.ts";
+} from "./telemetry/tracing.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";
 export type { SessionInfo } from "./api/session.ts";
 export type {

@@ -1,5 +1,5 @@
 /** Calls and tasks of one runtime, from `.remote()` until they are answered. */
-import { tracingSlot } from "../../inside/tracing.ts";
+import { tracingSlot } from "../../telemetry/tracing.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { PendingCallsLimitExceeded } from "../../shared/errors.ts";
 import type { ActorInfo, Directory } from "../../rpc/directory.ts";

@@ -3,7 +3,7 @@
  * the waits of a cancelled task and, at the end of the session, all of them, and watches for waits
  * that last too long. Code that belongs to no task counts as one.
  */
-import type { TaskEvents } from "../../inside/task-events.ts";
+import type { TaskEvents } from "../../telemetry/task-events.ts";
 import { clockMs, sharedMs } from "../../shared/clock.ts";
 import { SessionEndedError } from "../../shared/errors.ts";
 import type { StuckWatch, Wait } from "./stuck.ts";

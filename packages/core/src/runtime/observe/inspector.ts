@@ -7,8 +7,8 @@
  */
 import type { Remote } from "comlink";
 import type { HostControl } from "../../host/host-control.ts";
-import { type MetricPart, Metrics, threadMetrics } from "../../inside/metrics.ts";
-import { keptEvents, type TaskEvent, TaskEvents } from "../../inside/task-events.ts";
+import { type MetricPart, Metrics, threadMetrics } from "../../telemetry/metrics.ts";
+import { keptEvents, type TaskEvent, TaskEvents } from "../../telemetry/task-events.ts";
 import type {
   HostReport,
   InsideDirectory,

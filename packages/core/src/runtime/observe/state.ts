@@ -6,7 +6,7 @@
  * missing. Finished and failed tasks come from task events, if those are recorded.
  */
 import type { HostStats } from "../../host/host-control.ts";
-import type { TaskEvent } from "../../inside/task-events.ts";
+import type { TaskEvent } from "../../telemetry/task-events.ts";
 import type {
   ActorRow,
   Filter,

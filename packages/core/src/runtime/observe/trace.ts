@@ -5,7 +5,7 @@
  * thread must nest, but calls of an async actor overlap: these go to further lanes of their host.
  * Arrows lead from the submission of a call to its execution.
  */
-import type { TaskEvent } from "../../inside/task-events.ts";
+import type { TaskEvent } from "../../telemetry/task-events.ts";
 import type { TraceEvent } from "../../rpc/state.ts";
 
 /** The events of one runtime, and its place. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Metrics, type MetricInfo } from "../src/inside/metrics.ts";
-import { type TaskEvent, TaskEvents } from "../src/inside/task-events.ts";
+import { Metrics, type MetricInfo } from "../src/telemetry/metrics.ts";
+import { type TaskEvent, TaskEvents } from "../src/telemetry/task-events.ts";
 import { toTrace } from "../src/runtime/observe/trace.ts";
 
 const settle = (sequence: number): TaskEvent => ({
