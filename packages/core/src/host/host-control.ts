@@ -19,7 +19,7 @@ import type {
   Registration,
   StartArguments,
 } from "../rpc/directory.ts";
-import type { RuntimeLook } from "../rpc/look.ts";
+import type { RuntimeLook } from "../rpc/stacks.ts";
 import type { RemoteKey } from "../rpc/remote-key.ts";
 import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView } from "../rpc/state.ts";

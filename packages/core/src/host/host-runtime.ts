@@ -36,7 +36,7 @@ import { HostedActors } from "./calls/hosted-actors.ts";
 import { HostedTasks } from "./calls/hosted-tasks.ts";
 import { Idleness } from "./calls/idleness.ts";
 import { Instance } from "./calls/actor/instance.ts";
-import { letLook, lookAt } from "./calls/look.ts";
+import { letLook, lookAt } from "./calls/host-stack.ts";
 import { guardDriverCode, Loader } from "./code/loader.ts";
 import { takeProgram } from "./code/program.ts";
 import { type RemoteDirectory, remoteDirectory } from "./remote-directory.ts";

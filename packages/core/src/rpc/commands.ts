@@ -6,7 +6,7 @@
  * all the same: it may be of another release.
  */
 import type { Amounts } from "./demand.ts";
-import type { StackAnswer } from "./look.ts";
+import type { StackAnswer } from "./stacks.ts";
 import type { ActorStateName, Listed, ObjectRow, StateAnswer, TraceEvent } from "./state.ts";
 import type { ListOptions, Summarized, Summary } from "./state-query.ts";
 

@@ -20,7 +20,7 @@ import type {
   WorkerRow,
 } from "../../rpc/state.ts";
 import type { DriverAbout, MemoryStatus, SessionStatus } from "../../rpc/commands.ts";
-import type { StackAnswer, WaitLook } from "../../rpc/look.ts";
+import type { StackAnswer, WaitLook } from "../../rpc/stacks.ts";
 import {
   checkedQuery,
   type ListOptions,

@@ -7,8 +7,8 @@
  * a pipe) cannot be interrupted; the thread stays silent then, and hears of it too late.
  */
 import type { Session } from "node:inspector";
-import { lookSlot } from "../../host/calls/look.ts";
-import type { RuntimeLook } from "../../rpc/look.ts";
+import { lookSlot } from "../../host/calls/host-stack.ts";
+import type { RuntimeLook } from "../../rpc/stacks.ts";
 
 export interface ThreadLooks {
   /** Resolves with what a host does; undefined: it did not answer before `close`. */

@@ -8,7 +8,7 @@
 import type { Caller } from "../../caller/caller.ts";
 import { openWaits } from "../../caller/waits/open-waits.ts";
 import { runningTask } from "../../caller/waits/task-scope.ts";
-import type { CallLook, RuntimeLook } from "../../rpc/look.ts";
+import type { CallLook, RuntimeLook } from "../../rpc/stacks.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import { stateOf } from "../view.ts";
