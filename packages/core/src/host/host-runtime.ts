@@ -43,7 +43,7 @@ import { type RemoteDirectory, remoteDirectory } from "./remote-directory.ts";
 import { Reporter } from "./reporter.ts";
 import { runTask, taskTarget } from "./calls/task-runner.ts";
 import { warnOfServers } from "./code/top-level.ts";
-import { viewHost } from "./view.ts";
+import { viewHost } from "./state-view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 

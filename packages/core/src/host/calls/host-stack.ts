@@ -11,7 +11,7 @@ import { runningTask } from "../../caller/waits/task-scope.ts";
 import type { CallLook, RuntimeLook } from "../../rpc/stacks.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
-import { stateOf } from "../view.ts";
+import { stateOf } from "../state-view.ts";
 import { Execution } from "./execution.ts";
 
 /** Calls that are shown of one host. */

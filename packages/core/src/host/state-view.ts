@@ -2,7 +2,7 @@
  * A host's view of the calls that have arrived in it, for the state API.
  */
 import type { Caller } from "../caller/caller.ts";
-import { maxViewed, viewCalls, viewObjects, viewStored } from "../caller/view.ts";
+import { maxViewed, viewCalls, viewObjects, viewStored } from "../caller/state-view.ts";
 import type { TaskScope } from "../caller/waits/task-scope.ts";
 import type { ExecutionView, RuntimeView, TaskState } from "../rpc/state.ts";
 import { Execution } from "./calls/execution.ts";
