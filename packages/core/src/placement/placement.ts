@@ -5,7 +5,7 @@
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
 import type { Amounts, Demand } from "../rpc/demand.ts";
 import type { Labels } from "./labels.ts";
-import type { PendingLine, PendingRequest } from "./lines.ts";
+import type { PendingLine, PendingRequest } from "./request-queues.ts";
 import type { PoolView, RefusalKind } from "./policy.ts";
 
 export interface Placement {

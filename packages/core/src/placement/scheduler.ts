@@ -10,7 +10,13 @@ import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/
 import type { Amounts, Demand } from "../rpc/demand.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
-import { type Entry, Lines, type PendingLine, type PendingRequest, type Why } from "./lines.ts";
+import {
+  type Entry,
+  Lines,
+  type PendingLine,
+  type PendingRequest,
+  type Why,
+} from "./request-queues.ts";
 import { decide, type PlacementRequest, type PoolView, toRequest } from "./policy.ts";
 import type { Outcome, Placement, ResourceRequest } from "./placement.ts";
 import { allocate, Pool } from "./pool.ts";

@@ -5,7 +5,7 @@
  * session's own, to which each bundle that has a place is a node with exactly its amounts.
  */
 import type { Outcome, ResourceRequest } from "../../placement/placement.ts";
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import { Scheduler } from "../../placement/scheduler.ts";
 import type { GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
 import type { Demand } from "../../rpc/demand.ts";

@@ -7,7 +7,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Allocation, Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import type { PoolView } from "../../placement/policy.ts";
 import { toUnits } from "../../placement/resources.ts";
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";

@@ -3,7 +3,7 @@
  * machine that is a node of the session by then.
  */
 import type { Outcome, ResourceRequest } from "../../placement/placement.ts";
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import { covers, toUnits } from "../../placement/resources.ts";
 import type { NodeInfo } from "../../rpc/cluster.ts";
 import type { Amounts, Demand } from "../../rpc/demand.ts";
