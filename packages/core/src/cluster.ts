@@ -81,7 +81,7 @@ export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link/link.ts";
 export { type Watch, watchMachine } from "./transport/connect/peer-probe.ts";
 export { newToken } from "./transport/connect/handshake.ts";
-export { readLines } from "./runtime/observe/lines.ts";
+export { readLines } from "./runtime/observe/read-lines.ts";
 export {
   certificatesIn,
   type CredentialFiles,

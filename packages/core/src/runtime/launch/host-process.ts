@@ -22,7 +22,7 @@ import type { Guard } from "./guard.ts";
 import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";
-import { LastLines, readLines } from "../observe/lines.ts";
+import { LastLines, readLines } from "../observe/read-lines.ts";
 
 /**
  * The most time, in ms, that a process may live after its sockets closed, and that its sockets and

@@ -5,8 +5,8 @@
 import type { InsideSettings } from "../../host/host-control.ts";
 import { takesColours, terminalLine } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
-import { LogLines } from "./log-lines.ts";
-import { LogPrinter } from "./logs.ts";
+import { LogLines } from "./kept-log-lines.ts";
+import { LogPrinter } from "./log-printer.ts";
 
 export class HostLogs {
   /** The last lines, for `rayling logs`; undefined when they are not collected. */
