@@ -18,7 +18,7 @@ export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
 export type { ClusterResources, GroupSpec, NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/demand.ts";
-export type { ForeignAnswer, ForeignRequest } from "./rpc/foreign.ts";
+export type { ForeignAnswer, ForeignRequest } from "./rpc/engine-actors.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
 export type { RemoteKey } from "./rpc/remote-key.ts";
 export { Guard } from "./runtime/launch/guard.ts";

@@ -11,7 +11,7 @@ import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
 import type { ClusterDirectory } from "./cluster.ts";
 import type { Demand } from "./demand.ts";
-import type { ForeignDirectory } from "./foreign.ts";
+import type { ForeignDirectory } from "./engine-actors.ts";
 import type { RemoteKey } from "./remote-key.ts";
 import type { ActorStateName, InsideDirectory } from "./state.ts";
 

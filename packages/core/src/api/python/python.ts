@@ -9,7 +9,7 @@ import type {
   ForeignOptions,
   ForeignRequest,
   ForeignValues,
-} from "../../rpc/foreign.ts";
+} from "../../rpc/engine-actors.ts";
 import { decode, encode } from "../../protocol/values/python-values.ts";
 import { currentNamespace } from "../../caller/current.ts";
 import type { Caller } from "../../caller/caller.ts";

@@ -7,7 +7,7 @@
  */
 import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
 import type { Demand } from "../../rpc/demand.ts";
-import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
+import type { ForeignAnswer, ForeignRequest } from "../../rpc/engine-actors.ts";
 import { type DeathCause, InvalidOptionError } from "../../shared/errors.ts";
 import { show } from "../../shared/text/show.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
