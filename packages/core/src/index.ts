@@ -83,7 +83,7 @@ export type {
 } from "./api/types.ts";
 export type { Serializer } from "./protocol/values/encodable.ts";
 export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
-export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
+export type { Amounts, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";
 export type {
   Isolation,
   Permissions,

@@ -11,7 +11,7 @@ import {
   type LabelCondition,
   makeDemand,
   type Strategy,
-} from "../src/rpc/demand.ts";
+} from "../src/rpc/resource-demand.ts";
 import { Fifo } from "../src/shared/fifo.ts";
 
 const node = (

@@ -3,7 +3,7 @@ import { provideNodes } from "../../../core/src/runtime/nodes/joined-node.ts";
 import { Caller } from "../../../core/src/caller/caller.ts";
 import { Waiting } from "../../../core/src/caller/waits/waiting.ts";
 import { Scheduler } from "../../../core/src/placement/scheduler.ts";
-import { makeDemand } from "../../../core/src/rpc/demand.ts";
+import { makeDemand } from "../../../core/src/rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
 import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
 import { AddressList } from "../../../core/src/runtime/nodes/address-list.ts";

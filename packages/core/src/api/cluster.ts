@@ -3,7 +3,7 @@
  * several nodes.
  */
 import type { NodeInfo } from "../rpc/cluster.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import { nodeAmounts } from "../runtime/init-options.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count, text, isRecord } from "../shared/options.ts";

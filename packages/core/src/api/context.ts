@@ -3,7 +3,7 @@
  */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/waits/task-scope.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
 import type { ActorHandle } from "./types.ts";

@@ -10,7 +10,7 @@ import type { CauseData } from "../protocol/cause.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { BudgetShare } from "../store/budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";
-import type { Assignment } from "../rpc/demand.ts";
+import type { Assignment } from "../rpc/resource-demand.ts";
 import type {
   ActorInfo,
   ActorLocation,

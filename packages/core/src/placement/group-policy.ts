@@ -7,7 +7,7 @@
  * the next change.
  */
 import type { GroupStrategy } from "../rpc/cluster.ts";
-import type { LabelConditions } from "../rpc/demand.ts";
+import type { LabelConditions } from "../rpc/resource-demand.ts";
 import { assertNever } from "../shared/errors.ts";
 import { type Labels, meets } from "./labels.ts";
 import { change, covers, type Units } from "./resources.ts";

@@ -3,7 +3,7 @@
  * decides it for the nodes of one session.
  */
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
-import type { Amounts, Demand } from "../rpc/demand.ts";
+import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import type { Labels } from "./labels.ts";
 import type { PendingLine, PendingRequest } from "./request-queues.ts";
 import type { PoolView, RefusalKind } from "./policy.ts";

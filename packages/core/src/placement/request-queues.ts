@@ -6,7 +6,7 @@
  * change that frees something. It follows the order of the requests, and a request that does not
  * fit is overtaken by one that does.
  */
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import { Line as Queue } from "../shared/text/line.ts";
 import { warn } from "../shared/text/warning.ts";
 import { present } from "../shared/errors/internal.ts";

@@ -7,7 +7,7 @@
  * reports it.
  */
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
-import type { Amounts, Demand } from "../rpc/demand.ts";
+import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
 import {

@@ -1,5 +1,5 @@
 /** Questions about nodes and placement groups: part of the Directory, plain data like all of it. */
-import type { Amounts, LabelConditions } from "./demand.ts";
+import type { Amounts, LabelConditions } from "./resource-demand.ts";
 
 /** A node as `nodes()` shows it; names are Ray's in camelCase. */
 export interface NodeInfo {

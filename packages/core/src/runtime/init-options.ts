@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from "node:os";
 import type { InsideSettings } from "../host/host-control.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { standardMemory } from "../shared/machine/memory.ts";

@@ -5,7 +5,7 @@
 import type { HostStats } from "../host/host-control.ts";
 
 import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
-import { scopeOf } from "../rpc/demand.ts";
+import { scopeOf } from "../rpc/resource-demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError, withEnv } from "./launch/host.ts";

@@ -2,7 +2,7 @@
 import { noteTarget, type Registration } from "../../host/code/registry.ts";
 import { isOnEngine } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
-import type { Demand } from "../../rpc/demand.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec, MethodOptions } from "../../rpc/directory.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";

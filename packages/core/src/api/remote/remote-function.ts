@@ -4,7 +4,7 @@ import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-r
 import { noteSame, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
 import type { Route } from "../../protocol/message.ts";
-import { assignmentOf, type Demand } from "../../rpc/demand.ts";
+import { assignmentOf, type Demand } from "../../rpc/resource-demand.ts";
 import type { WorkerRequest } from "../../rpc/directory.ts";
 import { MeanDuration } from "../../shared/mean-duration.ts";
 import { errorNames } from "../../shared/options.ts";

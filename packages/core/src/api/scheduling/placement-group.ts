@@ -7,7 +7,7 @@ import { currentCaller } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import { serializers } from "../../protocol/values/serializers.ts";
 import type { GroupInfo, GroupRegistration, GroupStrategy } from "../../rpc/cluster.ts";
-import type { Amounts, GroupReference } from "../../rpc/demand.ts";
+import type { Amounts, GroupReference } from "../../rpc/resource-demand.ts";
 import { InvalidOptionError, TaskPlacementGroupRemoved } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Check, checkOptions, count, text } from "../../shared/options.ts";

@@ -22,7 +22,7 @@ import {
   type Route,
   unlimitedItems,
 } from "../../protocol/message.ts";
-import type { Assignment } from "../../rpc/demand.ts";
+import type { Assignment } from "../../rpc/resource-demand.ts";
 import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { TaskEvents } from "../../telemetry/task-events.ts";

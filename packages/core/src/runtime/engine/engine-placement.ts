@@ -11,7 +11,7 @@ import type { PendingLine, PendingRequest } from "../../placement/request-queues
 import type { PoolView } from "../../placement/policy.ts";
 import { toUnits } from "../../placement/resources.ts";
 import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
-import type { Demand } from "../../rpc/demand.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { EngineView, OpenEngine } from "./engine.ts";

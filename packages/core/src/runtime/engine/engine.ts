@@ -6,7 +6,7 @@
  * address of its scheme.
  */
 import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
-import type { Demand } from "../../rpc/demand.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
 import type { ForeignAnswer, ForeignRequest } from "../../rpc/engine-actors.ts";
 import { type DeathCause, InvalidOptionError } from "../../shared/errors.ts";
 import { show } from "../../shared/text/show.ts";
