@@ -7,7 +7,7 @@
  * fit is overtaken by one that does.
  */
 import type { Amounts } from "../rpc/resource-demand.ts";
-import { Line as Queue } from "../shared/text/line.ts";
+import { Line as Queue } from "../shared/waiting-line.ts";
 import { warn } from "../shared/text/warning.ts";
 import { present } from "../shared/errors/internal.ts";
 

@@ -15,7 +15,7 @@ import {
   RaySystemError,
 } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import { Line } from "../../shared/text/line.ts";
+import { Line } from "../../shared/waiting-line.ts";
 import { checkOptions, count, flag } from "../../shared/options.ts";
 import { letGo } from "../session.ts";
 import { show } from "../../shared/text/show.ts";

@@ -8,7 +8,7 @@
  */
 import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import { Line } from "../../shared/text/line.ts";
+import { Line } from "../../shared/waiting-line.ts";
 import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { kill, registerSerializer } from "../actors.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Line } from "../src/shared/text/line.ts";
+import { Line } from "../src/shared/waiting-line.ts";
 
 describe("a line", () => {
   test("gives its items in order, however many left from the middle", () => {
