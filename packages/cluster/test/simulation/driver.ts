@@ -1,7 +1,7 @@
 /** The driver of a simulated world: what a session is made of (core's runtime/driver.ts), without what belongs to a real process. */
 import { provideNodes } from "../../../core/src/runtime/nodes/joined-node.ts";
 import { Caller } from "../../../core/src/caller/caller.ts";
-import { Waiting } from "../../../core/src/caller/waits/waiting.ts";
+import { Waiting } from "../../../core/src/caller/waits/waiting-tasks.ts";
 import { Scheduler } from "../../../core/src/placement/scheduler.ts";
 import { makeDemand } from "../../../core/src/rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";

@@ -6,7 +6,7 @@
  */
 import { finalized } from "./no-finalization.ts";
 import { getValues } from "../../../core/src/caller/waits/get-and-wait.ts";
-import { Wait } from "../../../core/src/caller/waits/stuck.ts";
+import { Wait } from "../../../core/src/caller/waits/stuck-watch.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
 import { threadSlot } from "../../../core/src/shared/thread-slot.ts";

@@ -4,7 +4,7 @@
 import { appendLocalStack } from "../protocol/failure.ts";
 import { dueCollection } from "../protocol/shared-memory.ts";
 import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
-import { Wait } from "../caller/waits/stuck.ts";
+import { Wait } from "../caller/waits/stuck-watch.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";

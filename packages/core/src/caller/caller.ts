@@ -24,9 +24,9 @@ import { Sessions } from "./objects/sessions.ts";
 import { References } from "./references.ts";
 import { SessionLife } from "./session-life.ts";
 import { Values } from "./values.ts";
-import { describeStuck } from "./waits/explain.ts";
-import { StuckWatch, type Wait } from "./waits/stuck.ts";
-import type { Waiting } from "./waits/waiting.ts";
+import { describeStuck } from "./waits/stuck-reason.ts";
+import { StuckWatch, type Wait } from "./waits/stuck-watch.ts";
+import type { Waiting } from "./waits/waiting-tasks.ts";
 
 export interface CallerOptions {
   readonly id: string;

@@ -6,7 +6,7 @@
 import type { TaskEvents } from "../../telemetry/task-events.ts";
 import { clockMs, sharedMs } from "../../shared/clock.ts";
 import { SessionEndedError } from "../../shared/errors.ts";
-import type { StuckWatch, Wait } from "./stuck.ts";
+import type { StuckWatch, Wait } from "./stuck-watch.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
 
 export class Waiting {

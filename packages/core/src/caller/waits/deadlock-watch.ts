@@ -5,7 +5,7 @@
  * Calls pay nothing: a timer runs while an execution waits without a time limit, and looks only at
  * waits that last, ever less often. The timer keeps no process alive, and belongs to no task.
  */
-import type { StuckWatch } from "./stuck.ts";
+import type { StuckWatch } from "./stuck-watch.ts";
 import { outsideTasks, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 

@@ -10,7 +10,7 @@ import { assertNever } from "../../shared/errors.ts";
 import { ObjectEntry } from "../../store/object-entry.ts";
 import { Call } from "../calls/call.ts";
 import { StreamState } from "../stream.ts";
-import type { Wait } from "./stuck.ts";
+import type { Wait } from "./stuck-watch.ts";
 import type { Waitable } from "./waitable.ts";
 
 /** The parts of the waiting runtime that an explanation needs. */
