@@ -80,7 +80,7 @@ export type {
   RemoteMethod,
   ResultRef,
   ShapedResult,
-} from "./api/types.ts";
+} from "./api/handle-types.ts";
 export type { Serializer } from "./protocol/values/encodable.ts";
 export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";

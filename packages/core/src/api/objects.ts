@@ -13,7 +13,7 @@ import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
-import type { RefValue, RefValues } from "./types.ts";
+import type { RefValue, RefValues } from "./handle-types.ts";
 import { asError } from "../shared/errors/thrown.ts";
 import { present } from "../shared/errors/internal.ts";
 

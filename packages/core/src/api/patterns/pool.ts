@@ -22,7 +22,7 @@ import { show } from "../../shared/text/show.ts";
 import { ObjectRef } from "../../store/object-ref.ts";
 import { kill } from "../actors.ts";
 import { get, wait } from "../objects.ts";
-import type { ActorHandle, RefValue, RefValues } from "../types.ts";
+import type { ActorHandle, RefValue, RefValues } from "../handle-types.ts";
 
 /** The result of a pool's function: the ref, or refs, of the call that it made. */
 export type PoolCall = ObjectRef | readonly ObjectRef[];

@@ -17,7 +17,7 @@ import type { ActorClass } from "../remote/actor-class.ts";
 import type { ActorOptions } from "../remote/options.ts";
 import { remote } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
-import type { ActorHandle } from "../types.ts";
+import type { ActorHandle } from "../handle-types.ts";
 
 /** Options of a Queue. */
 export interface QueueOptions {

@@ -18,7 +18,7 @@ import {
 import { errorNames } from "../../shared/options.ts";
 import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
-import type { ActorHandle, Constructor, RemoteArguments } from "../types.ts";
+import type { ActorHandle, Constructor, RemoteArguments } from "../handle-types.ts";
 import { createDetached } from "./detached.ts";
 import { checkedActor } from "./option-checks.ts";
 import type { ActorOptions } from "./options.ts";

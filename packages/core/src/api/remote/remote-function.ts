@@ -10,7 +10,7 @@ import { MeanDuration } from "../../shared/mean-duration.ts";
 import { errorNames } from "../../shared/options.ts";
 import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
-import type { FunctionHandle, RemoteArguments, ShapedResult } from "../types.ts";
+import type { FunctionHandle, RemoteArguments, ShapedResult } from "../handle-types.ts";
 import { checkedTask } from "./option-checks.ts";
 import type { TaskOptions } from "./options.ts";
 
