@@ -13,7 +13,7 @@ import { ActorSlots } from "../../../core/src/runtime/actors/actor-slots.ts";
 import type { Supervisor } from "../../../core/src/runtime/actors/supervisor.ts";
 import { type DeathCause, RaySystemError } from "../../../core/src/shared/errors.ts";
 import { newId } from "../../../core/src/shared/ids.ts";
-import { newBudget } from "../../../core/src/store/budget.ts";
+import { newBudget } from "../../../core/src/store/memory-budget.ts";
 import { nodeJoiner } from "../../src/join.ts";
 import type { Process } from "./world.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../../core/src/host/channels/host-listener.ts";
 import { HostRuntime } from "../../../core/src/host/host-runtime.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
-import { newBudget } from "../../../core/src/store/budget.ts";
+import { newBudget } from "../../../core/src/store/memory-budget.ts";
 import type { Channel } from "../../../core/src/transport/channel.ts";
 import { channelEndpoint } from "../../../core/src/transport/endpoint.ts";
 import { Link } from "../../../core/src/transport/link/link.ts";

@@ -8,7 +8,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CauseData } from "../protocol/cause.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import type { BudgetShare } from "../store/budget.ts";
+import type { BudgetShare } from "../store/memory-budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";
 import type { Assignment } from "../rpc/resource-demand.ts";
 import type {

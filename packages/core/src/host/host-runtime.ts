@@ -20,7 +20,7 @@ import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage } from "../protocol/message.ts";
 import type { Session } from "../rpc/session/session.ts";
 import type { DeathCause } from "../shared/errors.ts";
-import type { Budget } from "../store/budget.ts";
+import type { Budget } from "../store/memory-budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import { ObjectEntry } from "../store/object-entry.ts";
 import { SpillFiles } from "../store/spill-files.ts";

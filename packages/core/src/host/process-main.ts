@@ -11,7 +11,7 @@ import { expose, wrap } from "comlink";
 import { type CauseData, causeToData } from "../protocol/cause.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { setCodeRoots } from "../shared/code-roots.ts";
-import { newBudget } from "../store/budget.ts";
+import { newBudget } from "../store/memory-budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";

@@ -14,7 +14,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import { collectGarbage, seenBytes, uncollectedBytes } from "../protocol/shared-memory.ts";
 import { ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
 import { warn } from "../shared/text/warning.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget } from "./memory-budget.ts";
 import type { ImmutabilityCheck } from "./immutability.ts";
 import { type Kept, KeptValues } from "./kept-values.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";
