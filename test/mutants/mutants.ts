@@ -155,7 +155,7 @@ const core: readonly Row[] = [
   ],
   [
     "budget-leak",
-    "core/src/store/budget",
+    "core/src/store/memory-budget",
     "    Atomics.sub(this.#total, 0, Atomics.exchange(new BigInt64Array(share.own), 0, 0n));\n",
     "    void share;\n",
     "the object store is full of what dead threads kept",

@@ -4,7 +4,8 @@
  *
  * Each process has one budget, and any thread may use its free room. Each thread also counts its
  * own objects in a word of its own, so that the memory of a terminated thread is returned. A
- * process host has a budget of its own.
+ * process host has a budget of its own. What moves to disk is decided by object-memory.ts; from which
+ * share of the budget on is said here.
  */
 
 /** A thread's access to the budget, as plain data for structured clone. */
@@ -13,6 +14,13 @@ export interface BudgetShare {
   readonly total: SharedArrayBuffer;
   readonly own: SharedArrayBuffer;
 }
+
+/**
+ * The shares of the budget at which values begin to move to disk, and down to which they move, so
+ * that they leave in groups.
+ */
+const spillFrom = 0.8;
+const spillTo = 0.7;
 
 export class Budget {
   readonly limitBytes: number;
@@ -33,6 +41,16 @@ export class Budget {
   /** The bytes in memory, of this thread. */
   get own(): number {
     return Number(Atomics.load(this.#own, 0));
+  }
+
+  /** Whether values should move to disk. */
+  get isHigh(): boolean {
+    return this.used > this.limitBytes * spillFrom;
+  }
+
+  /** The bytes that should move to disk once it is high. */
+  get excessBytes(): number {
+    return this.used - this.limitBytes * spillTo;
   }
 
   add(change: number): void {

@@ -34,10 +34,6 @@ export interface ObjectStats {
   readonly restores: number;
 }
 
-/** Spilling starts at the high mark and goes on to the low mark, so that values leave in groups. */
-const highMark = 0.8;
-const lowMark = 0.7;
-
 /** Less garbage than this is not worth a collection. */
 const leastGarbage: number = 8 * 1024 * 1024;
 
@@ -146,7 +142,7 @@ export class ObjectMemory {
   }
 
   get #isHigh(): boolean {
-    return this.#isOpen && this.#budget.used > this.#budget.limitBytes * highMark;
+    return this.#isOpen && this.#budget.isHigh;
   }
 
   /** Spills in the background, if the memory is above the high mark. */
@@ -215,7 +211,7 @@ export class ObjectMemory {
 
   /** Returns the values that are to leave memory next. */
   #victims(): Kept[] {
-    return this.#kept.leastUsed(this.#budget.used - this.#budget.limitBytes * lowMark);
+    return this.#kept.leastUsed(this.#budget.excessBytes);
   }
 
   #warn(error: unknown, culprits: readonly Kept[]): void {
