@@ -4,8 +4,9 @@
  *
  * Each process has one budget, and any thread may use its free room. Each thread also counts its
  * own objects in a word of its own, so that the memory of a terminated thread is returned. A
- * process host has a budget of its own. What moves to disk is decided by object-memory.ts; from which
- * share of the budget on is said here.
+ * process host has a budget of its own.
+ *
+ * This file says from which share of the budget on values move to disk; object-memory.ts moves them.
  */
 
 /** A thread's access to the budget, as plain data for structured clone. */

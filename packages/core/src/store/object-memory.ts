@@ -145,7 +145,7 @@ export class ObjectMemory {
     return this.#isOpen && this.#budget.isHigh;
   }
 
-  /** Spills in the background, if the memory is above the high mark. */
+  /** Spills in the background, if the budget is high. */
   #relieve(): void {
     if (!this.#isHigh || this.#round !== undefined) return;
     this.#round = this.#spillRound().finally(() => (this.#round = undefined));

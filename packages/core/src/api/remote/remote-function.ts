@@ -12,7 +12,7 @@ import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
 import type { FunctionHandle, RemoteArguments, ShapedResult } from "../handle-types.ts";
 import { checkedTask } from "./option-checks.ts";
-import type { TaskOptions } from "./options.ts";
+import { taskDefaults, type TaskOptions } from "./options.ts";
 
 /** A function whose calls are tasks. */
 export interface RemoteFunction<
@@ -115,7 +115,11 @@ class TaskPlans {
   }
 
   #planFor(demand: Demand): CallPlan {
-    const { maxRetries = 3, retryExceptions = false, detached } = this.#options;
+    const {
+      maxRetries = taskDefaults.maxRetries,
+      retryExceptions = taskDefaults.retryExceptions,
+      detached,
+    } = this.#options;
     return {
       route: this.#routeFor(demand),
       maxRetries,
