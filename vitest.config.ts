@@ -11,7 +11,7 @@ const pure = [
   "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
-  "packages/reward-loop/test/{agreement,chat-template,config,options,travel}/*.test.ts",
+  "packages/reward-loop/test/{agreement,chat-template,config,options,exchange}/*.test.ts",
   "packages/reward-loop/test/{faults/faults,limits/limits,manager/flattened,page,record/reward-version,worker/score-attempts}.test.ts",
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{config,data,tasks}/*.test.ts",

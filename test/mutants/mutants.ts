@@ -384,11 +384,11 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "outbox-open",
-    "reward-loop/src/travel/outbox",
+    "reward-loop/src/exchange/outbox",
     "const mostOpen = 16;",
     "const mostOpen = 1_000_000;",
     "open calls use up an executor",
-    "packages/reward-loop/test/travel/outbox.test.ts",
+    "packages/reward-loop/test/exchange/outbox.test.ts",
   ],
 ];
 

@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "sample",
     "settings",
     "limits",
-    "travel",
+    "exchange",
     "executor",
     "worker",
     "pipeline",

@@ -1,8 +1,8 @@
 /** Rows as columns and back, and what may travel among others. */
 
 import { describe, expect, test } from "vitest";
-import { sendable } from "../../src/travel/sendable.ts";
-import { fromTables, toTables } from "../../src/travel/table.ts";
+import { sendable } from "../../src/exchange/sendable.ts";
+import { fromTables, toTables } from "../../src/exchange/table.ts";
 
 class Point {
   readonly x = 1;

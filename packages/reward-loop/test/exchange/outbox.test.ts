@@ -1,9 +1,9 @@
 /** What a call is answered with, and how many stay open. Turns are those of the test. */
 
 import { describe, expect, test } from "vitest";
-import { Outbox } from "../../src/travel/outbox.ts";
-import type { NumberedRows } from "../../src/travel/outbox.ts";
-import { fromTables } from "../../src/travel/table.ts";
+import { Outbox } from "../../src/exchange/outbox.ts";
+import type { NumberedRows } from "../../src/exchange/outbox.ts";
+import { fromTables } from "../../src/exchange/table.ts";
 
 interface Row {
   readonly score: number;
