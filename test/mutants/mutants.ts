@@ -384,11 +384,11 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "outbox-open",
-    "reward-loop/src/exchange/outbox",
+    "reward-loop/src/exchange/result-outbox",
     "const mostOpen = 16;",
     "const mostOpen = 1_000_000;",
     "open calls use up an executor",
-    "packages/reward-loop/test/exchange/outbox.test.ts",
+    "packages/reward-loop/test/exchange/result-outbox.test.ts",
   ],
 ];
 

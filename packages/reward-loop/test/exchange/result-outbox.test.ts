@@ -1,9 +1,9 @@
 /** What a call is answered with, and how many stay open. Turns are those of the test. */
 
 import { describe, expect, test } from "vitest";
-import { Outbox } from "../../src/exchange/outbox.ts";
-import type { NumberedRows } from "../../src/exchange/outbox.ts";
-import { fromTables } from "../../src/exchange/table.ts";
+import { Outbox } from "../../src/exchange/result-outbox.ts";
+import type { NumberedRows } from "../../src/exchange/result-outbox.ts";
+import { fromTables } from "../../src/exchange/column-table.ts";
 
 interface Row {
   readonly score: number;

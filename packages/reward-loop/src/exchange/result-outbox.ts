@@ -1,8 +1,8 @@
 /**
- * An actor's side of an exchange (the other side: exchange.ts): ready results go in the answer of
- * the oldest open call, all of a turn of the event loop at once. It collects for a turn and not for
- * a promise's reaction, because many samples are done in the same turn, each after a reaction of
- * its own.
+ * An actor's side of an exchange (the other side: row-exchange.ts): ready results go in the answer
+ * of the oldest open call, all of a turn of the event loop at once. It collects for a turn and not
+ * for a promise's reaction, because many samples are done in the same turn, each after a reaction
+ * of its own.
  *
  * Invariants: a call stays open only while a row is pending, or for the turn in which it came; and
  * only a few calls do. Rows may come one by one and results many at a time, so that calls which
@@ -10,8 +10,8 @@
  * call.
  */
 
-import { toTables } from "./table.ts";
-import type { Table } from "./table.ts";
+import { toTables } from "./column-table.ts";
+import type { Table } from "./column-table.ts";
 
 /** A result that does not travel with others: its receiver has to ask for it. */
 export interface Withheld<Note> {

@@ -1,6 +1,7 @@
 /**
- * Sends rows to an actor and receives results (the actor's side: outbox.ts): all rows of a turn go
- * in one call, and each call is answered with all results that are ready then, for any rows.
+ * Sends rows to an actor and receives results (the actor's side: result-outbox.ts): all rows of a
+ * turn go in one call, and each call is answered with all results that are ready then, for any
+ * rows.
  *
  * While a row has no result at least one call is open, so that results need not wait and the death
  * of the actor is noticed; it is reported once. Without pending rows nothing keeps the process
@@ -11,8 +12,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
 import { PATIENT } from "../time/stuck-warning.ts";
-import type { NumberedRows, Withheld } from "./outbox.ts";
-import { fromTables } from "./table.ts";
+import type { NumberedRows, Withheld } from "./result-outbox.ts";
+import { fromTables } from "./column-table.ts";
 
 /** Rows in one call: few enough for the other side to begin while this one still writes. */
 const most = 256;

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { sendable } from "../../src/exchange/sendable.ts";
-import { fromTables, toTables } from "../../src/exchange/table.ts";
+import { fromTables, toTables } from "../../src/exchange/column-table.ts";
 
 class Point {
   readonly x = 1;

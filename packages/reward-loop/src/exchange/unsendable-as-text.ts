@@ -6,7 +6,7 @@
 import { inspect } from "node:util";
 import * as ray from "@rayling/core";
 import { isRecord } from "@rayling/reward-manager-registry/values";
-import { isPlain } from "./table.ts";
+import { isPlain } from "./column-table.ts";
 
 /** The greatest depth that is kept. */
 const deepest = 64;
