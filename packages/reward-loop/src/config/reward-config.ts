@@ -10,7 +10,7 @@ import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
-import { refuseIdleKeys } from "./idle/refuse.ts";
+import { refuseIdleKeys } from "./unused-keys/refuse.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
 import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
