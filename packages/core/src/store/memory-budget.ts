@@ -6,7 +6,8 @@
  * own objects in a word of its own, so that the memory of a terminated thread is returned. A
  * process host has a budget of its own.
  *
- * This file says from which share of the budget on values move to disk; object-memory.ts moves them.
+ * This file says from which share of the budget on values move to disk; object-memory.ts moves
+ * them.
  */
 
 /** A thread's access to the budget, as plain data for structured clone. */

@@ -7,12 +7,12 @@ import type { RewardConfig } from "../reward-keys.ts";
 import { keysOf, nearestOf, treeOf, valueAt } from "@rayling/config-tree";
 import { rateLimitedOptions } from "../../options/functions.ts";
 import { fileEntries } from "../table-keys.ts";
-import type { IdleKey } from "./idle-key.ts";
+import type { UnusedKey } from "./unused-key.ts";
 
 const ofRateLimited = fileEntries(rateLimitedOptions).map(([key]) => key);
 
-/** Settings of a class of the user's are unknown, so none is idle. */
-export function idleManagerSettings(config: RewardConfig): IdleKey[] {
+/** Settings of a class of the user's are unknown, so none is unused. */
+export function unusedManagerSettings(config: RewardConfig): UnusedKey[] {
   const name = registeredManagerOf(config) ?? "";
   const own = managerKeys[name];
   if (own === undefined) return [];
@@ -23,16 +23,16 @@ export function idleManagerSettings(config: RewardConfig): IdleKey[] {
     .filter((key) => valueAt(given, key.split(".")) !== null)
     .filter((key) => !options.includes(managerOptionOf(key)))
     .map((key) => insteadOf(key, name, own));
-  const idle = unread.map(({ key, instead }) => ({
+  const unused = unread.map(({ key, instead }) => ({
     key: `${at}.${key}`,
     value: valueAt(given, key.split(".")),
     why: `and the manager ${name} does not read it`,
     ...(instead === undefined ? {} : { instead }),
   }));
   const { maxRespLen, overlongBuffer } = managerOptionsOf(given);
-  if (name !== "dapo" || maxRespLen === undefined || overlongBuffer !== undefined) return idle;
+  if (name !== "dapo" || maxRespLen === undefined || overlongBuffer !== undefined) return unused;
   const why = `and there is no ${at}.overlong_buffer_cfg that it is for`;
-  return [...idle, { key: `${at}.max_resp_len`, value: maxRespLen, why }];
+  return [...unused, { key: `${at}.max_resp_len`, value: maxRespLen, why }];
 }
 
 function insteadOf(

@@ -1,5 +1,5 @@
 /**
- * Idle keys of a table of options: of a switch that is off, of a function that is not named,
+ * Unused keys of a table of options: of a switch that is off, of a function that is not named,
  * without a key that they need, or in conflict with another key.
  */
 
@@ -7,35 +7,37 @@ import { isDeepStrictEqual } from "node:util";
 import { present, recordIn } from "@rayling/reward-manager-registry/values";
 import type { Form, FunctionFile, Option, OptionTable } from "../../options/table.ts";
 import { fileDefaultOf, fileEntries, functionIn, keyNameOf, noFunction } from "../table-keys.ts";
-import type { IdleKey } from "./idle-key.ts";
+import type { UnusedKey } from "./unused-key.ts";
 
 type Values = Readonly<Record<string, unknown>>;
-type Said = Pick<IdleKey, "key" | "value">;
+type Said = Pick<UnusedKey, "key" | "value">;
 
 /** @param at where the table's keys stand. Parts of a loop stand by themselves */
-export function idleKeysOf(table: OptionTable, config: object, at: string): IdleKey[] {
+export function unusedKeysOf(table: OptionTable, config: object, at: string): UnusedKey[] {
   const values = recordIn(config);
   return fileEntries(table).flatMap(([key, one]) => [
-    ...idleInside(one.kind, values[key], `${at}.${key}`, {
+    ...unusedInside(one.kind, values[key], `${at}.${key}`, {
       settings: recordIn(values["adaptive"]),
       place: `${at}.adaptive`,
     }),
-    ...saidAt(key, one, values, at).flatMap((said) => idleAlone(said, one, { table, values, at })),
+    ...saidAt(key, one, values, at).flatMap((said) =>
+      unusedAlone(said, one, { table, values, at }),
+    ),
   ]);
 }
 
-function idleInside(
+function unusedInside(
   kind: Form,
   value: unknown,
   place: string,
   adaptive: { readonly settings: Values; readonly place: string },
-): IdleKey[] {
+): UnusedKey[] {
   const inside = recordIn(value);
   switch (kind.is) {
     case "section":
-      return idleKeysOf(kind.table, inside, place);
+      return unusedKeysOf(kind.table, inside, place);
     case "switch": {
-      if (inside["enable"] === true) return idleKeysOf(kind.table, inside, place);
+      if (inside["enable"] === true) return unusedKeysOf(kind.table, inside, place);
       const why = `and ${place}.enable is false`;
       return saidIn(kind.table, inside, place).map((said) => ({
         ...said,
@@ -44,7 +46,7 @@ function idleInside(
       }));
     }
     case "auto": {
-      if (value === "auto") return idleKeysOf(kind.table, adaptive.settings, adaptive.place);
+      if (value === "auto") return unusedKeysOf(kind.table, adaptive.settings, adaptive.place);
       const why = `and ${place}, which it is of, is not auto`;
       return saidIn(kind.table, adaptive.settings, adaptive.place).map((said) => ({
         ...said,
@@ -53,22 +55,22 @@ function idleInside(
       }));
     }
     case "module":
-      return idleOfNone(functionIn(value), place);
+      return unusedOfNone(functionIn(value), place);
     case "judge": {
       const prices = saidIn(kind.prices, recordIn(inside["prices"]), `${place}.prices`);
-      return idleOfNone(functionIn(value), place, prices);
+      return unusedOfNone(functionIn(value), place, prices);
     }
     default:
       return [];
   }
 }
 
-/** Idle keys of a function that is not named. */
-function idleOfNone(
+/** Unused keys of a function that is not named. */
+function unusedOfNone(
   { path, name, reward_kwargs: kwargs }: FunctionFile,
   at: string,
   besides: readonly Said[] = [],
-): IdleKey[] {
+): UnusedKey[] {
   if (path !== null) return [];
   const said = [
     ...(name === noFunction.name ? [] : [{ key: `${at}.name`, value: name }]),
@@ -84,11 +86,11 @@ interface Beside {
   readonly at: string;
 }
 
-function idleAlone(
+function unusedAlone(
   said: Said,
   { needs, atLeast }: Option,
   { table, values, at }: Beside,
-): IdleKey[] {
+): UnusedKey[] {
   const placeOf = (name: string): string => `${at}.${keyNameOf(table, name)}`;
   const isSaid = (name: string): boolean =>
     saidAt(keyNameOf(table, name), present(table[name], name), values, at).length > 0;

@@ -1,5 +1,5 @@
 /** A key that is set, and that nothing would read. */
-export interface IdleKey {
+export interface UnusedKey {
   /** The key at its present place. */
   readonly key: string;
   readonly value: unknown;

@@ -1,6 +1,6 @@
 /**
- * Idle keys of a function and of its policies: in `reward` itself, in one of several rewards, in a
- * stage.
+ * Unused keys of a function and of its policies: in `reward` itself, in one of several rewards, in
+ * a stage.
  */
 
 import { loopOptions, partOptions } from "../../options/functions.ts";
@@ -8,10 +8,10 @@ import { partsOf } from "../part-keys.ts";
 import type { PartConfig, StageConfig } from "../part-keys.ts";
 import { isRateLimited } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
-import type { IdleKey } from "./idle-key.ts";
-import { idleKeysOf } from "./table-keys.ts";
+import type { UnusedKey } from "./unused-key.ts";
+import { unusedKeysOf } from "./unused-table-keys.ts";
 
-export function idlePartKeys(config: RewardConfig): IdleKey[] {
+export function unusedPartKeys(config: RewardConfig): UnusedKey[] {
   const { max_rpm: rpm, max_tpm: tpm } = config;
   // Adds the limits of the manager rate_limited, which hold for every function.
   const whole = <Part extends Pick<PartConfig, "limits">>(part: Part): Part =>
@@ -26,16 +26,16 @@ export function idlePartKeys(config: RewardConfig): IdleKey[] {
         }
       : part;
   return [
-    ...idleKeysOf(loopOptions, whole(config), "reward"),
-    ...partsOf(config).flatMap(([place, part]) => idleKeysOf(partOptions, whole(part), place)),
-    ...idleLastStage("reward.cascade", config.cascade),
+    ...unusedKeysOf(loopOptions, whole(config), "reward"),
+    ...partsOf(config).flatMap(([place, part]) => unusedKeysOf(partOptions, whole(part), place)),
+    ...unusedLastStage("reward.cascade", config.cascade),
     ...Object.entries(config.rewards).flatMap(([name, { cascade }]) =>
-      idleLastStage(`reward.rewards.${name}.cascade`, cascade),
+      unusedLastStage(`reward.rewards.${name}.cascade`, cascade),
     ),
   ];
 }
 
-function idleLastStage(at: string, stages: Readonly<Record<string, StageConfig>>): IdleKey[] {
+function unusedLastStage(at: string, stages: Readonly<Record<string, StageConfig>>): UnusedKey[] {
   const [name, stage] = Object.entries(stages).at(-1) ?? [];
   if (stage?.pass_on !== "invalid") return [];
   const why = "and no stage comes after this one";

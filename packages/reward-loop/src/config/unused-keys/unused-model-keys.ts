@@ -1,5 +1,5 @@
 /**
- * Idle keys of `reward.reward_model`: all of them where `enable` is not set (an explicit false
+ * Unused keys of `reward.reward_model`: all of them where `enable` is not set (an explicit false
  * keeps the others for later), and the settings of servers where these already run. The number of
  * GPUs of such servers may be set; keys about a policy's texts affect no server (engine-flags).
  */
@@ -11,8 +11,8 @@ import type { RewardConfig } from "../reward-keys.ts";
 import { isTree } from "@rayling/config-tree";
 import { type ConfigValue } from "@rayling/config-tree";
 import { routerOptions } from "../../options/reward-model.ts";
-import type { IdleKey } from "./idle-key.ts";
-import { saidIn } from "./table-keys.ts";
+import type { UnusedKey } from "./unused-key.ts";
+import { saidIn } from "./unused-table-keys.ts";
 
 /** Defaults of verl's reward.yaml, besides those that a server is given. */
 const otherDefaults: Readonly<Record<string, ConfigValue>> = {
@@ -27,20 +27,20 @@ const otherDefaults: Readonly<Record<string, ConfigValue>> = {
  * @param isSwitched whether `reward.reward_model.enable` is set; a model with a name is enabled by
  * default
  */
-export function idleModelKeys(config: RewardConfig, isSwitched: boolean): IdleKey[] {
+export function unusedModelKeys(config: RewardConfig, isSwitched: boolean): UnusedKey[] {
   return [
-    ...idleKeysAt("reward.reward_model", config.reward_model, isSwitched),
+    ...unusedKeysAt("reward.reward_model", config.reward_model, isSwitched),
     ...Object.entries(config.reward_models).flatMap(([name, model]) =>
-      idleKeysAt(`reward.reward_models.${name}`, model, true),
+      unusedKeysAt(`reward.reward_models.${name}`, model, true),
     ),
   ];
 }
 
-function idleKeysAt(
+function unusedKeysAt(
   at: string,
   config: RewardConfig["reward_model"],
   isSwitched: boolean,
-): IdleKey[] {
+): UnusedKey[] {
   const { enable, servers, allowed_paths: paths, router, rollout } = config;
   const settings = Object.entries(rollout)
     .filter(([key, value]) => !isDefault(key, value))

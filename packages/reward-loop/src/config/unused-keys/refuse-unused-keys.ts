@@ -1,6 +1,6 @@
 /**
- * Refuses idle keys: well-written keys that nothing would read, of a manager that is not used, of a
- * section that is off, of a function or a service that is not named. The error says why, and what
+ * Refuses unused keys: well-written keys that nothing would read, of a manager that is not used, of
+ * a section that is off, of a function or a service that is not named. The error says why, and what
  * to set instead, because the author of such a key believes that it works. A value equal to verl's
  * default is ignored, so that verl's own files can be read unchanged.
  */
@@ -17,39 +17,39 @@ import {
 import type { RewardConfig } from "../reward-keys.ts";
 import { RewardConfigError } from "../reward-config-error.ts";
 import { type ConfigTree } from "@rayling/config-tree";
-import type { IdleKey } from "./idle-key.ts";
-import { idleManagerSettings } from "./manager-settings.ts";
+import type { UnusedKey } from "./unused-key.ts";
+import { unusedManagerSettings } from "./unused-manager-settings.ts";
 import { asksScorers } from "../model/named-models.ts";
-import { idleModelKeys } from "./model-keys.ts";
-import { idlePartKeys } from "./part-keys.ts";
-import { idleKeysOf, saidIn } from "./table-keys.ts";
+import { unusedModelKeys } from "./unused-model-keys.ts";
+import { unusedPartKeys } from "./unused-part-keys.ts";
+import { unusedKeysOf, saidIn } from "./unused-table-keys.ts";
 
 /**
- * Throws RewardConfigError for the first idle key, with the place where it is written: today's, or
- * that of verl 0.7.
+ * Throws RewardConfigError for the first unused key, with the place where it is written: today's,
+ * or that of verl 0.7.
  *
  * @param given the source of the configuration, without defaults
  */
-export function refuseIdleKeys(config: RewardConfig, given: ConfigTree): void {
+export function refuseUnusedKeys(config: RewardConfig, given: ConfigTree): void {
   const isSaid = (key: string): boolean => writtenKey(given, key) !== undefined;
-  const [idle] = [
-    ...idleLimits(config),
-    ...idleManagerKeys(config, given),
-    ...idleManagerSettings(config),
-    ...idlePartKeys(config),
-    ...idleModelKeys(config, isSaid("reward.reward_model.enable")),
-    ...idleScoreSettings(config),
-    ...idleSandboxKeys(config),
-    ...idleNames(config, isSaid),
+  const [unused] = [
+    ...unusedLimits(config),
+    ...unusedManagerKeys(config, given),
+    ...unusedManagerSettings(config),
+    ...unusedPartKeys(config),
+    ...unusedModelKeys(config, isSaid("reward.reward_model.enable")),
+    ...unusedScoreSettings(config),
+    ...unusedSandboxKeys(config),
+    ...unusedNames(config, isSaid),
   ];
-  if (idle === undefined) return;
-  const { key, value, why, instead } = idle;
+  if (unused === undefined) return;
+  const { key, value, why, instead } = unused;
   const place = writtenKey(given, key) ?? key;
   throw new RewardConfigError(place, `is ${JSON.stringify(value)}, ${why}`, value, instead);
 }
 
-/** Idle keys of the manager rate_limited; its limits have the names of a function's limits. */
-function idleLimits(config: RewardConfig): IdleKey[] {
+/** Unused keys of the manager rate_limited; its limits have the names of a function's limits. */
+function unusedLimits(config: RewardConfig): UnusedKey[] {
   if (isRateLimited(config)) return [];
   const [[place] = ["reward"]] = functionPartsOf(config);
   const { timeout } = config;
@@ -61,11 +61,11 @@ function idleLimits(config: RewardConfig): IdleKey[] {
   const isSaid = timeout !== defaultRewardConfig.timeout;
   const why = `and only the manager rate_limited reads it, not ${config.reward_manager.name}`;
   return [...limits, ...(isSaid ? [{ key: "reward.timeout", value: timeout, instead }] : [])].map(
-    (idle) => ({ ...idle, why }),
+    (unused) => ({ ...unused, why }),
   );
 }
 
-function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
+function unusedManagerKeys(config: RewardConfig, given: ConfigTree): UnusedKey[] {
   const at = "reward.reward_manager";
   const { source, name, module } = config.reward_manager;
   // verl 0.7 has files that name a module beside a registered manager.
@@ -105,16 +105,16 @@ function idleManagerKeys(config: RewardConfig, given: ConfigTree): IdleKey[] {
 }
 
 /** verl passes them to the scorers by data source, and only without a custom function. */
-function idleScoreSettings(config: RewardConfig): IdleKey[] {
+function unusedScoreSettings(config: RewardConfig): UnusedKey[] {
   const given = Object.entries(config.compute_score_kwargs);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
   const isAsked = asksScorers(config);
-  const idle = given.filter(([key, value]) => !(isAsked && isScoreSetting(key, value)));
-  return idle.map(([key, value]) => ({
+  const unused = given.filter(([key, value]) => !(isAsked && isScoreSetting(key, value)));
+  return unused.map(([key, value]) => ({
     key: `reward.compute_score_kwargs.${key}`,
     value,
-    ...whyIdle(key, areOwn, isAsked),
+    ...whyUnused(key, areOwn, isAsked),
   }));
 }
 
@@ -123,7 +123,11 @@ function isScoreSetting(key: string, value: unknown): boolean {
   return key === "lenient" && typeof value === "boolean";
 }
 
-function whyIdle(key: string, areOwn: boolean, isAsked: boolean): Pick<IdleKey, "why" | "instead"> {
+function whyUnused(
+  key: string,
+  areOwn: boolean,
+  isAsked: boolean,
+): Pick<UnusedKey, "why" | "instead"> {
   if (areOwn) {
     return {
       why: "and it is of the scorers by data source, which a function of yours stands in for",
@@ -140,10 +144,10 @@ function whyIdle(key: string, areOwn: boolean, isAsked: boolean): Pick<IdleKey, 
   };
 }
 
-function idleSandboxKeys(config: RewardConfig): IdleKey[] {
+function unusedSandboxKeys(config: RewardConfig): UnusedKey[] {
   const at = "reward.sandbox_fusion";
   const { url } = config.sandbox_fusion;
-  if (url === null) return idleKeysOf(sandboxFusionOptions, config.sandbox_fusion, at);
+  if (url === null) return unusedKeysOf(sandboxFusionOptions, config.sandbox_fusion, at);
   const functions = hasParts(config) ? functionPartsOf(config).map(([, part]) => part) : [config];
   const areOwn = functions.every((one) => one.custom_reward_function.path !== null);
   if (asksScorers(config)) return [];
@@ -153,7 +157,7 @@ function idleSandboxKeys(config: RewardConfig): IdleKey[] {
   return [{ key: `${at}.url`, value: url, why }];
 }
 
-function idleNames(config: RewardConfig, isSaid: (key: string) => boolean): IdleKey[] {
+function unusedNames(config: RewardConfig, isSaid: (key: string) => boolean): UnusedKey[] {
   const { experiment_name: experiment, spent_before: before, reward_manager: manager } = config;
   const isGdpo = registeredManagerOf(config) === "gdpo";
   const parts = [config, ...partsOf(config).map(([, part]) => part)];
@@ -161,7 +165,7 @@ function idleNames(config: RewardConfig, isSaid: (key: string) => boolean): Idle
     Object.values(spend.prices).some((price) => price !== null),
   );
   return [
-    // The trainer's experiment name belongs to the run, and is never idle.
+    // The trainer's experiment name belongs to the run, and is never unused.
     ...(isGdpo || !isSaid("reward.experiment_name")
       ? []
       : [
