@@ -29,7 +29,7 @@ import { onFailureOptions } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
-import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
+import { RecordedOutcomes } from "../record/replayed-outcomes.ts";
 import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { SampleOutcome } from "../outcome.ts";
-import { isOfPart, readRewardLog } from "./reward-log.ts";
+import { isOfPart, readRewardLog } from "./reward-log-file.ts";
 import { givenOutcomeOf, outcomeOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 

@@ -11,8 +11,8 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./recorded-wholes.ts";
-import type { RecordedWhole } from "./recorded-wholes.ts";
+import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./records-with-parts.ts";
+import type { RecordedWhole } from "./records-with-parts.ts";
 import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
 interface Known {
