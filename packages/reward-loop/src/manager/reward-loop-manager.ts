@@ -46,7 +46,7 @@ import type { ScoringParts } from "./loop-scores.ts";
 import { showLoop } from "./loop-panel.ts";
 import { LoopTally } from "./loop-tally.ts";
 import { LoopUses } from "./loop-uses.ts";
-import { placedScores } from "./placed-scores.ts";
+import { assembledScores } from "./assembled-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
 import type { ScoreRound } from "./score-round.ts";
 import { WatchedSource } from "./watched-source.ts";
@@ -214,7 +214,7 @@ export class RewardLoopManager implements AsyncDisposable {
     shape: ResponseShape,
     outcomes: readonly SampleOutcome[],
   ): Promise<DataProto> {
-    return assembleRewards(shape, outcomes, await placedScores(this.#source, shape, outcomes));
+    return assembleRewards(shape, outcomes, await assembledScores(this.#source, shape, outcomes));
   }
 
   /**

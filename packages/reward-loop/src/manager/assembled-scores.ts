@@ -9,7 +9,7 @@ import type { RewardSource } from "../pipeline/reward-source.ts";
  * Returns the places of the scores, row by row; undefined where they stand at the last tokens.
  * Rejects with RewardAssemblyError, and as the source.
  */
-export async function placedScores(
+export async function assembledScores(
   source: RewardSource,
   { rows, width, lengths, idsOf }: ResponseShape,
   outcomes: readonly SampleOutcome[],
