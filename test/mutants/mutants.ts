@@ -368,7 +368,7 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "budget-cap",
-    "reward-loop/src/spend/budget",
+    "reward-loop/src/spend/cost-budget",
     'if (this.#spent >= cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= cap * tolerance)',
     'if (this.#spent > 2 * cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= 2 * cap * tolerance)',
     "twice the cap is spent",

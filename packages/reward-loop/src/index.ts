@@ -94,7 +94,7 @@ export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
 export { olderSampleKeys, sampleKey } from "./sample/sample-key.ts";
 export { WriterMark } from "./record/writer-mark.ts";
-export type { Prices, SpendSettings, SpendState } from "./spend/budget.ts";
+export type { Prices, SpendSettings, SpendState } from "./spend/cost-budget.ts";
 export { usageOf } from "./spend/usage.ts";
 export type { TokenUsage } from "./outcome.ts";
 export type {

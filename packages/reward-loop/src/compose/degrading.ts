@@ -10,7 +10,7 @@ import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { Budget } from "../spend/budget.ts";
+import type { Budget } from "../spend/cost-budget.ts";
 import { together, wholeUsageOf } from "../spend/usage.ts";
 import { hedgesOf, saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";

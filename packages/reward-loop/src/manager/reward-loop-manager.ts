@@ -33,7 +33,7 @@ import { RecordedOutcomes } from "../record/replayed-outcomes.ts";
 import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
-import type { SpendState } from "../spend/budget.ts";
+import type { SpendState } from "../spend/cost-budget.ts";
 import {
   checkFailures,
   putRight,

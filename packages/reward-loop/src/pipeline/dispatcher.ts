@@ -15,7 +15,7 @@ import { BriefRuns } from "../executor/brief-runs.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Budget } from "../spend/budget.ts";
+import type { Budget } from "../spend/cost-budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
 import { notBegun, SubmittedSample } from "./submitted-sample.ts";
 import type { SampleOwner } from "./submitted-sample.ts";

@@ -6,7 +6,7 @@
 import { classOf } from "../../faults/failure-class.ts";
 import type { FailureClass } from "../../outcome.ts";
 import type { SampleOutcome } from "../../outcome.ts";
-import type { SpendState } from "../../spend/budget.ts";
+import type { SpendState } from "../../spend/cost-budget.ts";
 import type { RewardModelState } from "../../reward-model/reward-model-manager.ts";
 import { AnswerCounts } from "../answer-counts.ts";
 import type { EndpointState } from "../../pipeline/shared-limiter.ts";
