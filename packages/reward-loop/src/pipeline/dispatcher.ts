@@ -11,7 +11,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
-import { BriefRuns } from "../executor/brief-runs.ts";
+import { BriefRuns } from "../executor/brief-run-batching.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
