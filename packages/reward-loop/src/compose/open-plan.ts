@@ -10,7 +10,7 @@ import { Budget } from "../spend/cost-budget.ts";
 import type { BudgetPlace, SpendSettings, SpendState } from "../spend/cost-budget.ts";
 import { Cascade } from "./cascade.ts";
 import { ComposedRewards } from "./composed-rewards.ts";
-import { DegradingReward } from "./degrading.ts";
+import { DegradingReward } from "./cheaper-judge.ts";
 import { checkTraits, closeAll, openAll } from "./parts.ts";
 
 export interface SourceContext {
