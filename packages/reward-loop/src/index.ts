@@ -32,7 +32,7 @@ export type { ScoreOptions } from "./manager/reward-loop-manager.ts";
 export type { ScoreStreamOptions } from "./manager/stream/score-stream.ts";
 export { mostHeldByDefault as mostHeldInStream } from "./manager/stream/stream-groups.ts";
 export type { StreamGroups } from "./manager/stream/stream-groups.ts";
-export type { RewardProgress } from "./manager/stream/progress.ts";
+export type { RewardProgress } from "./manager/stream/score-progress.ts";
 export type { EndpointState } from "./pipeline/shared-limiter.ts";
 export { RewardModelManager } from "./reward-model/reward-model-manager.ts";
 export type { RewardModelState } from "./reward-model/reward-model-manager.ts";
