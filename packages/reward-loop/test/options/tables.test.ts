@@ -12,7 +12,7 @@ import { helpOf } from "../../src/options/help.ts";
 import { checkOptions, withDefaults } from "../../src/options/read.ts";
 import { isOtherwise } from "../../src/options/table.ts";
 import type { Form, Option, OptionTable } from "../../src/options/table.ts";
-import { defaultWords, keyOf } from "../../src/options/words.ts";
+import { defaultWords, keyOf } from "../../src/options/describe-options.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { refusal } from "../config/refusal.ts";
 
