@@ -33,7 +33,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "reward-loop": [
     "outcome",
     "errors",
-    "page",
+    "report-page",
     "rows",
     "batch",
     "chat-template",
