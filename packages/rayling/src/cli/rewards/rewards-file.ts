@@ -10,7 +10,7 @@ import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { refusalOf } from "../cli-error.ts";
-import { moveAside } from "./earlier-file.ts";
+import { moveAside } from "../output/existing-file.ts";
 import type { PastRewards } from "./past-rewards.ts";
 import type { ResumedPlaces } from "./resumed-places.ts";
 import type { ScoreOptions } from "../score/score-options.ts";

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { access, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname, join, parse } from "node:path";
 import { CliError } from "../cli-error.ts";
-import { plain, tell } from "../output/output.ts";
+import { plain, tell } from "./output.ts";
 
 /**
  * Renames an existing file to its last write time, and reports that:
