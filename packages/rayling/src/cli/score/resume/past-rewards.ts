@@ -17,9 +17,9 @@ import {
 } from "@rayling/reward-loop";
 import type { RewardLoopOptions, RewardRecord, RewardVersions } from "@rayling/reward-loop";
 import { isRow } from "@rayling/reward-loop/rows";
-import { CliError, refusalOf, StaleRewardsError } from "../cli-error.ts";
-import { plain, tell } from "../output/output.ts";
-import type { ScoreOptions } from "../score/score-options.ts";
+import { CliError, refusalOf, StaleRewardsError } from "../../cli-error.ts";
+import { plain, tell } from "../../output/output.ts";
+import type { ScoreOptions } from "../score-options.ts";
 
 export interface PastRewards {
   /** Records by index. */

@@ -6,12 +6,12 @@
 
 import { RecordedPlaces } from "@rayling/reward-loop";
 import type { RewardRecord } from "@rayling/reward-loop";
-import { CliError } from "../cli-error.ts";
-import { grouped } from "../output/numbers.ts";
-import { plain, tell } from "../output/output.ts";
+import { CliError } from "../../cli-error.ts";
+import { grouped } from "../../output/numbers.ts";
+import { plain, tell } from "../../output/output.ts";
 import type { PastRewards } from "./past-rewards.ts";
-import type { ScoreOptions } from "../score/score-options.ts";
-import type { Solutions } from "../inputs/solutions.ts";
+import type { ScoreOptions } from "../score-options.ts";
+import type { Solutions } from "../../inputs/solutions.ts";
 
 export interface ResumedPlaces {
   /**
