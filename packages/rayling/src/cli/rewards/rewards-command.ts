@@ -13,7 +13,7 @@ import { heading, print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
 import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 import type { RewardsReportOptions } from "./rewards-options.ts";
-import { rewardsPage } from "./rewards-page.ts";
+import { rewardsPage } from "./rewards-report-page.ts";
 import { isSameFile } from "../output/same-file.ts";
 import { tableLines } from "../output/table.ts";
 
