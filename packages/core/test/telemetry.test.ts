@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Metrics, type MetricInfo } from "../src/telemetry/metrics.ts";
 import { type TaskEvent, TaskEvents } from "../src/telemetry/task-events.ts";
-import { toTrace } from "../src/runtime/observe/trace.ts";
+import { toTrace } from "../src/runtime/observe/timeline.ts";
 
 const settle = (sequence: number): TaskEvent => ({
   kind: "settle",

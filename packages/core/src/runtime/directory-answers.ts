@@ -6,7 +6,7 @@ import type { InsideDirectory } from "../rpc/state.ts";
 import { type ActorRegistry, forgotten } from "./actors/actor-registry.ts";
 import type { Supervisor } from "./actors/supervisor.ts";
 import type { LocalCluster } from "./cluster.ts";
-import { statusOf } from "./observe/status.ts";
+import { statusOf } from "./observe/actor-status.ts";
 import type { Workers } from "./workers.ts";
 
 /** @param registered returns the actor of a handle, whose creator may be about to register it */

@@ -36,8 +36,8 @@ import { stacksOf } from "../stacks/stacks.ts";
 import { metricsText } from "./metrics-text.ts";
 import { sessionStatus } from "./session-status.ts";
 import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
-import { answerOf } from "./status.ts";
-import { toTrace } from "./trace.ts";
+import { answerOf } from "./actor-status.ts";
+import { toTrace } from "./timeline.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 
 /** The number of dead hosts whose events and end are remembered. */

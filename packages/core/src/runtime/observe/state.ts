@@ -24,7 +24,7 @@ import type { MemoryStatus } from "../../rpc/commands.ts";
 import { wallMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
-import { answerOf, stateNames } from "./status.ts";
+import { answerOf, stateNames } from "./actor-status.ts";
 import type { Supervisor } from "../actors/supervisor.ts";
 
 export interface StateParts {

@@ -8,7 +8,7 @@ import type { RuntimeLook, SentCall, StackAnswer, StackRow, WaitLook } from "../
 import type { TaskRow } from "../../rpc/state.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
-import { answerOf } from "../observe/status.ts";
+import { answerOf } from "../observe/actor-status.ts";
 import { openThreadLooks, type ThreadLooks } from "./thread-stacks.ts";
 
 export interface StacksParts {
