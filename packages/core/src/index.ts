@@ -82,7 +82,7 @@ export type {
   ShapedResult,
 } from "./api/handle-types.ts";
 export type { Serializer } from "./protocol/values/encodable.ts";
-export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
+export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster-directory.ts";
 export type { Amounts, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";
 export type {
   Isolation,

@@ -2,7 +2,12 @@
  * Who gets which resources of which node: what a session asks of its placement. The `Scheduler`
  * decides it for the nodes of one session.
  */
-import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+} from "../rpc/cluster-directory.ts";
 import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import type { Labels } from "./labels.ts";
 import type { PendingLine, PendingRequest } from "./request-queues.ts";

@@ -1,6 +1,6 @@
 /** The parts of the Directory in the driver's memory, each from those who know. */
 import type { Placement } from "../placement/placement.ts";
-import type { ClusterDirectory } from "../rpc/cluster.ts";
+import type { ClusterDirectory } from "../rpc/cluster-directory.ts";
 import type { ActorDirectory, ActorInfo, WorkerDirectory } from "../rpc/directory.ts";
 import type { InsideDirectory } from "../rpc/state.ts";
 import { type ActorRegistry, forgotten } from "./actors/actor-registry.ts";

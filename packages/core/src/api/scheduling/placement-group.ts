@@ -6,7 +6,7 @@ import type { Caller } from "../../caller/caller.ts";
 import { currentCaller } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import { serializers } from "../../protocol/values/serializers.ts";
-import type { GroupInfo, GroupRegistration, GroupStrategy } from "../../rpc/cluster.ts";
+import type { GroupInfo, GroupRegistration, GroupStrategy } from "../../rpc/cluster-directory.ts";
 import type { Amounts, GroupReference } from "../../rpc/resource-demand.ts";
 import { InvalidOptionError, TaskPlacementGroupRemoved } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";

@@ -7,7 +7,7 @@
 import type { Outcome, ResourceRequest } from "../../placement/placement.ts";
 import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import { Scheduler } from "../../placement/scheduler.ts";
-import type { GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
+import type { GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster-directory.ts";
 import type { Demand } from "../../rpc/resource-demand.ts";
 import { present } from "../../shared/errors/internal.ts";
 

@@ -10,7 +10,12 @@ import type { Allocation, Outcome, Placement, ResourceRequest } from "../../plac
 import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import type { PoolView } from "../../placement/policy.ts";
 import { toUnits } from "../../placement/resources.ts";
-import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+} from "../../rpc/cluster-directory.ts";
 import type { Demand } from "../../rpc/resource-demand.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";

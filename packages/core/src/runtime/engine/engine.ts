@@ -5,7 +5,7 @@
  * Core knows no engine by name: `provideEngine` injects one, which is loaded when `init` gets an
  * address of its scheme.
  */
-import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
+import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster-directory.ts";
 import type { Demand } from "../../rpc/resource-demand.ts";
 import type { ForeignAnswer, ForeignRequest } from "../../rpc/engine-actors.ts";
 import { type DeathCause, InvalidOptionError } from "../../shared/errors.ts";

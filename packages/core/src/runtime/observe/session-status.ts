@@ -4,7 +4,7 @@
  */
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { DriverAbout, NodeStatus, ResourceUse, SessionStatus } from "../../rpc/commands.ts";
-import type { NodeInfo } from "../../rpc/cluster.ts";
+import type { NodeInfo } from "../../rpc/cluster-directory.ts";
 import type { LocalDirectory } from "../directory.ts";
 import { stateNames } from "./actor-status.ts";
 
