@@ -7,7 +7,7 @@ import { bubblewrap } from "./bubblewrap.ts";
 import { isolations } from "./isolation.ts";
 import type { Isolation, SandboxIsolation } from "./isolation.ts";
 import { namespaces } from "./namespaces.ts";
-import { filteredProcess, landlock, plainProcess } from "./unboxed.ts";
+import { filteredProcess, landlock, plainProcess } from "./without-namespaces.ts";
 import { messageOf } from "../../values/caught.ts";
 
 /** The isolation of a sandbox on this machine, and why no stronger one is used. */
