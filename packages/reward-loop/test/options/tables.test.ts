@@ -135,8 +135,8 @@ describe("an entry", () => {
       );
     // What functions that turn one manager into another read of options, and interfaces that say more of a type.
     const more = [
-      "rate-limited.ts",
-      "remote.ts",
+      "rate-limited-manager.ts",
+      "remote-manager.ts",
       "sandbox-fusion.ts",
       "compose/plan/loop-options.ts",
     ];
