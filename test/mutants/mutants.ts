@@ -360,7 +360,7 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "invalid-is-zero",
-    "reward-loop/src/batch/rewards",
+    "reward-loop/src/batch/reward-columns",
     "    if (!outcome.valid) continue;\n    rewardValid[row] = 1;",
     "    rewardValid[row] = 1;\n    if (!outcome.valid) continue;",
     "a failed score is a silent zero",

@@ -44,8 +44,8 @@ export type { RouterOptions } from "./options/reward-model.ts";
 export type { LaunchOptions } from "./options/reward-model.ts";
 export type { RouterStrategy } from "./options/reward-model.ts";
 export type { UpstreamState } from "./reward-model/upstreams.ts";
-export { extractReward } from "./batch/rewards.ts";
-export type { ExtractedReward } from "./batch/rewards.ts";
+export { extractReward } from "./batch/reward-columns.ts";
+export type { ExtractedReward } from "./batch/reward-columns.ts";
 export { RewardLoopWorker, RewardLoopWorkerActor } from "./worker/reward-loop-worker.ts";
 export type {
   ComputeScoreKwargs,

@@ -1,6 +1,6 @@
 /** The places that a manager class of the user's gives the scores of a batch. */
 
-import type { ResponseShape } from "../batch/rows.ts";
+import type { ResponseShape } from "../batch/batch-samples.ts";
 import { RewardAssemblyError } from "../errors.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardSource } from "../pipeline/reward-source.ts";

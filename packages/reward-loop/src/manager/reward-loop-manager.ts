@@ -9,9 +9,9 @@ import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-regist
 import { isDashboardServed } from "@rayling/core/dashboard";
 import { warn } from "@rayling/core/terminal";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import { assembleRewards } from "../batch/rewards.ts";
-import { responseShape, samplesOf } from "../batch/rows.ts";
-import type { ResponseShape } from "../batch/rows.ts";
+import { assembleRewards } from "../batch/reward-columns.ts";
+import { responseShape, samplesOf } from "../batch/batch-samples.ts";
+import type { ResponseShape } from "../batch/batch-samples.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { openSource } from "../compose/open-plan.ts";
 import type { SourceContext } from "../compose/open-plan.ts";

@@ -11,7 +11,7 @@ import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import { samplesOf } from "../batch/rows.ts";
+import { samplesOf } from "../batch/batch-samples.ts";
 import { LimiterClient } from "../limits/limiter-client.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";

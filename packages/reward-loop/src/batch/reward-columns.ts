@@ -14,8 +14,8 @@ import { placesOf } from "@rayling/reward-manager-registry";
 import { isList, itemAt } from "@rayling/reward-manager-registry/values";
 import { InvalidBatchError } from "../errors.ts";
 import type { ScoreFailure, SampleOutcome } from "../outcome.ts";
-import { batchColumns } from "./rows.ts";
-import type { ResponseShape } from "./rows.ts";
+import { batchColumns } from "./batch-samples.ts";
+import type { ResponseShape } from "./batch-samples.ts";
 
 /**
  * metaInfo.rewardExtraKeys names the columns that came from extra info.
