@@ -11,7 +11,7 @@ import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
 import { refuseUnusedKeys } from "./unused-keys/refuse-unused-keys.ts";
-import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
+import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy-keys.ts";
 import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
 import {

@@ -6,7 +6,7 @@
  */
 
 import { rateLimitedOptions, sandboxFusionOptions } from "../../options/functions.ts";
-import { writtenKey } from "../legacy.ts";
+import { writtenKey } from "../legacy-keys.ts";
 import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
 import {
   defaultRewardConfig,
