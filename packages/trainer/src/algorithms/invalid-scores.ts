@@ -4,7 +4,7 @@
  */
 
 import { TrainerInputError } from "../errors.ts";
-import { countOf } from "./masked.ts";
+import { countOf } from "./masked-sums.ts";
 import type { Matrix, MatrixView } from "./matrix.ts";
 
 /**
