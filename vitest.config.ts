@@ -6,12 +6,12 @@ const report = process.env["RAYLING_TEST_REPORT"];
 
 /** Pure functions and values: they start nothing and leave nothing behind, so that their files share a process. */
 const pure = [
-  "packages/core/test/{arrivals,call-window,codec,counts,depth,failure,framing,inside,leased-worker,line,lineage,lists,live-memory,logs,machine-memory,messages,placement*,requests,session,shared-ring,small-values,spin-wait,terminal-text,values-property,wait-graph}.test.ts",
+  "packages/core/test/{arrivals,call-window,codec,counts,depth,failure,framing,leased-worker,lineage,lists,live-memory,logs,machine-memory,messages,placement*,requests,session,shared-ring,small-values,spin-wait,telemetry,terminal-text,values-property,wait-graph,waiting-line}.test.ts",
   "packages/cluster/test/host-output.test.ts",
   "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
-  "packages/reward-loop/test/{agreement,chat-template,config,options,travel}/*.test.ts",
+  "packages/reward-loop/test/{agreement,chat-template,config,options,exchange}/*.test.ts",
   "packages/reward-loop/test/{faults/faults,limits/limits,manager/flattened,page,record/reward-version,worker/score-attempts}.test.ts",
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{config,data,tasks}/*.test.ts",

@@ -3,7 +3,7 @@ export const bannedWords: Readonly<Record<string, string>> = {
   arrivals: "pending arguments",
   desk: "what it does: scores, spending",
   door: "host listener, entry",
-  farewell: "exit message",
+  farewell: "goodbye",
   heart: "heartbeat",
   lives: "handle counts, restarts",
   pace: "slow-peer guard, rate",

@@ -155,7 +155,7 @@ const core: readonly Row[] = [
   ],
   [
     "budget-leak",
-    "core/src/store/budget",
+    "core/src/store/memory-budget",
     "    Atomics.sub(this.#total, 0, Atomics.exchange(new BigInt64Array(share.own), 0, 0n));\n",
     "    void share;\n",
     "the object store is full of what dead threads kept",
@@ -360,7 +360,7 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "invalid-is-zero",
-    "reward-loop/src/batch/rewards",
+    "reward-loop/src/batch/reward-columns",
     "    if (!outcome.valid) continue;\n    rewardValid[row] = 1;",
     "    rewardValid[row] = 1;\n    if (!outcome.valid) continue;",
     "a failed score is a silent zero",
@@ -368,7 +368,7 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "budget-cap",
-    "reward-loop/src/spend/budget",
+    "reward-loop/src/spend/cost-budget",
     'if (this.#spent >= cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= cap * tolerance)',
     'if (this.#spent > 2 * cap) return "no";\n    if (amount === 0 || this.#spent + this.#setAside + amount <= 2 * cap * tolerance)',
     "twice the cap is spent",
@@ -384,11 +384,11 @@ const rewardLoop: readonly Row[] = [
   ],
   [
     "outbox-open",
-    "reward-loop/src/travel/outbox",
+    "reward-loop/src/exchange/result-outbox",
     "const mostOpen = 16;",
     "const mostOpen = 1_000_000;",
     "open calls use up an executor",
-    "packages/reward-loop/test/travel/outbox.test.ts",
+    "packages/reward-loop/test/exchange/result-outbox.test.ts",
   ],
 ];
 

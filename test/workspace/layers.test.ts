@@ -18,7 +18,7 @@ const architecture = [
 const rooms: Readonly<Record<string, readonly string[]>> = {
   core: [
     "shared",
-    "inside",
+    "telemetry",
     "protocol",
     "transport",
     "store",
@@ -33,7 +33,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "reward-loop": [
     "outcome",
     "errors",
-    "page",
+    "report-page",
     "rows",
     "batch",
     "chat-template",
@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     "sample",
     "settings",
     "limits",
-    "travel",
+    "exchange",
     "executor",
     "worker",
     "pipeline",

@@ -27,7 +27,7 @@ import {
   watchMachine,
 } from "@rayling/core/cluster";
 import { addressName, NodeAddressError, parseAddress } from "./address.ts";
-import { outOfReach, watchAgent } from "./agent/health.ts";
+import { outOfReach, watchAgent } from "./agent/agent-health.ts";
 import type { WrittenLine } from "./agent/host-output.ts";
 import { CodeChangedError, CodePackages } from "./code/code-package.ts";
 import { CodeSender } from "./code/send-code.ts";

@@ -12,16 +12,16 @@ export {
   type LauncherControl,
   type PortRange,
   type ProcessSettings,
-} from "./host/control.ts";
+} from "./host/host-control.ts";
 export { registeredModules } from "./host/code/registry.ts";
 export type { OutputStream } from "./host/output.ts";
 export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
-export type { ClusterResources, GroupSpec, NodeInfo } from "./rpc/cluster.ts";
-export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/demand.ts";
-export type { ForeignAnswer, ForeignRequest } from "./rpc/foreign.ts";
+export type { ClusterResources, GroupSpec, NodeInfo } from "./rpc/cluster-directory.ts";
+export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";
+export type { ForeignAnswer, ForeignRequest } from "./rpc/engine-actors.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
 export type { RemoteKey } from "./rpc/remote-key.ts";
-export { Guard } from "./runtime/launch/guard.ts";
+export { Guard } from "./runtime/launch/driver-guard.ts";
 export {
   controlUntil,
   type Host,
@@ -81,7 +81,7 @@ export { channelEndpoint } from "./transport/endpoint.ts";
 export { Link } from "./transport/link/link.ts";
 export { type Watch, watchMachine } from "./transport/connect/peer-probe.ts";
 export { newToken } from "./transport/connect/handshake.ts";
-export { readLines } from "./runtime/observe/lines.ts";
+export { readLines } from "./runtime/observe/read-lines.ts";
 export {
   certificatesIn,
   type CredentialFiles,

@@ -14,7 +14,7 @@ export type {
   SessionStatus,
   StoreUse,
 } from "./rpc/commands.ts";
-export type { CallLook, StackAnswer, StackRow, WaitLook } from "./rpc/look.ts";
+export type { CallLook, StackAnswer, StackRow, WaitLook } from "./rpc/stacks.ts";
 export {
   type ActorRow,
   type ActorStateName,

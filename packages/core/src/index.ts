@@ -68,7 +68,7 @@ export type {
   Tracer,
   Tracing,
   TracingApi,
-} from "./inside/tracing.ts";
+} from "./telemetry/tracing.ts";
 export { init, isInitialized, shutdown } from "./api/session.ts";
 export type { SessionInfo } from "./api/session.ts";
 export type {
@@ -80,10 +80,10 @@ export type {
   RemoteMethod,
   ResultRef,
   ShapedResult,
-} from "./api/types.ts";
+} from "./api/handle-types.ts";
 export type { Serializer } from "./protocol/values/encodable.ts";
-export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster.ts";
-export type { Amounts, LabelCondition, LabelConditions } from "./rpc/demand.ts";
+export type { GroupInfo, GroupState, GroupStrategy, NodeInfo } from "./rpc/cluster-directory.ts";
+export type { Amounts, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";
 export type {
   Isolation,
   Permissions,

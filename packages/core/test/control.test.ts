@@ -10,7 +10,7 @@ import {
   type FoundRecord,
   readRecords,
 } from "../src/runtime/control/control-files.ts";
-import { LogLines } from "../src/runtime/observe/log-lines.ts";
+import { LogLines } from "../src/runtime/observe/kept-log-lines.ts";
 import { type Channel } from "../src/transport/channel.ts";
 import { dial } from "../src/transport/link/dial.ts";
 

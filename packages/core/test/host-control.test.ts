@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { wrap } from "comlink";
 import { expect, test } from "vitest";
-import type { HostControl } from "../src/host/control.ts";
+import type { HostControl } from "../src/host/host-control.ts";
 import { controlUntil, HostLostError } from "../src/runtime/launch/host.ts";
 import type { DeathCause } from "../src/shared/errors.ts";
 import { portEndpoint } from "../src/transport/thread.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LineMarker, readMark } from "../src/host/output.ts";
-import { LogPrinter } from "../src/runtime/observe/logs.ts";
+import { LogPrinter } from "../src/runtime/observe/log-printer.ts";
 
 function printer(): {
   readonly logs: LogPrinter;

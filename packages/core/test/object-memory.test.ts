@@ -6,7 +6,7 @@ import * as ray from "../src/index.ts";
 import { currentCaller } from "../src/caller/current.ts";
 import { Codec, type Encoded } from "../src/protocol/codec.ts";
 import { collectGarbage } from "../src/protocol/shared-memory.ts";
-import { newBudget } from "../src/store/budget.ts";
+import { newBudget } from "../src/store/memory-budget.ts";
 import { ObjectEntry } from "../src/store/object-entry.ts";
 import { awayOf, ObjectMemory } from "../src/store/object-memory.ts";
 import { DiskFull, SpillFiles } from "../src/store/spill-files.ts";

@@ -1,8 +1,13 @@
 /** Bundles of a session on an engine: who waits for them, and when the rest of the cluster is asked. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Allocation, Outcome, ResourceRequest } from "../src/placement/placement.ts";
-import { type Amounts, type Demand, makeDemand, type Strategy } from "../src/rpc/demand.ts";
-import type { NodeInfo } from "../src/rpc/cluster.ts";
+import {
+  type Amounts,
+  type Demand,
+  makeDemand,
+  type Strategy,
+} from "../src/rpc/resource-demand.ts";
+import type { NodeInfo } from "../src/rpc/cluster-directory.ts";
 import { FirstOf } from "../src/runtime/engine/first-of.ts";
 import { ReservedBundles } from "../src/runtime/engine/reserved-bundles.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { type BundleRequest, type NodeRoom, planBundles } from "../src/placement/group-policy.ts";
 import { toUnits } from "../src/placement/resources.ts";
-import type { GroupStrategy } from "../src/rpc/cluster.ts";
-import type { Amounts, LabelConditions } from "../src/rpc/demand.ts";
+import type { GroupStrategy } from "../src/rpc/cluster-directory.ts";
+import type { Amounts, LabelConditions } from "../src/rpc/resource-demand.ts";
 
 const bundle = (amounts: Amounts, selector: LabelConditions = {}): BundleRequest => ({
   units: toUnits(amounts),

@@ -3,8 +3,8 @@ import { beforeAll, expect, test, vi } from "vitest";
 import { seededRandom } from "../../../test/servers/seeded.ts";
 import type { Allocation, ResourceRequest } from "../src/placement/placement.ts";
 import { Scheduler } from "../src/placement/scheduler.ts";
-import type { GroupStrategy } from "../src/rpc/cluster.ts";
-import { type Amounts, makeDemand, type Strategy } from "../src/rpc/demand.ts";
+import type { GroupStrategy } from "../src/rpc/cluster-directory.ts";
+import { type Amounts, makeDemand, type Strategy } from "../src/rpc/resource-demand.ts";
 
 /** Numbers below a bound. */
 function generator(seed: number): (below: number) => number {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { meets } from "../src/placement/labels.ts";
-import { Lines } from "../src/placement/lines.ts";
+import { Lines } from "../src/placement/request-queues.ts";
 import { type ClusterView, decide, type PoolView, toRequest } from "../src/placement/policy.ts";
 import { toAmounts, toUnits } from "../src/placement/resources.ts";
 import type { Allocation, ResourceRequest } from "../src/placement/placement.ts";
@@ -11,7 +11,7 @@ import {
   type LabelCondition,
   makeDemand,
   type Strategy,
-} from "../src/rpc/demand.ts";
+} from "../src/rpc/resource-demand.ts";
 import { Fifo } from "../src/shared/fifo.ts";
 
 const node = (

@@ -1,7 +1,7 @@
 /** What a terminal would obey does not come to it: by tables, and by all characters that there are. */
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
-import { LogPrinter } from "../src/runtime/observe/logs.ts";
+import { LogPrinter } from "../src/runtime/observe/log-printer.ts";
 import {
   takesColours,
   terminalJson,

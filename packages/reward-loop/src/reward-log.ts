@@ -5,6 +5,6 @@
 
 export { RewardLogError } from "./errors.ts";
 export type { FailureClass, SampleOutcome, ScoreFailureCode } from "./outcome.ts";
-export { isOfPart } from "./record/reward-log.ts";
+export { isOfPart } from "./record/reward-log-file.ts";
 export { isRecord, takesPlaceOf } from "./record/reward-record.ts";
 export type { RewardRecord } from "./record/reward-record.ts";

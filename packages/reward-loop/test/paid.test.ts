@@ -204,7 +204,7 @@ describe("a cap holds with answers of no use", () => {
 });
 
 test("cached input and reasoning have prices of their own", async () => {
-  const { Budget } = await import("../src/spend/budget.ts");
+  const { Budget } = await import("../src/spend/cost-budget.ts");
   const budget = new Budget({
     prices: {
       perMillionInputTokens: 10,
@@ -260,7 +260,7 @@ test.each([
   [{ perMillionOutputTokens: 4, perMillionReasoningTokens: 2 }, 50 * 4],
   [{ perMillionInputTokens: 1, perMillionCachedInputTokens: 2 }, 100 * 2],
 ])("a call of which nobody knows the use costs the most that it may: %j", async (own, most) => {
-  const { Budget } = await import("../src/spend/budget.ts");
+  const { Budget } = await import("../src/spend/cost-budget.ts");
   const budget = new Budget({ prices: own, mostPerCall: { inputTokens: 100, outputTokens: 50 } });
   const cost = budget.costOf({ attempts: 1, usage: undefined, unknown: 1 });
   expect(cost * 1e6).toBeCloseTo(most, 6);

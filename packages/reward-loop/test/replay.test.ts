@@ -16,7 +16,7 @@ import {
 import type { RewardLoopOptions, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { startJudge } from "../../../test/servers/judge.ts";
-import { RecordedOutcomes } from "../src/record/recorded-outcomes.ts";
+import { RecordedOutcomes } from "../src/record/replayed-outcomes.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));

@@ -9,7 +9,7 @@ import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { Budget } from "../src/spend/budget.ts";
+import { Budget } from "../src/spend/cost-budget.ts";
 import { ScoreCache } from "../src/spend/score-cache.ts";
 import { fixture, sampleOf } from "./loop.ts";
 

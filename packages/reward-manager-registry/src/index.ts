@@ -46,7 +46,7 @@ export type { SandboxFusionOptions } from "./scorers/code/sandbox-fusion.ts";
 export type { CodeScore, CodeTestResult } from "./scorers/code/code-tests.ts";
 export { LocalSandbox } from "./sandbox/local-sandbox.ts";
 export type { LocalSandboxOptions, Program, ProgramEnd } from "./sandbox/local-sandbox.ts";
-export type { SandboxReport } from "./sandbox/isolation/choice.ts";
+export type { SandboxReport } from "./sandbox/isolation/choose-isolation.ts";
 export type { SandboxIsolation } from "./sandbox/isolation/isolation.ts";
 export type { ProgramLanguage } from "./sandbox/runtimes.ts";
 export { extractGsm8kSolution, scoreGsm8k } from "./scorers/gsm8k.ts";

@@ -5,7 +5,6 @@ import { goldenFile } from "../../../test/fixtures/golden.ts";
 import {
   defaultComputeScore,
   extractGsm8kSolution,
-  InvalidSampleError,
   InvalidScorerOptionError,
   routeDataSource,
   scoreGsm8k,
@@ -16,7 +15,7 @@ import {
   UnknownDataSourceError,
 } from "@rayling/reward-manager-registry";
 import type { Gsm8kMethod, Gsm8kOptions } from "@rayling/reward-manager-registry";
-import { isCorrectMinerva, normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
+import { normalizeFinalAnswer } from "../src/scorers/math-dapo.ts";
 import { isEquivalentMath, lastBoxedOnlyString } from "../src/scorers/math-reward.ts";
 import { stripMathString } from "../src/scorers/math/strip-math-string.ts";
 import { extractAnswer } from "../src/scorers/search-r1.ts";
@@ -133,19 +132,6 @@ const CHECKS: Readonly<Record<string, (golden: GoldenCase) => void>> = {
 
   "math_dapo.normalize_final_answer"({ inputs, expected }) {
     expect(normalizeFinalAnswer(inputs["final_answer"] as string)).toBe(expected["out"]);
-  },
-
-  "math_dapo.is_correct_minerva"({ inputs, params, expected }) {
-    const { solution_str: solution, gt: truth } = inputs as { solution_str: string; gt: string };
-    const { gt_need_extract: groundTruthNeedsExtraction = false, answer_pattern: pattern } =
-      params as { gt_need_extract?: boolean; answer_pattern?: string };
-    const judge = (): object =>
-      isCorrectMinerva(solution, truth, {
-        groundTruthNeedsExtraction,
-        ...(pattern === undefined ? {} : { answerPattern: new RegExp(pattern, "g") }),
-      });
-    if (expected.error === undefined) expect(judge()).toEqual(expected);
-    else expect(judge).toThrow(InvalidSampleError);
   },
 
   "prime_math.compute_score"({ inputs, expected }) {

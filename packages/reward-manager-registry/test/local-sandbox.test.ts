@@ -29,7 +29,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { sized } from "../../../test/fixtures/suite.ts";
 import { removeWritten } from "../src/sandbox/confined-child.ts";
 import type { Isolation } from "../src/sandbox/isolation/isolation.ts";
-import { plainProcess } from "../src/sandbox/isolation/unboxed.ts";
+import { plainProcess } from "../src/sandbox/isolation/without-namespaces.ts";
 import { runProgram } from "../src/sandbox/program-run.ts";
 import { Runtimes } from "../src/sandbox/runtimes.ts";
 import { isolationsHere, sandboxOf } from "./fixtures/isolations-here.ts";

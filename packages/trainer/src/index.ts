@@ -226,7 +226,12 @@ export { Training } from "./step/training.ts";
 export type { TrainingParts } from "./step/training.ts";
 export type { TrainingStart } from "./rollouts/training-state.ts";
 export type { TrainingSettings } from "./settings/training-settings.ts";
-export { TimedCritic, TimedCriticActor, TimedPolicy, TimedPolicyActor } from "./policy/timed.ts";
-export type { TimedPolicySettings } from "./policy/timed.ts";
+export {
+  TimedCritic,
+  TimedCriticActor,
+  TimedPolicy,
+  TimedPolicyActor,
+} from "./policy/timed-policy.ts";
+export type { TimedPolicySettings } from "./policy/timed-policy.ts";
 export { schedules } from "./schedules/schedule.ts";
 export type { Schedule } from "./schedules/schedule.ts";

@@ -10,7 +10,6 @@ import {
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { goldenFile } from "../../../test/fixtures/golden.ts";
-import { groupIndexOf, groupMeanStd } from "../src/algorithms/groups.ts";
 import { type Adapter, camelCased, checkGolden, type GoldenCase, nestedOf } from "./golden.ts";
 
 const registry = createAdvantageRegistry();
@@ -56,13 +55,6 @@ checkGolden(
   goldenFile("advantages.json"),
   {
     ...Object.fromEntries(estimators),
-
-    as_torch_index: ({ inputs }) => ({ group_index: groupIndexOf(inputs["index"] as string[]) }),
-
-    group_mean_std({ inputs }) {
-      const { scores, gidx } = inputs as { scores: number[]; gidx: number[] };
-      return groupMeanStd(scores, gidx);
-    },
 
     /** Which rows torch draws is its own: their weights must be verl's, and the rows that it drew must be found by them. */
     compute_pf_ppo_reweight_data({ inputs, params, expected }) {

@@ -24,7 +24,7 @@ import {
   maskedSum,
   maskedVariance,
   maskedWhiten,
-} from "../src/algorithms/masked.ts";
+} from "../src/algorithms/masked-sums.ts";
 import { clamp, filled, type Matrix, matrixOf, tensorOf } from "../src/algorithms/matrix.ts";
 import {
   type Adapter,

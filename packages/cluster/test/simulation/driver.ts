@@ -1,9 +1,9 @@
 /** The driver of a simulated world: what a session is made of (core's runtime/driver.ts), without what belongs to a real process. */
 import { provideNodes } from "../../../core/src/runtime/nodes/joined-node.ts";
 import { Caller } from "../../../core/src/caller/caller.ts";
-import { Waiting } from "../../../core/src/caller/waits/waiting.ts";
+import { Waiting } from "../../../core/src/caller/waits/waiting-tasks.ts";
 import { Scheduler } from "../../../core/src/placement/scheduler.ts";
-import { makeDemand } from "../../../core/src/rpc/demand.ts";
+import { makeDemand } from "../../../core/src/rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
 import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
 import { AddressList } from "../../../core/src/runtime/nodes/address-list.ts";
@@ -13,7 +13,7 @@ import { ActorSlots } from "../../../core/src/runtime/actors/actor-slots.ts";
 import type { Supervisor } from "../../../core/src/runtime/actors/supervisor.ts";
 import { type DeathCause, RaySystemError } from "../../../core/src/shared/errors.ts";
 import { newId } from "../../../core/src/shared/ids.ts";
-import { newBudget } from "../../../core/src/store/budget.ts";
+import { newBudget } from "../../../core/src/store/memory-budget.ts";
 import { nodeJoiner } from "../../src/join.ts";
 import type { Process } from "./world.ts";
 

@@ -1,14 +1,14 @@
 /** Machines of a simulated world: an agent on each, and the hosts that it starts. All of it is the code that real ones run, but for what starts a process and ends it. */
 import { PassThrough } from "node:stream";
 import { expose, wrap } from "comlink";
-import { type LauncherControl, dialled } from "../../../core/src/host/control.ts";
+import { type LauncherControl, dialled } from "../../../core/src/host/host-control.ts";
 import {
   HostListener,
   type HostListenerParts,
 } from "../../../core/src/host/channels/host-listener.ts";
 import { HostRuntime } from "../../../core/src/host/host-runtime.ts";
 import type { DeathCause } from "../../../core/src/shared/errors.ts";
-import { newBudget } from "../../../core/src/store/budget.ts";
+import { newBudget } from "../../../core/src/store/memory-budget.ts";
 import type { Channel } from "../../../core/src/transport/channel.ts";
 import { channelEndpoint } from "../../../core/src/transport/endpoint.ts";
 import { Link } from "../../../core/src/transport/link/link.ts";

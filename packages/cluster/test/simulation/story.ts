@@ -6,7 +6,7 @@
  */
 import { finalized } from "./no-finalization.ts";
 import { getValues } from "../../../core/src/caller/waits/get-and-wait.ts";
-import { Wait } from "../../../core/src/caller/waits/stuck.ts";
+import { Wait } from "../../../core/src/caller/waits/stuck-watch.ts";
 import { type ObjectRefGenerator } from "../../../core/src/caller/stream.ts";
 import type { ActorInfo } from "../../../core/src/rpc/directory.ts";
 import { threadSlot } from "../../../core/src/shared/thread-slot.ts";
@@ -532,7 +532,7 @@ class Story {
   #flap(firstMs: number, patienceMs: number): void {
     const { random } = this.#world;
     const downMs = random.between(0.25, 0.6) * patienceMs;
-    // A second, once both sides have proved who they are, which takes a few ways; somebody who may be busy is dialled so often (core's transport/answer-times.ts).
+    // A second, once both sides have proved who they are, which takes a few ways; somebody who may be busy is dialled so often (core's transport/connect/first-connection.ts).
     const [, latencyMs] = this.#network.weather.latencyMs;
     const leastMs = Math.max(1000, patienceMs / 12) + 12 * latencyMs;
     const upMs = random.between(leastMs, leastMs + 3000);

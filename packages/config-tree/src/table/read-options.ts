@@ -7,7 +7,7 @@ import { ConfigError } from "../config-error.ts";
 import { nearestOf } from "../nearest.ts";
 import { defaultsOf, type Name, same, sectionOf } from "./table.ts";
 import { isTree, keysOf, valueAt } from "../tree.ts";
-import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
+import { type JsonSchema, schemaOf, wordsOf } from "./describe-values.ts";
 
 export interface ReadRules {
   /** Returns the name of a table's key in files. Default: the same name. */

@@ -6,7 +6,7 @@
 import { Document, isMap, isScalar, type Scalar } from "yaml";
 import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
 import type { ConfigValue } from "../tree.ts";
-import { type JsonSchema, schemaOf, wordsOf } from "./words.ts";
+import { type JsonSchema, schemaOf, wordsOf } from "./describe-values.ts";
 
 export interface OptionEntry {
   /** The key with dots, by its name in files. */

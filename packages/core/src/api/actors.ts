@@ -15,7 +15,7 @@ import { checkOptions, flag, text } from "../shared/options.ts";
 import { type ActorName, findPython, killPython, listPython } from "./python/python.ts";
 import type { PythonHandle } from "./python/python-types.ts";
 import { asked, isDriverCode, never, useCaller } from "./session.ts";
-import type { ActorHandle } from "./types.ts";
+import type { ActorHandle } from "./handle-types.ts";
 
 /** Options of `kill`. */
 export interface KillOptions {

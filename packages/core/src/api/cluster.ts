@@ -2,8 +2,8 @@
  * The nodes of a session and their resources; and further nodes in this process, for tests with
  * several nodes.
  */
-import type { NodeInfo } from "../rpc/cluster.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import type { NodeInfo } from "../rpc/cluster-directory.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import { nodeAmounts } from "../runtime/init-options.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { checkOptions, count, text, isRecord } from "../shared/options.ts";

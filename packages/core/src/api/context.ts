@@ -3,10 +3,10 @@
  */
 import { currentCaller, currentNamespace } from "../caller/current.ts";
 import { currentTask, type TaskScope } from "../caller/waits/task-scope.ts";
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 import { InvalidOptionError, RaySystemError } from "../shared/errors.ts";
 import { useCaller } from "./session.ts";
-import type { ActorHandle } from "./types.ts";
+import type { ActorHandle } from "./handle-types.ts";
 
 /** Facts about the running code. Getters of a task or actor return null in a driver. */
 export interface RuntimeContext {

@@ -5,7 +5,7 @@
  * They are exported with the prefix `ray_`. Metrics of one name must have one kind and the same
  * tags everywhere.
  */
-import { type MetricInfo, threadMetrics } from "../inside/metrics.ts";
+import { type MetricInfo, threadMetrics } from "../telemetry/metrics.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { type Check, checkOptions, type Checks, text as isText } from "../shared/options.ts";
 import { show } from "../shared/text/show.ts";

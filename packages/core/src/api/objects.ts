@@ -4,7 +4,7 @@
 import { appendLocalStack } from "../protocol/failure.ts";
 import { dueCollection } from "../protocol/shared-memory.ts";
 import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
-import { Wait } from "../caller/waits/stuck.ts";
+import { Wait } from "../caller/waits/stuck-watch.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
@@ -13,7 +13,7 @@ import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
-import type { RefValue, RefValues } from "./types.ts";
+import type { RefValue, RefValues } from "./handle-types.ts";
 import { asError } from "../shared/errors/thrown.ts";
 import { present } from "../shared/errors/internal.ts";
 

@@ -1,5 +1,5 @@
 /** Spans of calls, for users with OpenTelemetry. */
-import { type Tracing, type TracingApi, tracingSlot } from "../inside/tracing.ts";
+import { type Tracing, type TracingApi, tracingSlot } from "../telemetry/tracing.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 
 /**

@@ -4,7 +4,7 @@
  *
  * What a call does when it arrives is given in (`onCall`); the Directory knows where actors are.
  */
-import type { TaskEvents } from "../inside/task-events.ts";
+import type { TaskEvents } from "../telemetry/task-events.ts";
 import type { ErrorClasses } from "../protocol/failure.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
 import type { CallMessage } from "../protocol/message.ts";
@@ -24,9 +24,9 @@ import { Sessions } from "./objects/sessions.ts";
 import { References } from "./references.ts";
 import { SessionLife } from "./session-life.ts";
 import { Values } from "./values.ts";
-import { describeStuck } from "./waits/explain.ts";
-import { StuckWatch, type Wait } from "./waits/stuck.ts";
-import type { Waiting } from "./waits/waiting.ts";
+import { describeStuck } from "./waits/stuck-reason.ts";
+import { StuckWatch, type Wait } from "./waits/stuck-watch.ts";
+import type { Waiting } from "./waits/waiting-tasks.ts";
 
 export interface CallerOptions {
   readonly id: string;

@@ -16,7 +16,7 @@ import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { callChecks, type CallOptions } from "./call-options.ts";
 import type { CallPlan } from "./calls/call.ts";
-import type { Waiting } from "./waits/waiting.ts";
+import type { Waiting } from "./waits/waiting-tasks.ts";
 
 /** Sends a call; the runtime implements it. */
 export interface HandleCaller {

@@ -18,9 +18,9 @@ import { ObjectRef } from "../store/object-ref.ts";
 import type { Session } from "../rpc/session/session.ts";
 import type { Returns } from "./calls/call.ts";
 import type { ClientLink } from "./calls/client-link.ts";
-import { Wait } from "./waits/stuck.ts";
+import { Wait } from "./waits/stuck-watch.ts";
 import { checkInterrupted } from "./waits/task-scope.ts";
-import type { Waiting } from "./waits/waiting.ts";
+import type { Waiting } from "./waits/waiting-tasks.ts";
 
 export class StreamState implements Returns {
   readonly completion: ObjectEntry;

@@ -4,20 +4,20 @@
  * Its channels to the driver are inherited sockets, or, if the driver is on another machine,
  * connections to its listener. It lives as long as the control channel: a driver that is gone, for
  * whatever reason, takes it along. A process that is too busy to notice is ended by the guard
- * (runtime/launch/guard.ts) or by its agent. Ready answers leave before it ends.
+ * (runtime/launch/driver-guard.ts) or by its agent. Ready answers leave before it ends.
  */
 import { writeSync } from "node:fs";
 import { expose, wrap } from "comlink";
 import { type CauseData, causeToData } from "../protocol/cause.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { setCodeRoots } from "../shared/code-roots.ts";
-import { newBudget } from "../store/budget.ts";
+import { newBudget } from "../store/memory-budget.ts";
 import type { Channel } from "../transport/channel.ts";
 import { drainAll } from "../transport/drain.ts";
 import { channelEndpoint } from "../transport/endpoint.ts";
 import { renew } from "../transport/tls/credentials.ts";
 import { inheritedSocket, SocketChannel } from "../transport/socket/socket.ts";
-import { dialled, inherited, type LauncherControl } from "./control.ts";
+import { dialled, inherited, type LauncherControl } from "./host-control.ts";
 import { HostListener, type HostListenerParts } from "./channels/host-listener.ts";
 import { startHost } from "./host-runtime.ts";
 import { LineMarker, PipeWriter, redirectOutput } from "./output.ts";

@@ -14,7 +14,7 @@ import {
   type DriverControl,
   methodsOf,
   reports,
-} from "./control.ts";
+} from "./host-control.ts";
 import type { DirectChannels } from "./channels/direct-channels.ts";
 
 export type RemoteDirectory = Directory & { readonly registered: () => Promise<void> };

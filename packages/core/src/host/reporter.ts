@@ -3,8 +3,8 @@
  *
  * No timer runs while there is nothing to report, and none keeps the host alive.
  */
-import { type Metrics, threadMetrics } from "../inside/metrics.ts";
-import type { TaskEvents } from "../inside/task-events.ts";
+import { type Metrics, threadMetrics } from "../telemetry/metrics.ts";
+import type { TaskEvents } from "../telemetry/task-events.ts";
 import type { HostReport } from "../rpc/state.ts";
 
 const reportMs = 1000;

@@ -9,7 +9,7 @@
 import { readSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import type { Credentials } from "../transport/tls/credentials.ts";
-import { inherited, type ProcessSettings } from "./control.ts";
+import { inherited, type ProcessSettings } from "./host-control.ts";
 
 const lengthBytes = 4;
 

@@ -5,9 +5,9 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { expose, wrap } from "comlink";
-import { Budget } from "../store/budget.ts";
+import { Budget } from "../store/memory-budget.ts";
 import { portEndpoint, threadChannel } from "../transport/thread.ts";
-import type { LauncherControl, ThreadSettings } from "./control.ts";
+import type { LauncherControl, ThreadSettings } from "./host-control.ts";
 import { startHost } from "./host-runtime.ts";
 import { type OutputMessage, redirectOutput } from "./output.ts";
 

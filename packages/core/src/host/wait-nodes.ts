@@ -8,7 +8,7 @@
 import { warn } from "../shared/text/warning.ts";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Caller } from "../caller/caller.ts";
-import type { Wait } from "../caller/waits/stuck.ts";
+import type { Wait } from "../caller/waits/stuck-watch.ts";
 import type { TaskScope } from "../caller/waits/task-scope.ts";
 import { WaitNodes } from "../caller/waits/wait-nodes.ts";
 import { freeNode, nodeId, partsOfNode, type WaitNode } from "../rpc/wait-graph.ts";

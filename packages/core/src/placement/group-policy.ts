@@ -6,8 +6,8 @@
  * or many nodes and accept others; their search gives up after `maxSteps`, and the group waits for
  * the next change.
  */
-import type { GroupStrategy } from "../rpc/cluster.ts";
-import type { LabelConditions } from "../rpc/demand.ts";
+import type { GroupStrategy } from "../rpc/cluster-directory.ts";
+import type { LabelConditions } from "../rpc/resource-demand.ts";
 import { assertNever } from "../shared/errors.ts";
 import { type Labels, meets } from "./labels.ts";
 import { change, covers, type Units } from "./resources.ts";

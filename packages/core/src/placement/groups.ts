@@ -6,9 +6,9 @@
  * of them or none. A lost node takes its bundles with it; the group keeps the others and requests
  * these again. The table still shows the last `maxRemembered` removed groups.
  */
-import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
+import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster-directory.ts";
 import { type NodeRoom, planBundles } from "./group-policy.ts";
-import { Pool } from "./pool.ts";
+import { Pool } from "./resource-pool.ts";
 import { toUnits, type Units } from "./resources.ts";
 import { present } from "../shared/errors/internal.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Matches the labels of a node against conditions.
  */
-import type { LabelCondition, LabelConditions } from "../rpc/demand.ts";
+import type { LabelCondition, LabelConditions } from "../rpc/resource-demand.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -2,10 +2,15 @@
  * Who gets which resources of which node: what a session asks of its placement. The `Scheduler`
  * decides it for the nodes of one session.
  */
-import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
-import type { Amounts, Demand } from "../rpc/demand.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+} from "../rpc/cluster-directory.ts";
+import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import type { Labels } from "./labels.ts";
-import type { PendingLine, PendingRequest } from "./lines.ts";
+import type { PendingLine, PendingRequest } from "./request-queues.ts";
 import type { PoolView, RefusalKind } from "./policy.ts";
 
 export interface Placement {

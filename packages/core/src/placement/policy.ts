@@ -5,7 +5,7 @@
  * policy without randomness: ties go to the node that joined first). Nodes with GPUs are left to
  * requests for GPUs as long as others have room.
  */
-import type { Demand, LabelConditions, Strategy } from "../rpc/demand.ts";
+import type { Demand, LabelConditions, Strategy } from "../rpc/resource-demand.ts";
 import { assertNever } from "../shared/errors.ts";
 import { describe, type Labels, meets } from "./labels.ts";
 import { covers, shortage, toUnits, type Units } from "./resources.ts";

@@ -3,7 +3,7 @@
  * memory, whose ten-thousandths would exceed the range of exact numbers. Everything inside
  * placement/ counts in these units; users see `Amounts`.
  */
-import type { Amounts } from "../rpc/demand.ts";
+import type { Amounts } from "../rpc/resource-demand.ts";
 
 export type Units = ReadonlyMap<string, number>;
 

@@ -6,14 +6,25 @@
  * that no node could ever fit waits too, because a node may join (as in Ray); one process warning
  * reports it.
  */
-import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../rpc/cluster.ts";
-import type { Amounts, Demand } from "../rpc/demand.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+} from "../rpc/cluster-directory.ts";
+import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
-import { type Entry, Lines, type PendingLine, type PendingRequest, type Why } from "./lines.ts";
+import {
+  type Entry,
+  Lines,
+  type PendingLine,
+  type PendingRequest,
+  type Why,
+} from "./request-queues.ts";
 import { decide, type PlacementRequest, type PoolView, toRequest } from "./policy.ts";
 import type { Outcome, Placement, ResourceRequest } from "./placement.ts";
-import { allocate, Pool } from "./pool.ts";
+import { allocate, Pool } from "./resource-pool.ts";
 import { change, toAmounts, toUnits } from "./resources.ts";
 
 export class Scheduler implements Placement {

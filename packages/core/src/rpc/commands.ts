@@ -5,8 +5,8 @@
  * The side that asks has the user's own rights on the machine (runtime/control/), and is checked
  * all the same: it may be of another release.
  */
-import type { Amounts } from "./demand.ts";
-import type { StackAnswer } from "./look.ts";
+import type { Amounts } from "./resource-demand.ts";
+import type { StackAnswer } from "./stacks.ts";
 import type { ActorStateName, Listed, ObjectRow, StateAnswer, TraceEvent } from "./state.ts";
 import type { ListOptions, Summarized, Summary } from "./state-query.ts";
 

@@ -9,9 +9,9 @@
 import type { Encoded } from "../protocol/codec.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Channel } from "../transport/channel.ts";
-import type { ClusterDirectory } from "./cluster.ts";
-import type { Demand } from "./demand.ts";
-import type { ForeignDirectory } from "./foreign.ts";
+import type { ClusterDirectory } from "./cluster-directory.ts";
+import type { Demand } from "./resource-demand.ts";
+import type { ForeignDirectory } from "./engine-actors.ts";
 import type { RemoteKey } from "./remote-key.ts";
 import type { ActorStateName, InsideDirectory } from "./state.ts";
 

@@ -5,8 +5,8 @@
  * Columns and states have Ray's names, in camelCase. The driver puts together what each runtime
  * sees of its own (`RuntimeView`).
  */
-import type { TaskEvent } from "../inside/task-events.ts";
-import type { MetricPart } from "../inside/metrics.ts";
+import type { TaskEvent } from "../telemetry/task-events.ts";
+import type { MetricPart } from "../telemetry/metrics.ts";
 
 /** DEPENDENCIES_UNREADY: its constructor's arguments are not ready. */
 export type ActorStateName =

@@ -15,7 +15,7 @@ import type {
   NodeInfo,
   NodeMachine,
   NodeSpec,
-} from "../rpc/cluster.ts";
+} from "../rpc/cluster-directory.ts";
 import type { Labels } from "../placement/labels.ts";
 import { toAmounts } from "../placement/resources.ts";
 import type { Placement } from "../placement/placement.ts";

@@ -22,7 +22,7 @@ import {
 } from "../rpc/wait-graph.ts";
 import type { LocalDirectory } from "./directory.ts";
 import type { Host } from "./launch/host.ts";
-import { answerOf } from "./observe/status.ts";
+import { answerOf } from "./observe/actor-status.ts";
 
 export interface DeadlocksParts {
   readonly driverId: string;

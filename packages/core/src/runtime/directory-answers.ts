@@ -1,12 +1,12 @@
 /** The parts of the Directory in the driver's memory, each from those who know. */
 import type { Placement } from "../placement/placement.ts";
-import type { ClusterDirectory } from "../rpc/cluster.ts";
+import type { ClusterDirectory } from "../rpc/cluster-directory.ts";
 import type { ActorDirectory, ActorInfo, WorkerDirectory } from "../rpc/directory.ts";
 import type { InsideDirectory } from "../rpc/state.ts";
 import { type ActorRegistry, forgotten } from "./actors/actor-registry.ts";
 import type { Supervisor } from "./actors/supervisor.ts";
 import type { LocalCluster } from "./cluster.ts";
-import { statusOf } from "./observe/status.ts";
+import { statusOf } from "./observe/actor-status.ts";
 import type { Workers } from "./workers.ts";
 
 /** @param registered returns the actor of a handle, whose creator may be about to register it */

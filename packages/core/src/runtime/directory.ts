@@ -5,9 +5,9 @@
  * This file is composition: actor-registry knows the actors, workers the workers, cluster the nodes
  * and groups; directory-answers asks them. The hosts are here.
  */
-import { asked, type DriverControl, methodsOf, reports } from "../host/control.ts";
+import { asked, type DriverControl, methodsOf, reports } from "../host/host-control.ts";
 import { causeFromData, causeToData } from "../protocol/cause.ts";
-import { scopeOf } from "../rpc/demand.ts";
+import { scopeOf } from "../rpc/resource-demand.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
 import type { HostReport, InsideDirectory } from "../rpc/state.ts";
 import { type DeathCause, RaySystemError, SessionEndedError } from "../shared/errors.ts";

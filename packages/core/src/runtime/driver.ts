@@ -6,11 +6,11 @@
  */
 import { Caller } from "../caller/caller.ts";
 import { openWaits } from "../caller/waits/open-waits.ts";
-import { viewCalls, viewObjects, viewStored } from "../caller/view.ts";
-import { Waiting } from "../caller/waits/waiting.ts";
+import { viewCalls, viewObjects, viewStored } from "../caller/state-view.ts";
+import { Waiting } from "../caller/waits/waiting-tasks.ts";
 import { errorClasses } from "../host/code/error-classes.ts";
-import { timedEvents } from "../inside/call-times.ts";
-import type { TaskEvents } from "../inside/task-events.ts";
+import { timedEvents } from "../telemetry/call-times.ts";
+import type { TaskEvents } from "../telemetry/task-events.ts";
 import { Scheduler } from "../placement/scheduler.ts";
 import type { DriverAbout } from "../rpc/commands.ts";
 import type { RuntimeView } from "../rpc/state.ts";

@@ -3,8 +3,8 @@
  * environment variable.
  */
 import { availableParallelism } from "node:os";
-import type { InsideSettings } from "../host/control.ts";
-import { type Amounts, withoutNothing } from "../rpc/demand.ts";
+import type { InsideSettings } from "../host/host-control.ts";
+import { type Amounts, withoutNothing } from "../rpc/resource-demand.ts";
 import type { Isolation, RuntimeEnv } from "../rpc/directory.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
 import { standardMemory } from "../shared/machine/memory.ts";

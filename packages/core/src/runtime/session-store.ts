@@ -7,10 +7,10 @@
  */
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import type { ObjectStoreShare } from "../host/control.ts";
+import type { ObjectStoreShare } from "../host/host-control.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import { standardObjectStoreMemory } from "../shared/machine/memory.ts";
-import { type Budget, type BudgetShare, newBudget } from "../store/budget.ts";
+import { type Budget, type BudgetShare, newBudget } from "../store/memory-budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import {
   removeDirectory,

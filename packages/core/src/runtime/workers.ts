@@ -2,10 +2,10 @@
  * The workers of a session's tasks: leased by the needs of a task, kept for the next task of their
  * kind, and ended when too many are idle.
  */
-import type { HostStats } from "../host/control.ts";
+import type { HostStats } from "../host/host-control.ts";
 
 import type { Allocation, Placement, ResourceRequest } from "../placement/placement.ts";
-import { scopeOf } from "../rpc/demand.ts";
+import { scopeOf } from "../rpc/resource-demand.ts";
 import type { Isolation, WorkerLease, WorkerRequest } from "../rpc/directory.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { type Host, HostLostError, withEnv } from "./launch/host.ts";

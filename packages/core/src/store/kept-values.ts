@@ -3,7 +3,7 @@
  * many bytes that is.
  */
 import type { Encoded } from "../protocol/codec.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget } from "./memory-budget.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 import type { Extent } from "./spill-files.ts";
 import { partsOf } from "./value-parts.ts";

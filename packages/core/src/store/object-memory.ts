@@ -14,7 +14,7 @@ import type { FailureData } from "../protocol/failure.ts";
 import { collectGarbage, seenBytes, uncollectedBytes } from "../protocol/shared-memory.ts";
 import { ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
 import { warn } from "../shared/text/warning.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget } from "./memory-budget.ts";
 import type { ImmutabilityCheck } from "./immutability.ts";
 import { type Kept, KeptValues } from "./kept-values.ts";
 import type { Away, ObjectEntry } from "./object-entry.ts";
@@ -33,10 +33,6 @@ export interface ObjectStats {
   readonly spills: number;
   readonly restores: number;
 }
-
-/** Spilling starts at the high mark and goes on to the low mark, so that values leave in groups. */
-const highMark = 0.8;
-const lowMark = 0.7;
 
 /** Less garbage than this is not worth a collection. */
 const leastGarbage: number = 8 * 1024 * 1024;
@@ -146,10 +142,10 @@ export class ObjectMemory {
   }
 
   get #isHigh(): boolean {
-    return this.#isOpen && this.#budget.used > this.#budget.limitBytes * highMark;
+    return this.#isOpen && this.#budget.isHigh;
   }
 
-  /** Spills in the background, if the memory is above the high mark. */
+  /** Spills in the background, if the budget is high. */
   #relieve(): void {
     if (!this.#isHigh || this.#round !== undefined) return;
     this.#round = this.#spillRound().finally(() => (this.#round = undefined));
@@ -215,7 +211,7 @@ export class ObjectMemory {
 
   /** Returns the values that are to leave memory next. */
   #victims(): Kept[] {
-    return this.#kept.leastUsed(this.#budget.used - this.#budget.limitBytes * lowMark);
+    return this.#kept.leastUsed(this.#budget.excessBytes);
   }
 
   #warn(error: unknown, culprits: readonly Kept[]): void {

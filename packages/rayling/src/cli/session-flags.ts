@@ -19,6 +19,9 @@ export interface AnswerFlags extends DriverFlags {
   readonly timeout: number;
 }
 
+/** The most rows of an answer; Ray's servers have this limit, too. */
+export const maxRows = 10_000;
+
 /** Adds a command for a driver. */
 export function driverCommand(program: Command, name: string): Command {
   return program

@@ -13,6 +13,8 @@ export interface StopSignal {
   after(ms: number): AbortSignal;
   /** Returns the outcome of `work`, unless a stop comes first. */
   race<Value>(work: Promise<Value>): Promise<Value>;
+  /** Resolves when a stop comes. */
+  whenStopped(): Promise<void>;
   close(): void;
 }
 
@@ -49,6 +51,7 @@ export function stopSignal(): StopSignal {
       else signal.addEventListener("abort", begin, { once: true });
       return late.signal;
     },
+    whenStopped: () => stopped.catch(() => undefined),
     race: (work) => Promise.race([work, stopped]),
     close: () => {
       for (const timer of timers) clearTimeout(timer);

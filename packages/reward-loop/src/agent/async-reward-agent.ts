@@ -9,8 +9,8 @@
 
 import type { DataProto } from "@rayling/data-proto";
 import { present } from "@rayling/reward-manager-registry/values";
-import { responseShape, samplesOf, shapeOfRows } from "../batch/rows.ts";
-import type { ResponseShape } from "../batch/rows.ts";
+import { responseShape, samplesOf, shapeOfRows } from "../batch/batch-samples.ts";
+import type { ResponseShape } from "../batch/batch-samples.ts";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
 import { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";

@@ -4,7 +4,7 @@
  */
 
 import { isRow, valueAt } from "../rows/value-at.ts";
-import { outcomesIn } from "../record/reward-log.ts";
+import { outcomesIn } from "../record/reward-log-file.ts";
 import { isScored } from "../record/reward-record.ts";
 import type { RewardRecord } from "../record/reward-record.ts";
 

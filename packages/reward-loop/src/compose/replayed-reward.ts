@@ -9,7 +9,7 @@ import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RecordedOutcomes } from "../record/recorded-outcomes.ts";
+import type { RecordedOutcomes } from "../record/replayed-outcomes.ts";
 import { nothingToLog } from "./parts.ts";
 
 export class ReplayedReward implements RewardSource {

@@ -12,7 +12,7 @@ export {
   rewardLoopOptionsOf,
   rewardPathsOf,
 } from "./reward-config.ts";
-export { isFreeLegacyKey } from "./legacy.ts";
+export { isFreeLegacyKey } from "./legacy-keys.ts";
 export { asksScorers, rewardModelsIn } from "./model/named-models.ts";
 export type { ModelConfig, NamedModelConfig } from "./model/named-models.ts";
 export { runKeys } from "./run-keys.ts";

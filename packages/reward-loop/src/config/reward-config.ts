@@ -10,8 +10,8 @@ import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
 import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
-import { refuseIdleKeys } from "./idle/refuse.ts";
-import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy.ts";
+import { refuseUnusedKeys } from "./unused-keys/refuse-unused-keys.ts";
+import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy-keys.ts";
 import { managerOptionsOf } from "./manager-options.ts";
 import { checkParts, functionPartsOf, hasParts } from "./part-keys.ts";
 import {
@@ -31,7 +31,7 @@ import { asRewardError, RewardConfigError } from "./reward-config-error.ts";
  * Reads the rewards of a parsed YAML configuration: today's keys under `reward`, or those of verl
  * 0.7 at the root. Of the rest it looks only at keys that rewards use (run-keys).
  *
- * Throws RewardConfigError, which names the key, its value and the nearest key; also for an idle
+ * Throws RewardConfigError, which names the key, its value and the nearest key; also for an unused
  * key, unless it has verl's default value.
  */
 export function readRewardConfig(
@@ -56,7 +56,7 @@ function configOf(
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
   const config = checked(withRunKeys(reward, given));
-  refuseIdleKeys(config, given);
+  refuseUnusedKeys(config, given);
   return config;
 }
 

@@ -12,7 +12,7 @@ import { helpOf } from "../options/help.ts";
 import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";
 import type { FileOf, Form, FunctionFile, Option, OptionTable } from "../options/table.ts";
-import { defaultWords, keyOf, snake } from "../options/words.ts";
+import { defaultWords, keyOf, snake } from "../options/describe-options.ts";
 
 type Keys = Record<string, z.ZodType>;
 

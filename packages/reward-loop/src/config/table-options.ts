@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { recordIn } from "@rayling/reward-manager-registry/values";
 import type { Form, FunctionFile, OptionsOf, OptionTable } from "../options/table.ts";
-import { camel } from "../options/words.ts";
+import { camel } from "../options/describe-options.ts";
 import { fileEntries, functionIn, noFunction } from "./table-keys.ts";
 
 type Values = Readonly<Record<string, unknown>>;

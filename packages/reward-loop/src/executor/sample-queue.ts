@@ -10,7 +10,7 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { BRIEF_TURN_MS, BriefRuns } from "./brief-runs.ts";
+import { BRIEF_TURN_MS, BriefRuns } from "./brief-run-batching.ts";
 
 /** Begins a sample. Returns whether samples overlap: otherwise it has held the thread. */
 export type Begin<Sample> = (sample: Sample) => boolean;

@@ -2,8 +2,8 @@
 
 import type { z } from "zod";
 import type { ScoreRecord } from "@rayling/reward-manager-registry";
-import { priceOf } from "../spend/budget.ts";
-import type { Prices } from "../spend/budget.ts";
+import { priceOf } from "../spend/cost-budget.ts";
+import type { Prices } from "../spend/cost-budget.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeMessage } from "./ask/ask.ts";
 import { askFor, jsonSchemaOf } from "./structured.ts";

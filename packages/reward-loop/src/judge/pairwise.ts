@@ -5,7 +5,7 @@
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { choiceJudge } from "./choice.ts";
-import { priceOf } from "../spend/budget.ts";
+import { priceOf } from "../spend/cost-budget.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
 import { JudgePromptError } from "./judge-error.ts";

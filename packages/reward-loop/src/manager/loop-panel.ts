@@ -3,7 +3,7 @@
 import { addDashboardPanel } from "@rayling/core/dashboard";
 import type { EndpointState } from "../pipeline/shared-limiter.ts";
 import type { RewardModelState } from "../reward-model/reward-model-manager.ts";
-import type { SpendState } from "../spend/budget.ts";
+import type { SpendState } from "../spend/cost-budget.ts";
 import { latencyBounds } from "./loop-tally.ts";
 import type { LoopTally, TallyState } from "./loop-tally.ts";
 

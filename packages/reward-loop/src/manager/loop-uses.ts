@@ -1,7 +1,7 @@
 /** Resources that the scores of a loop use: money, and the limits of endpoints. */
 
 import type { EndpointState, SharedLimiter } from "../pipeline/shared-limiter.ts";
-import type { Budget, SpendState } from "../spend/budget.ts";
+import type { Budget, SpendState } from "../spend/cost-budget.ts";
 
 export class LoopUses {
   readonly #budgets: readonly Budget[];

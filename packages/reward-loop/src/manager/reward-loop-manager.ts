@@ -9,12 +9,12 @@ import type { RewardSample, ScoreLogEntry } from "@rayling/reward-manager-regist
 import { isDashboardServed } from "@rayling/core/dashboard";
 import { warn } from "@rayling/core/terminal";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import { assembleRewards } from "../batch/rewards.ts";
-import { responseShape, samplesOf } from "../batch/rows.ts";
-import type { ResponseShape } from "../batch/rows.ts";
+import { assembleRewards } from "../batch/reward-columns.ts";
+import { responseShape, samplesOf } from "../batch/batch-samples.ts";
+import type { ResponseShape } from "../batch/batch-samples.ts";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
-import { openSource } from "../compose/open-source.ts";
-import type { SourceContext } from "../compose/open-source.ts";
+import { openSource } from "../compose/open-plan.ts";
+import type { SourceContext } from "../compose/open-plan.ts";
 import { versionsOf } from "../compose/plan/plan-versions.ts";
 import { readLogs, readPlan } from "../compose/plan/read-plan.ts";
 import type { LogPlan } from "../compose/plan/read-plan.ts";
@@ -29,11 +29,11 @@ import { onFailureOptions } from "../options/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";
-import { RecordedOutcomes } from "../record/recorded-outcomes.ts";
+import { RecordedOutcomes } from "../record/replayed-outcomes.ts";
 import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
-import type { SpendState } from "../spend/budget.ts";
+import type { SpendState } from "../spend/cost-budget.ts";
 import {
   checkFailures,
   putRight,
@@ -46,7 +46,7 @@ import type { ScoringParts } from "./loop-scores.ts";
 import { showLoop } from "./loop-panel.ts";
 import { LoopTally } from "./loop-tally.ts";
 import { LoopUses } from "./loop-uses.ts";
-import { placedScores } from "./placed-scores.ts";
+import { assembledScores } from "./assembled-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
 import type { ScoreRound } from "./score-round.ts";
 import { WatchedSource } from "./watched-source.ts";
@@ -214,7 +214,7 @@ export class RewardLoopManager implements AsyncDisposable {
     shape: ResponseShape,
     outcomes: readonly SampleOutcome[],
   ): Promise<DataProto> {
-    return assembleRewards(shape, outcomes, await placedScores(this.#source, shape, outcomes));
+    return assembleRewards(shape, outcomes, await assembledScores(this.#source, shape, outcomes));
   }
 
   /**

@@ -10,7 +10,7 @@ import * as policies from "./policies.ts";
 import * as rewardModel from "./reward-model.ts";
 import type { Option } from "./table.ts";
 import * as timeLimits from "./time-limits.ts";
-import { withNames } from "./words.ts";
+import { withNames } from "./describe-options.ts";
 
 const tables: Readonly<Record<string, unknown>> = {
   ...policies,

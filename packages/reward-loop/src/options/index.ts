@@ -8,4 +8,4 @@ export { onFailureOptions } from "./policies.ts";
 export { helpOf } from "./help.ts";
 export { isAllowed, optionAt, withDefaults } from "./read.ts";
 export type { Form, Option, OptionTable } from "./table.ts";
-export { defaultWords, wordsOf } from "./words.ts";
+export { defaultWords, wordsOf } from "./describe-options.ts";

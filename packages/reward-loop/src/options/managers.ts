@@ -4,7 +4,7 @@
  * unknown.
  */
 
-import { camel } from "./words.ts";
+import { camel } from "./describe-options.ts";
 import { checkKeys } from "./read.ts";
 
 /**

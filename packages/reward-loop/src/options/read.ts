@@ -4,7 +4,7 @@ import { fieldOf, isRecord, recordIn } from "@rayling/reward-manager-registry/va
 import { RewardLoopOptionError } from "../errors.ts";
 import { isOtherwise } from "./table.ts";
 import type { Form, Option, OptionsOf, OptionTable, Range, SettingsOf } from "./table.ts";
-import { listed, rangeWords, wordsOf } from "./words.ts";
+import { listed, rangeWords, wordsOf } from "./describe-options.ts";
 
 /** @param at what they are options of; "" for the loop itself. Throws RewardLoopOptionError. */
 export function readOptions<Table extends object>(

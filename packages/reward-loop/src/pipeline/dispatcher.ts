@@ -11,11 +11,11 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
-import { BriefRuns } from "../executor/brief-runs.ts";
+import { BriefRuns } from "../executor/brief-run-batching.ts";
 import { Lanes } from "../limits/lanes.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Budget } from "../spend/budget.ts";
+import type { Budget } from "../spend/cost-budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
 import { notBegun, SubmittedSample } from "./submitted-sample.ts";
 import type { SampleOwner } from "./submitted-sample.ts";

@@ -16,7 +16,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
-import type { Budget } from "../spend/budget.ts";
+import type { Budget } from "../spend/cost-budget.ts";
 import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { KnownScores } from "./known-scores.ts";

@@ -8,7 +8,7 @@
 import { NotEncodableError } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, Writable } from "../outcome.ts";
-import type { Budget, Use } from "../spend/budget.ts";
+import type { Budget, Use } from "../spend/cost-budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 
 /** A sample's dispatcher. */

@@ -5,8 +5,8 @@
  */
 
 import { itemsIn } from "@rayling/reward-manager-registry/values";
-import { textOf } from "../travel/as-texts.ts";
-import { isPlain } from "../travel/table.ts";
+import { textOf } from "../exchange/unsendable-as-text.ts";
+import { isPlain } from "../exchange/column-table.ts";
 
 /** A value that JSON can carry. */
 export interface Carriable {

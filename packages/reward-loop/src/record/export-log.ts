@@ -5,8 +5,8 @@
 
 import { writeParquet } from "@rayling/data-proto";
 import type { ParquetColumn } from "@rayling/data-proto";
-import { readRewardLog } from "./reward-log.ts";
-import { countedRecords } from "./recorded-wholes.ts";
+import { readRewardLog } from "./reward-log-file.ts";
+import { countedRecords } from "./records-with-parts.ts";
 import type { RewardRecord } from "./reward-record.ts";
 import { writeTextTable } from "./text-table.ts";
 

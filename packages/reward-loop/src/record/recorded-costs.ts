@@ -3,7 +3,7 @@
  * already.
  */
 
-import { readRewardLog } from "./reward-log.ts";
+import { readRewardLog } from "./reward-log-file.ts";
 import { isOfCalls } from "./reward-record.ts";
 
 export interface RecordedCost {

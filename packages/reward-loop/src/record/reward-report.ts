@@ -3,7 +3,7 @@
  * index the one that counts is used (takesPlaceOf); tries and costs are those of all lines.
  */
 
-import { isOfPart, outcomesIn, readRewardLog } from "./reward-log.ts";
+import { isOfPart, outcomesIn, readRewardLog } from "./reward-log-file.ts";
 import { isOfCalls, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RewardRecord } from "./reward-record.ts";
 

@@ -3,7 +3,7 @@
 import { firstOf, missing } from "./named-values.ts";
 import { isRow, valueAt } from "./value-at.ts";
 import type { Row } from "./value-at.ts";
-import type { RowWords } from "./row-words.ts";
+import type { RowWords } from "./row-errors.ts";
 
 export interface FoundTruth {
   /** Name or path. */

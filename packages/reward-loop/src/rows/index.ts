@@ -12,4 +12,4 @@ export { assumedSource, readPrompt } from "./prompt-row.ts";
 export type { FoundPrompt, PromptKeys } from "./prompt-row.ts";
 export { isRollout, readRollout } from "./rollout-row.ts";
 export type { RolloutRow, RowKeys } from "./rollout-row.ts";
-export type { RowWords } from "./row-words.ts";
+export type { RowWords } from "./row-errors.ts";

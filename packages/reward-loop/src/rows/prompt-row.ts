@@ -9,7 +9,7 @@ import { isConversation } from "./conversation.ts";
 import { groundTruthOf, truthNamesOfPrompts } from "./ground-truth.ts";
 import { firstOf, missing } from "./named-values.ts";
 import type { Row } from "./value-at.ts";
-import type { RowWords } from "./row-words.ts";
+import type { RowWords } from "./row-errors.ts";
 
 /** Names or paths, where they are not those that are known. */
 export interface PromptKeys {

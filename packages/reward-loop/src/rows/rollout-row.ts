@@ -12,7 +12,7 @@ import { firstOf, missing } from "./named-values.ts";
 import { isRow, valueAt } from "./value-at.ts";
 import type { Row } from "./value-at.ts";
 import { promptNames } from "./prompt-row.ts";
-import type { RowWords } from "./row-words.ts";
+import type { RowWords } from "./row-errors.ts";
 
 /** Names or paths, where they are not those that are known. */
 export interface RowKeys {

@@ -20,8 +20,8 @@ import { checkNeeds, checkOptions, notAnOption, withDefaults } from "../options/
 import type { OptionsOf } from "../options/table.ts";
 import { policyOf } from "./policy-settings.ts";
 import type { PolicySettings } from "./policy-settings.ts";
-import { withoutRateLimited } from "./rate-limited.ts";
-import { withoutRemote } from "./remote.ts";
+import { withoutRateLimited } from "./rate-limited-manager.ts";
+import { withoutRemote } from "./remote-manager.ts";
 import { withSandboxLimits } from "./sandbox-fusion.ts";
 
 export type { RewardModelUse } from "../options/reward-model.ts";

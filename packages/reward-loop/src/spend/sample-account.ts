@@ -8,8 +8,8 @@
  */
 
 import type { SampleOutcome } from "../outcome.ts";
-import { useOf } from "./budget.ts";
-import type { Budget, Use } from "./budget.ts";
+import { useOf } from "./cost-budget.ts";
+import type { Budget, Use } from "./cost-budget.ts";
 
 export class SampleAccount {
   readonly #budget: Budget;

@@ -2,7 +2,7 @@
 
 import { classOf } from "../faults/failure-class.ts";
 import type { SampleOutcome } from "../outcome.ts";
-import type { Use } from "../spend/budget.ts";
+import type { Use } from "../spend/cost-budget.ts";
 import { lastUsageOf } from "../spend/usage.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 

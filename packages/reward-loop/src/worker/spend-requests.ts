@@ -5,7 +5,7 @@
  */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Use } from "../spend/budget.ts";
+import type { Use } from "../spend/cost-budget.ts";
 
 /** A call that wants to begin, by its number, or, without one, a call that is over. */
 export type SpendNote =

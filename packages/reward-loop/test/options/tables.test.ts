@@ -12,7 +12,7 @@ import { helpOf } from "../../src/options/help.ts";
 import { checkOptions, withDefaults } from "../../src/options/read.ts";
 import { isOtherwise } from "../../src/options/table.ts";
 import type { Form, Option, OptionTable } from "../../src/options/table.ts";
-import { defaultWords, keyOf } from "../../src/options/words.ts";
+import { defaultWords, keyOf } from "../../src/options/describe-options.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { refusal } from "../config/refusal.ts";
 
@@ -135,8 +135,8 @@ describe("an entry", () => {
       );
     // What functions that turn one manager into another read of options, and interfaces that say more of a type.
     const more = [
-      "rate-limited.ts",
-      "remote.ts",
+      "rate-limited-manager.ts",
+      "remote-manager.ts",
       "sandbox-fusion.ts",
       "compose/plan/loop-options.ts",
     ];

@@ -11,7 +11,7 @@ import { readRewardConfig, rewardLoopOptionsOf } from "@rayling/reward-loop/conf
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { routerOptions } from "../../src/options/reward-model.ts";
-import { camel } from "../../src/options/words.ts";
+import { camel } from "../../src/options/describe-options.ts";
 import { fixture, sampleOf } from "../loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));

@@ -11,7 +11,7 @@ import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/run.ts";
 import type { SampleOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
-import { fromTables, toTables } from "../../src/travel/table.ts";
+import { fromTables, toTables } from "../../src/exchange/column-table.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";

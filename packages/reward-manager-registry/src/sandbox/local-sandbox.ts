@@ -11,8 +11,8 @@ import { availableParallelism, constants } from "node:os";
 import { InvalidScorerOptionError, SandboxUnavailableError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 import type { ChildEnd } from "./confined-child.ts";
-import { chooseIsolation } from "./isolation/choice.ts";
-import type { Choice, SandboxReport } from "./isolation/choice.ts";
+import { chooseIsolation } from "./isolation/choose-isolation.ts";
+import type { Choice, SandboxReport } from "./isolation/choose-isolation.ts";
 import { isolations } from "./isolation/isolation.ts";
 import type { Isolation, SandboxIsolation } from "./isolation/isolation.ts";
 import { runJudged } from "./judged-run.ts";
@@ -20,7 +20,7 @@ import { cpuSecondsOf, runProgram } from "./program-run.ts";
 import type { RunLimits } from "./program-run.ts";
 import { Runtimes } from "./runtimes.ts";
 import type { ProgramLanguage } from "./runtimes.ts";
-import { Turns } from "./turns.ts";
+import { Turns } from "./concurrency-limit.ts";
 
 /** Limits and isolation of programs. */
 export interface LocalSandboxOptions {

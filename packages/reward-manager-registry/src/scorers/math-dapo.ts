@@ -7,7 +7,7 @@
  * their length.
  */
 
-import { InvalidSampleError, InvalidScorerOptionError } from "../errors.ts";
+import { InvalidScorerOptionError } from "../errors.ts";
 import type { ScoreRecord } from "../scoring/compute-score.ts";
 import { describeValue } from "../value-description.ts";
 import { lastBoxed } from "./math/boxed.ts";
@@ -38,6 +38,9 @@ export interface MathDapoScore extends ScoreRecord {
 const CLIP_CODE_POINTS = 300;
 const BOX_CODE_POINTS = 100;
 const NO_ANSWER = "[INVALID]";
+/**
+ * The first group is the answer: the text behind "Answer:", in any case, to the end of the line.
+ */
 const ANSWER = new RegExp(`Answer[${whiteSpace}]*:[${whiteSpace}]*([^\\n]+)`, "giu");
 
 /** Throws InvalidScorerOptionError unless there are four pause tokens. */
@@ -76,37 +79,16 @@ function placeOfBox(solution: string, pauseTokensIndex: readonly number[] | unde
     .join("");
 }
 
-export interface MinervaOptions {
-  /** Whether the ground truth is a text with its answer in a box. Default false. */
-  readonly groundTruthNeedsExtraction?: boolean;
-  /**
-   * A global expression whose first group is the answer. Default: the text behind "Answer:", in any
-   * case, to the end of the line.
-   */
-  readonly answerPattern?: RegExp;
-}
-
 /**
  * Whether the last answer of the solution equals the ground truth, both normalised; `pred` is
- * "[INVALID]" if there is no answer. Throws InvalidSampleError for a ground truth without the
- * required box.
+ * "[INVALID]" if there is no answer.
  */
 export function isCorrectMinerva(
   solutionStr: string,
   groundTruth: string,
-  { groundTruthNeedsExtraction = false, answerPattern = ANSWER }: MinervaOptions = {},
 ): { readonly correct: boolean; readonly pred: string } {
-  const answer = [...solutionStr.matchAll(answerPattern)].at(-1)?.[1] ?? NO_ANSWER;
-  const pred = normalizeFinalAnswer(answer);
-  const truth = groundTruthNeedsExtraction ? lastBoxed(groundTruth) : groundTruth;
-  if (truth === null) {
-    throw new InvalidSampleError(
-      "groundTruth",
-      String.raw`a text with a \boxed{…}`,
-      describeValue(groundTruth),
-    );
-  }
-  return { correct: pred === normalizeFinalAnswer(truth), pred };
+  const pred = normalizeFinalAnswer([...solutionStr.matchAll(ANSWER)].at(-1)?.[1] ?? NO_ANSWER);
+  return { correct: pred === normalizeFinalAnswer(groundTruth), pred };
 }
 
 /** Normalises an answer: it drops units, words and variants of spelling. Linear in its length. */

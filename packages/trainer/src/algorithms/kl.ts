@@ -5,9 +5,9 @@
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../errors.ts";
-import { masked, maskedRowMeans } from "./masked.ts";
+import { masked, maskedRowMeans } from "./masked-sums.ts";
 import { clamp, type Matrix, matrixOf, newMatrix, tensorOf } from "./matrix.ts";
-import { validMask } from "./valid.ts";
+import { validMask } from "./invalid-scores.ts";
 import { meanOf } from "../values/sums.ts";
 
 /** verl's names; k1, k2 and k3 are others of kl, mse and low_var_kl. */

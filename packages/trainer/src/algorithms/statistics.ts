@@ -1,6 +1,6 @@
 /** Mean, spread and range of rows, and of tokens that count. */
 
-import { countOf, divisorOf } from "./masked.ts";
+import { countOf, divisorOf } from "./masked-sums.ts";
 import type { MatrixView } from "./matrix.ts";
 import { meanOf } from "../values/sums.ts";
 

@@ -9,8 +9,8 @@ import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-regis
 import { snakeKey } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
 import { keys, valuesOf } from "./options/training-options.ts";
-import { checkFit } from "./together.ts";
-import type { Whole } from "./together.ts";
+import { checkFit } from "./option-conflicts.ts";
+import type { Whole } from "./option-conflicts.ts";
 
 /** Keys of what is no option of a program. */
 const otherKeys: Readonly<Record<string, string>> = {

@@ -42,7 +42,7 @@ import {
   isEngineKey,
   withEngineDefaults,
 } from "./verl/engine-keys.ts";
-import { notDoneIn, notDoneKeys } from "./verl/not-done.ts";
+import { notDoneIn, notDoneKeys } from "./verl/unsupported-keys.ts";
 import { otherNames, respelt } from "./verl/spellings.ts";
 
 export interface LoadConfigOptions {

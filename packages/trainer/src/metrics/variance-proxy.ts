@@ -4,7 +4,7 @@
  */
 
 import type { Tensor } from "@rayling/data-proto";
-import { maskedRowMeans, maskedRowSums } from "../algorithms/masked.ts";
+import { maskedRowMeans, maskedRowSums } from "../algorithms/masked-sums.ts";
 import { filled, matrixOf } from "../algorithms/matrix.ts";
 import { meanOf } from "../values/sums.ts";
 

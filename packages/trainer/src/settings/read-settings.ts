@@ -6,8 +6,8 @@ import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-regis
 import { ownDefaults } from "../config/options/training-options.ts";
 import type { GivenOptions } from "../config/options/training-options.ts";
 import { readTrainingOptions } from "../config/read-training.ts";
-import { checkFit } from "../config/together.ts";
-import type { Whole } from "../config/together.ts";
+import { checkFit } from "../config/option-conflicts.ts";
+import type { Whole } from "../config/option-conflicts.ts";
 import { TrainerInputError } from "../errors.ts";
 import type { ScheduleName, TrainingOptions } from "./program-options.ts";
 import { needsReference } from "./training-settings.ts";

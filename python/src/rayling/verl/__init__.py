@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from rayling.errors import RaylingError
 from rayling.plain import Plain
 from rayling.score_host import Outcome, RewardLoopError, ScoreHost
-from rayling.verl.sight import kwargs_in_sight
+from rayling.verl.reward_kwargs import kwargs_in_sight
 
 __all__ = ["RewardInvalidError", "RewardLoopError", "compute_score", "start"]
 

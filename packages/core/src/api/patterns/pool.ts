@@ -15,14 +15,14 @@ import {
   RaySystemError,
 } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import { Line } from "../../shared/text/line.ts";
+import { Line } from "../../shared/waiting-line.ts";
 import { checkOptions, count, flag } from "../../shared/options.ts";
 import { letGo } from "../session.ts";
 import { show } from "../../shared/text/show.ts";
 import { ObjectRef } from "../../store/object-ref.ts";
 import { kill } from "../actors.ts";
 import { get, wait } from "../objects.ts";
-import type { ActorHandle, RefValue, RefValues } from "../types.ts";
+import type { ActorHandle, RefValue, RefValues } from "../handle-types.ts";
 
 /** The result of a pool's function: the ref, or refs, of the call that it made. */
 export type PoolCall = ObjectRef | readonly ObjectRef[];

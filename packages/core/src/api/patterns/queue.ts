@@ -8,7 +8,7 @@
  */
 import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
-import { Line } from "../../shared/text/line.ts";
+import { Line } from "../../shared/waiting-line.ts";
 import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
 import { show } from "../../shared/text/show.ts";
 import { kill, registerSerializer } from "../actors.ts";
@@ -17,7 +17,7 @@ import type { ActorClass } from "../remote/actor-class.ts";
 import type { ActorOptions } from "../remote/options.ts";
 import { remote } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
-import type { ActorHandle } from "../types.ts";
+import type { ActorHandle } from "../handle-types.ts";
 
 /** Options of a Queue. */
 export interface QueueOptions {

@@ -1,6 +1,6 @@
 /** The types of Python actors at their callers: methods as users write them down. */
 import type { ObjectRef } from "../../store/object-ref.ts";
-import type { RemoteArguments } from "../types.ts";
+import type { RemoteArguments } from "../handle-types.ts";
 import type { Keywords } from "./keywords.ts";
 
 type AnyFunction = (...args: never[]) => unknown;

@@ -9,12 +9,12 @@ import type {
   ForeignOptions,
   ForeignRequest,
   ForeignValues,
-} from "../../rpc/foreign.ts";
+} from "../../rpc/engine-actors.ts";
 import { decode, encode } from "../../protocol/values/python-values.ts";
 import { currentNamespace } from "../../caller/current.ts";
 import type { Caller } from "../../caller/caller.ts";
 import { getValues } from "../../caller/waits/get-and-wait.ts";
-import { Wait } from "../../caller/waits/stuck.ts";
+import { Wait } from "../../caller/waits/stuck-watch.ts";
 import {
   ActorAlreadyExistsError,
   ActorDiedError,

@@ -2,7 +2,7 @@
 import { noteTarget, type Registration } from "../../host/code/registry.ts";
 import { isOnEngine } from "../../caller/current.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
-import type { Demand } from "../../rpc/demand.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec, MethodOptions } from "../../rpc/directory.ts";
 import { ActorAlreadyExistsError, InvalidOptionError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
@@ -18,10 +18,10 @@ import {
 import { errorNames } from "../../shared/options.ts";
 import { actorDemand, inCurrentGroup } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
-import type { ActorHandle, Constructor, RemoteArguments } from "../types.ts";
+import type { ActorHandle, Constructor, RemoteArguments } from "../handle-types.ts";
 import { createDetached } from "./detached.ts";
 import { checkedActor } from "./option-checks.ts";
-import type { ActorOptions } from "./options.ts";
+import { actorDefaults, type ActorOptions, asyncConcurrency } from "./options.ts";
 
 /** A class whose instances are actors. */
 export interface ActorClass<Class extends Constructor, Methods = unknown> {
@@ -103,9 +103,9 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
     key: registration.key(),
     name: options.name,
     namespace: options.namespace,
-    getIfExists: options.getIfExists ?? false,
+    getIfExists: options.getIfExists ?? actorDefaults.getIfExists,
     creator: currentTask()?.actor?.info.actorId,
-    maxRestarts: options.maxRestarts ?? 0,
+    maxRestarts: options.maxRestarts ?? actorDefaults.maxRestarts,
     restartIntensity: options.restartIntensity,
     demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),
     isolation: options.isolation,
@@ -167,11 +167,11 @@ function infoOf(
     maxConcurrency,
     concurrencyGroups: options.concurrencyGroups ?? {},
     isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
-    maxPendingCalls: options.maxPendingCalls ?? -1,
+    maxPendingCalls: options.maxPendingCalls ?? actorDefaults.maxPendingCalls,
     owner,
     isDetached: options.lifetime === "detached" || options.lifetime === "session",
-    maxTaskRetries: options.maxTaskRetries ?? 0,
-    retryExceptions: errorNames(options.retryExceptions ?? false),
+    maxTaskRetries: options.maxTaskRetries ?? actorDefaults.maxTaskRetries,
+    retryExceptions: errorNames(options.retryExceptions ?? actorDefaults.retryExceptions),
   };
 }
 
@@ -181,7 +181,7 @@ function concurrencyOf(
   { maxConcurrency }: ActorOptions,
 ): number {
   const isAsync = [...methods.values()].some((method) => tagOf(method).startsWith("Async"));
-  return maxConcurrency ?? (isAsync ? 1000 : 1);
+  return maxConcurrency ?? (isAsync ? asyncConcurrency : 1);
 }
 
 /**

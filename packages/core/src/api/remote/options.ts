@@ -1,4 +1,4 @@
-/** The options of actor classes, of their methods, and of tasks. */
+/** The options of actor classes, of their methods, and of tasks, with their defaults. */
 import type { CallOptions, CallOptionsOfMethod } from "../../caller/call-options.ts";
 import type {
   Isolation,
@@ -87,3 +87,28 @@ export interface TaskOptions extends SchedulingOptions {
   /** Whether a generator runs to its end when nobody takes its items any more. Default false. */
   readonly detached?: CallOptions["detached"];
 }
+
+/** The defaults of an actor class, as the comments on its options say. */
+export const actorDefaults: Defaults<
+  ActorOptions,
+  "getIfExists" | "maxRestarts" | "maxTaskRetries" | "retryExceptions" | "maxPendingCalls"
+> = {
+  getIfExists: false,
+  maxRestarts: 0,
+  maxTaskRetries: 0,
+  retryExceptions: false,
+  maxPendingCalls: -1,
+};
+
+/** The default of maxConcurrency where the class has an async method. */
+export const asyncConcurrency = 1000;
+
+/** The defaults of a task, as the comments on its options say. */
+export const taskDefaults: Defaults<TaskOptions, "maxRetries" | "retryExceptions"> = {
+  maxRetries: 3,
+  retryExceptions: false,
+};
+
+type Defaults<Options, Name extends keyof Options> = {
+  readonly [Key in Name]-?: NonNullable<Options[Key]>;
+};

@@ -4,15 +4,15 @@ import { noteFunctionRef, setFunctionMaker } from "../../caller/calls/function-r
 import { noteSame, type Registration } from "../../host/code/registry.ts";
 import { taskTarget } from "../../host/calls/task-runner.ts";
 import type { Route } from "../../protocol/message.ts";
-import { assignmentOf, type Demand } from "../../rpc/demand.ts";
+import { assignmentOf, type Demand } from "../../rpc/resource-demand.ts";
 import type { WorkerRequest } from "../../rpc/directory.ts";
 import { MeanDuration } from "../../shared/mean-duration.ts";
 import { errorNames } from "../../shared/options.ts";
 import { inCurrentGroup, taskDemand } from "../scheduling/scheduling.ts";
 import { useCaller } from "../session.ts";
-import type { FunctionHandle, RemoteArguments, ShapedResult } from "../types.ts";
+import type { FunctionHandle, RemoteArguments, ShapedResult } from "../handle-types.ts";
 import { checkedTask } from "./option-checks.ts";
-import type { TaskOptions } from "./options.ts";
+import { taskDefaults, type TaskOptions } from "./options.ts";
 
 /** A function whose calls are tasks. */
 export interface RemoteFunction<
@@ -115,7 +115,11 @@ class TaskPlans {
   }
 
   #planFor(demand: Demand): CallPlan {
-    const { maxRetries = 3, retryExceptions = false, detached } = this.#options;
+    const {
+      maxRetries = taskDefaults.maxRetries,
+      retryExceptions = taskDefaults.retryExceptions,
+      detached,
+    } = this.#options;
     return {
       route: this.#routeFor(demand),
       maxRetries,

@@ -10,7 +10,7 @@ import { driversOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";
 import { isClass, isGenerator } from "../../shared/methods.ts";
 import { show } from "../../shared/text/show.ts";
-import type { Constructor } from "../types.ts";
+import type { Constructor } from "../handle-types.ts";
 import { type ActorClass, actorClass } from "./actor-class.ts";
 import { checkedActor, checkedTask } from "./option-checks.ts";
 import type { ActorOptions, TaskOptions } from "./options.ts";

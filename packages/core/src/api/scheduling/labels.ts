@@ -2,7 +2,7 @@
  * Label selectors as users write them:
  * `{ zone: "a", disk: "!hdd", tier: "in(1,2)", room: "!in(3,4)" }`.
  */
-import type { LabelCondition, LabelConditions } from "../../rpc/demand.ts";
+import type { LabelCondition, LabelConditions } from "../../rpc/resource-demand.ts";
 import type { Check } from "../../shared/options.ts";
 import { isRecord } from "../../shared/options.ts";
 

@@ -7,7 +7,7 @@ import {
   type LabelConditions,
   makeDemand,
   type Strategy,
-} from "../../rpc/demand.ts";
+} from "../../rpc/resource-demand.ts";
 import { currentTask } from "../../caller/waits/task-scope.ts";
 import { covers, toUnits } from "../../placement/resources.ts";
 import { InvalidOptionError } from "../../shared/errors.ts";

@@ -1,5 +1,5 @@
 /** Calls and tasks of one runtime, from `.remote()` until they are answered. */
-import { tracingSlot } from "../../inside/tracing.ts";
+import { tracingSlot } from "../../telemetry/tracing.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { PendingCallsLimitExceeded } from "../../shared/errors.ts";
 import type { ActorInfo, Directory } from "../../rpc/directory.ts";
@@ -10,7 +10,7 @@ import type { Sessions } from "../objects/sessions.ts";
 import type { SessionLife } from "../session-life.ts";
 import { ObjectRefGenerator, StreamState } from "../stream.ts";
 import type { TaskScope } from "../waits/task-scope.ts";
-import type { Waiting } from "../waits/waiting.ts";
+import type { Waiting } from "../waits/waiting-tasks.ts";
 import { ActorClient } from "./actor/actor-client.ts";
 import { encodeArguments } from "./call-arguments.ts";
 import { Call, type CallOwner, type CallPlan, type Returns } from "./call.ts";

@@ -1,5 +1,5 @@
 /** The parts of a runtime that the clients of its actors and tasks need. */
-import type { TaskEvents } from "../../inside/task-events.ts";
+import type { TaskEvents } from "../../telemetry/task-events.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { FailureData } from "../../protocol/failure.ts";
 import type { Pending } from "../../protocol/message.ts";

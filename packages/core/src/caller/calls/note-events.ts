@@ -1,5 +1,5 @@
 /** Notes what a caller knows of its calls, where that is wanted (`init({ taskEvents: true })`). */
-import type { TaskEvents } from "../../inside/task-events.ts";
+import type { TaskEvents } from "../../telemetry/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
 import type { ActorInfo } from "../../rpc/directory.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";

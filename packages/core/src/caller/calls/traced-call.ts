@@ -2,7 +2,7 @@
  * A call with its span at the caller, from `.remote()` to the answer. The context of the span
  * travels beside the arguments, each time that the call is sent.
  */
-import { failSpan, spanKinds, type TraceSpan, type Tracing } from "../../inside/tracing.ts";
+import { failSpan, spanKinds, type TraceSpan, type Tracing } from "../../telemetry/tracing.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { CallArguments, Companions } from "./call-arguments.ts";

@@ -11,8 +11,8 @@ import { ObjectFetchTimedOutError, ObjectLostError, RaySystemError } from "../..
 import type { Away, ObjectEntry, Outcome } from "../../store/object-entry.ts";
 import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import type { Values } from "../values.ts";
-import { Wait } from "../waits/stuck.ts";
-import type { Waiting } from "../waits/waiting.ts";
+import { Wait } from "../waits/stuck-watch.ts";
+import type { Waiting } from "../waits/waiting-tasks.ts";
 
 /** Results above this stay where they were made, as in Ray. */
 export const inlineBytes: number = 100 * 1024;

@@ -15,7 +15,7 @@ import type { Store } from "../../store/store.ts";
 import { Call } from "../calls/call.ts";
 import type { SessionLife } from "../session-life.ts";
 import type { Values } from "../values.ts";
-import type { Waiting } from "../waits/waiting.ts";
+import type { Waiting } from "../waits/waiting-tasks.ts";
 import { Lineage } from "./lineage.ts";
 import { inlineBytes, Located, type LocatedLink, type StandIn, standInOf } from "./located.ts";
 import type { ObjectExchange } from "./object-exchange.ts";

@@ -8,7 +8,7 @@ import type { FailureData } from "../../protocol/failure.ts";
 import { DeadlockError, GetTimeoutError } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
-import type { Wait } from "./stuck.ts";
+import type { Wait } from "./stuck-watch.ts";
 import type { Waitable } from "./waitable.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** The waits of a runtime that have not ended, for people: looked up when somebody asks. */
-import type { WaitLook } from "../../rpc/look.ts";
+import type { WaitLook } from "../../rpc/stacks.ts";
 import { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
 import { StreamState } from "../stream.ts";

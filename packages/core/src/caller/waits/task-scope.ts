@@ -5,7 +5,7 @@
  * method by a plain variable, which costs next to nothing.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Assignment } from "../../rpc/demand.ts";
+import type { Assignment } from "../../rpc/resource-demand.ts";
 import type { ActorInfo } from "../../rpc/directory.ts";
 import type { DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";

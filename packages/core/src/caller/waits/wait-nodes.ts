@@ -9,7 +9,7 @@ import { freeNode, nodeId, partsOfNode, type WaitNode } from "../../rpc/wait-gra
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { Call } from "../calls/call.ts";
 import type { Caller } from "../caller.ts";
-import type { Wait } from "./stuck.ts";
+import type { Wait } from "./stuck-watch.ts";
 import { StreamState } from "../stream.ts";
 import type { Waitable } from "./waitable.ts";
 

@@ -22,10 +22,10 @@ import {
   type Route,
   unlimitedItems,
 } from "../../protocol/message.ts";
-import type { Assignment } from "../../rpc/demand.ts";
+import type { Assignment } from "../../rpc/resource-demand.ts";
 import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
-import type { TaskEvents } from "../../inside/task-events.ts";
+import type { TaskEvents } from "../../telemetry/task-events.ts";
 import { clockMs } from "../../shared/clock.ts";
 import { RaySystemError, type RemoteSite, TaskCancelledError } from "../../shared/errors.ts";
 import { countSignals, ReceivedSignals } from "./received-signals.ts";

@@ -15,7 +15,7 @@ import type {
   DriverControl,
   FailedCreation,
   HostStats,
-} from "../control.ts";
+} from "../host-control.ts";
 import type { Idleness } from "./idleness.ts";
 import { Instance } from "./actor/instance.ts";
 import { decodeArguments } from "./arguments.ts";

@@ -9,7 +9,7 @@ import type { CallMessage } from "../../protocol/message.ts";
 import type { Running } from "../../rpc/session/incoming-calls.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
-import type { Waiting } from "../../caller/waits/waiting.ts";
+import type { Waiting } from "../../caller/waits/waiting-tasks.ts";
 import type { Idleness } from "./idleness.ts";
 import type { RunningTasks } from "./task-runner.ts";
 

@@ -4,7 +4,7 @@
  */
 import type { Caller } from "../../caller/caller.ts";
 import type { TaskScope } from "../../caller/waits/task-scope.ts";
-import type { Assignment } from "../../rpc/demand.ts";
+import type { Assignment } from "../../rpc/resource-demand.ts";
 import type { RemoteKey } from "../../rpc/remote-key.ts";
 import type { CallMessage, Route } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";

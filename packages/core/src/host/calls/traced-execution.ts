@@ -9,7 +9,7 @@ import {
   type TraceSpan,
   type Tracing,
   tracingSlot,
-} from "../../inside/tracing.ts";
+} from "../../telemetry/tracing.ts";
 import type { Codec } from "../../protocol/codec.ts";
 import type { CallMessage } from "../../protocol/message.ts";
 import { asError } from "../../shared/errors/thrown.ts";

@@ -7,7 +7,7 @@ import type { Channel } from "../../transport/channel.ts";
 import type { Address, NetworkSettings } from "../../transport/address.ts";
 import { dial } from "../../transport/link/dial.ts";
 import { threadChannel } from "../../transport/thread.ts";
-import type { Way } from "../control.ts";
+import type { Way } from "../host-control.ts";
 import type { HostListener } from "./host-listener.ts";
 
 export interface DirectChannelsOptions {

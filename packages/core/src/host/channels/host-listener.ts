@@ -10,7 +10,7 @@ import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import type { Address, Hello, NetworkSettings } from "../../transport/address.ts";
 import { listen, type Listener } from "../../transport/link/listen.ts";
-import type { PortRange } from "../control.ts";
+import type { PortRange } from "../host-control.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** A request whose answer may be a connection from the other side. */

@@ -5,7 +5,7 @@
  * The values are set inside the process: real arguments would be visible in process lists. Flags of
  * Node stay the host's own, because child processes may inherit them, permissions included.
  */
-import type { Program } from "../control.ts";
+import type { Program } from "../host-control.ts";
 import { hasTests, leaveTestsOut } from "./test-files.ts";
 
 export function takeProgram({ argv, title, isTest }: Program): void {

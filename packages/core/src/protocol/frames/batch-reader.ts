@@ -5,7 +5,7 @@ import { RaySystemError } from "../../shared/errors.ts";
 import type { Encoded } from "../codec.ts";
 import type { Batch, CallShape, Message, Route } from "../message.ts";
 import { Cursor } from "./cursor.ts";
-import { codes, frames, readers } from "./message-table.ts";
+import { codes, frames, readers } from "./message-encoding.ts";
 
 /**
  * This limit is far above a session's need: the routes of all living actors and functions that one

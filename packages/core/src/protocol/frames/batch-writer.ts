@@ -4,7 +4,7 @@
  */
 import type { Batch, CallMessage, Message, Route } from "../message.ts";
 import { FrameBuffer } from "./frame-buffer.ts";
-import { codes, frames, writeFrame } from "./message-table.ts";
+import { codes, frames, writeFrame } from "./message-encoding.ts";
 import { namedRoutes } from "./layout.ts";
 
 export class BatchWriter {

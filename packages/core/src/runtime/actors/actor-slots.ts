@@ -5,7 +5,7 @@
  * many actors. The end of one actor leaves the others in its thread; the end of the thread ends all
  * of them, each by its own policy. Starts and ends of one turn travel as one message.
  */
-import type { CreateRequest, CreateResult } from "../../host/control.ts";
+import type { CreateRequest, CreateResult } from "../../host/host-control.ts";
 import type { Isolation, RuntimeEnv } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { type Host, HostLostError } from "../launch/host.ts";

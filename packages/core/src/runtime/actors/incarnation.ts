@@ -3,10 +3,10 @@
  * end.
  */
 import type { Caller } from "../../caller/caller.ts";
-import { detach, detachArguments } from "../../host/control.ts";
+import { detach, detachArguments } from "../../host/host-control.ts";
 import type { Allocation } from "../../placement/placement.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { assignmentOf } from "../../rpc/demand.ts";
+import { assignmentOf } from "../../rpc/resource-demand.ts";
 import type { ActorSpec, Isolation, StartArguments } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";

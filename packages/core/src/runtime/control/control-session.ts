@@ -12,7 +12,7 @@ import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import type { Inspector } from "../observe/inspector.ts";
-import type { LogLines } from "../observe/log-lines.ts";
+import type { LogLines } from "../observe/kept-log-lines.ts";
 
 export interface ControlAnswers {
   readonly inspector: Inspector;

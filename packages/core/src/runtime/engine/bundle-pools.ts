@@ -9,8 +9,13 @@ import { meets } from "../../placement/labels.ts";
 import type { ResourceRequest } from "../../placement/placement.ts";
 import { covers, toUnits, type Units } from "../../placement/resources.ts";
 import { Scheduler } from "../../placement/scheduler.ts";
-import type { NodeInfo } from "../../rpc/cluster.ts";
-import { type Amounts, type Demand, type LabelConditions, makeDemand } from "../../rpc/demand.ts";
+import type { NodeInfo } from "../../rpc/cluster-directory.ts";
+import {
+  type Amounts,
+  type Demand,
+  type LabelConditions,
+  makeDemand,
+} from "../../rpc/resource-demand.ts";
 import { present } from "../../shared/errors/internal.ts";
 import { onMachine } from "./bundle-allocation.ts";
 

@@ -8,11 +8,16 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Outcome, Placement, ResourceRequest } from "../../placement/placement.ts";
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import type { PoolView } from "../../placement/policy.ts";
 import { toUnits } from "../../placement/resources.ts";
-import type { ClusterResources, GroupInfo, GroupSpec, GroupState } from "../../rpc/cluster.ts";
-import type { Amounts, Demand } from "../../rpc/demand.ts";
+import type {
+  ClusterResources,
+  GroupInfo,
+  GroupSpec,
+  GroupState,
+} from "../../rpc/cluster-directory.ts";
+import type { Amounts, Demand } from "../../rpc/resource-demand.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
 import { onMachine } from "./bundle-allocation.ts";

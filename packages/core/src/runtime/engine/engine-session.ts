@@ -2,8 +2,8 @@
  * One session on an engine: opens it at the first need, and ends everything when it is lost.
  */
 import type { Placement } from "../../placement/placement.ts";
-import type { Amounts } from "../../rpc/demand.ts";
-import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
+import type { Amounts } from "../../rpc/resource-demand.ts";
+import type { ForeignAnswer, ForeignRequest } from "../../rpc/engine-actors.ts";
 import { type DeathCause, RaySystemError, SessionEndedError } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";

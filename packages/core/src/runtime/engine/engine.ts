@@ -5,9 +5,9 @@
  * Core knows no engine by name: `provideEngine` injects one, which is loaded when `init` gets an
  * address of its scheme.
  */
-import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
-import type { Demand } from "../../rpc/demand.ts";
-import type { ForeignAnswer, ForeignRequest } from "../../rpc/foreign.ts";
+import type { ClusterResources, GroupSpec, NodeInfo } from "../../rpc/cluster-directory.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
+import type { ForeignAnswer, ForeignRequest } from "../../rpc/engine-actors.ts";
 import { type DeathCause, InvalidOptionError } from "../../shared/errors.ts";
 import { show } from "../../shared/text/show.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";

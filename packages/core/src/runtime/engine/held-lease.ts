@@ -1,6 +1,6 @@
 /** A reservation in use, which its holder may lend while it is blocked. */
 import type { Allocation } from "../../placement/placement.ts";
-import { type Demand, makeDemand } from "../../rpc/demand.ts";
+import { type Demand, makeDemand } from "../../rpc/resource-demand.ts";
 import type { NodeLife } from "./engine-nodes.ts";
 import type { AskedLease, Lease } from "./lease-line.ts";
 

@@ -5,8 +5,8 @@
  * without one, as Ray keeps its own leases. Only some of the waiting requests are before the
  * engine at a time, and none that nobody waits for any more.
  */
-import type { Demand } from "../../rpc/demand.ts";
-import { Line } from "../../shared/text/line.ts";
+import type { Demand } from "../../rpc/resource-demand.ts";
+import { Line } from "../../shared/waiting-line.ts";
 
 /** Reservations of one line that the engine may have before it at a time. */
 const mostAsked = 64;

@@ -3,10 +3,10 @@
  * machine that is a node of the session by then.
  */
 import type { Outcome, ResourceRequest } from "../../placement/placement.ts";
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import { covers, toUnits } from "../../placement/resources.ts";
-import type { NodeInfo } from "../../rpc/cluster.ts";
-import type { Amounts, Demand } from "../../rpc/demand.ts";
+import type { NodeInfo } from "../../rpc/cluster-directory.ts";
+import type { Amounts, Demand } from "../../rpc/resource-demand.ts";
 import { newId } from "../../shared/ids.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { OpenEngine } from "./engine.ts";

@@ -5,10 +5,10 @@
  * bundles have given nothing to requests of its kind for a moment, it asks the engine as well, and
  * the first room counts: no request waits for a bundle that others keep.
  */
-import type { PendingLine, PendingRequest } from "../../placement/lines.ts";
+import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import type { ResourceRequest } from "../../placement/placement.ts";
-import type { GroupInfo, GroupSpec, NodeInfo } from "../../rpc/cluster.ts";
-import type { Amounts, Demand } from "../../rpc/demand.ts";
+import type { GroupInfo, GroupSpec, NodeInfo } from "../../rpc/cluster-directory.ts";
+import type { Amounts, Demand } from "../../rpc/resource-demand.ts";
 import { present } from "../../shared/errors/internal.ts";
 import { newId } from "../../shared/ids.ts";
 import { show } from "../../shared/text/show.ts";

@@ -10,7 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { inherited, type ProcessSettings } from "../../host/control.ts";
+import { inherited, type ProcessSettings } from "../../host/host-control.ts";
 import { type OutputStream, readMark } from "../../host/output.ts";
 import { writeCredentials, writeSettings } from "../../host/settings.ts";
 import type { ResourceLimits, RuntimeEnv } from "../../rpc/directory.ts";
@@ -18,11 +18,11 @@ import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 import { hostEntry } from "../../shared/own-files.ts";
 import type { Credentials } from "../../transport/tls/credentials.ts";
-import type { Guard } from "./guard.ts";
+import type { Guard } from "./driver-guard.ts";
 import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";
-import { LastLines, readLines } from "../observe/lines.ts";
+import { LastLines, readLines } from "../observe/read-lines.ts";
 
 /**
  * The most time, in ms, that a process may live after its sockets closed, and that its sockets and

@@ -12,7 +12,7 @@ import type {
   HostIdentity,
   InsideSettings,
   ObjectStoreShare,
-} from "../../host/control.ts";
+} from "../../host/host-control.ts";
 import type { OutputStream } from "../../host/output.ts";
 import { ownProgram } from "../../host/code/program.ts";
 import type { RuntimeEnv } from "../../rpc/directory.ts";

@@ -4,14 +4,14 @@
  */
 import { join } from "node:path";
 import { expose, wrap } from "comlink";
-import type { HostControl, LauncherControl, ProcessSettings } from "../../host/control.ts";
+import type { HostControl, LauncherControl, ProcessSettings } from "../../host/host-control.ts";
 import { causeFromData } from "../../protocol/cause.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import { newToken } from "../../transport/connect/handshake.ts";
 import { SocketChannel } from "../../transport/socket/socket.ts";
-import type { Guard } from "./guard.ts";
+import type { Guard } from "./driver-guard.ts";
 import {
   controlUntil,
   type Host,

@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, type WorkerOptions } from "node:worker_threads";
 import { expose, type Remote, wrap } from "comlink";
-import type { HostControl, LauncherControl, ThreadSettings } from "../../host/control.ts";
+import type { HostControl, LauncherControl, ThreadSettings } from "../../host/host-control.ts";
 import type { ResourceLimits } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";

@@ -8,7 +8,7 @@
  */
 import { MessageChannel } from "node:worker_threads";
 import { transfer } from "comlink";
-import type { Way } from "../../host/control.ts";
+import type { Way } from "../../host/host-control.ts";
 import type { Address } from "../../transport/address.ts";
 import type { Host } from "../launch/host.ts";
 

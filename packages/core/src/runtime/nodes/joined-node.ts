@@ -4,8 +4,8 @@
  * Core makes no connection by itself: `provideNodes` injects the connector, which is called when
  * `init` names nodes.
  */
-import type { NodeMachine } from "../../rpc/cluster.ts";
-import type { Amounts } from "../../rpc/demand.ts";
+import type { NodeMachine } from "../../rpc/cluster-directory.ts";
+import type { Amounts } from "../../rpc/resource-demand.ts";
 import { InvalidOptionError, type DeathCause } from "../../shared/errors.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import type { NetworkSettings } from "../../transport/address.ts";

@@ -2,11 +2,11 @@
  * Output of hosts, as the session's `logToDriver` says: shown line by line and kept, shown
  * unchanged, or dropped.
  */
-import type { InsideSettings } from "../../host/control.ts";
+import type { InsideSettings } from "../../host/host-control.ts";
 import { takesColours, terminalLine } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
-import { LogLines } from "./log-lines.ts";
-import { LogPrinter } from "./logs.ts";
+import { LogLines } from "./kept-log-lines.ts";
+import { LogPrinter } from "./log-printer.ts";
 
 export class HostLogs {
   /** The last lines, for `rayling logs`; undefined when they are not collected. */

@@ -6,9 +6,9 @@
  * bounded.
  */
 import type { Remote } from "comlink";
-import type { HostControl } from "../../host/control.ts";
-import { type MetricPart, Metrics, threadMetrics } from "../../inside/metrics.ts";
-import { keptEvents, type TaskEvent, TaskEvents } from "../../inside/task-events.ts";
+import type { HostControl } from "../../host/host-control.ts";
+import { type MetricPart, Metrics, threadMetrics } from "../../telemetry/metrics.ts";
+import { keptEvents, type TaskEvent, TaskEvents } from "../../telemetry/task-events.ts";
 import type {
   HostReport,
   InsideDirectory,
@@ -20,7 +20,7 @@ import type {
   WorkerRow,
 } from "../../rpc/state.ts";
 import type { DriverAbout, MemoryStatus, SessionStatus } from "../../rpc/commands.ts";
-import type { StackAnswer, WaitLook } from "../../rpc/look.ts";
+import type { StackAnswer, WaitLook } from "../../rpc/stacks.ts";
 import {
   checkedQuery,
   type ListOptions,
@@ -36,8 +36,8 @@ import { stacksOf } from "../stacks/stacks.ts";
 import { metricsText } from "./metrics-text.ts";
 import { sessionStatus } from "./session-status.ts";
 import { answerMemory, answerState, type StateParts, workerRow } from "./state.ts";
-import { answerOf } from "./status.ts";
-import { toTrace } from "./trace.ts";
+import { answerOf } from "./actor-status.ts";
+import { toTrace } from "./timeline.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 
 /** The number of dead hosts whose events and end are remembered. */

@@ -2,7 +2,12 @@
  * The metrics of users and of the session in the text format of Prometheus, by Ray's names. The
  * library for the format loads at the first query.
  */
-import { counterName, type MetricInfo, type Metrics, type Series } from "../../inside/metrics.ts";
+import {
+  counterName,
+  type MetricInfo,
+  type Metrics,
+  type Series,
+} from "../../telemetry/metrics.ts";
 import type { Listed, Rows } from "../../rpc/state.ts";
 import type { LocalDirectory } from "../directory.ts";
 

@@ -4,9 +4,9 @@
  */
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { DriverAbout, NodeStatus, ResourceUse, SessionStatus } from "../../rpc/commands.ts";
-import type { NodeInfo } from "../../rpc/cluster.ts";
+import type { NodeInfo } from "../../rpc/cluster-directory.ts";
 import type { LocalDirectory } from "../directory.ts";
-import { stateNames } from "./status.ts";
+import { stateNames } from "./actor-status.ts";
 
 /** The most lines of waiting requests in the status. */
 const maxLines = 1000;

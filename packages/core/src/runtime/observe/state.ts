@@ -5,8 +5,8 @@
  * All hosts are queried at once and have until the timeout; a host that does not answer is named as
  * missing. Finished and failed tasks come from task events, if those are recorded.
  */
-import type { HostStats } from "../../host/control.ts";
-import type { TaskEvent } from "../../inside/task-events.ts";
+import type { HostStats } from "../../host/host-control.ts";
+import type { TaskEvent } from "../../telemetry/task-events.ts";
 import type {
   ActorRow,
   Filter,
@@ -24,7 +24,7 @@ import type { MemoryStatus } from "../../rpc/commands.ts";
 import { wallMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
-import { answerOf, stateNames } from "./status.ts";
+import { answerOf, stateNames } from "./actor-status.ts";
 import type { Supervisor } from "../actors/supervisor.ts";
 
 export interface StateParts {

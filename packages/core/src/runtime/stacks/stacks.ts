@@ -3,13 +3,13 @@
  * thread that does not answer by an inspector.
  */
 import type { Remote } from "comlink";
-import type { HostControl } from "../../host/control.ts";
-import type { RuntimeLook, SentCall, StackAnswer, StackRow, WaitLook } from "../../rpc/look.ts";
+import type { HostControl } from "../../host/host-control.ts";
+import type { RuntimeLook, SentCall, StackAnswer, StackRow, WaitLook } from "../../rpc/stacks.ts";
 import type { TaskRow } from "../../rpc/state.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
-import { answerOf } from "../observe/status.ts";
-import { openThreadLooks, type ThreadLooks } from "./thread-looks.ts";
+import { answerOf } from "../observe/actor-status.ts";
+import { openThreadLooks, type ThreadLooks } from "./thread-stacks.ts";
 
 export interface StacksParts {
   readonly driverId: string;

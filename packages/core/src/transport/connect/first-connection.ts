@@ -127,3 +127,29 @@ class FirstConnection {
 function unwanted(): RaySystemError {
   return new RaySystemError("the connection is not wanted any more");
 }
+
+/** The first time, in ms; it doubles. */
+const firstAnswerMs = 800;
+const longestAnswerMs = 60_000;
+/** This many attempts may follow quickly. */
+const quickAttempts = 20;
+/** The longest quick time, as a fraction of the longest cut. */
+const quickPart = 1 / 16;
+
+/**
+ * Yields how long a reached peer has to answer over one connection before the dialler tries another
+ * one, attempt by attempt.
+ *
+ * An accepted connection may have lost its other end, so the next one may be better, and the peer
+ * waits for it only as long as a cut may last. But a busy host accepts none of them until it has
+ * time, and each abandoned one fills its backlog. So the first attempts follow quickly, as many as
+ * a few cuts may need, and later ones ever more rarely.
+ */
+export function* answerTimes(reconnectTimeoutMs: number): Generator<number, never> {
+  const soonMs = Math.max(firstAnswerMs, reconnectTimeoutMs * quickPart);
+  let ms = firstAnswerMs;
+  for (let count = 1; ; count++) {
+    yield ms;
+    ms = Math.min(2 * ms, count < quickAttempts ? soonMs : longestAnswerMs);
+  }
+}

@@ -8,12 +8,11 @@
 import { RaySystemError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Address, cutOff, type Hello } from "../address.ts";
-import { answerTimes } from "../connect/answer-times.ts";
 import type { Channel } from "../channel.ts";
 import { deadline, TimeLimit } from "../deadline.ts";
-import { sayGoodbyeAtExit } from "../exit-message.ts";
+import { sayGoodbyeAtExit } from "../exit-goodbye.ts";
 import { connectTo, type PeerOptions } from "../connect/connect.ts";
-import { type Busy, firstOf } from "../connect/first-connection.ts";
+import { answerTimes, type Busy, firstOf } from "../connect/first-connection.ts";
 import { TurnedAwayError } from "../connect/handshake.ts";
 import { type HeartbeatWay, holdHeartbeat } from "./heartbeat.ts";
 import { Link, standardTimes } from "./link.ts";

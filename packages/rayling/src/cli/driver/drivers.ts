@@ -2,13 +2,7 @@
  * Selects the driver of a command, the running or the chosen one, and holds the connection to it.
  */
 import { basename, dirname, resolve } from "node:path";
-import {
-  controlDirectory,
-  type DriverAbout,
-  type DriverClient,
-  findDrivers,
-  type FoundDriver,
-} from "@rayling/core/control";
+import type { DriverAbout, DriverClient, FoundDriver } from "@rayling/core/control";
 import { CliError } from "../cli-error.ts";
 import { duration } from "../output/numbers.ts";
 import { tell } from "../output/output.ts";
@@ -36,7 +30,7 @@ export async function withDriver<T>(
   // The connection holds no process; this timer does, until the answer is there.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
-    const found = await findDrivers(directoryOf(choice), (about) => fits(about, choice));
+    const found = await driversOf(choice, (about) => fits(about, choice));
     try {
       const driver = chosen(found, choice);
       if (driver.state === "answers") return await use(driver.client);
@@ -52,13 +46,19 @@ export async function withDriver<T>(
 
 /** Whether a driver listens on its socket; the files of a dead one are removed. */
 export async function isRunning({ jobId }: DriverAbout, choice: DriverChoice): Promise<boolean> {
-  const found = await findDrivers(directoryOf(choice), (about) => about.jobId === jobId);
+  const found = await driversOf(choice, (about) => about.jobId === jobId);
   for (const one of found) if (one.state === "answers") one.client.close();
   return found.some(({ state }) => state !== "gone");
 }
 
-function directoryOf({ address }: DriverChoice): string {
-  return address?.includes("/") === true ? dirname(resolve(address)) : controlDirectory();
+/** Loads the client of drivers, which other commands do without, and finds drivers by it. */
+async function driversOf(
+  { address }: DriverChoice,
+  isWanted: (about: DriverAbout) => boolean,
+): Promise<readonly FoundDriver[]> {
+  const { controlDirectory, findDrivers } = await import("@rayling/core/control");
+  const isPath = address?.includes("/") === true;
+  return findDrivers(isPath ? dirname(resolve(address)) : controlDirectory(), isWanted);
 }
 
 function chosen(found: readonly FoundDriver[], choice: DriverChoice): Running {

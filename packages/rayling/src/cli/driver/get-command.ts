@@ -2,11 +2,12 @@
  * `rayling get`: all that a driver knows of one actor, task, object, node, worker or placement
  * group.
  */
+import type { Command } from "commander";
 import type { DriverClient, Listed, StateAnswer } from "@rayling/core/control";
 import { CliError } from "../cli-error.ts";
 import { heading, print, tellMissing } from "../output/formats.ts";
 import { cellText } from "../output/table.ts";
-import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
+import { answerCommand, answerLimitMs, type AnswerFlags } from "../session-flags.ts";
 import { withDriver } from "./drivers.ts";
 import { forPeople } from "./row-text.ts";
 
@@ -22,6 +23,17 @@ const names = {
 
 /** The most rows of one list: a name may be that of several. */
 const mostRows = 100;
+
+/** Adds `rayling get`. */
+export function addGetCommand(program: Command): void {
+  answerCommand(program, "get")
+    .summary("show all that a running driver knows of one actor, task, object, node or worker")
+    .description(
+      "Shows every column of what has that id, or, for actors, nodes and placement groups, that name. As json and yaml: rows by list, { actors: [...] }.",
+    )
+    .argument("<id>", "the id or name, as list shows it")
+    .action(showOne);
+}
 
 /** Rejects with CliError 1 when the driver has nothing of that id or name. */
 export async function showOne(id: string, flags: AnswerFlags): Promise<void> {

@@ -1,14 +1,24 @@
 /**
  * `rayling kill`: ends one actor of a driver for good.
  */
+import type { Command } from "commander";
 import type { ActorRow, DriverClient } from "@rayling/core/control";
 import { CliError } from "../cli-error.ts";
 import { print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
-import type { DriverFlags } from "../session-flags.ts";
+import { driverCommand, type DriverFlags } from "../session-flags.ts";
 import { withDriver } from "./drivers.ts";
 
 const answerMs = 10_000;
+
+/** Adds `rayling kill`. */
+export function addKillCommand(program: Command): void {
+  driverCommand(program, "kill")
+    .summary("end one actor of a running driver for good")
+    .description("Kills an actor. It is not restarted, and its calls fail with ActorDiedError.")
+    .argument("<actor>", "its id or its name, as `rayling list actors` shows it")
+    .action(killActor);
+}
 
 /** @param actor its id or its name. Rejects with CliError 1 when there is none that lives. */
 export async function killActor(actor: string, flags: DriverFlags): Promise<void> {

@@ -1,12 +1,14 @@
 /**
  * `rayling logs`: the output of a driver's hosts, kept and future lines.
  */
+import type { Command } from "commander";
 import type { DriverClient, LogLine } from "@rayling/core/control";
 import { codeOf } from "@rayling/reward-manager-registry/values";
+import { count } from "../flag-values.ts";
 import { withDriver } from "./drivers.ts";
 import { type Format, printPart } from "../output/formats.ts";
 import { plain, sayStyled, tell } from "../output/output.ts";
-import type { DriverFlags } from "../session-flags.ts";
+import { driverCommand, type DriverFlags } from "../session-flags.ts";
 
 export interface LogsFlags extends DriverFlags {
   readonly follow?: true;
@@ -17,6 +19,21 @@ export interface LogsFlags extends DriverFlags {
 }
 
 const answerMs = 10_000;
+
+/** Adds `rayling logs`. */
+export function addLogsCommand(program: Command): void {
+  driverCommand(program, "logs")
+    .summary("show what actors and tasks of a running driver wrote")
+    .description(
+      "Shows the last lines that actors and tasks wrote (the driver keeps 10,000 lines, or 4 million characters), each with who wrote it.",
+    )
+    .option("--follow", "go on with what they write, until the driver ends")
+    .option("--actor <actor>", "only lines of one actor or class: its id, its name or its class")
+    .option("--task <name>", "only lines of tasks of that name")
+    .option("--host <id>", "only lines of one host: its id, or the beginning of it")
+    .option("--tail <count>", "the most lines to show of those that are kept", count(0))
+    .action(showLogs);
+}
 
 export async function showLogs(flags: LogsFlags): Promise<void> {
   await withDriver(flags, async (driver) => {

@@ -1,16 +1,31 @@
 /**
  * `rayling memory`: big values by their stores, and objects by size.
  */
+import type { Command } from "commander";
 import type { MemoryStatus, StoreUse } from "@rayling/core/control";
+import { count } from "../flag-values.ts";
 import { withDriver } from "./drivers.ts";
 import { forPeople } from "./row-text.ts";
 import { heading, print, tellMissing } from "../output/formats.ts";
 import { bytes } from "../output/numbers.ts";
-import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
+import { answerCommand, answerLimitMs, type AnswerFlags, maxRows } from "../session-flags.ts";
 import { tableLines } from "../output/table.ts";
 
 export interface MemoryFlags extends AnswerFlags {
   readonly limit: number;
+}
+
+/** Adds `rayling memory`. */
+export function addMemoryCommand(program: Command): void {
+  answerCommand(program, "memory")
+    .summary("show what objects take of the memory of a running driver")
+    .description(
+      "Shows what each runtime keeps of big values (of 64 KiB and more), in memory and on disk, and the objects, the largest first.",
+    )
+    .option("--limit <count>", "objects at most, up to 10,000", count(1), 100)
+    .action((flags: MemoryFlags) =>
+      showMemory({ ...flags, limit: Math.min(flags.limit, maxRows) }),
+    );
 }
 
 export async function showMemory(flags: MemoryFlags): Promise<void> {

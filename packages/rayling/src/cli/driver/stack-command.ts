@@ -2,13 +2,34 @@
  * `rayling stack`: where each runtime of a driver is: the calls that run, since when, and the
  * JavaScript stack of threads that are held.
  */
+import type { Command } from "commander";
 import type { CallLook, StackAnswer, StackRow, WaitLook } from "@rayling/core/control";
 import { CliError } from "../cli-error.ts";
 import { heading, print } from "../output/formats.ts";
 import { duration, grouped } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
-import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
+import { answerCommand, answerLimitMs, type AnswerFlags } from "../session-flags.ts";
 import { withDriver } from "./drivers.ts";
+
+/** Adds `rayling stack`. */
+export function addStackCommand(program: Command): void {
+  answerCommand(program, "stack")
+    .summary("show where each actor and worker of a running driver is, with JavaScript stacks")
+    .description(
+      "Shows the calls that run in each worker, since when, what they wait for, and the JavaScript stack of code that holds a thread: in loops, regular expressions and Atomics.wait alike. The code goes on; it is interrupted for a moment.",
+    )
+    .argument("[which]", "a worker by its id, or an actor by its id, name or class (default: all)")
+    .addHelpText("after", stackHelp)
+    .action(showStacks);
+}
+
+const stackHelp = `
+Code that awaits something has no stack in JavaScript: its call is named, and what it waits for in get and wait.
+Of a process (isolation "process") and of other machines there is a stack of no code; what holds it is named by what was sent there.
+
+Examples:
+  rayling stack
+  rayling stack Judge --format json`;
 
 /** @param which the id of a worker, or id, name or class of an actor; undefined: all */
 export async function showStacks(which: string | undefined, flags: AnswerFlags): Promise<void> {

@@ -3,19 +3,43 @@
  */
 import { clearScreenDown, cursorTo } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import { type Command, InvalidArgumentError } from "commander";
 import type { NodeStatus, PendingDemand, ResourceUse, SessionStatus } from "@rayling/core/control";
+import { number } from "../flag-values.ts";
 import { withDriver } from "./drivers.ts";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import { type Format, heading, print, printPart } from "../output/formats.ts";
 import { bytes, duration } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
-import { answerLimitMs, type AnswerFlags } from "../session-flags.ts";
+import { answerCommand, answerLimitMs, type AnswerFlags } from "../session-flags.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import { stopSignal } from "../stop-signal.ts";
 
 export interface StatusFlags extends AnswerFlags {
   /** Seconds between two looks; true: the default; undefined: there is one. */
   readonly watch?: number | true;
+}
+
+/** Adds `rayling status`. */
+export function addStatusCommand(program: Command): void {
+  answerCommand(program, "status")
+    .summary("show the nodes of a running driver, its actors, and who waits for what")
+    .description(
+      "Shows a running driver at one moment: its nodes with what is used of their resources, its actors by state, and requests that wait for resources with the reason.",
+    )
+    .option(
+      "--watch [seconds]",
+      "show it again and again, until Ctrl-C (default: every 2 s)",
+      secondsFlag,
+    )
+    .action(showStatus);
+}
+
+/** A switch without a number has the default. */
+function secondsFlag(text: string): number {
+  const value = number(text);
+  if (value >= 0.1 && value <= 86_400) return value;
+  throw new InvalidArgumentError("It must be a number of seconds, from 0.1 to 86400.");
 }
 
 export async function showStatus(flags: StatusFlags): Promise<void> {

@@ -2,18 +2,15 @@
  * `rayling stop`: ends a driver and everything that it runs.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type DriverAbout,
-  type DriverClient,
-  DriverGoneError,
-  DriverSilentError,
-} from "@rayling/core/control";
+import type { Command } from "commander";
+import type { DriverAbout, DriverClient } from "@rayling/core/control";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
+import { count } from "../flag-values.ts";
 import { isRunning, withDriver } from "./drivers.ts";
 import { print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
-import type { DriverFlags } from "../session-flags.ts";
+import { driverCommand, type DriverFlags } from "../session-flags.ts";
 
 export interface StopFlags extends DriverFlags {
   readonly force?: true;
@@ -25,6 +22,18 @@ const answerMs = 5000;
 /** The time that a killed process has to go, and the interval of checks, in ms. */
 const killedMs = 5000;
 const lookEveryMs = 50;
+
+/** Adds `rayling stop`. */
+export function addStopCommand(program: Command): void {
+  driverCommand(program, "stop")
+    .summary("end a running driver with all that it runs")
+    .description(
+      "Shuts the driver's runtime down, so that what is pending rejects and nothing is left of it, and ends its process as SIGTERM would.",
+    )
+    .option("--force", "kill the process if it has not ended by then")
+    .option("--grace-period <ms>", "how long it may take", count(1), 30_000)
+    .action(stopDriver);
+}
 
 export async function stopDriver(flags: StopFlags): Promise<void> {
   await withDriver(
@@ -54,9 +63,9 @@ async function endsInOrder(
     return await promise;
   } catch (error) {
     // It ended before its answer.
-    if (error instanceof DriverGoneError) return true;
+    if (codeOf(error) === "DRIVER_GONE") return true;
     // It is not asked again.
-    if (error instanceof DriverSilentError && force === true) return false;
+    if (codeOf(error) === "DRIVER_SILENT" && force === true) return false;
     throw error;
   } finally {
     clearTimeout(timer);

@@ -2,13 +2,14 @@
  * `rayling timeline`: the trace of a running driver, written part by part.
  */
 import { type FileHandle, open, rm } from "node:fs/promises";
+import type { Command } from "commander";
 import type { DriverClient } from "@rayling/core/control";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
 import { withDriver } from "./drivers.ts";
 import { print } from "../output/formats.ts";
 import { jsonText, plain, sayData } from "../output/output.ts";
-import type { DriverFlags } from "../session-flags.ts";
+import { driverCommand, type DriverFlags } from "../session-flags.ts";
 
 export interface TimelineFlags extends DriverFlags {
   readonly out?: string;
@@ -18,6 +19,17 @@ export interface TimelineFlags extends DriverFlags {
 const answerMs = 60_000;
 
 type Write = (text: string) => Promise<unknown>;
+
+/** Adds `rayling timeline`. */
+export function addTimelineCommand(program: Command): void {
+  driverCommand(program, "timeline")
+    .summary("write a trace of a running driver, for Perfetto or chrome://tracing")
+    .description(
+      "Writes the events of calls and tasks in Chrome's trace format. The driver records them with init({ taskEvents: true }).",
+    )
+    .option("--out <file>", "where to; - for stdout (default: timeline-<job id>.json)")
+    .action(writeTimeline);
+}
 
 export async function writeTimeline(flags: TimelineFlags): Promise<void> {
   await withDriver(flags, async (driver) => {

@@ -8,12 +8,12 @@ import { RewardLogError, rewardReport } from "@rayling/reward-loop";
 import type { RewardReport } from "@rayling/reward-loop";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError, refusalOf } from "../cli-error.ts";
-import { replaceFile } from "./earlier-file.ts";
+import { replaceFile } from "../output/existing-file.ts";
 import { heading, print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
 import { figuresOf, partColumns, partsOf } from "./rewards-figures.ts";
 import type { RewardsReportOptions } from "./rewards-options.ts";
-import { rewardsPage } from "./rewards-page.ts";
+import { rewardsPage } from "./rewards-report-page.ts";
 import { isSameFile } from "../output/same-file.ts";
 import { tableLines } from "../output/table.ts";
 

@@ -3,7 +3,7 @@
 import { JsonlError, ParquetError } from "@rayling/data-proto";
 import { exportFormatOf, exportRewardLog, RewardLogError } from "@rayling/reward-loop";
 import { CliError, refusalOf } from "../cli-error.ts";
-import { replaceFile } from "./earlier-file.ts";
+import { replaceFile } from "../output/existing-file.ts";
 import { grouped } from "../output/numbers.ts";
 import { print } from "../output/formats.ts";
 import { plain } from "../output/output.ts";

@@ -10,9 +10,9 @@ import { JsonlError } from "@rayling/data-proto";
 import { outcomesIn, RewardLog } from "@rayling/reward-loop";
 import type { RewardRecord, ScoredSample, WriterMark } from "@rayling/reward-loop";
 import { refusalOf } from "../cli-error.ts";
-import { moveAside } from "./earlier-file.ts";
-import type { PastRewards } from "./past-rewards.ts";
-import type { ResumedPlaces } from "./resumed-places.ts";
+import { moveAside } from "../output/existing-file.ts";
+import type { PastRewards } from "../score/resume/past-rewards.ts";
+import type { ResumedPlaces } from "../score/resume/resumed-places.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
 import type { SolutionSample } from "../inputs/solutions.ts";
 

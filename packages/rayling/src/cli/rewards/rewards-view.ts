@@ -16,7 +16,7 @@ export async function runRewardsView({ logs, port, format }: RewardsViewOptions)
   try {
     const page = await stop.race(serveRewardLogs(logs, port === undefined ? {} : { port }));
     await printPart({ url: page.url }, format, () => [page.url, "Ctrl-C ends it"]);
-    await aborted(stop.signal);
+    await stop.whenStopped();
     await page.close();
   } catch (error) {
     const ofFile = refusalOf(error, [JsonlError, RewardLogError]);
@@ -24,11 +24,4 @@ export async function runRewardsView({ logs, port, format }: RewardsViewOptions)
   } finally {
     stop.close();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -35,7 +35,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
     const { record = null } = options;
     const about = { url: server.url, record, keys: record === null ? null : opened.keys };
     await answer.printPart(about, () => greeting(server, opened, options, token));
-    await stopped(stop.signal);
+    await stop.whenStopped();
     tell("ending: requests under way are answered; a second signal stops at once\n");
     const left = await server.drain(options.drainTimeoutMs);
     await loop.close();
@@ -147,13 +147,6 @@ async function readToken(path: string): Promise<string> {
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
-function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 function greeting(

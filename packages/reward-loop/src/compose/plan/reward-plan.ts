@@ -4,7 +4,7 @@ import { notAnOption, placeOf } from "../../options/read.ts";
 import { askingSettings } from "../../settings/asked-models.ts";
 import type { NamedModel, Router } from "../../reward-model/loop-models.ts";
 import type { RewardLoopSettings } from "../../settings/settings.ts";
-import type { SpendSettings } from "../../spend/budget.ts";
+import type { SpendSettings } from "../../spend/cost-budget.ts";
 
 /** A tree of what is asked for a score. */
 export type RewardPlan = {

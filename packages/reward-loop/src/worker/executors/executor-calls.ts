@@ -15,9 +15,9 @@ import type { LoadedExecutor, ScoreExecutor, SignOfLife } from "../../executor/s
 import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { PATIENT } from "../../time/stuck-warning.ts";
-import { Exchange } from "../../travel/exchange.ts";
-import type { NumberedRows } from "../../travel/outbox.ts";
-import { toTables } from "../../travel/table.ts";
+import { Exchange } from "../../exchange/row-exchange.ts";
+import type { NumberedRows } from "../../exchange/result-outbox.ts";
+import { toTables } from "../../exchange/column-table.ts";
 import type { SentRun } from "./sent-runs.ts";
 import { endActor } from "../end-actor.ts";
 

@@ -23,7 +23,7 @@
 
 import { GetTimeoutError } from "@rayling/core";
 import type { DeathCause } from "@rayling/core";
-import { BriefRuns } from "../../executor/brief-runs.ts";
+import { BriefRuns } from "../../executor/brief-run-batching.ts";
 import type { ExecutorTraits } from "../../executor/score-executor.ts";
 import type { ScoreFailure } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";

@@ -1,12 +1,6 @@
 /**
- * The Python code around a program: it denies operations that no solution of a programming task
- * needs, and then runs the program, or one function of it.
- *
- * There are two walls. The kernel's (python-confinement.ts) is the one that counts. Before it stand
- * audit hooks, which Python code cannot remove and which report in plain words what is denied: the
- * network, other processes, signals, foreign functions by ctypes, files outside of the scratch
- * folder (reads may also reach Python's own files), and sqlite3, which opens files by itself.
- * Functions without audit events are replaced. A malicious program can get around the hooks.
+ * The Python code around a program: it confines itself (python-confinement.ts says to what), and
+ * then runs the program, or one function of it.
  *
  * It starts as `runner.py [name]` in the scratch folder, beside `program.py` and
  * `confinement.json`. Without a name the program runs as a script. With a name the function (or the
@@ -16,7 +10,7 @@
  * compile-error".
  */
 
-import { pythonConfinement } from "./python-confinement.ts";
+import { pythonConfinement, pythonHooks } from "./python-confinement.ts";
 import { pythonPeer } from "./python-peer.ts";
 
 /**
@@ -49,63 +43,9 @@ import builtins, json, os, signal, sys, types
 FOLDER = os.path.realpath(os.getcwd())
 CODE = os.path.dirname(os.path.realpath(__file__))
 PROGRAM = os.path.join(CODE, "program.py")
-SILENT = {"signal": (("signal", "_signal"), ("pidfd_send_signal",)), "os": (("os", "posix"), ("mkfifo", "mknod"))}
 
 
-def refused(name):
-    def call(*_, **__):
-        raise PermissionError(f"the sandbox denies {name}")
-    return call
-
-
-def confine():
-    realpath, separator = os.path.realpath, os.sep
-    prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), *sys.path]
-    readable = tuple({realpath(one).rstrip(separator) + separator for one in prefixes if one})
-    readable += ("/usr/share/zoneinfo/", "/usr/lib/", "/lib/", "/proc/self/", "/sys/devices/system/cpu/", CODE + separator)
-    devices = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr",
-               "/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/etc/localtime", "/proc/cpuinfo", "/proc/meminfo")
-    own = FOLDER + separator
-    writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-    denied = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.startfile",
-              "os.kill", "signal.pthread_kill", "pty.", "ctypes.dlsym", "ctypes.call_function", "ctypes.cdata/", "ftplib.",
-              "smtplib.", "urllib.", "http.", "webbrowser.", "syslog.", "sys.remote_exec", "sqlite3.")
-    changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink",
-                "os.truncate", "os.utime", "os.chdir", "os.setxattr", "shutil.rmtree", "shutil.move"}
-    text, data = str, bytes
-
-    def place(path):
-        path = os.fsdecode(path)
-        return path if path in devices else realpath(path)
-
-    def hook(event, args):
-        if event == "open":
-            path, _, flags = args
-            if not isinstance(path, (text, data)):
-                return
-            at = place(path)
-            if at in devices or (at + separator).startswith(own):
-                return
-            if not (flags or 0) & writing and (at + separator).startswith(readable):
-                return
-            raise PermissionError(f"the sandbox denies opening {at}")
-        if event in changing:
-            for one in args:
-                if isinstance(one, (text, data)) and not (place(one) + separator).startswith(own):
-                    raise PermissionError(f"the sandbox denies {event} of {one!r}")
-        elif event == "socket.gethostname":
-            return
-        elif event.startswith(denied):
-            raise PermissionError(f"the sandbox denies {event}")
-
-    sys.addaudithook(hook)
-    # Of these no hook hears.
-    for module, (owners, names) in SILENT.items():
-        for owner in owners:
-            for name in names:
-                if hasattr(sys.modules.get(owner), name):
-                    setattr(sys.modules[owner], name, refused(f"{module}.{name}"))
-
+${pythonHooks}
 
 ${pythonPrelude}
 ${pythonConfinement}

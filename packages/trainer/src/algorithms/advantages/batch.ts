@@ -3,9 +3,9 @@
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
-import { maskedWhiten } from "../masked.ts";
+import { maskedWhiten } from "../masked-sums.ts";
 import { type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
-import { leavesFewerThan, validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
 export interface AdvantageBatch {

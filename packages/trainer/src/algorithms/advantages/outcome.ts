@@ -4,7 +4,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
-import { masked } from "../masked.ts";
+import { masked } from "../masked-sums.ts";
 import { newMatrix, rowSums } from "../matrix.ts";
 import {
   type AdvantageBatch,

@@ -1,7 +1,7 @@
 /** Estimators that look at each token: what comes after it, and what could be expected there. */
 
 import { TrainerInputError } from "../../errors.ts";
-import { masked } from "../masked.ts";
+import { masked } from "../masked-sums.ts";
 import { filled, type Matrix, newMatrix } from "../matrix.ts";
 import {
   type AdvantageBatch,

@@ -8,7 +8,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, divisorOf, maskedSum } from "../masked.ts";
+import { countOf, divisorOf, maskedSum } from "../masked-sums.ts";
 import { type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 
 /** verl's names. */

@@ -5,7 +5,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf } from "../masked.ts";
+import { countOf } from "../masked-sums.ts";
 import { viewOf } from "../matrix.ts";
 import { correction } from "../rollout-correction/rollout-correction.ts";
 import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";

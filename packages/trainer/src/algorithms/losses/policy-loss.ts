@@ -5,10 +5,10 @@
 
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, divisorOf } from "../masked.ts";
+import { countOf, divisorOf } from "../masked-sums.ts";
 import { clamp, difference, type MatrixView, viewOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
-import { leavesFewerThan, validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 import { aggregate, type GlobalBatchInfo, type LossAggMode, weightOf } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */

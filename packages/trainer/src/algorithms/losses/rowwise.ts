@@ -3,7 +3,7 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { shuffled } from "../../values/random.ts";
-import { maskedMean } from "../masked.ts";
+import { maskedMean } from "../masked-sums.ts";
 import { clamp, rowSums } from "../matrix.ts";
 import {
   clipInto,

@@ -3,7 +3,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { maskedRowSums } from "../masked.ts";
+import { maskedRowSums } from "../masked-sums.ts";
 import { clamp, matrixOf, rowSums, viewOf } from "../matrix.ts";
 import {
   checkDualClip,

@@ -3,9 +3,9 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { entropyFromLogits } from "../logits.ts";
-import { maskedMean } from "../masked.ts";
+import { maskedMean } from "../masked-sums.ts";
 import { clamp, matrixOf, newMatrix } from "../matrix.ts";
-import { leavesFewerThan, validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 import { slopeOfLarger } from "./policy-loss.ts";
 

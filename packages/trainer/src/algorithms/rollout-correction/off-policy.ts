@@ -3,7 +3,7 @@
  * `compute_offpolicy_metrics`). Rows without tokens count with a mean of 0.
  */
 
-import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import { maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked-sums.ts";
 import { clamp, difference, type MatrixView } from "../matrix.ts";
 import { checkTokens } from "./rejection.ts";
 import { spreadOf } from "../statistics.ts";

@@ -9,7 +9,13 @@
 
 import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import {
+  countOf,
+  maskedMean,
+  maskedMeanOf,
+  maskedRowMeans,
+  maskedRowSums,
+} from "../masked-sums.ts";
 import { clamp, filled, type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { type Band, rejectionBandsOf } from "./thresholds.ts";

@@ -16,7 +16,7 @@ import {
   tensorOf,
   withRows,
 } from "../matrix.ts";
-import { leavesFewerThan, validMask } from "../valid.ts";
+import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 import { offPolicyMetrics } from "./off-policy.ts";
 import { checkTokens, rejectRollouts } from "./rejection.ts";
 import { type RolloutCorrectionSettings, withDefaults } from "./correction-settings.ts";

@@ -6,7 +6,13 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, maskedMean, maskedMeanOf, maskedRowMeans, maskedRowSums } from "../masked.ts";
+import {
+  countOf,
+  maskedMean,
+  maskedMeanOf,
+  maskedRowMeans,
+  maskedRowSums,
+} from "../masked-sums.ts";
 import { clamp, type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
 import { weightBandOf } from "./thresholds.ts";

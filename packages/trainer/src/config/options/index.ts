@@ -9,7 +9,7 @@ import type { Frozen } from "@rayling/config-tree/options";
 import { option } from "@rayling/config-tree/options";
 import type { RewardConfig } from "@rayling/reward-loop/config";
 import { z } from "zod";
-import type { NotDone } from "../verl/not-done.ts";
+import type { NotDone } from "../verl/unsupported-keys.ts";
 import { algorithm } from "./algorithm.ts";
 import { data } from "./data.ts";
 import { count } from "./kinds.ts";

@@ -4,7 +4,7 @@
  */
 
 import { EndpointError } from "@rayling/reward-loop/client";
-import { isList, isRecord } from "@rayling/reward-manager-registry/values";
+import { fieldOf, isList } from "@rayling/reward-manager-registry/values";
 import type { ChatMessage, GenerateRequest } from "../policy.ts";
 import { labelOf, labelsOfText } from "./labels.ts";
 
@@ -118,10 +118,6 @@ function isToken(value: unknown): value is RawToken {
   const [token, logprob] = [fieldOf(value, "token"), fieldOf(value, "logprob")];
   const bytes = fieldOf(value, "bytes") ?? [];
   return typeof token === "string" && typeof logprob === "number" && isNumbers(bytes);
-}
-
-function fieldOf(value: unknown, name: string): unknown {
-  return isRecord(value) ? value[name] : undefined;
 }
 
 function idsOf(

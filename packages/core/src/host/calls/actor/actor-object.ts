@@ -9,7 +9,7 @@ import {
   currentTask,
   type TaskScope,
 } from "../../../caller/waits/task-scope.ts";
-import type { Assignment } from "../../../rpc/demand.ts";
+import type { Assignment } from "../../../rpc/resource-demand.ts";
 import type { ActorInfo } from "../../../rpc/directory.ts";
 import type { RemoteKey } from "../../../rpc/remote-key.ts";
 import { MethodNotFoundError } from "../../../shared/errors.ts";

@@ -14,7 +14,7 @@ import {
   leaveScope,
   setSyncTask,
 } from "../../../caller/waits/task-scope.ts";
-import type { Assignment } from "../../../rpc/demand.ts";
+import type { Assignment } from "../../../rpc/resource-demand.ts";
 import type { ActorInfo } from "../../../rpc/directory.ts";
 import type { CallMessage, Route } from "../../../protocol/message.ts";
 import type { Session } from "../../../rpc/session/session.ts";

@@ -1,0 +1,61 @@
+/**
+ * The activity of an actor, for people: from its supervisor, and from its host if that answers in
+ * time.
+ */
+import type { HostStats } from "../../host/host-control.ts";
+import type { ActorStatus } from "../../rpc/directory.ts";
+import type { ActorStateName } from "../../rpc/state.ts";
+import type { Host } from "../launch/host.ts";
+import type { ActorState } from "../actors/actor-record.ts";
+import type { Supervisor } from "../actors/supervisor.ts";
+
+/** A host that is silent for this long, in ms, is busy with the code that it runs. */
+const silentMs = 1000;
+
+/** Ray's names. */
+export const stateNames: Readonly<Record<ActorState, ActorStateName>> = {
+  registered: "DEPENDENCIES_UNREADY",
+  pending: "PENDING_CREATION",
+  alive: "ALIVE",
+  restarting: "RESTARTING",
+  dead: "DEAD",
+};
+
+export async function statusOf(actor: Supervisor): Promise<ActorStatus> {
+  const { info } = actor.spec;
+  const { state, cause, life } = actor.record;
+  const { host } = life;
+  const stats =
+    state === "alive" && host !== undefined
+      ? await answerOf(host, (control) => control.stats(), silentMs)
+      : undefined;
+  const load = stats?.actors.find(({ actorId }) => actorId === info.actorId);
+  return {
+    actorId: info.actorId,
+    className: info.className,
+    state: stateNames[state],
+    reason: state === "dead" ? cause?.message : actor.waitsFor,
+    hostId: host?.id,
+    load: load === undefined ? undefined : { running: load.running, queued: load.queued },
+  };
+}
+
+/** Returns the answer of a host; undefined when it is gone, or does not answer in time. */
+export async function answerOf<T = HostStats>(
+  host: Host,
+  ask: Parameters<typeof host.control<T>>[0],
+  limitMs: number,
+): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), limitMs);
+  // A query for a warning must not keep the process alive.
+  timer.unref();
+  try {
+    return await Promise.race([host.control<T>(ask), promise]);
+  } catch {
+    // The host is gone, so there is no answer.
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Sends rows to an actor and receives results (the actor's side: result-outbox.ts): all rows of a
+ * turn go in one call, and each call is answered with all results that are ready then, for any
+ * rows.
+ *
+ * While a row has no result at least one call is open, so that results need not wait and the death
+ * of the actor is noticed; it is reported once. Without pending rows nothing keeps the process
+ * alive.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import * as ray from "@rayling/core";
+import type { ObjectRef } from "@rayling/core";
+import { PATIENT } from "../time/stuck-warning.ts";
+import type { NumberedRows, Withheld } from "./result-outbox.ts";
+import { fromTables } from "./column-table.ts";
+
+/** Rows in one call: few enough for the other side to begin while this one still writes. */
+const most = 256;
+
+export interface ExchangeOwner<Row, Result extends object, Note> {
+  /** Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel. */
+  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result, Note>>;
+  /** The row was in a call with a row that cannot travel: it is to be sent alone. */
+  readonly alone: (row: Row) => void;
+  /** @param ids the number of each result's row, as the other side was given it */
+  readonly arrived: (ids: readonly number[], results: readonly Result[]) => void;
+  /** The row has a result that has to be asked for. */
+  readonly withheld: (one: Withheld<Note>) => void;
+  /** No further result will arrive. */
+  readonly lost: (error: unknown) => void;
+}
+
+export class Exchange<Row, Result extends object, Note = undefined> {
+  readonly #owner: ExchangeOwner<Row, Result, Note>;
+  /**
+   * The async context in which the exchange was made. Calls run in it, and not in that of the task
+   * that pushed first: if that task is cancelled, other tasks have rows there, too.
+   */
+  readonly #asItsOwn = AsyncLocalStorage.snapshot();
+  #rows: Row[] = [];
+  #isDue = false;
+  /** Rows that have no result. */
+  #underWay = 0;
+  /** Calls that are not answered. */
+  #open = 0;
+  #isLost = false;
+
+  constructor(owner: ExchangeOwner<Row, Result, Note>) {
+    this.#owner = owner;
+  }
+
+  /** Sends the row together with all others of this turn. */
+  push(row: Row): void {
+    this.#rows.push(row);
+    this.#underWay += 1;
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    process.nextTick(() => this.#asItsOwn(() => this.#flush()));
+  }
+
+  #flush(): void {
+    this.#isDue = false;
+    const rows = this.#rows;
+    this.#rows = [];
+    for (let from = 0; from < rows.length && !this.#isLost; from += most) {
+      this.#call(rows.slice(from, from + most));
+    }
+    if (!this.#isLost && this.#open === 0 && this.#underWay > 0) this.#call([]);
+  }
+
+  #call(rows: readonly Row[]): void {
+    try {
+      void this.#answered(this.#owner.call(rows));
+    } catch (error) {
+      if (!(error instanceof ray.NotEncodableError)) return this.#end(error);
+      this.#underWay -= rows.length;
+      for (const row of rows) this.#owner.alone(row);
+    }
+  }
+
+  async #answered(call: ObjectRef<NumberedRows<Result, Note>>): Promise<void> {
+    this.#open += 1;
+    try {
+      const { ids, rows, withheld = [] } = await ray.get(call, PATIENT);
+      this.#open -= 1;
+      this.#underWay -= ids.length + withheld.length;
+      for (const one of withheld) this.#owner.withheld(one);
+      this.#owner.arrived(ids, fromTables(rows));
+      // Checked after `arrived`, which may have pushed further rows.
+      if (this.#open === 0 && this.#underWay > 0) this.#soon();
+    } catch (error) {
+      this.#end(error);
+    }
+  }
+
+  #end(error: unknown): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.#owner.lost(error);
+  }
+}

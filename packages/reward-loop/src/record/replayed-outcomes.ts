@@ -1,0 +1,56 @@
+/**
+ * Outcomes of an earlier run by what their samples say, out of its reward log: what a run is
+ * replayed from.
+ *
+ * Samples that say the same may have had different outcomes: they are given in the order of their
+ * indices, those without a score behind all others (a log that was written by two runs has
+ * failures of the first that the second has scored), and from the first one again when all were
+ * given. Of several lines for one index the one that counts is given. Parts of an outcome
+ * (several rewards, stages of a cascade) come back with it.
+ */
+
+import type { RewardSample } from "@rayling/reward-manager-registry";
+import type { SampleOutcome } from "../outcome.ts";
+import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./records-with-parts.ts";
+import type { RecordedWhole } from "./records-with-parts.ts";
+import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
+
+interface Known {
+  readonly inOrder: readonly RecordedWhole[];
+  given: number;
+}
+
+export class RecordedOutcomes {
+  readonly #known: Map<string, Known> = new Map();
+
+  /** Rejects with JsonlError, or RewardLogError for a line that is no record. */
+  static async read(path: string): Promise<RecordedOutcomes> {
+    const outcomes = new RecordedOutcomes();
+    const wholes = [...(await countedWholes(path)).values()];
+    for (const [sample, own] of Map.groupBy(wholes, ({ record }) => record.sample)) {
+      const inOrder = own.toSorted(
+        ({ record: a }, { record: b }) => Number(b.valid) - Number(a.valid) || a.index - b.index,
+      );
+      outcomes.#known.set(sample, { inOrder, given: 0 });
+    }
+    return outcomes;
+  }
+
+  /**
+   * @param isGiven whether it is to be what its functions gave, for a group that is put right again
+   *
+   * @returns undefined: the log does not know it
+   */
+  next(sample: RewardSample, isGiven: boolean = false): SampleOutcome | undefined {
+    const known = this.#find(sample);
+    const whole = known?.inOrder[known.given++ % known.inOrder.length];
+    return whole && (isGiven ? givenOutcomeOfWhole(whole) : outcomeOfWhole(whole));
+  }
+
+  #find(sample: RewardSample): Known | undefined {
+    const known = this.#known.get(sampleKey(sample));
+    if (known !== undefined) return known;
+    const older = olderSampleKeys(sample).find((key) => this.#known.has(key));
+    return older === undefined ? undefined : this.#known.get(older);
+  }
+}
