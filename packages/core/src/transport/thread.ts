@@ -3,8 +3,8 @@
  * batches of each direction (shared-ring.ts).
  *
  * Owner of the data ports. It does not keep the process alive by itself; a caller that waits for an
- * answer does (`caller/waits/waiting-tasks.ts`). A port closes when its other end closes or its thread
- * dies. `explain` says why, because a port cannot know.
+ * answer does (`caller/waits/waiting-tasks.ts`). A port closes when its other end closes or its
+ * thread dies. `explain` says why, because a port cannot know.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/message.ts";

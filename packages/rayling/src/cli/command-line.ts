@@ -14,7 +14,7 @@ import { addNodeCommand } from "./node/node-options.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { PhaseLine } from "./output/phase-line.ts";
-import type { Silence } from "./output/silence.ts";
+import type { Silence } from "./output/silence/silence.ts";
 import { introduce } from "./train/quickstart-introduction.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";

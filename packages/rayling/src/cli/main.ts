@@ -10,7 +10,7 @@ try {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);
 }
-const { Silence } = await import("./output/silence.ts");
+const { Silence } = await import("./output/silence/silence.ts");
 const silence = Silence.open();
 // A shell that completes shows nothing else. A pipe has lines of the long commands alone.
 const [command = ""] = process.argv.slice(2);

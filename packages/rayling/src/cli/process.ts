@@ -5,7 +5,7 @@
 
 import { runCommandLine } from "./command-line.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { Silence } from "./output/silence.ts";
+import type { Silence } from "./output/silence/silence.ts";
 import { plain, tell } from "./output/output.ts";
 import { provideOtherMachines } from "../other-machines.ts";
 

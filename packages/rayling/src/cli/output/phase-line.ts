@@ -5,7 +5,7 @@
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "./output.ts";
-import type { Silence } from "./silence.ts";
+import type { Silence } from "./silence/silence.ts";
 
 const everyMs = 1000;
 /** Elsewhere than on a terminal. */

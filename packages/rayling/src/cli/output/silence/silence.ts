@@ -9,9 +9,9 @@ import type { WriteStream } from "node:tty";
 import { Worker } from "node:worker_threads";
 import { watchWrites } from "@rayling/core/terminal";
 import type { WatchedWrites } from "@rayling/core/terminal";
-import { tell } from "./output.ts";
-import { lineBreaker, place, textBytes, textStart } from "./silence-memory.ts";
-import type { SilenceMemory } from "./silence-memory.ts";
+import { tell } from "../output.ts";
+import { lineBreaker, place, textBytes, textStart } from "./shared-line.ts";
+import type { SilenceMemory } from "./shared-line.ts";
 
 /** Longer than a write takes. */
 const lockMs = 100;
@@ -22,7 +22,7 @@ const lastMove = /^[^]*\u001b\[[\d;?]*[A-Zh-l]/;
 
 /** The name keeps bundlers from searching for files of that pattern. */
 const here: string = import.meta.url;
-const entry: URL = new URL(`./silence-main${here.slice(-3)}`, here);
+const entry: URL = new URL(`./thread-main${here.slice(-3)}`, here);
 
 export class Silence {
   readonly #memory: SharedArrayBuffer = new SharedArrayBuffer(textStart + textBytes);

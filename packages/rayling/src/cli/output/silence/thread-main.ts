@@ -1,8 +1,8 @@
 /** The thread of silence.ts: sleeps until two seconds without output would be over. */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
-import { lineBreaker, place, quietMs, textStart } from "./silence-memory.ts";
-import type { SilenceMemory } from "./silence-memory.ts";
+import { lineBreaker, place, quietMs, textStart } from "./shared-line.ts";
+import type { SilenceMemory } from "./shared-line.ts";
 
 const { memory, startMs } = workerData as SilenceMemory;
 const numbers = new Int32Array(memory, 0, textStart / 4);
