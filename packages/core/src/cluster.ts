@@ -15,7 +15,7 @@ export {
 } from "./host/host-control.ts";
 export { registeredModules } from "./host/code/registry.ts";
 export type { OutputStream } from "./host/output.ts";
-export { type CauseData, causeFromData, causeToData } from "./protocol/cause.ts";
+export { type CauseData, causeFromData, causeToData } from "./protocol/death-cause-data.ts";
 export type { ClusterResources, GroupSpec, NodeInfo } from "./rpc/cluster-directory.ts";
 export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/resource-demand.ts";
 export type { ForeignAnswer, ForeignRequest } from "./rpc/engine-actors.ts";

@@ -6,7 +6,7 @@
  */
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
-import type { CauseData } from "../protocol/cause.ts";
+import type { CauseData } from "../protocol/death-cause-data.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { BudgetShare } from "../store/memory-budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";

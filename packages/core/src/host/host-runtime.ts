@@ -15,7 +15,7 @@ import type { Waitable } from "../caller/waits/waitable.ts";
 import { Waiting } from "../caller/waits/waiting-tasks.ts";
 import { timedEvents } from "../telemetry/call-times.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
-import { causeFromData } from "../protocol/cause.ts";
+import { causeFromData } from "../protocol/death-cause-data.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage } from "../protocol/message.ts";
 import type { Session } from "../rpc/session/session.ts";

@@ -8,7 +8,7 @@
  */
 import { writeSync } from "node:fs";
 import { expose, wrap } from "comlink";
-import { type CauseData, causeToData } from "../protocol/cause.ts";
+import { type CauseData, causeToData } from "../protocol/death-cause-data.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { setCodeRoots } from "../shared/code-roots.ts";
 import { newBudget } from "../store/memory-budget.ts";

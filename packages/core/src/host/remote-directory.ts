@@ -3,7 +3,7 @@
  */
 import type { Remote } from "comlink";
 import type { Encoded } from "../protocol/codec.ts";
-import { causeFromData, causeToData } from "../protocol/cause.ts";
+import { causeFromData, causeToData } from "../protocol/death-cause-data.ts";
 import type { Directory } from "../rpc/directory.ts";
 import type { Channel } from "../transport/channel.ts";
 import { newId } from "../shared/ids.ts";

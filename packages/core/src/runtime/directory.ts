@@ -6,7 +6,7 @@
  * and groups; directory-answers asks them. The hosts are here.
  */
 import { asked, type DriverControl, methodsOf, reports } from "../host/host-control.ts";
-import { causeFromData, causeToData } from "../protocol/cause.ts";
+import { causeFromData, causeToData } from "../protocol/death-cause-data.ts";
 import { scopeOf } from "../rpc/resource-demand.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
 import type { HostReport, InsideDirectory } from "../rpc/state.ts";

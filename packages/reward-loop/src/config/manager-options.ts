@@ -4,7 +4,7 @@
  */
 
 import { isTree } from "@rayling/config-tree";
-import { managerOptionOf } from "../options/managers.ts";
+import { managerOptionOf } from "../options/defaults/managers.ts";
 
 /** A null is unset. */
 export function managerOptionsOf(

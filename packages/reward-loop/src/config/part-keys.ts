@@ -4,11 +4,11 @@
  * names one, and its own policies; it inherits the rest from `reward`.
  */
 
-import type { componentOptions, partOptions, stageOptions } from "../options/functions.ts";
+import type { componentOptions, partOptions, stageOptions } from "../options/defaults/functions.ts";
 import type { FileOf } from "../options/table.ts";
 import { RewardConfigError } from "./reward-config-error.ts";
 import { optionsOf } from "./table-options.ts";
-import { limitsOptions, pricesOptions } from "../options/policies.ts";
+import { limitsOptions, pricesOptions } from "../options/defaults/policies.ts";
 
 export interface PartConfig extends FileOf<typeof partOptions> {}
 export interface StageConfig extends FileOf<typeof stageOptions> {}

@@ -8,7 +8,11 @@ import { applyOverrides, isTree, readYamlFile, treeOf } from "@rayling/config-tr
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
-import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
+import {
+  loopOptions,
+  rateLimitedOptions,
+  sandboxFusionOptions,
+} from "../options/defaults/functions.ts";
 import { rolloutDefaults, rolloutKeys } from "./model/engine-flags.ts";
 import { refuseUnusedKeys } from "./unused-keys/refuse-unused-keys.ts";
 import { isFreeLegacyKey, legacyKeys, withoutLegacyKeys } from "./legacy-keys.ts";

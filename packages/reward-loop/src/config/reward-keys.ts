@@ -5,7 +5,11 @@
 
 import { type Frozen, nested, option, readOptions } from "@rayling/config-tree/options";
 import { z } from "zod";
-import { loopOptions, rateLimitedOptions, sandboxFusionOptions } from "../options/functions.ts";
+import {
+  loopOptions,
+  rateLimitedOptions,
+  sandboxFusionOptions,
+} from "../options/defaults/functions.ts";
 import { partName, partNameWords } from "../options/read.ts";
 import { modelKeys } from "./model/model-keys.ts";
 import { hasParts } from "./part-keys.ts";

@@ -7,7 +7,7 @@
 import { nested, option } from "@rayling/config-tree/options";
 import { z } from "zod";
 import { isRecord } from "@rayling/reward-manager-registry/values";
-import { loopOptions } from "../options/functions.ts";
+import { loopOptions } from "../options/defaults/functions.ts";
 import { helpOf } from "../options/help.ts";
 import { isUrl, partName, partNameWords } from "../options/read.ts";
 import { isOtherwise } from "../options/table.ts";

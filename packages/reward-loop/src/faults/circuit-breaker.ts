@@ -7,7 +7,7 @@
  * closes, at the first failure it opens again. Pure: the caller has the clock.
  */
 
-import { breakerOptions, type BreakerTable } from "../options/policies.ts";
+import { breakerOptions, type BreakerTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 

@@ -6,7 +6,7 @@
  */
 
 import { type Clock, realClock } from "../time/clock.ts";
-import { hedgeOptions, type HedgeTable } from "../options/policies.ts";
+import { hedgeOptions, type HedgeTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import { LatencyQuantile } from "./latency-quantile.ts";

@@ -9,7 +9,7 @@
  */
 
 import { type Clock, realClock } from "../time/clock.ts";
-import { retryOptions, type RetryTable } from "../options/policies.ts";
+import { retryOptions, type RetryTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import type { FailureClass } from "../outcome.ts";

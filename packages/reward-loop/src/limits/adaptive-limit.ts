@@ -18,7 +18,7 @@
  * It grows only while it is used up. Pure: knows no calls and no clock.
  */
 
-import { adaptiveOptions, type AdaptiveTable } from "../options/policies.ts";
+import { adaptiveOptions, type AdaptiveTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 

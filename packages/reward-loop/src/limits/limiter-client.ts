@@ -8,7 +8,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
-import { limiterOptions } from "../options/policies.ts";
+import { limiterOptions } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { type Clock, realClock } from "../time/clock.ts";

@@ -9,7 +9,7 @@
 
 import { type BreakerState, CircuitBreaker } from "../faults/circuit-breaker.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
-import { limiterOptions, type LimiterTable } from "../options/policies.ts";
+import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import { AdaptiveLimit, type Ticket } from "./adaptive-limit.ts";

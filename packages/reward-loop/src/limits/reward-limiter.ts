@@ -14,7 +14,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
 import { type Clock, realClock } from "../time/clock.ts";
-import { limiterOptions, type LimiterTable } from "../options/policies.ts";
+import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { SettingsOf } from "../options/table.ts";
 import { Limiter } from "./limiter.ts";

@@ -25,7 +25,7 @@ import { RewardLoopClosedError } from "../errors.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { SampleOutcome, ScoredSample } from "../outcome.ts";
-import { onFailureOptions } from "../options/policies.ts";
+import { onFailureOptions } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { OutcomeRecorder } from "../record/outcome-recorder.ts";
 import { RecordedCosts } from "../record/recorded-costs.ts";

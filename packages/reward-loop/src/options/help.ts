@@ -4,12 +4,12 @@
  */
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
-import * as functions from "./functions.ts";
+import * as functions from "./defaults/functions.ts";
 import { helpTexts } from "./help-texts.ts";
-import * as policies from "./policies.ts";
-import * as rewardModel from "./reward-model.ts";
+import * as policies from "./defaults/policies.ts";
+import * as rewardModel from "./defaults/reward-model.ts";
 import type { Option } from "./table.ts";
-import * as timeLimits from "./time-limits.ts";
+import * as timeLimits from "./defaults/time-limits.ts";
 import { withNames } from "./describe-options.ts";
 
 const tables: Readonly<Record<string, unknown>> = {

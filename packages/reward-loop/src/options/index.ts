@@ -3,8 +3,8 @@
  * so that flags and pages can be made of them.
  */
 
-export { defaultWorkers, loopOptions } from "./functions.ts";
-export { onFailureOptions } from "./policies.ts";
+export { defaultWorkers, loopOptions } from "./defaults/functions.ts";
+export { onFailureOptions } from "./defaults/policies.ts";
 export { helpOf } from "./help.ts";
 export { isAllowed, optionAt, withDefaults } from "./read.ts";
 export type { Form, Option, OptionTable } from "./table.ts";

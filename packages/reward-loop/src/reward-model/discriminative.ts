@@ -13,7 +13,7 @@ import { EndpointError } from "../client/endpoint-error.ts";
 import { postRequest } from "../client/post-request.ts";
 import type { ChatMessage, ChatTokenizer } from "../tokenizer/index.ts";
 import { engines } from "./engines.ts";
-import type { EngineName } from "../options/reward-model.ts";
+import type { EngineName } from "../options/defaults/reward-model.ts";
 
 export interface DiscriminativeSettings {
   readonly engine: EngineName;

@@ -4,7 +4,7 @@
  */
 
 import { fieldOf, isList } from "@rayling/reward-manager-registry/values";
-import type { EngineName } from "../options/reward-model.ts";
+import type { EngineName } from "../options/defaults/reward-model.ts";
 
 export interface RewardModelEngine {
   readonly scorePath: string;

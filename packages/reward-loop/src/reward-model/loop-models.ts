@@ -1,7 +1,7 @@
 /** All reward models of a loop by name, checked one by one and against each other. */
 
 import { checkKeys, notAnOption, partName, partNameWords } from "../options/read.ts";
-import type { RewardModelUse } from "../options/reward-model.ts";
+import type { RewardModelUse } from "../options/defaults/reward-model.ts";
 import {
   checkModelOptions,
   defaultName,

@@ -6,7 +6,7 @@
 import { newToken } from "@rayling/core/http";
 import { RewardLoopOptionError } from "../errors.ts";
 import { checkKeys, notAnOption } from "../options/read.ts";
-import type { RewardModelOptions, RewardModelUse } from "../options/reward-model.ts";
+import type { RewardModelOptions, RewardModelUse } from "../options/defaults/reward-model.ts";
 import { engines } from "./engines.ts";
 import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
 

@@ -14,11 +14,11 @@ import { RewardLoopClosedError, RewardModelStartError } from "../errors.ts";
 import { engines } from "./engines.ts";
 import { checkModelOptions, defaultName, onlyModel, secretsOf } from "./model-options.ts";
 import type { ModelPlace } from "./model-options.ts";
-import type { RewardModelOptions } from "../options/reward-model.ts";
+import type { RewardModelOptions } from "../options/defaults/reward-model.ts";
 import { RewardModelRouterActor } from "./router-actor.ts";
 import type { RewardModelRouterHost } from "./router-actor.ts";
 import { ServerProcess } from "./server-process.ts";
-import type { LaunchOptions } from "../options/reward-model.ts";
+import type { LaunchOptions } from "../options/defaults/reward-model.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
 /** How a reward model is. */

@@ -2,7 +2,7 @@
 
 import * as ray from "@rayling/core";
 import { RewardModelRouter } from "./router.ts";
-import type { RouterOptions } from "../options/reward-model.ts";
+import type { RouterOptions } from "../options/defaults/reward-model.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
 export class RewardModelRouterHost {

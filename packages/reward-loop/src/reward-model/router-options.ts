@@ -1,11 +1,11 @@
 /**
- * Options of the router (options/reward-model.ts), and the allowed forms of secrets, addresses and
- * paths.
+ * Options of the router (options/defaults/reward-model.ts), and the allowed forms of secrets,
+ * addresses and paths.
  */
 
 import { checkOptions, notAnOption, placeOf, withDefaults } from "../options/read.ts";
-import { routerOptions } from "../options/reward-model.ts";
-import type { RouterOptions } from "../options/reward-model.ts";
+import { routerOptions } from "../options/defaults/reward-model.ts";
+import type { RouterOptions } from "../options/defaults/reward-model.ts";
 
 /**
  * @param at the option that holds them. Throws RewardLoopOptionError, which shows no token and no

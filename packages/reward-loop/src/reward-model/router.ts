@@ -19,9 +19,9 @@ import type { Dispatcher } from "undici";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { inferenceRoutes } from "./inference-paths.ts";
 import { withDefaults } from "../options/read.ts";
-import { routerOptions } from "../options/reward-model.ts";
+import { routerOptions } from "../options/defaults/reward-model.ts";
 import { checkRouterOptions } from "./router-options.ts";
-import type { RouterOptions, RouterSettings } from "../options/reward-model.ts";
+import type { RouterOptions, RouterSettings } from "../options/defaults/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 

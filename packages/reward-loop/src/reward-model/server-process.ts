@@ -11,7 +11,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
 import { killGroup } from "@rayling/reward-manager-registry/values";
 import { RewardModelStartError } from "../errors.ts";
-import type { LaunchOptions } from "../options/reward-model.ts";
+import type { LaunchOptions } from "../options/defaults/reward-model.ts";
 
 /**
  * A shell that ends the server when its standard input closes, which happens when this process is

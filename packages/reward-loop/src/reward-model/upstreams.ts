@@ -11,8 +11,8 @@
 import zlib from "node:zlib";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { withDefaults } from "../options/read.ts";
-import { routerOptions } from "../options/reward-model.ts";
-import type { RouterStrategy } from "../options/reward-model.ts";
+import { routerOptions } from "../options/defaults/reward-model.ts";
+import type { RouterStrategy } from "../options/defaults/reward-model.ts";
 
 export interface UpstreamSettings {
   readonly strategy?: RouterStrategy;

@@ -5,7 +5,7 @@
 
 import { resolve } from "node:path";
 import { notAnOption, placeOf } from "../options/read.ts";
-import type { RewardModelUse } from "../options/reward-model.ts";
+import type { RewardModelUse } from "../options/defaults/reward-model.ts";
 import { listed } from "../options/describe-options.ts";
 import type { NamedModel, Router } from "../reward-model/loop-models.ts";
 import { defaultName } from "../reward-model/model-options.ts";

@@ -1,10 +1,10 @@
 /**
  * Policies for limits, failures and slow answers: options as the user gives them
- * (options/policies.ts), and settings as workers get them.
+ * (options/defaults/policies.ts), and settings as workers get them.
  */
 
-import type { LimiterTable, LimitsTable, OnFailureTable } from "../options/policies.ts";
-import type { functionOptions } from "../options/functions.ts";
+import type { LimiterTable, LimitsTable, OnFailureTable } from "../options/defaults/policies.ts";
+import type { functionOptions } from "../options/defaults/functions.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 
 /**

@@ -5,7 +5,7 @@
  * sample, and not a score of 0.
  */
 
-import { rateLimitedOptions } from "../options/functions.ts";
+import { rateLimitedOptions } from "../options/defaults/functions.ts";
 import { over, readOptions } from "../options/read.ts";
 import type { RewardLimits } from "./policy-settings.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { RewardLoopOptionError } from "../errors.ts";
-import { sandboxFusionOptions, type SandboxFusionTable } from "../options/functions.ts";
+import { sandboxFusionOptions, type SandboxFusionTable } from "../options/defaults/functions.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import type { RewardLimits } from "./policy-settings.ts";

@@ -1,7 +1,7 @@
 /**
- * Options of a reward loop (options/functions.ts), checked once at the edge, and the plain settings
- * that travel to its workers and executors. Names and paths only, never functions: user code is
- * loaded where it runs.
+ * Options of a reward loop (options/defaults/functions.ts), checked once at the edge, and the plain
+ * settings that travel to its workers and executors. Names and paths only, never functions: user
+ * code is loaded where it runs.
  */
 
 import { statSync } from "node:fs";
@@ -10,12 +10,12 @@ import { resolve } from "node:path";
 import { isHubPath } from "@rayling/data-proto";
 import type { ResourceLimits } from "@rayling/core";
 import type { DiscriminativeSettings } from "../reward-model/discriminative.ts";
-import type { RewardModelUse } from "../options/reward-model.ts";
+import type { RewardModelUse } from "../options/defaults/reward-model.ts";
 import { routerTokenOf } from "../reward-model/router-options.ts";
 import { parseRewardSpec } from "@rayling/reward-manager-registry";
 import type { DefaultScoreOptions, RewardSpec } from "@rayling/reward-manager-registry";
-import { checkManagerOptions } from "../options/managers.ts";
-import { computeScoreOptions, functionOptions } from "../options/functions.ts";
+import { checkManagerOptions } from "../options/defaults/managers.ts";
+import { computeScoreOptions, functionOptions } from "../options/defaults/functions.ts";
 import { checkNeeds, checkOptions, notAnOption, withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
 import { policyOf } from "./policy-settings.ts";
@@ -24,7 +24,7 @@ import { withoutRateLimited } from "./rate-limited-manager.ts";
 import { withoutRemote } from "./remote-manager.ts";
 import { withSandboxLimits } from "./sandbox-fusion.ts";
 
-export type { RewardModelUse } from "../options/reward-model.ts";
+export type { RewardModelUse } from "../options/defaults/reward-model.ts";
 
 /** Options of one reward function, and of its calls. */
 export type RewardFunctionOptions = OptionsOf<typeof functionOptions>;

@@ -13,7 +13,7 @@ import {
   type MostPerCallTable,
   budgetOptions,
   type BudgetTable,
-} from "../options/policies.ts";
+} from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf, SettingsOf } from "../options/table.ts";
 import type { SampleOutcome } from "../outcome.ts";

@@ -4,10 +4,10 @@ import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readRewardConfig } from "../../src/config/reward-config.ts";
-import * as functions from "../../src/options/functions.ts";
-import * as models from "../../src/options/reward-model.ts";
-import * as policies from "../../src/options/policies.ts";
-import * as timeLimits from "../../src/options/time-limits.ts";
+import * as functions from "../../src/options/defaults/functions.ts";
+import * as models from "../../src/options/defaults/reward-model.ts";
+import * as policies from "../../src/options/defaults/policies.ts";
+import * as timeLimits from "../../src/options/defaults/time-limits.ts";
 import { helpOf } from "../../src/options/help.ts";
 import { checkOptions, withDefaults } from "../../src/options/read.ts";
 import { isOtherwise } from "../../src/options/table.ts";
@@ -26,7 +26,7 @@ const names = [...new Set(tables.flatMap(([, table]) => Object.keys(table)))];
 
 /** Where the tables stand. */
 const files = ["policies", "time-limits", "functions", "reward-model"];
-const pathOf = (file: string): string => `${packages}reward-loop/src/options/${file}.ts`;
+const pathOf = (file: string): string => `${packages}reward-loop/src/options/defaults/${file}.ts`;
 const sourceOf = (file: string): string => readFileSync(pathOf(file), "utf8");
 
 /** All code but the tables, and what they are read by. */
@@ -185,7 +185,7 @@ describe("what loads the tables", () => {
         }
       };
       visit(`reward-loop/src/${entry}`);
-      expect(seen).toContain("reward-loop/src/options/policies.ts");
+      expect(seen).toContain("reward-loop/src/options/defaults/policies.ts");
     },
   );
 });

@@ -3,7 +3,7 @@
  */
 import type { Remote } from "comlink";
 import type { Caller } from "../../caller/caller.ts";
-import { type CauseData, causeFromData, causeToData } from "../../protocol/cause.ts";
+import { type CauseData, causeFromData, causeToData } from "../../protocol/death-cause-data.ts";
 import type { Encoded } from "../../protocol/codec.ts";
 import { totalConcurrency } from "../../rpc/directory.ts";
 import type { RemoteKey } from "../../rpc/remote-key.ts";

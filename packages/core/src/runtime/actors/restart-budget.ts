@@ -1,4 +1,4 @@
-/** How often, and how soon, an actor may live again. */
+/** How often an actor may live again; how soon is restart-pause.ts. */
 import type { ActorSpec } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 
@@ -7,7 +7,6 @@ export class RestartBudget {
   #restartsLeft: number;
   /** Times of restarts, by performance.now(), within the window of the restart intensity. */
   #restarts: number[] = [];
-  #failedStarts = 0;
 
   constructor({ maxRestarts, restartIntensity }: ActorSpec) {
     this.#restartsLeft = maxRestarts;
@@ -35,15 +34,4 @@ export class RestartBudget {
       message: `it died ${this.#restarts.length} times within ${limit.withinMs} ms, at last because ${cause.message}`,
     };
   }
-
-  /** Returns the pause before the next start, in ms, after a life or a failed start. */
-  pauseMs(lived: boolean): number {
-    this.#failedStarts = lived ? 0 : this.#failedStarts + 1;
-    return this.#failedStarts > 1 ? backOffMs(this.#failedStarts) : 0;
-  }
-}
-
-/** 100 ms, doubling, at most 10 s. */
-function backOffMs(failedStarts: number): number {
-  return Math.min(10_000, 100 * 2 ** (failedStarts - 2));
 }

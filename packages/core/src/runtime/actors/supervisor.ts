@@ -15,6 +15,7 @@ import { ActorRecord, noCause } from "./actor-record.ts";
 import { causeOfStart, Incarnation, type IncarnationParts } from "./incarnation.ts";
 import { NextPlace } from "./next-place.ts";
 import { RestartBudget } from "./restart-budget.ts";
+import { RestartPause } from "./restart-pause.ts";
 
 export interface SupervisorParts extends IncarnationParts {
   readonly launcher: () => Launcher;
@@ -35,6 +36,7 @@ export class Supervisor {
   readonly record: ActorRecord;
   readonly #parts: SupervisorParts;
   readonly #restarts: RestartBudget;
+  readonly #restartPause: RestartPause = new RestartPause();
   readonly #next: NextPlace;
   /**
    * Aborted signals of its constructor, by index, with their reasons; each incarnation gets them.
@@ -91,7 +93,7 @@ export class Supervisor {
       }
       record.life = new Incarnation(life.number + 1, this.spec, this.#parts);
       record.set("restarting");
-      const pauseMs = this.#restarts.pauseMs(lived);
+      const pauseMs = this.#restartPause.next(lived);
       if (pauseMs > 0) await this.#pause(pauseMs);
     }
   }

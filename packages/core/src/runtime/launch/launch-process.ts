@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { expose, wrap } from "comlink";
 import type { HostControl, LauncherControl, ProcessSettings } from "../../host/host-control.ts";
-import { causeFromData } from "../../protocol/cause.ts";
+import { causeFromData } from "../../protocol/death-cause-data.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";

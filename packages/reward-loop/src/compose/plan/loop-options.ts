@@ -1,6 +1,6 @@
 /**
- * Options of a whole reward loop, as the user gives them (options/functions.ts): one reward
- * function, several with weights, or a cascade; a judge that takes over at the cap.
+ * Options of a whole reward loop, as the user gives them (options/defaults/functions.ts): one
+ * reward function, several with weights, or a cascade; a judge that takes over at the cap.
  *
  * A part inherits the loop's options, except for options of one endpoint (`limits`, `spend`) or of
  * the whole loop (`name`, `onFailure`, `rewardModel`).
@@ -14,7 +14,7 @@ import type {
   resumeOptions,
   SpendTable,
   stageOptions,
-} from "../../options/functions.ts";
+} from "../../options/defaults/functions.ts";
 import type { OptionsOf } from "../../options/table.ts";
 
 /** Options of a reward loop. */

@@ -10,13 +10,13 @@ import {
   functionOptions,
   loopOptions,
   partOptions,
-} from "../../options/functions.ts";
+} from "../../options/defaults/functions.ts";
 import {
   componentOptions,
   replayOptions,
   spendOptions,
   stageOptions,
-} from "../../options/functions.ts";
+} from "../../options/defaults/functions.ts";
 import {
   checkNeeds,
   checkOptions,

@@ -2,7 +2,7 @@
 
 import { nested, option } from "@rayling/config-tree/options";
 import { z } from "zod";
-import { routerOptions, type RouterTable } from "../../options/reward-model.ts";
+import { routerOptions, type RouterTable } from "../../options/defaults/reward-model.ts";
 import { keysOf } from "../table-keys.ts";
 import { rolloutDefaults } from "./engine-flags.ts";
 

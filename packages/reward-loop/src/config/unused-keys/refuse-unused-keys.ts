@@ -5,7 +5,7 @@
  * default is ignored, so that verl's own files can be read unchanged.
  */
 
-import { rateLimitedOptions, sandboxFusionOptions } from "../../options/functions.ts";
+import { rateLimitedOptions, sandboxFusionOptions } from "../../options/defaults/functions.ts";
 import { writtenKey } from "../legacy-keys.ts";
 import { functionPartsOf, hasParts, partsOf } from "../part-keys.ts";
 import {

@@ -1,11 +1,11 @@
 /** Keys of `reward.reward_kwargs`, the settings of a manager, that it would not read. */
 
-import { managerKeys, managerOptionOf } from "../../options/managers.ts";
+import { managerKeys, managerOptionOf } from "../../options/defaults/managers.ts";
 import { managerOptionsOf } from "../manager-options.ts";
 import { registeredManagerOf } from "../reward-keys.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { keysOf, nearestOf, treeOf, valueAt } from "@rayling/config-tree";
-import { rateLimitedOptions } from "../../options/functions.ts";
+import { rateLimitedOptions } from "../../options/defaults/functions.ts";
 import { fileEntries } from "../table-keys.ts";
 import type { UnusedKey } from "./unused-key.ts";
 

@@ -10,7 +10,7 @@ import { rolloutDefaults } from "../model/engine-flags.ts";
 import type { RewardConfig } from "../reward-keys.ts";
 import { isTree } from "@rayling/config-tree";
 import { type ConfigValue } from "@rayling/config-tree";
-import { routerOptions } from "../../options/reward-model.ts";
+import { routerOptions } from "../../options/defaults/reward-model.ts";
 import type { UnusedKey } from "./unused-key.ts";
 import { saidIn } from "./unused-table-keys.ts";
 

@@ -3,7 +3,7 @@
  * a stage.
  */
 
-import { loopOptions, partOptions } from "../../options/functions.ts";
+import { loopOptions, partOptions } from "../../options/defaults/functions.ts";
 import { partsOf } from "../part-keys.ts";
 import type { PartConfig, StageConfig } from "../part-keys.ts";
 import { isRateLimited } from "../reward-keys.ts";

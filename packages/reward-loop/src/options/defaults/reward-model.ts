@@ -3,8 +3,8 @@
  * secrets, addresses and paths. Secrets have no key in files: a configuration is printed and kept.
  */
 
-import { choice, flag, list, number, option, otherwise, own, text, whole } from "./table.ts";
-import type { OptionsOf, SettingsOf } from "./table.ts";
+import { choice, flag, list, number, option, otherwise, own, text, whole } from "../table.ts";
+import type { OptionsOf, SettingsOf } from "../table.ts";
 
 /** Which server gets the next request. */
 export type RouterStrategy = "least-in-flight" | "round-robin";

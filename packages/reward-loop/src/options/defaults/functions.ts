@@ -37,8 +37,8 @@ import {
   text,
   url,
   whole,
-} from "./table.ts";
-import type { OptionTable } from "./table.ts";
+} from "../table.ts";
+import type { OptionTable } from "../table.ts";
 import { timeLimitOptions } from "./time-limits.ts";
 
 /** verl's own section says it in files. */

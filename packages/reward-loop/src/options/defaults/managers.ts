@@ -4,8 +4,8 @@
  * unknown.
  */
 
-import { camel } from "./describe-options.ts";
-import { checkKeys } from "./read.ts";
+import { camel } from "../describe-options.ts";
+import { checkKeys } from "../read.ts";
 
 /**
  * DapoOptions and GdpoOptions of reward-manager-registry, which checks them; those of rate_limited

@@ -1,6 +1,6 @@
 /** How long a try, a sample and the start of a reward function may take. */
 
-import { inherited, option, otherwise, timer } from "./table.ts";
+import { inherited, option, otherwise, timer } from "../table.ts";
 
 export const timeLimitOptions = {
   /**

@@ -2,7 +2,7 @@
  * Options about limits, failures, slow answers and what judging costs: a table for each section.
  */
 
-import type { FailureClass } from "../outcome.ts";
+import type { FailureClass } from "../../outcome.ts";
 import {
   auto,
   byName,
@@ -17,7 +17,7 @@ import {
   switched,
   text,
   whole,
-} from "./table.ts";
+} from "../table.ts";
 
 const least0 = number({ least: 0 });
 const above0 = number({ above: 0 });
