@@ -112,7 +112,7 @@ async function answer(
   if (bytes === undefined) return undefined;
   return { kind: bytes[0] as number, id: bytes.readUInt32LE(1), text: bytes.toString("latin1") };
 }
-const kinds = { result: 3, failure: 4, absent: 14 } as const;
+const kinds = { result: 3, failure: 4, gone: 8, absent: 14 } as const;
 
 /** A call to the actor as somebody else makes it. */
 const call = (method: string, args: Uint8Array = noArguments, id = 0): Buffer =>
@@ -286,7 +286,7 @@ describe("actor-ts#563: an unchecked number in a frame is thrown in the callback
     }
   });
 
-  test("a task whose key is none does not exist", async () => {
+  test("a task whose key is none is gone, as no worker has it", async () => {
     const peer = await guest(host);
     for (const [id, key] of ["", "{", "null", "5", '{"moduleUrl":1}'].entries()) {
       peer.send(
@@ -294,7 +294,7 @@ describe("actor-ts#563: an unchecked number in a frame is thrown in the callback
           Buffer.concat([messages.route(300, "task", key), messages.call(id, 300, noArguments)]),
         ),
       );
-      expect(await answer(peer)).toMatchObject({ kind: kinds.absent, id });
+      expect(await answer(peer)).toMatchObject({ kind: kinds.gone, id });
     }
   });
 });

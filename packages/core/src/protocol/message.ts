@@ -49,7 +49,10 @@ export type Message =
   /** The result of a call that returns several values. */
   | { readonly kind: "results"; readonly id: number; readonly values: readonly Encoded[] }
   | { readonly kind: "failure"; readonly id: number; readonly error: Encoded }
-  /** The actor ended before the call did: the caller asks the directory for the reason. */
+  /**
+   * The actor ended before the call did: the caller asks the directory for the reason. Or there is
+   * no such task.
+   */
   | { readonly kind: "gone"; readonly id: number }
   /**
    * The call never started: the actor, or that incarnation of it, is not on this host, or the task
