@@ -62,7 +62,9 @@ describe("an entry", () => {
       "  },",
     ]);
     const made = [head, "", "// oxfmt-ignore", "export const helpTexts = {", ...lines, "};", ""];
-    await expect(made.join("\n")).toMatchFileSnapshot(pathOf("help-texts"));
+    await expect(made.join("\n")).toMatchFileSnapshot(
+      `${packages}reward-loop/src/options/help-texts.ts`,
+    );
     for (const [where, table] of tables) {
       for (const [name, one] of Object.entries(table)) {
         expect(helpOf(one, String), `${where}.${name}`).not.toBe("");
