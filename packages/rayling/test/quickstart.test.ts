@@ -74,6 +74,8 @@ test("what did harm is said", () => {
   expect(lines.join("\n")).toContain("40.0 % ± 9.6");
   const own = lines.slice(0, lines.indexOf("What next"));
   expect(Math.max(...own.map(({ length }) => length))).toBeLessThanOrEqual(80);
+  // Every column that is no plain word is explained.
+  expect(lines.join("\n")).toMatch(/^judge busy: .+\.$/m);
   expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
   expect(lines).toContain("warning: 3 of 100 answers got no score from the judge.");
 });
