@@ -5,6 +5,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { folder, inProcess, rayling, shown, start } from "./command.ts";
+import { slowness } from "../src/cli/train/quickstart-introduction.ts";
+import type { QuickstartFlags } from "../src/cli/train/quickstart-introduction.ts";
 import { summaryLines } from "../src/cli/train/quickstart-summary.ts";
 
 test("a short one: comparison, page, traces, in lines that are short", async () => {
@@ -78,6 +80,22 @@ test("what did harm is said", () => {
   expect(lines.join("\n")).toMatch(/^judge busy: .+\.$/m);
   expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
   expect(lines).toContain("warning: 3 of 100 answers got no score from the judge.");
+});
+
+test("a machine that is slower than promised is told how long it takes, where the flags ask for no more", () => {
+  const flags = { seed: 1, warmSteps: 1500, format: "table" } as const;
+  expect(slowness(flags, 90)).toBeUndefined();
+  const line = "This machine is busy or slow, so about 249 s in all in place of 90 s.";
+  expect(slowness(flags, 248.7)).toBe(line);
+  const schedule = ["sync", "streaming", "one-step-pipeline"];
+  const asking: readonly Partial<QuickstartFlags>[] = [
+    { steps: 500 },
+    { latency: 5000 },
+    { schedule },
+  ];
+  for (const more of asking) {
+    expect(slowness({ ...flags, ...more }, 248.7)).toBeUndefined();
+  }
 });
 
 test("an unknown schedule is one clear line", async () => {

@@ -19,7 +19,7 @@ import { stopSignal } from "../stop-signal.ts";
 import { openAnswer } from "../output/formats.ts";
 import { tell } from "../output/output.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
-import { standardSchedules } from "./quickstart-introduction.ts";
+import { slowness, standardSchedules } from "./quickstart-introduction.ts";
 import type { QuickstartFlags } from "./quickstart-introduction.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
 
@@ -63,9 +63,10 @@ export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Pr
 }
 
 async function trained(
-  { steps, seed, latency, warmSteps, verbose }: QuickstartFlags,
+  flags: QuickstartFlags,
   { chosen, out, line }: Run,
 ): Promise<QuickstartResult> {
+  const { steps, seed, latency, warmSteps, verbose } = flags;
   return await quickstart({
     schedules: chosen,
     steps,
@@ -73,7 +74,7 @@ async function trained(
     seed,
     latencyMs: latency,
     warmSteps,
-    onProgress: (progress) => showProgress(progress, line),
+    onProgress: (progress) => showProgress(progress, line, flags),
     trackingOf: (schedule, totalSteps) => trackingOf({ schedule, totalSteps, out, line, verbose }),
   });
 }
@@ -140,7 +141,7 @@ class Heartbeat implements TrackingLogger {
   }
 }
 
-function showProgress(progress: QuickstartProgress, line: PhaseLine): void {
+function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: QuickstartFlags): void {
   switch (progress.phase) {
     case "warm start":
       return line.show(
@@ -156,9 +157,9 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine): void {
       line.say(
         `Probe: a step computes for ${computeMs.toFixed(0)} ms; the judge takes up to ${latencyMs.toFixed(0)} ms.`,
       );
-      return line.say(
-        `Training: ${steps} steps under each schedule, about ${seconds.toFixed(0)} s more.`,
-      );
+      line.say(`Training: ${steps} steps under each schedule, about ${seconds.toFixed(0)} s more.`);
+      const slow = slowness(flags, performance.now() / 1000 + seconds);
+      return slow === undefined ? undefined : line.say(slow);
     }
     default:
       line.say("");

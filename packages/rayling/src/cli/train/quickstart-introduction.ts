@@ -19,12 +19,17 @@ export interface QuickstartFlags extends DashboardFlag, FormatFlag {
 
 export const standardSchedules: readonly string[] = ["sync", "one-step-off-policy"];
 
+/** Seconds that a quickstart takes at most on two free cores. */
+const promisedSeconds = 90;
+
 export function introduce(
   { steps, schedule = standardSchedules }: QuickstartFlags,
   stream: WriteStream,
 ): void {
   const time =
-    steps === undefined ? "On two free cores it takes less than 90 s" : `${steps} steps under each`;
+    steps === undefined
+      ? `On two free cores it takes less than ${promisedSeconds} s`
+      : `${steps} steps under each`;
   const lines = [
     "A tiny transformer learns to add two numbers: 37+85 is 122. It begins with",
     "a supervised warm-up until it knows a third, and goes on by GRPO with a slow",
@@ -32,4 +37,20 @@ export function introduce(
     `${time}; Ctrl-C stops it.`,
   ];
   stream.write(lines.map((line) => `${plain(line)}\n`).join(""));
+}
+
+/**
+ * Returns a line for a machine that cannot keep what the first lines promise. There is no line
+ * where the flags ask for more steps, a slower judge or more schedules.
+ *
+ * @param seconds expected for the whole quickstart, as this machine was measured
+ */
+export function slowness(
+  { steps, latency, schedule = standardSchedules }: QuickstartFlags,
+  seconds: number,
+): string | undefined {
+  const asksForMore = schedule.length > standardSchedules.length;
+  if (steps !== undefined || latency !== undefined || asksForMore) return undefined;
+  if (seconds <= promisedSeconds) return undefined;
+  return `This machine is busy or slow, so about ${seconds.toFixed(0)} s in all in place of ${promisedSeconds} s.`;
 }
