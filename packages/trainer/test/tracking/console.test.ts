@@ -58,12 +58,18 @@ test("elsewhere than on a terminal: a short line for each step, with the time th
   logger.log({ "critic/score/mean": 0.51234567, "actor/entropy": 1.5, ...times, ...more }, 1);
   logger.log({ "timing_s/testing": 1 }, 1);
   logger.log({ "val-core/gsm8k/acc/mean@1": 0.5 }, 1);
+  nowMs = 5000;
+  logger.log({ "critic/score/mean": 1 }, 2);
+  nowMs = 8000;
+  logger.log({ "critic/score/mean": 1 }, 3);
   logger.log({ "critic/score/mean": 1 }, 4);
   logger.close();
   expect(text().split("\n")).toEqual([
     "step 0/4, accuracy 0.25",
-    "step 1/4, score 0.5123, 12.5 % without a score, 2.0 s, waited 500 ms for rewards, 6.0 s left",
+    "step 1/4, score 0.5123, 12.5 % without a score, 2.0 s, waited 500 ms for rewards, entropy 1.5",
     "step 1/4, accuracy 0.5",
+    "step 2/4, score 1",
+    "step 3/4, score 1, 3.0 s left",
     "step 4/4, score 1",
     "",
   ]);
@@ -78,23 +84,32 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   // A validation before the first step says nothing of how long a step takes.
   logger.log({ "val-core/gsm8k/acc/mean@1": 0.25 }, 0);
   logger.progress({ step: 1, phase: "gen" });
-  nowMs = 660_000;
+  // A first step says nothing either: it compiles.
+  nowMs = 900_000;
+  logger.log({ "critic/score/mean": 0.125, "timing_s/step": 300 }, 1);
+  nowMs = 960_000;
+  logger.log({ "critic/score/mean": 0.125, "timing_s/step": 60 }, 2);
+  logger.progress({ step: 3, phase: "gen", inFlight: 12 });
+  expect(text()).not.toContain("left");
+  nowMs = 1_020_000;
   logger.log(
     { "critic/score/mean": 0.25, "timing_s/step": 60, "val-core/gsm8k/acc/mean@1": 0.5 },
-    1,
+    3,
   );
-  logger.progress({ step: 2, phase: "gen", inFlight: 12 });
-  nowMs = 675_000;
-  logger.phase({ step: 2, name: "gen", startMs: 60_000, endMs: 75_000 });
-  logger.phase({ step: 2, name: "score", startMs: 60_000, endMs: 75_000, track: "rewards" });
-  logger.progress({ step: 2, phase: "update_actor", inFlight: 7 });
-  nowMs = 680_000;
-  logger.progress({ step: 2, phase: "update_actor", inFlight: 5 });
+  logger.progress({ step: 4, phase: "gen", inFlight: 12 });
+  nowMs = 1_035_000;
+  logger.phase({ step: 4, name: "gen", startMs: 60_000, endMs: 75_000 });
+  logger.phase({ step: 4, name: "score", startMs: 60_000, endMs: 75_000, track: "rewards" });
+  logger.progress({ step: 4, phase: "update_actor", inFlight: 7 });
+  nowMs = 1_040_000;
+  logger.progress({ step: 4, phase: "update_actor", inFlight: 5 });
   logger.close();
   expect(screenOf(text())).toEqual([
     "step 0/4, accuracy 0.25",
-    "step 1/4, score 0.25, accuracy 0.5, 1m 00s",
-    "step 2/4 [######------------------], 2m 40s left, accuracy 0.500, score 0.250, 5 rewards in flight",
+    "step 1/4, score 0.125, 5m 00s",
+    "step 2/4, score 0.125, 1m 00s",
+    "step 3/4, score 0.25, accuracy 0.5, 1m 00s",
+    "step 4/4 [##################------], 40.0 s left, accuracy 0.500, score 0.250, 5 rewards in flight",
     "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",
     "",
   ]);
@@ -119,7 +134,7 @@ test("a validation that is judged later has a line of its own and leaves the ste
     "step 1/4, score 0.5",
     "step 2/4, score 0.5",
     "step 1/4, accuracy 0.5",
-    "step 3/4 [############------------], 1m 50s left, accuracy 0.500, score 0.500, 1 rewards in flight",
+    "step 3/4 [############------------], accuracy 0.500, score 0.500, 1 rewards in flight",
     "[gggggggggggggggggggggggg] gen 10.0 s",
     "",
   ]);
@@ -178,13 +193,8 @@ test.each([80, 200])(
     const line = "step 199/200, score 0.7422, 1.2 s, waited 250 ms for rewards, entropy 0.25";
     const [finished = "", running = ""] = screenOf(text());
     expect(finished).toBe(columns === 80 ? line : `${line}, pg_loss -0.125`);
-    const wide =
-      "step 200/200 [#######################-], 0 ms left, score 0.742, 231 rewards in flight";
-    expect(running).toBe(
-      columns === 80
-        ? "step 200/200 [###########-], 0 ms left, score 0.742, 231 rewards in flight"
-        : wide,
-    );
+    const bar = columns === 80 ? "[###########-]" : "[#######################-]";
+    expect(running).toBe(`step 200/200 ${bar}, score 0.742, 231 rewards in flight`);
   },
 );
 

@@ -115,14 +115,17 @@ function many(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** The time left is that of the supervised steps. */
+/**
+ * The time left is that of the supervised steps. Their first part is left out of it: the policy
+ * starts and compiles in it.
+ */
 function warmStartView(line: PhaseLine): (steps: number, of: number) => void {
-  let startMs: number | undefined;
+  let first: { readonly steps: number; readonly ms: number } | undefined;
   return (steps, of) => {
-    const nowMs = performance.now();
-    startMs ??= nowMs;
-    const leftMs = ((nowMs - startMs) / steps) * (of - steps);
-    const left = steps === 0 ? "" : ` (${span(leftMs)} left)`;
+    const ms = performance.now();
+    if (steps > 0) first ??= { steps, ms };
+    const eachMs = first === undefined ? 0 : (ms - first.ms) / (steps - first.steps);
+    const left = eachMs > 0 ? ` (${span(eachMs * (of - steps))} left)` : "";
     const text = `supervised warm-up, ${steps} of ${of} steps${left}`;
     if (steps === 0) line.begin(text);
     else line.goOn(text);

@@ -40,19 +40,18 @@ export class ConsoleLogger implements TrackingLogger {
   readonly #verbose: boolean;
   #view: LiveView | undefined;
   #totalSteps: number | undefined;
-  #timeLeft: TimeLeft;
+  #timeLeft: TimeLeft = new TimeLeft();
 
   constructor({ stream, now, verbose = false }: ConsoleLoggerOptions = {}) {
     this.#stream = stream ?? process.stdout;
     this.#now = now ?? (() => performance.now());
     this.#verbose = verbose;
-    this.#timeLeft = new TimeLeft(this.#now());
   }
 
   /** Opens the view, if the output is a terminal. */
   open({ totalSteps }: TrackedRun): void {
     this.#totalSteps = totalSteps;
-    this.#timeLeft = new TimeLeft(this.#now());
+    this.#timeLeft = new TimeLeft();
     if (!this.#stream.isTTY || this.#verbose) return;
     this.#view = new LiveView(this.#stream, totalSteps, this.#now);
   }

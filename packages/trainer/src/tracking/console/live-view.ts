@@ -23,7 +23,7 @@ export class LiveView {
   readonly #stream: WriteStream;
   readonly #totalSteps: number | undefined;
   readonly #now: () => number;
-  #timeLeft: TimeLeft;
+  readonly #timeLeft: TimeLeft = new TimeLeft();
   readonly #ticking: NodeJS.Timeout;
   #drawing: NodeJS.Timeout | undefined;
   #drawnAt = -Infinity;
@@ -45,7 +45,6 @@ export class LiveView {
     this.#stream = stream;
     this.#totalSteps = totalSteps;
     this.#now = now;
-    this.#timeLeft = new TimeLeft(now());
     this.#ticking = setInterval(() => this.#draw(), tickMs).unref();
     const others = stream === process.stdout && process.stderr.isTTY ? [process.stderr] : [];
     // Text of others (a reward function's, a warning) stays above the view.
@@ -86,7 +85,6 @@ export class LiveView {
         if (Object.keys(summaryOf(metrics)).length > 0) this.#sayStep(metrics, step);
         return;
       }
-      this.#timeLeft = new TimeLeft(this.#now());
     } else {
       this.#hasTrained = true;
       this.#timeLeft.finished(this.#now());

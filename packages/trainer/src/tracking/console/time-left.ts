@@ -6,28 +6,31 @@
 /** Steps that are looked at: enough for one validation every few, few enough to follow a change. */
 const window = 10;
 
-export class TimeLeft {
-  /** When steps ended, the begin of the first one before. */
-  #ends: number[];
+/** Steps before the first estimate. */
+const leastSteps = 3;
 
-  constructor(startMs: number) {
-    this.#ends = [startMs];
-  }
+export class TimeLeft {
+  /**
+   * When steps ended. The first step is left out of the average: what starts and compiles in it, or
+   * a warm-up before it, never comes again.
+   */
+  #ends: readonly number[] = [];
 
   finished(nowMs: number): void {
     this.#ends = [...this.#ends, nowMs].slice(-window - 1);
   }
 
   /**
-   * Returns the remaining time, which counts down within a step; undefined before the first step
-   * ends.
+   * Returns the remaining time, which counts down within a step; undefined before three steps have
+   * ended.
    *
    * @param steps remaining steps, with the current one
    */
   leftMs(steps: number, nowMs: number): number | undefined {
     const [first] = this.#ends;
     const last = this.#ends.at(-1);
-    if (first === undefined || last === undefined || this.#ends.length < 2) return undefined;
+    if (first === undefined || last === undefined) return undefined;
+    if (this.#ends.length < leastSteps) return undefined;
     const eachMs = (last - first) / (this.#ends.length - 1);
     return Math.max(0, steps * eachMs - Math.min(eachMs, nowMs - last));
   }
