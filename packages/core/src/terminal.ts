@@ -12,3 +12,4 @@ export {
 export { warn } from "./shared/text/warning.ts";
 export { watchWrites } from "./shared/text/watched-writes.ts";
 export type { WatchedWrites } from "./shared/text/watched-writes.ts";
+export { wrapped } from "./shared/text/wrapped.ts";

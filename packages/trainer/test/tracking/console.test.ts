@@ -228,3 +228,25 @@ test("a warning is a line of its own, on a terminal above the view", () => {
     expect(screenOf(text())).toEqual(["warning: the validation fell", ""]);
   }
 });
+
+test("a warning that is longer than the terminal is wide is broken between words; elsewhere it is one line", () => {
+  const warning =
+    "the validation of step 5 is below that of step 0: val-core/arithmetic/acc/mean@1 is 0.2077 and was 0.7231";
+  for (const isTTY of [false, true]) {
+    const { stream, text } = streamOf(isTTY);
+    stream.columns = 80;
+    const logger = new ConsoleLogger({ stream, now: () => 0 });
+    logger.open(run);
+    logger.warning(5, warning);
+    logger.close();
+    expect(screenOf(text())).toEqual(
+      isTTY
+        ? [
+            "warning: the validation of step 5 is below that of step 0:",
+            "  val-core/arithmetic/acc/mean@1 is 0.2077 and was 0.7231",
+            "",
+          ]
+        : [`warning: ${warning}`, ""],
+    );
+  }
+});

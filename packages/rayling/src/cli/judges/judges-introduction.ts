@@ -1,8 +1,8 @@
 /** The first line of a scoring: what it does, by what, and how to stop it. */
+import { wrapped } from "@rayling/core/terminal";
 import { grouped } from "../output/numbers.ts";
 import { plain, tell } from "../output/output.ts";
 import { shortPath } from "../output/short-path.ts";
-import { wrapped } from "../output/wrapped.ts";
 import { STDOUT } from "../score/score-options.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
 

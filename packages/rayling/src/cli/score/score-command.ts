@@ -7,6 +7,7 @@
  */
 
 import * as ray from "@rayling/core";
+import { wrapped } from "@rayling/core/terminal";
 import { RewardFailuresError } from "@rayling/reward-loop";
 import type { JudgesReport, RewardLoopManager } from "@rayling/reward-loop";
 import { onFailureOptions, withDefaults } from "@rayling/reward-loop/options";
@@ -30,7 +31,6 @@ import { openAnswer } from "../output/formats.ts";
 import type { Answer } from "../output/formats.ts";
 import { dataOutput, jsonText, plain, tell } from "../output/output.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
-import { wrapped } from "../output/wrapped.ts";
 import { ProgressView } from "../output/progress-view.ts";
 import { introduceScoring } from "../judges/judges-introduction.ts";
 import type { RunSummary } from "./run-summary.ts";

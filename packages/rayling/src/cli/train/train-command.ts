@@ -6,6 +6,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
+import { wrapped } from "@rayling/core/terminal";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingReport } from "@rayling/trainer";
@@ -15,7 +16,6 @@ import { openAnswer, print } from "../output/formats.ts";
 import { span } from "../output/numbers.ts";
 import { plain, sayData, tell } from "../output/output.ts";
 import { shortPath } from "../output/short-path.ts";
-import { wrapped } from "../output/wrapped.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { RunPlace } from "./run-place.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { WriteStream } from "node:tty";
-import { terminalLine } from "@rayling/core/terminal";
+import { terminalLine, wrapped } from "@rayling/core/terminal";
 import type {
   PhaseRecord,
   StepMetrics,
@@ -87,11 +87,13 @@ export class ConsoleLogger implements TrackingLogger {
     this.#view?.progress(progress);
   }
 
-  /** Prints a warning. */
+  /** Prints a warning, which a terminal gets in lines that are broken between words. */
   warning(_step: number, message: string): void {
-    const line = `warning: ${message}`;
-    if (this.#view === undefined) this.#stream.write(`${terminalLine(line)}\n`);
-    else this.#view.say(line);
+    const text = terminalLine(`warning: ${message}`);
+    for (const line of wrapped(text, this.#stream, "  ")) {
+      if (this.#view === undefined) this.#stream.write(`${line}\n`);
+      else this.#view.say(line);
+    }
   }
 
   /** Closes the view. */
