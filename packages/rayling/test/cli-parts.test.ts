@@ -2,6 +2,7 @@
 
 import { WriteStream } from "node:tty";
 import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
+import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
@@ -13,6 +14,7 @@ import { reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
+import { introductionOf } from "../src/cli/train/training-introduction.ts";
 
 describe("the simulated latency", () => {
   const judge: SimulatedJudge = {
@@ -82,6 +84,19 @@ test("what an earlier run scored, and what was never called, is no speed of this
   expect(text).toContain("wrote 8 records");
   expect(text).toContain("to read them: rayling rewards view rewards.jsonl");
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
+});
+
+test("the first line of a training names the task or the data, and says what its schedule is", () => {
+  const first = (...overrides: string[]): string =>
+    introductionOf(loadTrainerConfig({ name: "grpo", folder: undefined, overrides }));
+  expect(first()).toBe(
+    "Training the policy tiny on the task arithmetic by grpo, schedule sync (each step waits for all of its rewards): 425 supervised steps, then 1 epoch, with a validation each 25 steps. Ctrl-C stops it.",
+  );
+  const own = ["rayling.task=null", "data.train_files=[a.jsonl,b.jsonl]", "trainer.test_freq=-1"];
+  const steps = ["rayling.warm_start_steps=0", "trainer.total_training_steps=3"];
+  expect(first(...own, ...steps, "rayling.schedule=streaming")).toBe(
+    "Training the policy tiny on a.jsonl and 1 more file by grpo, schedule streaming (rewards begin with each rollout, updates with groups that are judged): 3 steps. Ctrl-C stops it.",
+  );
 });
 
 describe("what may be done about samples without a score", () => {

@@ -22,6 +22,7 @@ import type { PhaseLine } from "../output/phase-line.ts";
 import { slowness, standardSchedules } from "./quickstart-introduction.ts";
 import type { QuickstartFlags } from "./quickstart-introduction.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
+import { scheduleWords } from "./training-introduction.ts";
 
 /** Seconds that all of it may take, from the start of the process. */
 const allSeconds = 78;
@@ -163,18 +164,10 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
     }
     default:
       line.say("");
-      line.say(`GRPO, ${progress.schedule}: ${waits[progress.schedule]}`);
+      line.say(`GRPO, ${progress.schedule}: ${scheduleWords[progress.schedule]}`);
       if (process.stdout.isTTY) line.pause();
   }
 }
-
-const waits: Readonly<Record<ScheduleName, string>> = {
-  sync: "each step waits for all of its rewards",
-  "one-step-off-policy": "the next batch is generated while the judge is busy",
-  "mini-batch-pipeline": "updates begin with the groups that are judged",
-  "one-step-pipeline": "the next batch is generated, and updates begin with groups that are judged",
-  streaming: "rewards begin with each rollout, updates with groups that are judged",
-};
 
 /** Says what is left of a run that was stopped. */
 async function tellPartial(out: string): Promise<void> {

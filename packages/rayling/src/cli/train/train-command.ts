@@ -20,6 +20,7 @@ import type { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
+import { introduceTraining } from "./training-introduction.ts";
 
 /** @param line says what is done now */
 export async function runTrain(options: TrainOptions, line: PhaseLine): Promise<void> {
@@ -96,24 +97,6 @@ function hasView({ trainer }: TrainerConfig, { verbose }: TrainOptions): boolean
 }
 
 const firstPhase = "starting the policy and the reward loop";
-
-/** Says what goes on until the first step. */
-function introduceTraining({ algorithm, rayling, trainer }: TrainerConfig): void {
-  const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;
-  const { warmStartSteps } = rayling;
-  const length = steps === null ? many(totalEpochs, "epoch") : many(steps, "step");
-  const text = [
-    `Training the policy ${rayling.policy} by ${algorithm.advEstimator}, schedule ${rayling.schedule}: `,
-    ...(warmStartSteps === 0 ? [] : [`${many(warmStartSteps, "supervised step")}, then `]),
-    `${length}${testFreq > 0 ? `, with a validation each ${many(testFreq, "step")}` : ""}. `,
-    "Ctrl-C stops it.",
-  ].join("");
-  tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);
-}
-
-function many(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
-}
 
 /**
  * The time left is that of the supervised steps. Their first part is left out of it: the policy

@@ -1,0 +1,42 @@
+/** The first line of a training: on what, by what, for how long, and how to stop it. */
+import { wrapped } from "@rayling/core/terminal";
+import type { ScheduleName } from "@rayling/trainer";
+import type { TrainerConfig } from "@rayling/trainer/config";
+import { plain, tell } from "../output/output.ts";
+import { shortPath } from "../output/short-path.ts";
+
+/** Each schedule in words. */
+export const scheduleWords: Readonly<Record<ScheduleName, string>> = {
+  sync: "each step waits for all of its rewards",
+  "one-step-off-policy": "the next batch is generated while the judge is busy",
+  "mini-batch-pipeline": "updates begin with the groups that are judged",
+  "one-step-pipeline": "the next batch is generated, and updates begin with groups that are judged",
+  streaming: "rewards begin with each rollout, updates with groups that are judged",
+};
+
+/** Says what goes on until the first step. */
+export function introduceTraining(config: TrainerConfig): void {
+  tell(`${wrapped(plain(introductionOf(config)), process.stderr).join("\n")}\n`);
+}
+
+export function introductionOf({ algorithm, data, rayling, trainer }: TrainerConfig): string {
+  const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;
+  const { policy, schedule, task, warmStartSteps } = rayling;
+  const length = steps === null ? many(totalEpochs, "epoch") : many(steps, "step");
+  return [
+    `Training the policy ${policy} on ${task === null ? filesText(data.trainFiles) : `the task ${task}`} `,
+    `by ${algorithm.advEstimator}, schedule ${schedule} (${scheduleWords[schedule]}): `,
+    ...(warmStartSteps === 0 ? [] : [`${many(warmStartSteps, "supervised step")}, then `]),
+    `${length}${testFreq > 0 ? `, with a validation each ${many(testFreq, "step")}` : ""}. `,
+    "Ctrl-C stops it.",
+  ].join("");
+}
+
+function filesText(files: readonly string[]): string {
+  const [first = "", ...others] = files.map(shortPath);
+  return others.length === 0 ? first : `${first} and ${many(others.length, "more file")}`;
+}
+
+function many(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
