@@ -82,7 +82,7 @@ test("what an earlier run scored, and what was never called, is no speed of this
   expect(text).toMatch(/^samples +8, 6 of before$/m);
   expect(text).toMatch(/^throughput +2.0\/s$/m);
   expect(text).toContain("wrote 8 records");
-  expect(text).toContain("to read them: rayling rewards view rewards.jsonl");
+  expect(text).toContain("to read them: npx -y pnpm@12 rayling rewards view rewards.jsonl");
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
 });
 

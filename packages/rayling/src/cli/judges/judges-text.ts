@@ -10,6 +10,7 @@ import type {
   Separation,
 } from "@rayling/reward-loop";
 import { heading } from "../output/formats.ts";
+import { commandText } from "../output/launcher.ts";
 import { grouped } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
@@ -114,7 +115,7 @@ function disagreementLines(
     ...(label === null ? {} : { label: String(label) }),
   }));
   const count = `${grouped(total)} of ${grouped(samples)} samples have scores that differ by more than ${tolerance}`;
-  const open = `rayling rewards view ${files.map((file) => plain(file)).join(" ")}`;
+  const open = commandText(["rewards", "view", ...files]);
   return [
     ...titled("disagreements", rows),
     "",

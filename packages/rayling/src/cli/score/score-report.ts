@@ -5,6 +5,7 @@
 
 import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
+import { commandText } from "../output/launcher.ts";
 import { duration, grouped, mean, quantile } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
 import type { RunSummary } from "./run-summary.ts";
@@ -56,7 +57,7 @@ export function reportText(report: Report): string {
     ),
     ...(report.money === undefined ? [] : moneyLines(report.money)),
     `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
-    ...(report.isFile ? [`to read them: rayling rewards view ${plain(report.out)}`] : []),
+    ...(report.isFile ? [`to read them: ${commandText(["rewards", "view", report.out])}`] : []),
     "",
   ].join("\n");
 }

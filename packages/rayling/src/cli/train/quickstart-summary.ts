@@ -1,5 +1,6 @@
 /** The end of the quickstart: one comparison, one page, and what to do next. Pure. */
 import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
+import { whatNext } from "../output/launcher.ts";
 import { grouped } from "../output/numbers.ts";
 import { tableLines } from "../output/table.ts";
 
@@ -37,8 +38,7 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
     `  ${end.page}`,
     "Beside it: a folder for each schedule, with metrics.jsonl and trace.json.",
     "",
-    "What next",
-    ...whatNext.map(([command, what]) => `  ${launcher} ${command}\n      ${what}`),
+    ...whatNext(nextCommands),
   ];
 }
 
@@ -106,11 +106,14 @@ export function percent(share: number): string {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-const isSource = import.meta.url.endsWith(".ts");
-const launcher = isSource ? "npx -y pnpm@12 rayling" : "npx rayling";
-
-const whatNext: readonly (readonly [command: string, what: string])[] = [
-  ["score --demo", "score solutions with a slow judge, and see which of them failed and why"],
-  ["train --config-name streaming", "the same task as a configuration of verl's; your own is next"],
-  ["quickstart --schedule sync one-step-pipeline streaming", "compare other schedules"],
+const nextCommands: readonly (readonly [args: readonly string[], what: string])[] = [
+  [["score", "--demo"], "score solutions with a slow judge, and see which of them failed and why"],
+  [
+    ["train", "--config-name", "streaming"],
+    "the same task as a configuration of verl's; your own is next",
+  ],
+  [
+    ["quickstart", "--schedule", "sync", "one-step-pipeline", "streaming"],
+    "compare other schedules",
+  ],
 ];
