@@ -47,6 +47,8 @@ test("the demo scores all its solutions, agrees with them, and compares with one
   }
   expect(stdout).toContain("8 of 2,560");
   expect(stdout).toMatch(/^\* extrapolated to 2,560: 8 valid ones /m);
+  // The mean of eight samples is no other figure of the mean of all.
+  expect(stdout).toMatch(/^mean score +[\d.]+$/m);
   expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
   expect(stdout).toContain(`wrote 2,560 records to ${out}`);
   // No terminal here: lines, no control characters.

@@ -124,7 +124,8 @@ function comparedRows(report: Report, baseline: BaselineResult): string[][] {
     `${grouped(count)} of ${grouped(summary.scored)}`,
     `${duration(wholeMs)}${isWhole(report) ? "" : " *"}`,
     rate(count, baseline.wallMs),
-    scoreText(baseline.scores),
+    // A mean of a part of the samples is nothing to compare the mean of all of them with.
+    "",
     "",
     ...latencyRows(baseline.latenciesMs).map(([, value = ""]) => value),
   ];
