@@ -4,11 +4,13 @@ import { WriteStream } from "node:tty";
 import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
+import { scoringText } from "../src/cli/judges/judges-introduction.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
 import { adviceOn } from "../src/cli/score/failure-advice.ts";
 import type { FailureCount } from "../src/cli/score/failure-advice.ts";
+import type { ScoreOptions } from "../src/cli/score/score-options.ts";
 import { RunSummary } from "../src/cli/score/run-summary.ts";
 import { reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
@@ -84,6 +86,18 @@ test("what an earlier run scored, and what was never called, is no speed of this
   expect(text).toContain("wrote 8 records");
   expect(text).toContain("to read them: npx -y pnpm@12 rayling rewards view rewards.jsonl");
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
+});
+
+test("the first line of a scoring says that a baseline follows, and why", () => {
+  const options: Partial<ScoreOptions> = { solutions: "a.jsonl", reward: "r.ts", out: "-" };
+  const loop = { workers: 2, concurrency: 64 };
+  const first = (baseline: number): string =>
+    scoringText([{ ...options, ...loop, baseline } as ScoreOptions], 40);
+  const does = "Scoring 40 solutions of a.jsonl by r.ts, 2 workers x 64 at a time.";
+  expect(first(0)).toBe(`${does} Ctrl-C stops it.`);
+  expect(first(64)).toBe(
+    `${does} Then it scores up to 40 of them again, one at a time, to measure the speed-up (--baseline 0: none). Ctrl-C stops it.`,
+  );
 });
 
 test("the first line of a training names the task or the data, and says what its schedule is", () => {

@@ -8,19 +8,25 @@ import type { ScoreOptions } from "../score/score-options.ts";
 
 /** @param judges the options of each of them; @param total the number of solutions */
 export function introduceScoring(judges: readonly ScoreOptions[], total: number): void {
+  const text = scoringText(judges, total);
+  tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);
+}
+
+export function scoringText(judges: readonly ScoreOptions[], total: number): string {
   const [first] = judges;
-  if (first === undefined) return;
-  const { latencyMs, workers, concurrency, solutions, out } = first;
+  if (first === undefined) return "";
+  const { latencyMs, workers, concurrency, solutions, out, baseline } = first;
   const by = judges.map((one) => nameOf(one)).filter((one) => one !== undefined);
   const judge =
     latencyMs === undefined ? "" : ` (a simulated judge: after ${latencyMs.join(" to ")} ms)`;
-  const text = [
+  const again = `Then it scores up to ${grouped(Math.min(baseline, total))} of them again, one at a time, to measure the speed-up (--baseline 0: none). `;
+  return [
     `Scoring ${grouped(total)} solutions of ${shortPath(solutions)}`,
     ...(by.length === 0 ? [] : [` by ${by.join(" and ")}`]),
     `${judge}, ${grouped(workers)} workers x ${grouped(concurrency)} at a time. `,
+    ...(baseline === 0 ? [] : [again]),
     `Ctrl-C stops it${out === STDOUT ? "" : "; --resume goes on"}.`,
   ].join("");
-  tell(`${wrapped(plain(text), process.stderr).join("\n")}\n`);
 }
 
 function nameOf({ reward, judge, rewards, replay, manager }: ScoreOptions): string | undefined {

@@ -61,7 +61,7 @@ export async function runScore(
     phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
     prepared = await prepareRun(options, solutions);
-    introduceScoring([options], solutions.total);
+    introduceScoring([introducedOptions(options, prepared)], solutions.total);
     phase.touch("starting the workers");
     await ray.init({
       prewarm: 2,
@@ -106,6 +106,11 @@ export async function runScore(
     data?.close();
     stop.close();
   }
+}
+
+/** Returns the options with a baseline only where there is one function, which it can call. */
+function introducedOptions(options: ScoreOptions, { asked }: PreparedRun): ScoreOptions {
+  return asked.single === undefined ? { ...options, baseline: 0 } : options;
 }
 
 /** Returns undefined when nobody counts. */
@@ -163,7 +168,7 @@ async function runBaseline(
   phase: PhaseLine,
 ): Promise<BaselineResult | undefined> {
   if (samples.length === 0 || single === undefined) return undefined;
-  tell(`baseline: ${grouped(samples.length)} samples, one at a time\n`);
+  tell(`baseline: ${grouped(samples.length)} samples with a score again, one at a time\n`);
   const baseline = baselineOf(options);
   const { timeoutMs } = options;
   const parts: BaselineResult[] = [];
