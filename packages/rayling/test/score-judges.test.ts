@@ -72,7 +72,9 @@ describe("several judges of a small file", () => {
     expect(stdout).toMatch(/^strict, mild-byLength +3 +0\.0000 /m);
     expect(stdout).toMatch(/^strict +4 +0 +0\.5 +0\.7500 +1\.0000 +0\.5000 /m);
     expect(stdout).toMatch(/^b +mild-byLength +2 +1 +1\.0000 /m);
-    expect(stdout).toContain("mild-byLength: invalid: 1 x SCORE_THREW, for example: not this one");
+    expect(stdout).toContain(
+      "mild-byLength: 1 of 4 could not be scored: the reward function threw (SCORE_THREW, user-code), for example: not this one",
+    );
     expect(stdout).toContain(` rayling rewards view ${logs.join(" ")}`);
     expect(stderr).toMatch(/strict: 4 \/ 4, mean [\d.]+, 0 in flight/);
 

@@ -141,10 +141,12 @@ describe.each([
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^invalid +5$/m);
-    expect(stdout).toContain("invalid: 1 x SCORE_THREW, for example: this sample is out of range");
-    expect(stdout).toContain("invalid: 1 x SCORE_TIMEOUT");
-    expect(stdout).toContain("invalid: 2 x EXECUTOR_DIED");
-    expect(stdout).toContain("invalid: 1 x INVALID_SCORE");
+    expect(stdout).toContain(
+      "1 of 40 could not be scored: the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
+    );
+    expect(stdout).toContain("was not done in time (SCORE_TIMEOUT, ");
+    expect(stdout).toMatch(/^2 of 40 could not be scored: .+ \(EXECUTOR_DIED, user-code\), /m);
+    expect(stdout).toContain("returned no score (INVALID_SCORE, user-code), for example: ");
     // Nothing is called once more where nobody asked for it.
     expect(stderr).not.toContain("baseline:");
     expect(stdout).not.toContain("one at a time");
@@ -179,7 +181,7 @@ test("--manager remote: what aborts its process costs its own sample, and neithe
     out,
   );
   expect(code).toBe(0);
-  expect(stdout).toContain("invalid: 1 x EXECUTOR_DIED");
+  expect(stdout).toMatch(/^1 of 20 could not be scored: .+ \(EXECUTOR_DIED, user-code\), /m);
   expect(stderr).not.toContain("baseline: given up");
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual(
     Array.from({ length: 20 }, (_, index) => (index === 7 ? null : index)),

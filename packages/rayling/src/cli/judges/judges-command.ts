@@ -19,7 +19,7 @@ import type { PhaseLine } from "../output/phase-line.ts";
 import { plain, tell } from "../output/output.ts";
 import { columnsOf, tableLines } from "../output/table.ts";
 import type { RewardsFile } from "../rewards/rewards-file.ts";
-import { adviceOn } from "../score/failure-advice.ts";
+import { adviceOn, failureLines } from "../score/failure-advice.ts";
 import { openRunFile, openRunLoop, prepareRun } from "../score/opened-run.ts";
 import type { PreparedRun } from "../score/opened-run.ts";
 import { drainMsOf, scoreAll } from "../score/score-all.ts";
@@ -192,17 +192,16 @@ function runLines(judges: readonly OpenJudge[], runs: readonly Run[]): string[] 
       log: file.path,
     };
   });
-  const failures = judges.flatMap(({ name, options }, at) => failureLines(name, options, runs[at]));
+  const failures = judges.flatMap(({ name, options }, at) =>
+    judgeFailures(name, options, runs[at]),
+  );
   return [heading("runs"), ...tableLines(rows, columnsOf(rows)), ...failures];
 }
 
-function failureLines(name: string, options: Judge["options"], run: Run | undefined): string[] {
+function judgeFailures(name: string, options: Judge["options"], run: Run | undefined): string[] {
   if (run === undefined) return [];
-  const invalid = [...run.summary.invalid].map(
-    ([code, { count, example }]) =>
-      `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(example.split("\n", 1)[0] ?? "")}`,
-  );
-  return [...invalid, ...adviceOn(run.summary.failures, options)].map(
+  const { summary } = run;
+  return [...failureLines(summary), ...adviceOn(summary.failures, options)].map(
     (line) => `${plain(name)}: ${line}`,
   );
 }

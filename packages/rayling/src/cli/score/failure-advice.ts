@@ -1,9 +1,12 @@
 /**
- * Advice on samples without a score, by the cause: it names a flag if there is one.
+ * Samples without a score in words, and advice on them by the cause: it names a flag if there is
+ * one.
  */
 
-import type { FailureClass } from "@rayling/reward-loop";
+import type { FailureClass, ScoreFailureCode } from "@rayling/reward-loop";
 import { grouped } from "../output/numbers.ts";
+import { plain } from "../output/output.ts";
+import type { RunSummary } from "./run-summary.ts";
 import type { ScoreOptions } from "./score-options.ts";
 
 export interface FailureCount {
@@ -11,6 +14,36 @@ export interface FailureCount {
   readonly code: string;
   readonly count: number;
 }
+
+/** Returns one line for each kind of failure: how many there are, what happened, an example. */
+export function failureLines({ invalid, failures, done }: RunSummary): string[] {
+  return [...invalid].map(([code, { count, example }]) => {
+    const classes = failures.filter((one) => one.code === code).map((one) => one.class);
+    const kinds = [code, ...new Set(classes)].map((kind) => plain(kind)).join(", ");
+    const [firstLine = ""] = example.split("\n", 1);
+    const what = failureWords[code] ?? "they have no score";
+    return `${grouped(count)} of ${grouped(done)} could not be scored: ${what} (${kinds}), for example: ${plain(firstLine)}`;
+  });
+}
+
+/** A log that another version wrote may have other codes. */
+const failureWords: Readonly<Record<string, string>> = {
+  SCORE_THREW: "the reward function threw",
+  INVALID_SCORE: "the reward function returned no score",
+  CANNOT_TELL: "the reward function cannot tell",
+  REFUSED: "the judge's model refused to answer",
+  TRUNCATED: "the judge's model used up its tokens before an answer",
+  NOT_ENCODABLE: "the extra info cannot travel between threads",
+  SCORE_TIMEOUT: "the reward function was not done in time",
+  RETRY_BUDGET: "the time was over before the next attempt",
+  EXECUTOR_DIED: "the reward function ended its thread or process",
+  SPEND_CAP: "all that may be spent was spent",
+  NOT_IN_LOG: "the replayed log does not have them",
+  INVALID_SAMPLE: "the samples lack what the reward function needs",
+  MISSING_TOKENIZER: "a tokenizer is missing",
+  UNKNOWN_DATA_SOURCE: "no reward function is known for the data source",
+  SANDBOX_UNAVAILABLE: "programs cannot be run here",
+} satisfies Readonly<Record<ScoreFailureCode, string>>;
 
 type Asked = Pick<ScoreOptions, "policy" | "timeoutMs">;
 

@@ -8,6 +8,7 @@ import type { BaselineResult } from "./baseline.ts";
 import { commandText } from "../output/launcher.ts";
 import { duration, grouped, mean, quantile } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
+import { failureLines } from "./failure-advice.ts";
 import type { RunSummary } from "./run-summary.ts";
 
 export interface Report {
@@ -42,10 +43,7 @@ export function reportText(report: Report): string {
     ...aligned(rows),
     "",
     ...(baseline === undefined || isWhole(report) ? [] : [extrapolation(baseline, summary.scored)]),
-    ...[...summary.invalid].map(
-      ([code, { count, example }]) =>
-        `invalid: ${grouped(count)} x ${plain(code)}, for example: ${plain(firstLine(example))}`,
-    ),
+    ...failureLines(summary),
     ...report.advice,
     ...(compared === 0
       ? []
@@ -181,8 +179,4 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
       )
       .join(""),
   );
-}
-
-function firstLine(text: string): string {
-  return text.split("\n", 1)[0] ?? "";
 }
