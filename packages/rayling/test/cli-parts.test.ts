@@ -8,11 +8,11 @@ import { scoringText } from "../src/cli/judges/judges-introduction.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
-import { adviceOn } from "../src/cli/score/failure-advice.ts";
+import { adviceOn, argsAgain, failureLines } from "../src/cli/score/failure-advice.ts";
 import type { FailureCount } from "../src/cli/score/failure-advice.ts";
 import type { ScoreOptions } from "../src/cli/score/score-options.ts";
 import { RunSummary } from "../src/cli/score/run-summary.ts";
-import { reportText } from "../src/cli/score/score-report.ts";
+import { nextLines, reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
@@ -84,7 +84,11 @@ test("what an earlier run scored, and what was never called, is no speed of this
   expect(text).toMatch(/^samples +8, 6 of before$/m);
   expect(text).toMatch(/^throughput +2.0\/s$/m);
   expect(text).toContain("wrote 8 records");
-  expect(text).toContain("to read them: npx -y pnpm@12 rayling rewards view rewards.jsonl");
+  expect(nextLines({ ...run, ...none })).toEqual([
+    "What next",
+    "  npx -y pnpm@12 rayling rewards view rewards.jsonl",
+    "      read each solution with its score, in a browser",
+  ]);
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
 });
 
@@ -156,6 +160,37 @@ describe("what may be done about samples without a score", () => {
     ],
   ])("%j, with %j", (error, policy, line) => {
     expect(adviceOn(failed(error, 3), { policy, timeoutMs: 400 })).toEqual([line]);
+  });
+
+  test("in words, by code, with an example", () => {
+    const summary = new RunSummary();
+    for (const [index, status] of [429, undefined, undefined].entries()) {
+      const sample = { place: { index } } as SolutionSample;
+      const error: object = { ...threw, message: "no JSON:\nhere", status };
+      const outcome = { valid: false, error, attempts: 1, latencyMs: 1, waitedMs: 0 };
+      summary.add({ index, sample, outcome: outcome as SampleOutcome });
+    }
+    expect(failureLines(summary)).toEqual([
+      "3 of 3 could not be scored: the reward function threw (SCORE_THREW, rate-limit, user-code), for example: no JSON:",
+    ]);
+  });
+
+  test("the same command scores them again, with the flags that it takes", () => {
+    const args = ["score", "a.jsonl", "--resume", "--reward", "./r.ts"];
+    const asked = { policy: {}, solutions: "a.jsonl" };
+    const base = ["score", "a.jsonl", "--reward", "./r.ts", "--resume"];
+    const late = failed({ ...threw, code: "SCORE_TIMEOUT" }, 2);
+    expect(argsAgain(args, late, asked)).toEqual([...base, "--retries", "5"]);
+    expect(argsAgain(args, late, { ...asked, policy: retrying })).toEqual(base);
+    expect(argsAgain(args, [...late, ...failed(threw, 1)], asked)).toEqual([
+      ...base,
+      "--keep-stale",
+    ]);
+    // Neither what no call helps, nor what cannot be read twice, nor a run that is unknown.
+    const data = failed({ ...threw, code: "INVALID_SAMPLE" }, 1);
+    expect(argsAgain(args, data, asked)).toBeUndefined();
+    expect(argsAgain(args, late, { ...asked, solutions: "/dev/stdin" })).toBeUndefined();
+    expect(argsAgain([], late, asked)).toBeUndefined();
   });
 
   test("by class, the most frequent first, and nothing where there is nothing to do", () => {

@@ -49,7 +49,7 @@ export async function runCommandLine(
   { tell = tellUser, silence }: CommandLineOptions = {},
 ): Promise<number> {
   try {
-    const program = await commands(tell, silence);
+    const program = await commands(tell, silence, args);
     const [first, second, ...words] = args;
     // The words may be anything: no parser takes them for its own.
     if (first === "complete" && second === "--") await answerShell(program, words);
@@ -66,6 +66,7 @@ export async function runCommandLine(
 async function commands(
   tell: (line: string) => void,
   silence: Silence | undefined,
+  args: readonly string[],
 ): Promise<Command> {
   const program = new Command("rayling")
     .description(
@@ -81,7 +82,7 @@ async function commands(
     line.begin(doing);
     return line;
   };
-  addScoring(program.commandsGroup("Score and judge:"), begun);
+  addScoring(program.commandsGroup("Score and judge:"), begun, args);
   addTraining(program.commandsGroup("Train:"), begun);
   addDriverCommands(program.commandsGroup("A running driver:"));
   addMachines(program.commandsGroup("Other machines:"));
@@ -92,7 +93,7 @@ async function commands(
 /** Says what a command does while its modules are loaded, and goes on with that. */
 type Begun = (doing: string, stream?: WriteStream) => PhaseLine;
 
-function addScoring(program: Command, begun: Begun): void {
+function addScoring(program: Command, begun: Begun, args: readonly string[]): void {
   addNewCommand(program, async (folder, format) => {
     const { runNew } = await import("./new/new-command.ts");
     await runNew(folder, { version: await versionOf(manifest), format });
@@ -101,7 +102,7 @@ function addScoring(program: Command, begun: Begun): void {
     score: async (options, comparison) => {
       using line = begun(loadingLoop);
       const { runScore } = await import("./score/score-command.ts");
-      await runScore(options, line, comparison);
+      await runScore(options, line, comparison, args);
     },
     compare: async (judges, comparison) => {
       using line = begun(loadingLoop);

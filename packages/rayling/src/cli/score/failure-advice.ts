@@ -83,6 +83,28 @@ function adviceFor(failure: FailureCount, asked: Asked): string | undefined {
   }
 }
 
+/**
+ * Returns the arguments of a run with the flags that score its failed samples again; undefined
+ * where no further call helps, or its input cannot be read again.
+ *
+ * @param args arguments of that run
+ */
+export function argsAgain(
+  args: readonly string[],
+  failures: readonly FailureCount[],
+  { solutions, ...asked }: Asked & Pick<ScoreOptions, "solutions">,
+): string[] | undefined {
+  const classes = new Set(failures.map((one) => one.class));
+  classes.delete("data");
+  if (args.length === 0 || classes.size === 0 || solutions === "/dev/stdin") return undefined;
+  const own = args.filter((arg) => !ofResumed.has(arg));
+  // A function that threw is changed first, and is then another version.
+  if (classes.has("user-code")) return [...own, "--resume", "--keep-stale"];
+  return [...own, "--resume", ...(hasRetries(asked) ? [] : ["--retries", "5"])];
+}
+
+const ofResumed: ReadonlySet<string> = new Set(["--resume", "--keep-stale", "--rescore-stale"]);
+
 function hasRetries({ policy }: Asked): boolean {
   return policy.retry !== undefined;
 }

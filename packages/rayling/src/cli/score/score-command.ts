@@ -17,7 +17,7 @@ import { CliError } from "../cli-error.ts";
 import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { onRayOption } from "../on-ray-flag.ts";
-import { adviceOn } from "./failure-advice.ts";
+import { adviceOn, argsAgain } from "./failure-advice.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { SolutionSample } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
@@ -38,19 +38,20 @@ import { drainMsOf, scoreAll } from "./score-all.ts";
 import { baselineOf } from "./score-loop.ts";
 import { STDOUT } from "./score-options.ts";
 import type { ScoreOptions } from "./score-options.ts";
-import { reportData, reportText } from "./score-report.ts";
+import { nextLines, reportData, reportText } from "./score-report.ts";
 import type { Report } from "./score-report.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
 
 /**
  * @param phase says what is done now @param comparison with the labels of the data; undefined: none
- * is asked for
+ * is asked for @param args arguments of the command, for one that goes on from it; none: unknown
  */
 export async function runScore(
   options: ScoreOptions,
   phase: PhaseLine,
   comparison?: CompareOptions,
+  args: readonly string[] = [],
 ): Promise<void> {
   const stop = stopSignal();
   // This precedes all other output, because stdout then carries only rewards.
@@ -63,11 +64,7 @@ export async function runScore(
     prepared = await prepareRun(options, solutions);
     introduceScoring([introducedOptions(options, prepared)], solutions.total);
     phase.touch("starting the workers");
-    await ray.init({
-      prewarm: 2,
-      ...onRayOption(options),
-      ...dashboardOption(options, "never"),
-    });
+    await ray.init({ prewarm: 2, ...onRayOption(options), ...dashboardOption(options, "never") });
     const loop = await openRunLoop(prepared, stop);
     const spentBefore = loop.spent;
     const file = await openRunFile(prepared, loop, data?.stream);
@@ -89,6 +86,7 @@ export async function runScore(
       baseline,
       money,
       advice: adviceOn(run.summary.failures, options),
+      again: argsAgain(args, run.summary.failures, options),
       labelKey: options.input.labelKey ?? standardLabelKey,
       out: file.path,
       isFile: data === undefined,
@@ -135,6 +133,9 @@ async function printReport(
   await answer.print(value, () => [
     ...text.split("\n").flatMap((line) => wrapped(line, process.stdout, "  ")),
     ...(comparison === undefined ? [] : ["", ...judgesLines(comparison, [])]),
+    "",
+    // A command is one line, which can be copied.
+    ...nextLines(report),
   ]);
 }
 

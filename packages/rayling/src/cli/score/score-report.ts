@@ -5,7 +5,7 @@
 
 import type { SpendState } from "@rayling/reward-loop";
 import type { BaselineResult } from "./baseline.ts";
-import { commandText } from "../output/launcher.ts";
+import { whatNext } from "../output/launcher.ts";
 import { duration, grouped, mean, quantile } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
 import { failureLines } from "./failure-advice.ts";
@@ -33,6 +33,8 @@ export interface Report {
   readonly labelKey: string;
   /** Lines of advice on samples without a score. */
   readonly advice: readonly string[];
+  /** The arguments of a command that scores again what failed; undefined: there is none. */
+  readonly again?: readonly string[] | undefined;
 }
 
 export function reportText(report: Report): string {
@@ -55,9 +57,19 @@ export function reportText(report: Report): string {
     ),
     ...(report.money === undefined ? [] : moneyLines(report.money)),
     `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
-    ...(report.isFile ? [`to read them: ${commandText(["rewards", "view", report.out])}`] : []),
     "",
   ].join("\n");
+}
+
+/** Returns whole commands that go on from a run; there are none where its rewards are no file. */
+export function nextLines({ summary, again, out, isFile }: Report): string[] {
+  if (!isFile) return [];
+  const isFixed = again?.includes("--keep-stale") === true;
+  const failed = `score again what failed (${grouped(summary.invalidCount)})${isFixed ? ", when the reward function is fixed" : ""}`;
+  return whatNext([
+    [["rewards", "view", out], "read each solution with its score, in a browser"],
+    ...(again === undefined ? [] : [[again, failed] as const]),
+  ]);
 }
 
 /** Returns the figures of a run as data; times are in ms, and undefined figures are null. */
