@@ -16,6 +16,9 @@ import { nextLines, reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
 import type { SimulatedJudge } from "../src/cli/score/simulated-judge.ts";
 import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
+import { endLines } from "../src/cli/train/end/end-lines.ts";
+import type { TrainingEnd } from "../src/cli/train/end/training-end.ts";
+import { verdictsOf } from "../src/cli/train/end/verdicts.ts";
 import { introductionOf } from "../src/cli/train/training-introduction.ts";
 
 describe("the simulated latency", () => {
@@ -115,6 +118,75 @@ test("the first line of a training names the task or the data, and says what its
   expect(first(...own, ...steps, "rayling.schedule=streaming")).toBe(
     "Training the policy tiny on a.jsonl and 1 more file by grpo, schedule streaming (rewards begin with each rollout, updates with groups that are judged): 3 steps. Ctrl-C stops it.",
   );
+});
+
+describe("the end of a training", () => {
+  const metric = "val-core/arithmetic/acc/mean@1";
+  const overrides = ["rayling.directory=runs/a", "trainer.total_training_steps=10"];
+  const args = ["train", "--config-name", "grpo", ...overrides];
+  const end: TrainingEnd = {
+    steps: 10,
+    wallMs: 90_600,
+    validation: { [metric]: 0.2719 },
+    initialValidation: { [metric]: 0.7231 },
+    warnings: [],
+    lastStep: null,
+    invalidRate: 0,
+    rewardedSteps: 10,
+    directory: "/somewhere/a b",
+    checkpoints: null,
+  };
+  const lines = (more: Partial<TrainingEnd> = {}, ...own: string[]): string[] => {
+    const config = { name: "grpo", folder: undefined, overrides: ["trainer.logger=file", ...own] };
+    return endLines({ ...end, ...more }, loadTrainerConfig(config), args);
+  };
+
+  test("one that did harm says so, and names the whole command with a lower lr, which writes elsewhere", () => {
+    const harm = lines({}, ...overrides);
+    expect(harm).toContain(
+      "verdict                         worse than before training: 72.3 % before, 27.2 % after",
+    );
+    expect(harm).toContain("rewards                         all 2,560 were given, none failed");
+    expect(harm.slice(harm.indexOf("What next"))).toEqual([
+      "What next",
+      "  npx -y pnpm@12 rayling train --config-name grpo trainer.total_training_steps=10 actor_rollout_ref.actor.optim.lr=0.001 rayling.directory=runs/a-next",
+      "      train again with a lower lr than 0.003: it may keep what was known",
+      "  npx -y pnpm@12 rayling report '/somewhere/a b'",
+      "      make its page; further folders are compared on it",
+    ]);
+  });
+
+  test("one that did good goes on from its checkpoints", () => {
+    const good = lines({ validation: { [metric]: 0.8 }, checkpoints: "/ck" });
+    expect(good.join("\n")).toContain("better than before training: 72.3 % before, 80.0 % after");
+    expect(good.join("\n")).not.toContain("lower lr");
+    expect(good.at(-2)).toBe(
+      "  npx -y pnpm@12 rayling train --config-name grpo rayling.directory=runs/a trainer.resume_mode=auto trainer.total_training_steps=20",
+    );
+  });
+
+  test("failed rewards are counted where their number is known, and a share elsewhere", () => {
+    const counted = /^rewards +26 of 2,560 failed: /m;
+    expect(lines({ invalidRate: 0.01 }).join("\n")).toMatch(counted);
+    const filtered = lines({ invalidRate: 0.01 }, "algorithm.filter_groups.enable=true");
+    expect(filtered.join("\n")).toMatch(/^rewards +1\.0 % failed: /m);
+    expect(lines({ invalidRate: null }).join("\n")).not.toContain("rewards");
+  });
+
+  test("a verdict is of each metric that was there before, in its own unit", () => {
+    const reward = "val-core/own/reward/mean@1";
+    const before = { [metric]: 0.5, [reward]: -1 };
+    const after = { [metric]: 0.5, [reward]: -0.5, "val-core/new/acc/mean@1": 1 };
+    expect(verdictsOf({ validation: after, initialValidation: before })).toEqual([
+      { isWorse: false, text: `${metric} is as before training: 50.0 % before, 50.0 % after` },
+      {
+        isWorse: false,
+        text: `${reward} is better than before training: -1.0000 before, -0.5000 after`,
+      },
+    ]);
+    expect(verdictsOf({ validation: after, initialValidation: undefined })).toEqual([]);
+    expect(verdictsOf({ validation: after, initialValidation: after })).toEqual([]);
+  });
 });
 
 describe("what may be done about samples without a score", () => {

@@ -36,7 +36,14 @@ describe("rayling train", () => {
     );
     expect(first.stdout).toContain(join(files, "run"));
     expect(first.stdout).toContain(join(files, "checkpoints"));
-    expect(first.stdout).toMatch(/^its page +rayling report .+\/run$/m);
+    expect(first.stdout).toMatch(/^rewards +all 64 were given, none failed$/m);
+    expect(first.stdout).toMatch(
+      /^verdict +(?:(?:worse|better) than|as) before training: [\d.]+ % before, [\d.]+ % after$/m,
+    );
+    expect(first.stdout).toMatch(/^ {2}npx -y pnpm@12 rayling report .+\/run$/m);
+    expect(first.stdout).toMatch(
+      /^ {2}npx .+ trainer\.resume_mode=auto trainer\.total_training_steps=4$/m,
+    );
     const more = [...overrides, "trainer.total_training_steps=3", "trainer.nnodes=2"];
     const second = await inProcess("train", "--config-name", "grpo", ...more);
     expect(second).toMatchObject({ code: 0 });

@@ -83,7 +83,7 @@ async function commands(
     return line;
   };
   addScoring(program.commandsGroup("Score and judge:"), begun, args);
-  addTraining(program.commandsGroup("Train:"), begun);
+  addTraining(program.commandsGroup("Train:"), begun, args);
   addDriverCommands(program.commandsGroup("A running driver:"));
   addMachines(program.commandsGroup("Other machines:"));
   addCompleteCommand(program.commandsGroup("The shell:"));
@@ -127,7 +127,7 @@ function addScoring(program: Command, begun: Begun, args: readonly string[]): vo
 const loadingLoop = "loading the reward loop";
 const loadingTrainer = "loading the trainer";
 
-function addTraining(program: Command, begun: Begun): void {
+function addTraining(program: Command, begun: Begun, args: readonly string[]): void {
   addQuickstartCommand(program, async (flags) => {
     const stream = flags.format === "table" ? process.stdout : process.stderr;
     introduce(flags, stream);
@@ -138,7 +138,7 @@ function addTraining(program: Command, begun: Begun): void {
   addTrainCommand(program, async (options) => {
     using line = begun(loadingTrainer);
     const { runTrain } = await import("./train/train-command.ts");
-    await runTrain(options, line);
+    await runTrain(options, line, args);
   });
   addReportCommand(program);
   addDataCommand(program);

@@ -3,33 +3,37 @@
  * run, every thread is ended and its checkpoints stay.
  */
 
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { wrapped } from "@rayling/core/terminal";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
-import type { TrainingReport } from "@rayling/trainer";
 import type { TrainingRun } from "@rayling/trainer/run";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { openAnswer, print } from "../output/formats.ts";
 import { span } from "../output/numbers.ts";
 import { plain, sayData, tell } from "../output/output.ts";
-import { shortPath } from "../output/short-path.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { endLines } from "./end/end-lines.ts";
+import { endOf } from "./end/training-end.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
 import { introduceTraining } from "./training-introduction.ts";
 
-/** @param line says what is done now */
-export async function runTrain(options: TrainOptions, line: PhaseLine): Promise<void> {
+/**
+ * @param line says what is done now @param args arguments of the command, for those that go on from
+ * it
+ */
+export async function runTrain(
+  options: TrainOptions,
+  line: PhaseLine,
+  args: readonly string[],
+): Promise<void> {
   const { configName: name, configDir: folder, overrides } = options;
   const config = loadTrainerConfig({ name, folder, overrides });
   if (options.printConfig || options.dryRun) line.pause();
   if (options.printConfig) await showConfig(config, options);
   else if (options.dryRun) await dryRun(config, options);
-  else await train(config, options, line);
+  else await train(config, options, line, args);
 }
 
 async function showConfig(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
@@ -49,7 +53,12 @@ async function dryRun(config: TrainerConfig, { format }: TrainOptions): Promise<
   });
 }
 
-async function train(config: TrainerConfig, options: TrainOptions, line: PhaseLine): Promise<void> {
+async function train(
+  config: TrainerConfig,
+  options: TrainOptions,
+  line: PhaseLine,
+  args: readonly string[],
+): Promise<void> {
   const { metricsPort } = config.rayling;
   tellUnused(config);
   introduceTraining(config);
@@ -76,7 +85,7 @@ async function train(config: TrainerConfig, options: TrainOptions, line: PhaseLi
     const run = await stop.race(training);
     const end = await endOf(config, run, performance.now() - startedAt);
     line.pause();
-    await answer.print(end, () => endLines(end, config));
+    await answer.print(end, () => endLines(end, config, args));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     await ray.shutdown();
@@ -137,74 +146,4 @@ function tellUnused({ ignored, notes }: TrainerConfig): void {
   const shown = ignored.slice(0, 8).join(", ");
   const more = ignored.length > 8 ? ` and ${ignored.length - 8} more` : "";
   tell(`not used: ${plain(shown)}${more} (they are about verl's engines)\n`);
-}
-
-/** The end of a training, as programs get it. */
-interface TrainingEnd extends Pick<
-  TrainingReport,
-  "steps" | "validation" | "initialValidation" | "warnings"
-> {
-  readonly wallMs: number;
-  /** Metrics of the last step. */
-  readonly lastStep: Readonly<Record<string, number>> | null;
-  /** Folder of the run's files. */
-  readonly directory: string;
-  /** Null: there are none. */
-  readonly checkpoints: string | null;
-}
-
-async function endOf(
-  { trainer }: TrainerConfig,
-  { report, directory, checkpoints }: TrainingRun,
-  wallMs: number,
-): Promise<TrainingEnd> {
-  const { steps, validation, initialValidation, warnings, metrics } = report;
-  const hasCheckpoints =
-    trainer.saveFreq > 0 && (await stat(checkpoints).catch(() => undefined)) !== undefined;
-  return {
-    steps,
-    wallMs,
-    validation,
-    initialValidation,
-    warnings,
-    lastStep: metrics.at(-1) ?? null,
-    directory,
-    checkpoints: hasCheckpoints ? checkpoints : null,
-  };
-}
-
-function endLines(end: TrainingEnd, { trainer }: TrainerConfig): string[] {
-  const lines: [string, string][] = [
-    ["steps", String(end.steps)],
-    ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
-    ...validationLines(end),
-    ...end.warnings.map((warning): [string, string] => ["warning", warning]),
-    ["files", shortPath(end.directory)],
-    ...pageLines(end, trainer.logger),
-    ...(end.checkpoints === null
-      ? []
-      : [["checkpoints", shortPath(end.checkpoints)] satisfies [string, string]]),
-  ];
-  const width = Math.max(...lines.map(([name]) => name.length));
-  return lines.flatMap(([name, value]) =>
-    wrapped(`${plain(name).padEnd(width)}  ${plain(value)}`, process.stdout, " ".repeat(width + 2)),
-  );
-}
-
-/** How to look at the run. */
-function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [string, string][] {
-  const folder = shortPath(directory);
-  if (loggers.includes("report")) return [["its page", join(folder, "report.html")]];
-  if (loggers.includes("file")) return [["its page", `rayling report ${folder}`]];
-  return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
-}
-
-/** The scores of the last validation beside those of the one before training. */
-function validationLines({ validation, initialValidation }: TrainingEnd): [string, string][] {
-  const core = Object.entries(validation ?? {}).filter(([name]) => name.startsWith("val-core/"));
-  return core.map(([name, value]) => {
-    const before = validation === initialValidation ? undefined : initialValidation?.[name];
-    const beside = before === undefined ? "" : ` (${before.toFixed(4)} before training)`;
-    return [name, `${value.toFixed(4)}${beside}`];
-  });
 }

@@ -1,0 +1,71 @@
+/** The last lines of a training: its figures, whether it did good, and what to do next. */
+import { join } from "node:path";
+import { wrapped } from "@rayling/core/terminal";
+import type { TrainerConfig } from "@rayling/trainer/config";
+import { grouped } from "../../output/numbers.ts";
+import { plain } from "../../output/output.ts";
+import { shortPath } from "../../output/short-path.ts";
+import { hasFiles, nextCommands } from "./next-commands.ts";
+import type { TrainingEnd } from "./training-end.ts";
+import { verdictsOf } from "./verdicts.ts";
+
+/** @param args arguments of the command */
+export function endLines(
+  end: TrainingEnd,
+  config: TrainerConfig,
+  args: readonly string[],
+): string[] {
+  const lines: [string, string][] = [
+    ["steps", String(end.steps)],
+    ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
+    ...rewardsLines(end, config),
+    ...validationLines(end),
+    ...verdictsOf(end).map(({ text }): [string, string] => ["verdict", text]),
+    ...end.warnings.map((warning): [string, string] => ["warning", warning]),
+    ["files", shortPath(end.directory)],
+    ...pageLines(end, config.trainer.logger),
+    ...(end.checkpoints === null
+      ? []
+      : [["checkpoints", shortPath(end.checkpoints)] satisfies [string, string]]),
+  ];
+  const width = Math.max(...lines.map(([name]) => name.length));
+  const table = lines.flatMap(([name, value]) =>
+    wrapped(`${plain(name).padEnd(width)}  ${plain(value)}`, process.stdout, " ".repeat(width + 2)),
+  );
+  const next = nextCommands(end, config, args);
+  // A command is one line, which can be copied.
+  return next.length === 0 ? table : [...table, "", ...next];
+}
+
+/** How many rewards failed. A step whose groups are filtered has no known number of them. */
+function rewardsLines(
+  { invalidRate, rewardedSteps }: TrainingEnd,
+  { algorithm, actorRolloutRef, data }: TrainerConfig,
+): [string, string][] {
+  if (invalidRate === null) return [];
+  const isKnown = !algorithm.filterGroups.enable;
+  const count = rewardedSteps * data.trainBatchSize * actorRolloutRef.rollout.n;
+  const all = isKnown ? `all ${grouped(count)}` : "all";
+  if (invalidRate === 0) return [["rewards", `${all} were given, none failed`]];
+  const failed = isKnown
+    ? `${grouped(Math.round(invalidRate * count))} of ${grouped(count)}`
+    : `${(100 * invalidRate).toFixed(1)} %`;
+  return [["rewards", `${failed} failed: these answers have no score`]];
+}
+
+/** Where the page of the run is. */
+function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [string, string][] {
+  if (loggers.includes("report")) return [["its page", join(shortPath(directory), "report.html")]];
+  if (hasFiles(loggers)) return [];
+  return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
+}
+
+/** The scores of the last validation beside those of the one before training. */
+function validationLines({ validation, initialValidation }: TrainingEnd): [string, string][] {
+  const core = Object.entries(validation ?? {}).filter(([name]) => name.startsWith("val-core/"));
+  return core.map(([name, value]) => {
+    const before = validation === initialValidation ? undefined : initialValidation?.[name];
+    const beside = before === undefined ? "" : ` (${before.toFixed(4)} before training)`;
+    return [name, `${value.toFixed(4)}${beside}`];
+  });
+}
