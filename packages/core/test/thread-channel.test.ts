@@ -93,4 +93,27 @@ describe("a channel between threads", () => {
     expect(await channel.closed).toEqual(lost);
     expect(() => channel.send({ bytes: new Uint8Array(), buffers: [] })).toThrow("closed");
   });
+
+  test("keeps each batch of the port behind the many of the ring that were sent before it", async () => {
+    const { port1, port2 } = new MessageChannel();
+    const left = threadChannel(port1, async () => lost);
+    const right = threadChannel(port2, async () => lost);
+    const isBig = (number: number): boolean => number % 150 > 146;
+    const arrived: number[] = [];
+    const done = Promise.withResolvers<void>();
+    left.onMessage(() => undefined);
+    right.onMessage(({ bytes }) => {
+      arrived.push(new DataView(bytes.buffer, bytes.byteOffset).getUint32(0));
+      if (arrived.length === 900) done.resolve();
+    });
+    // A side offers its ring when it has sent a few batches, and the other has it a turn later.
+    for (let number = 0; number < 40; number++) right.send(batchOf(number, 4, []));
+    await new Promise((resolve) => void setTimeout(resolve));
+    await new Promise((resolve) => void setImmediate(resolve));
+    for (let number = 0; number < 900; number++)
+      left.send(batchOf(number, isBig(number) ? 5000 : 0, []));
+    await done.promise;
+    expect(arrived).toEqual(Array.from({ length: 900 }, (_, number) => number));
+    left.close(lost);
+  });
 });

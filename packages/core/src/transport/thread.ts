@@ -138,9 +138,13 @@ class ThreadChannel implements Channel {
   onMessage(receiver: (batch: Batch) => void): void {
     this.#receiver = receiver;
     this.#port.on("message", (message: PortMessage) => {
+      // Left over where a receiver has thrown.
+      this.#takeOfPort();
       if (!this.#open) return;
       this.#hear(message);
       this.#take();
+      // The next message of the port may follow at once.
+      this.#takeOfPort();
     });
     this.#port.unref();
   }
@@ -186,6 +190,11 @@ class ThreadChannel implements Channel {
       throw error;
     }
     return count > 0;
+  }
+
+  /** Delivers until the port's batch has had its turn. */
+  #takeOfPort(): void {
+    while (this.#ofPort !== undefined && this.#take());
   }
 
   #takeLater(): void {
