@@ -41,8 +41,6 @@ export class LeasedWorker {
   #sinceMs = 0;
   /** Whether the first of them, and so what stands behind it, may take long. */
   #isHeld = false;
-  /** Whether it was lost, and the one that ran then is no longer among those that were sent. */
-  #isFirstGone = false;
 
   constructor(session: Session, untilMs: number) {
     this.session = session;
@@ -66,10 +64,9 @@ export class LeasedWorker {
     return this.#sent[0];
   }
 
-  /** Whether a task that has no answer may have begun. */
+  /** Whether a task without an answer may have begun; one without a claim was sent alone. */
   mayHaveBegun(call: Call): boolean {
-    if (this.#claimed.has(call)) return this.session.requests.hasBegun(call.id);
-    return this.first === call && !this.#isFirstGone;
+    return !this.#claimed.has(call) || this.session.requests.hasBegun(call.id);
   }
 
   send(call: Call): void {
@@ -99,8 +96,7 @@ export class LeasedWorker {
     if (this.first !== call) return this.returned(call);
     this.#sent.shift();
     call.plan.duration?.note(nowMs - this.#sinceMs);
-    if (this.session.isOpen) this.#begin(nowMs);
-    else this.#isFirstGone = true;
+    this.#begin(nowMs);
   }
 
   /** It did not begin. */

@@ -24,7 +24,10 @@ export interface HostedTasksParts {
   readonly run: (call: CallMessage, session: Session) => Promise<void>;
 }
 
-/** A task behind the one that runs. Nothing but its cancellation can concern it yet. */
+/**
+ * A task that has not begun. Only its cancellation can concern it: streams and tasks with signals
+ * are sent when their worker is free, and begin in the turn in which they arrive.
+ */
 class StandingTask implements Running {
   readonly call: CallMessage;
   readonly session: Session;
