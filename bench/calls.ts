@@ -5,7 +5,14 @@
  * All subjects do the same work, add(a, b) on one other thread, in interleaved rounds of one run,
  * and every sum is checked.
  */
-import { figureOf, type Measured, ratioTo, type Section, tableOf } from "./measure/figures.ts";
+import {
+  cpuRatio,
+  figureOf,
+  type Measured,
+  ratioTo,
+  type Section,
+  tableOf,
+} from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import { comlinkSubject } from "./subjects/peers/comlink.ts";
@@ -79,10 +86,9 @@ export async function measureCalls(
       plan,
       say,
     );
-    const peers = new Set(subjects.filter(({ kind }) => kind === "peer").map(({ name }) => name));
     return {
       tables: sections.map(tableOf),
-      measured: Object.fromEntries(sections.flatMap((section) => ratiosOf(section, peers))),
+      measured: Object.fromEntries(sections.flatMap((section) => ratiosOf(section, subjects))),
       details: sections,
     };
   } finally {
@@ -110,15 +116,21 @@ export async function measureSubjects(
 }
 
 /** For targets.ts. */
-function ratiosOf(section: Measured, peers: ReadonlySet<string>): [string, number][] {
-  const [threadFloor, processFloor] =
-    section.reading === "time" ? [portName, socketName] : [batchedName, socketName];
-  const ratio = (name: string, isOther: (name: string) => boolean): number =>
-    ratioTo(section, name, isOther);
+function ratiosOf(section: Measured, subjects: readonly Subject[]): [string, number][] {
+  const { id, reading } = section;
+  const floor = reading === "time" ? portName : batchedName;
+  const named = (isOther: (subject: Subject) => boolean): ReadonlySet<string> =>
+    new Set(subjects.filter(isOther).map(({ name }) => name));
+  const peers = named(({ kind }) => kind === "peer" || kind === "blocking peer");
+  const openPeers = named(({ kind }) => kind === "peer");
+  const to = (name: string, others: ReadonlySet<string>): number =>
+    ratioTo(section, name, (other) => others.has(other));
   return [
-    [`${section.id}: thread x raw`, ratio(raylingName, (name) => name === threadFloor)],
-    [`${section.id}: thread x best peer`, ratio(raylingName, (name) => peers.has(name))],
-    [`${section.id}: process x raw`, ratio(processName, (name) => name === processFloor)],
+    [`${id}: thread x raw`, to(raylingName, new Set([floor]))],
+    [`${id}: thread x best peer`, to(raylingName, peers)],
+    [`${id}: thread x best open peer`, to(raylingName, openPeers)],
+    [`${id}: thread CPU x raw`, cpuRatio(section, raylingName, floor)],
+    [`${id}: process x raw`, to(processName, new Set([socketName]))],
   ];
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Tensor } from "@rayling/data-proto";
 import { createPolicyLossRegistry, type PolicyLossBatch } from "@rayling/trainer";
-import { figureOf, type Measured, type Section, tableOf } from "./measure/figures.ts";
+import { cpuRatio, figureOf, type Measured, type Section, tableOf } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
 import type { Progress, Report, Table } from "./measure/report.ts";
 
@@ -41,7 +41,12 @@ export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Rep
     say(`${section.title}: round ${round}`),
   );
   const measured: Measured = { ...section, figures: samples.map(figureOf) };
-  return { tables: [tableOf(measured), perToken(measured)], measured: {}, details: measured };
+  const dearest = Math.max(...measured.figures.map(({ name }) => cpuRatio(measured, name, floor)));
+  return {
+    tables: [tableOf(measured), perToken(measured)],
+    measured: { "losses: dearest x exp": dearest },
+    details: measured,
+  };
 }
 
 /** By CPU time, which moves less than the clock. */

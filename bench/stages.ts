@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Progress, Report, Table } from "./measure/report.ts";
 import { type Suite, suites } from "./suites.ts";
+import { onOneCpu } from "./targets.ts";
 
 const main = join(import.meta.dirname, "main.ts");
 
@@ -42,7 +43,7 @@ export async function runStages(flags: readonly string[], say: Progress): Promis
         continue;
       }
       const report = JSON.parse(await readFile(json, "utf8")) as Report;
-      reports[name] = prefix.length === 0 ? report : pinned(report);
+      reports[name] = prefix.length === 0 ? report : ofOneCpu(report);
     }
   } finally {
     await rm(folder, { recursive: true });
@@ -67,9 +68,14 @@ interface Stage {
 function stages(): readonly Stage[] {
   return suites.flatMap((suite) => [
     { name: suite, suite, prefix: [] },
-    ...(suite === "serial" && canPin() ? [{ name: "serial, pinned", suite, prefix: pin }] : []),
+    ...(inBothStates.has(suite) && canPin()
+      ? [{ name: `${suite}, one CPU`, suite, prefix: pin }]
+      : []),
   ]);
 }
+
+/** Suites whose figures hang on how many CPUs there are. */
+const inBothStates: ReadonlySet<Suite> = new Set(["serial", "in-flight", "ray-rows", "rewards"]);
 
 /** All threads on one CPU: without the noise of wake-ups. */
 const pin = ["taskset", "-c", "1"];
@@ -84,9 +90,13 @@ function canPin(): boolean {
   }
 }
 
-function pinned({ tables, details }: Report): Report {
-  const titled = tables.map((table: Table) => ({ ...table, title: `${table.title}, one CPU` }));
-  return { tables: titled, measured: {}, details };
+function ofOneCpu({ tables, measured, details }: Report): Report {
+  const keyed = Object.entries(measured).map(([key, value]) => [onOneCpu(key), value] as const);
+  return {
+    tables: tables.map((table: Table) => ({ ...table, title: `${table.title}, one CPU` })),
+    measured: Object.fromEntries(keyed),
+    details,
+  };
 }
 
 async function succeeds([file = "", ...args]: readonly string[]): Promise<boolean> {

@@ -81,6 +81,13 @@ export function ratioTo(
   return own === undefined ? Number.NaN : of(own) / best;
 }
 
+/** CPU time of one contestant over that of another. */
+export function cpuRatio({ figures }: Measured, name: string, other: string): number {
+  const of = (wanted: string): number =>
+    figures.find((figure) => figure.name === wanted)?.cpuMs ?? Number.NaN;
+  return of(name) / of(other);
+}
+
 function cellsOf(
   report: Measured,
   { name, n, medianMs, p99Ms, meanMs, cpuMs, rounds }: Figure,

@@ -7,8 +7,11 @@
  */
 
 export interface Subject {
-  /** The floor is what the machine allows, the peers are libraries that do the same. */
-  readonly kind: "floor" | "own" | "peer";
+  /**
+   * The floor is what the machine allows, the peers are libraries that do the same; a blocking one
+   * has no timers or I/O in its worker while that waits for a call.
+   */
+  readonly kind: "floor" | "own" | "peer" | "blocking peer";
   readonly name: string;
   addOne(a: number, b: number): Promise<number>;
   /**

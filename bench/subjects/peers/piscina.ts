@@ -17,7 +17,7 @@ export async function piscinaSubject(): Promise<Subject> {
   });
   await pool.run({ a: 1, b: 1 });
   return {
-    kind: "peer",
+    kind: "blocking peer",
     name: "piscina, ct = 1,000",
     addOne: (a, b) => pool.run({ a, b }),
     addMany: (base, count) => sumOfPromises(count, (index) => pool.run({ a: base, b: index })),

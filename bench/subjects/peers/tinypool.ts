@@ -16,7 +16,7 @@ export async function tinypoolSubject(): Promise<Subject> {
   const add = (a: number, b: number): Promise<number> => pool.run({ a, b });
   await add(1, 1);
   return {
-    kind: "peer",
+    kind: "blocking peer",
     name: "tinypool, ct = 1,000",
     addOne: add,
     addMany: (base, count) => sumOfPromises(count, (index) => add(base, index)),

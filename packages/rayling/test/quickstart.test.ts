@@ -1,7 +1,7 @@
 /** `rayling quickstart`: both schedules are trained from the same start, and it ends in one comparison, one page and what is next. */
 
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { folder, inProcess, rayling, shown, start } from "./command.ts";
@@ -87,7 +87,7 @@ test("a machine that is slower than promised is told how long it takes, where th
   expect(slowness(flags, 90)).toBeUndefined();
   const line = "This machine is busy or slow, so about 249 s in all in place of 90 s.";
   expect(slowness(flags, 248.7)).toBe(line);
-  const schedule = ["sync", "streaming", "one-step-pipeline"];
+  const schedule = ["sync", "streaming", "one-step-pipeline"] as const;
   const asking: readonly Partial<QuickstartFlags>[] = [
     { steps: 500 },
     { latency: 5000 },
@@ -98,10 +98,22 @@ test("a machine that is slower than promised is told how long it takes, where th
   }
 });
 
-test("an unknown schedule is one clear line", async () => {
-  const { code, stderr } = await inProcess("quickstart", "--schedule", "sink");
-  expect(code).toBe(2);
-  expect(stderr).toBe(
-    'rayling: --schedule takes sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming, not "sink"\n',
-  );
+test("what the flags get wrong is one clear line, before anything is introduced", async () => {
+  const full = await folder();
+  await writeFile(join(full, "kept"), "");
+  const wrong = [
+    [
+      ["--schedule", "sink"],
+      "option '--schedule <name...>' argument 'sink' is invalid. Allowed choices are sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming.",
+    ],
+    [["--out", full], `--out ${full} is not empty: give another folder, or remove it.`],
+  ] as const;
+  for (const [flags, message] of wrong) {
+    const { code, stderr, stdout } = await inProcess("quickstart", ...flags);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `rayling: ${message}\n`,
+    });
+  }
 });

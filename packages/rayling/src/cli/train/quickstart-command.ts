@@ -2,10 +2,9 @@
  * `rayling quickstart`: trains, shows its progress, and ends with one comparison, one page, and
  * what to do next.
  */
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { schedules, Tracking, writeReport } from "@rayling/trainer";
+import { Tracking, writeReport } from "@rayling/trainer";
 import type { ScheduleName, TrackingLogger } from "@rayling/trainer";
 import { quickstart } from "@rayling/trainer/quickstart";
 import type {
@@ -13,7 +12,6 @@ import type {
   QuickstartResult,
   QuickstartTracking,
 } from "@rayling/trainer/quickstart";
-import { CliError } from "../cli-error.ts";
 import { dashboardOption } from "../dashboard-flag.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { openAnswer } from "../output/formats.ts";
@@ -29,8 +27,7 @@ const allSeconds = 78;
 
 /** @param line says what is done now */
 export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Promise<void> {
-  const chosen = (flags.schedule ?? standardSchedules).map(scheduleOf);
-  const out = flags.out === undefined ? await newFolder() : await emptyFolder(flags.out);
+  const out = flags.out ?? (await newFolder());
   const stop = stopSignal();
   const answer = openAnswer(flags.format);
   let training: Promise<QuickstartResult> | undefined;
@@ -38,7 +35,7 @@ export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Pr
     // The judge, its reward loop and the policy are threads that mostly wait.
     await ray.init({ numCpus: 8, ...dashboardOption(flags, "on a terminal") });
     line.show("Starting the policy");
-    training = trained(flags, { chosen, out, line });
+    training = trained(flags, { out, line });
     const result = await stop.race(training);
     line.show("Writing the page");
     const page = await writeReport({ directory: out, title: "quickstart" });
@@ -63,11 +60,8 @@ export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Pr
   }
 }
 
-async function trained(
-  flags: QuickstartFlags,
-  { chosen, out, line }: Run,
-): Promise<QuickstartResult> {
-  const { steps, seed, latency, warmSteps, verbose } = flags;
+async function trained(flags: QuickstartFlags, { out, line }: Run): Promise<QuickstartResult> {
+  const { schedule: chosen = standardSchedules, steps, seed, latency, warmSteps, verbose } = flags;
   return await quickstart({
     schedules: chosen,
     steps,
@@ -81,7 +75,6 @@ async function trained(
 }
 
 interface Run {
-  readonly chosen: readonly ScheduleName[];
   readonly out: string;
   readonly line: PhaseLine;
 }
@@ -89,13 +82,6 @@ interface Run {
 async function newFolder(): Promise<string> {
   const { runFolder } = await import("@rayling/trainer/run");
   return await runFolder(join("runs", "quickstart"));
-}
-
-/** Returns an empty or new folder, because files would be written into it. Throws CliError 2. */
-async function emptyFolder(folder: string): Promise<string> {
-  const names = await readdir(folder).catch(() => []);
-  if (names.length === 0) return folder;
-  throw new CliError(2, `--out ${folder} is not empty: give another folder, or remove it.`);
 }
 
 async function trackingOf(run: {
@@ -173,13 +159,4 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
 async function tellPartial(out: string): Promise<void> {
   const page = await writeReport({ directory: out, title: "quickstart" }).catch(() => undefined);
   if (page !== undefined) tell(`The steps so far are in ${out}; their page is ${page}\n`);
-}
-
-function scheduleOf(name: string): ScheduleName {
-  if (isSchedule(name)) return name;
-  throw new CliError(2, `--schedule takes ${Object.keys(schedules).join(", ")}, not "${name}"`);
-}
-
-function isSchedule(name: string): name is ScheduleName {
-  return Object.hasOwn(schedules, name);
 }

@@ -1,5 +1,6 @@
 /** The first lines of `rayling quickstart`, which precede its modules: loading takes a while. */
 import type { WriteStream } from "node:tty";
+import type { ScheduleName } from "@rayling/trainer";
 import type { DashboardFlag } from "../dashboard-flag.ts";
 import type { FormatFlag } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
@@ -8,7 +9,7 @@ export interface QuickstartFlags extends DashboardFlag, FormatFlag {
   /** Undefined: as many as fit the time. */
   readonly steps?: number;
   readonly seed: number;
-  readonly schedule?: readonly string[];
+  readonly schedule?: readonly ScheduleName[];
   readonly latency?: number;
   readonly warmSteps: number;
   /** Undefined: a new folder. */
@@ -17,7 +18,7 @@ export interface QuickstartFlags extends DashboardFlag, FormatFlag {
   readonly verbose?: boolean;
 }
 
-export const standardSchedules: readonly string[] = ["sync", "one-step-off-policy"];
+export const standardSchedules: readonly ScheduleName[] = ["sync", "one-step-off-policy"];
 
 /** Seconds that a quickstart takes at most on two free cores. */
 const promisedSeconds = 90;

@@ -1,9 +1,12 @@
 /** The flags of `rayling quickstart`: their texts, defaults and checks. */
-import type { Command } from "commander";
+import { readdir } from "node:fs/promises";
+import { type Command, Option } from "commander";
+import { CliError } from "../cli-error.ts";
 import { addDashboardFlag } from "../dashboard-flag.ts";
 import { count } from "../flag-values.ts";
 import { addFormatFlag } from "../output/formats.ts";
 import type { QuickstartFlags } from "./quickstart-introduction.ts";
+import { scheduleWords } from "./training-introduction.ts";
 
 /** @param run does the work; it loads when the command runs */
 export function addQuickstartCommand(
@@ -22,7 +25,12 @@ export function addQuickstartCommand(
       count(1),
     )
     .option("--seed <number>", "seed of all random numbers", count(0), 1)
-    .option("--schedule <name...>", "schedules to compare (default: sync one-step-off-policy)")
+    .addOption(
+      new Option(
+        "--schedule <name...>",
+        "schedules to compare (default: sync one-step-off-policy)",
+      ).choices(Object.keys(scheduleWords)),
+    )
     .option(
       "--latency <ms>",
       "of the judge's slowest answer (default: as slow, beside the policy's own work, as in the published runs)",
@@ -35,5 +43,15 @@ export function addQuickstartCommand(
     )
     .option("--verbose", "print all metrics of each step, as verl does")
     .allowExcessArguments(false)
-    .action(run);
+    .action(async (flags: QuickstartFlags) => {
+      if (flags.out !== undefined) await mustBeEmpty(flags.out);
+      await run(flags);
+    });
+}
+
+/** Files would be written into it. Throws CliError 2. */
+async function mustBeEmpty(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  if (names.length === 0) return;
+  throw new CliError(2, `--out ${folder} is not empty: give another folder, or remove it.`);
 }
