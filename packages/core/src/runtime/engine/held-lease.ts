@@ -2,7 +2,7 @@
 import type { Allocation } from "../../placement/placement.ts";
 import { type Demand, makeDemand } from "../../rpc/resource-demand.ts";
 import type { NodeLife } from "./engine-nodes.ts";
-import type { AskedLease, Lease } from "./lease-line.ts";
+import type { AskedLease, Lease } from "./reservation-line.ts";
 
 /** Takes reservations back, and makes others. */
 export interface LeaseHolder {

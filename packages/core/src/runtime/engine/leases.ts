@@ -12,7 +12,12 @@ import { warn } from "../../shared/text/warning.ts";
 import type { OpenEngine } from "./engine.ts";
 import type { NodeLife } from "./engine-nodes.ts";
 import { HeldLease, type LeaseHolder } from "./held-lease.ts";
-import { type AskedLease, type Lease, LeaseLine, type LeaseWaiter } from "./lease-line.ts";
+import {
+  type AskedLease,
+  type Lease,
+  ReservationLine,
+  type LeaseWaiter,
+} from "./reservation-line.ts";
 
 /** The parts of a session that its leases need. */
 export interface LeasesParts {
@@ -38,7 +43,7 @@ interface Waiting extends LeaseWaiter {
 
 export class Leases {
   readonly #parts: LeasesParts;
-  readonly #lines: Map<string, LeaseLine> = new Map();
+  readonly #lines: Map<string, ReservationLine> = new Map();
   /** All reservations, by their ids. */
   readonly #leases: Map<string, Lease> = new Map();
   /** Demands that no machine could hold, and that a warning has named. */
@@ -121,10 +126,10 @@ export class Leases {
     waiter.leave = this.#line(waiter.demand).enter(waiter);
   }
 
-  #line(demand: Demand): LeaseLine {
+  #line(demand: Demand): ReservationLine {
     const known = this.#lines.get(demand.key);
     if (known !== undefined) return known;
-    const line: LeaseLine = new LeaseLine({
+    const line: ReservationLine = new ReservationLine({
       demand,
       reserve: (wanted) => this.#reserve(wanted),
       release: (id) => this.release(id),

@@ -1,7 +1,7 @@
 /** Reward loop: how scoring goes, live. */
 import type { JSX } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import { useHistory } from "../data/history.ts";
+import { useHistory } from "../data/curve-history.ts";
 import type { EndpointState, LoopsAnswer, LoopState } from "../data/loops.ts";
 import { count, duration, figure } from "../data/text.ts";
 import { useLive } from "../data/views.ts";

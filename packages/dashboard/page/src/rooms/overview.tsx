@@ -1,6 +1,6 @@
 /** Overview: the session on one screen. */
 import type { JSX } from "preact";
-import { useHistory } from "../data/history.ts";
+import { useHistory } from "../data/curve-history.ts";
 import type { NodeStatus, Overview } from "../data/session.ts";
 import { bytes, count, duration, figure } from "../data/text.ts";
 import { useLive } from "../data/views.ts";

@@ -41,7 +41,7 @@ export interface AskedLease {
 }
 
 /** Makes reservations for a line. */
-export interface LeaseLineParts {
+export interface ReservationLineParts {
   readonly demand: Demand;
   /** Reserves; the line withdraws it by `release`. */
   readonly reserve: (demand: Demand) => AskedLease;
@@ -50,15 +50,15 @@ export interface LeaseLineParts {
   readonly onEmpty: () => void;
 }
 
-export class LeaseLine {
+export class ReservationLine {
   readonly demand: Demand;
   readonly waiting: Line<LeaseWaiter> = new Line();
-  readonly #parts: LeaseLineParts;
+  readonly #parts: ReservationLineParts;
   readonly #asked: Set<string> = new Set();
   readonly #idle: Map<Lease, NodeJS.Timeout> = new Map();
   #isClosed = false;
 
-  constructor(parts: LeaseLineParts) {
+  constructor(parts: ReservationLineParts) {
     this.demand = parts.demand;
     this.#parts = parts;
   }
