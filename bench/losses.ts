@@ -1,10 +1,15 @@
 /**
- * Question: what does a policy loss with its gradient cost per token, against the exponential of
- * each token that most of them cannot do without? A batch of 1,280 rows of up to 512 tokens: 256
- * prompts x 5, a mini-batch of the recorded runs.
+ * Question: what does a policy loss with its gradient cost per token, and what an advantage,
+ * against the exponential of each token that most losses cannot do without? A batch of 1,280 rows
+ * of up to 512 tokens: 256 prompts x 5, a mini-batch of the recorded runs.
  */
 import type { Tensor } from "@rayling/data-proto";
-import { createPolicyLossRegistry, type PolicyLossBatch } from "@rayling/trainer";
+import {
+  type AdvantageBatch,
+  createAdvantageRegistry,
+  createPolicyLossRegistry,
+  type PolicyLossBatch,
+} from "@rayling/trainer";
 import { cpuRatio, figureOf, type Measured, type Section, tableOf } from "./measure/figures.ts";
 import { interleave, type RoundPlan } from "./measure/interleave.ts";
 import type { Progress, Report, Table } from "./measure/report.ts";
@@ -14,39 +19,69 @@ const columns = 512;
 const tokens = rows * columns;
 const floor = "exp of each token";
 
-const section: Section = {
-  id: "losses",
-  title: `Policy losses with gradients, ${rows} rows x ${columns} tokens`,
+const sectionOf = (id: string, what: string): Section => ({
+  id,
+  title: `${what}, ${rows} rows x ${columns} tokens`,
   reading: "time",
   perIteration: tokens,
   unit: "ms",
   floors: [floor],
-};
+});
 
 export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Report> {
   const batch = batchOf();
-  const registry = createPolicyLossRegistry();
+  const losses = createPolicyLossRegistry();
   const settings = {
     droBeta: 0.1,
     rolloutCorrection: { rolloutIs: "token", rolloutRs: "token_k1", rolloutRsThreshold: "0.5_2" },
   } as const;
-  const contestants = [
-    { name: floor, run: () => verify(batch.logProb.data.map(Math.exp)[0]) },
-    ...registry.names().map((name) => ({
+  const exponentials = {
+    name: floor,
+    run: () => verify(batch.logProb.data.map(Math.exp)[0]),
+  };
+  const measured = await measuredOf(
+    sectionOf("losses", "Policy losses with gradients"),
+    plan,
+    say,
+    [
+      exponentials,
+      ...losses.names().map((name) => ({
+        name,
+        run: () => verify(losses.get(name)(batch, settings).loss),
+      })),
+    ],
+  );
+  const rewarded = rewardedOf(batch);
+  const advantages = createAdvantageRegistry();
+  const estimated = await measuredOf(sectionOf("advantages", "Advantages"), plan, say, [
+    exponentials,
+    ...advantages.names().map((name) => ({
       name,
-      run: () => verify(registry.get(name)(batch, settings).loss),
+      run: () => verify(advantages.get(name)(rewarded, keys).advantages.data[0]),
     })),
-  ];
+  ]);
+  const dearest = (all: Measured): number =>
+    Math.max(...all.figures.map(({ name }) => cpuRatio(all, name, floor)));
+  return {
+    tables: [measured, estimated].flatMap((one) => [tableOf(one), perToken(one)]),
+    measured: {
+      "losses: dearest x exp": dearest(measured),
+      "advantages: dearest x exp": dearest(estimated),
+    },
+    details: [measured, estimated],
+  };
+}
+
+async function measuredOf(
+  section: Section,
+  plan: RoundPlan,
+  say: Progress,
+  contestants: Parameters<typeof interleave>[0],
+): Promise<Measured> {
   const samples = await interleave(contestants, plan, (round) =>
     say(`${section.title}: round ${round}`),
   );
-  const measured: Measured = { ...section, figures: samples.map(figureOf) };
-  const dearest = Math.max(...measured.figures.map(({ name }) => cpuRatio(measured, name, floor)));
-  return {
-    tables: [tableOf(measured), perToken(measured)],
-    measured: { "losses: dearest x exp": dearest },
-    details: measured,
-  };
+  return { ...section, figures: samples.map(figureOf) };
 }
 
 /** By CPU time, which moves less than the clock. */
@@ -76,5 +111,38 @@ function batchOf(): PolicyLossBatch {
     logProb: matrix((_row, _column, at) => -3 * wave(at) + 0.3 * (wave(at + 0.5) - 0.5)),
     advantages: matrix((row, column) => (isToken(row, column) ? 2 * wave(row + 0.5) - 1 : 0)),
     responseMask: matrix((row, column) => (isToken(row, column) ? 1 : 0)),
+  };
+}
+
+const keys = { gdpoRewardKeys: ["right", "short"] } as const;
+
+/** The same rows with a reward at the last token of each, and what some estimators need besides. */
+function rewardedOf({
+  logProb,
+  oldLogProb,
+  responseMask,
+  advantages,
+}: PolicyLossBatch): AdvantageBatch {
+  const rewards = new Float32Array(tokens);
+  const scores = Array.from({ length: rows }, (_, row) =>
+    Math.sign(advantages.data[row * columns]!),
+  );
+  for (const [row, score] of scores.entries()) {
+    const length = responseMask.data.subarray(row * columns, (row + 1) * columns).lastIndexOf(1);
+    rewards[row * columns + length] = score;
+  }
+  return {
+    tokenLevelRewards: { dtype: "float32", shape: [rows, columns], data: rewards },
+    responseMask,
+    groups: scores.map((_, row) => Math.floor(row / 5)),
+    values: advantages,
+    rewardBaselines: { dtype: "float32", shape: [rows], data: Float32Array.from(scores) },
+    oldLogProbs: oldLogProb,
+    sumPiSquared: {
+      dtype: "float32",
+      shape: [rows, columns],
+      data: Float32Array.from(logProb.data, Math.exp),
+    },
+    rewardComponents: { right: scores, short: scores.map((score) => -score) },
   };
 }
