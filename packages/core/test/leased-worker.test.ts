@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { mostAtOnce } from "../src/caller/calls/leased-worker.ts";
+import { mostAtOnce } from "../src/caller/calls/task/leased-worker.ts";
 import { Claims } from "../src/rpc/session/claims.ts";
 import { MeanDuration } from "../src/shared/mean-duration.ts";
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Codec, sizeOf } from "../src/protocol/codec.ts";
 import { Fifo } from "../src/shared/fifo.ts";
+import { AnyArguments } from "../src/caller/calls/call-arguments.ts";
 import { Call, type CallOwner } from "../src/caller/calls/call.ts";
 import { Lineage, type LineageLink } from "../src/caller/objects/lineage.ts";
 import { ObjectLostError } from "../src/shared/errors.ts";
@@ -47,7 +48,7 @@ function callOf(echo: Echo, text: string, maxRetries: number, uses: ObjectEntry[
   const values = codec.encode(text, "args");
   const entry = createEntry("echo");
   const owner = echo as unknown as CallOwner;
-  return new Call(owner, plan, { values, dependencies: uses, signals: undefined }, entry);
+  return new Call(owner, plan, new AnyArguments(values, uses, undefined), entry);
 }
 
 /** A result that is known to be lost. */

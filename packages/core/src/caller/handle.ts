@@ -15,6 +15,7 @@ import { show } from "../shared/text/show.ts";
 import type { ActorInfo, Directory, MethodOptions } from "../rpc/directory.ts";
 import type { ObjectEntry } from "../store/object-entry.ts";
 import { callChecks, type CallOptions } from "./call-options.ts";
+import type { Hold } from "./calls/actor/unanswered-calls.ts";
 import type { CallPlan } from "./calls/call.ts";
 import type { Waiting } from "./waits/waiting-tasks.ts";
 
@@ -24,7 +25,7 @@ export interface HandleCaller {
   readonly waiting: Waiting;
   /** @throws SessionEndedError when its session has ended */
   checkAlive(): void;
-  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown;
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: Hold): unknown;
 }
 
 /** How a method looks on a handle, without its types. */
@@ -34,7 +35,7 @@ export interface UntypedMethod {
 }
 
 /** The actor behind a handle, and the runtime that it belongs to. */
-export interface Inside {
+export interface Inside extends Hold {
   readonly info: ActorInfo;
   readonly caller: HandleCaller;
   /**
@@ -71,7 +72,7 @@ export function makeHandle(
   life: ObjectEntry | undefined,
 ): object {
   const handle: object = Object.create(prototypeFor(info));
-  insides.set(handle, { info, caller, life });
+  insides.set(handle, { info, caller, life, handle, isCounted: life !== undefined });
   return handle;
 }
 
@@ -122,7 +123,7 @@ function makePrototype({ className, methods, getters = [] }: ActorInfo): object 
         const inside = insides.get(this);
         if (inside === undefined) return undefined;
         // Made on first use and kept on the handle itself.
-        const stub = makeMethod(this, inside, method);
+        const stub = makeMethod(inside, method);
         Object.defineProperty(this, method, { value: stub, enumerable: false });
         return stub;
       },
@@ -131,20 +132,24 @@ function makePrototype({ className, methods, getters = [] }: ActorInfo): object 
   return prototype;
 }
 
-function makeMethod(handle: object, { info, caller }: Inside, method: string): UntypedMethod {
-  const where = `${info.className}.${method}`;
+const noOptions: MethodOptions = {};
+
+function makeMethod(inside: Inside, method: string): UntypedMethod {
+  const { info, caller } = inside;
   const direct = (): never => {
+    const where = `${info.className}.${method}`;
     throw new TypeError(
       `${where} is remote: call ${method}.remote(...) in place of ${method}(...)`,
     );
   };
-  const own = info.methodOptions[method] ?? {};
+  const own = info.methodOptions[method] ?? noOptions;
   const plan = planOf(info, method, own, undefined);
   /** Calls with the same options go the same route, so that it is named once. */
-  const plans: Map<string, CallPlan> = new Map();
+  let plans: Map<string, CallPlan> | undefined;
   return Object.assign(direct, {
-    remote: (...args: unknown[]): unknown => caller.callActor(info, plan, args, handle),
+    remote: (...args: unknown[]): unknown => caller.callActor(info, plan, args, inside),
     options: (options: CallOptions) => {
+      const where = `${info.className}.${method}`;
       checkOptions(where, options, callChecks);
       const group = options.concurrencyGroup;
       if (group !== undefined && !Object.hasOwn(info.concurrencyGroups, group)) {
@@ -159,13 +164,13 @@ function makeMethod(handle: object, { info, caller }: Inside, method: string): U
           ? rest
           : { ...rest, retryExceptions: errorNames(retryExceptions) };
       const key = JSON.stringify(more);
-      let special = plans.get(key);
+      let special = plans?.get(key);
       if (special === undefined || name !== undefined) {
         special = planOf(info, method, { ...own, ...more }, name);
-        if (name === undefined) plans.set(key, special);
+        if (name === undefined) (plans ??= new Map()).set(key, special);
       }
       const chosen = special;
-      return { remote: (...args: unknown[]) => caller.callActor(info, chosen, args, handle) };
+      return { remote: (...args: unknown[]) => caller.callActor(info, chosen, args, inside) };
     },
   });
 }

@@ -61,30 +61,51 @@ export class Pool implements PoolView {
 
 /** @param onFree called when resources came back */
 export function allocate(pool: Pool, hold: Units, onFree: () => void): Allocation {
-  let state: "held" | "lent" | "released" = "held";
-  const cpus: Units = new Map([...hold].filter(([name]) => name === "CPU"));
   pool.take(hold);
-  return {
-    nodeId: pool.nodeId,
-    get isLost() {
-      return pool.isGone;
-    },
-    get isDrained() {
-      return pool.isDrained;
-    },
-    release: () => {
-      if (state === "released") return;
-      if (state === "lent") pool.take(cpus);
-      state = "released";
-      pool.giveBack(hold);
-      onFree();
-    },
-    lend: (lent) => {
-      if (state === "released" || lent === (state === "lent")) return;
-      state = lent ? "lent" : "held";
-      if (!lent) return pool.take(cpus);
-      pool.giveBack(cpus);
-      onFree();
-    },
-  };
+  return new PoolAllocation(pool, hold, onFree);
+}
+
+class PoolAllocation implements Allocation {
+  readonly #pool: Pool;
+  readonly #hold: Units;
+  readonly #onFree: () => void;
+  #state: "held" | "lent" | "released" = "held";
+
+  constructor(pool: Pool, hold: Units, onFree: () => void) {
+    this.#pool = pool;
+    this.#hold = hold;
+    this.#onFree = onFree;
+  }
+
+  get nodeId(): string {
+    return this.#pool.nodeId;
+  }
+
+  get isLost(): boolean {
+    return this.#pool.isGone;
+  }
+
+  get isDrained(): boolean {
+    return this.#pool.isDrained;
+  }
+
+  release(): void {
+    if (this.#state === "released") return;
+    if (this.#state === "lent") this.#pool.take(cpusOf(this.#hold));
+    this.#state = "released";
+    this.#pool.giveBack(this.#hold);
+    this.#onFree();
+  }
+
+  lend(lent: boolean): void {
+    if (this.#state === "released" || lent === (this.#state === "lent")) return;
+    this.#state = lent ? "lent" : "held";
+    if (!lent) return this.#pool.take(cpusOf(this.#hold));
+    this.#pool.giveBack(cpusOf(this.#hold));
+    this.#onFree();
+  }
+}
+
+function cpusOf(hold: Units): Units {
+  return new Map([...hold].filter(([name]) => name === "CPU"));
 }

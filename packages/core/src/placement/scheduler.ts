@@ -31,6 +31,7 @@ export class Scheduler implements Placement {
   readonly #nodes: Map<string, Pool> = new Map();
   /** Nodes that are being drained: nothing is allocated there. */
   readonly #draining: Map<string, Pool> = new Map();
+  readonly #onFree = (): void => this.#lines.serve();
   readonly #groups: Groups = new Groups();
   readonly #groupEntries: Map<Group, Entry> = new Map();
   readonly #lines: Lines = new Lines();
@@ -199,8 +200,7 @@ export class Scheduler implements Placement {
       return undefined;
     }
     if (request.strategy.kind === "SPREAD") this.#lastSpread = decision.pool.nodeId;
-    const onFree = (): void => this.#lines.serve();
-    settle({ kind: "placed", allocation: allocate(decision.pool, request.hold, onFree) });
+    settle({ kind: "placed", allocation: allocate(decision.pool, request.hold, this.#onFree) });
     return undefined;
   }
 

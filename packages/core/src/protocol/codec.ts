@@ -53,6 +53,9 @@ export interface Encoded {
   readonly isTrace?: boolean;
 }
 
+/** Where a value was packed that has nothing beside its bytes. */
+export type PackedWindow = Pick<Encoded, "bytes" | "start" | "end">;
+
 /**
  * Whether a value is big enough to be counted: it has memory of its own beside the messages that
  * carry it.
@@ -134,6 +137,11 @@ export class Codec {
   /** Encodes a number, a short text and the like, which always travel; undefined for the rest. */
   encodeSmall(value: unknown): Encoded | undefined {
     return smallPacker.value(value) ? smallWindow() : undefined;
+  }
+
+  /** Packs a list of such values; undefined for others. Read it before the next value is packed. */
+  packSmallList(list: readonly unknown[]): PackedWindow | undefined {
+    return smallPacker.list(list) ? smallPacker : undefined;
   }
 
   /** @throws NotEncodableError naming the path below `root`. */
@@ -359,7 +367,7 @@ function smallWindow(): Encoded {
 }
 
 /** A value without refs, and without buffers beside it. */
-function windowOf(bytes: Uint8Array, start: number, end: number): Encoded {
+export function windowOf(bytes: Uint8Array, start: number, end: number): Encoded {
   return { bytes, start, end, buffers: noBuffers, referenceCount: 0, references: noReferences };
 }
 

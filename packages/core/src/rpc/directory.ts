@@ -51,6 +51,11 @@ export interface MethodOptions {
   readonly retryExceptions?: boolean | readonly string[];
 }
 
+/** Returns the address of one life of an actor: calls to an earlier one never reach a later one. */
+export function targetOf(actorId: string, incarnation: number): string {
+  return incarnation === 0 ? actorId : `${actorId}~${incarnation}`;
+}
+
 /** Calls of all groups that may run at the same time. */
 export function totalConcurrency(info: ActorInfo): number {
   return Object.values(info.concurrencyGroups).reduce((sum, one) => sum + one, info.maxConcurrency);

@@ -52,23 +52,21 @@ export function runtimeEnded(): void {
   endedRuntimes += 1;
 }
 
+type Waiter = (entry: ObjectEntry) => void;
+
 export class ObjectEntry {
   /** The id of the runtime that made the object and answers for it. */
   readonly owner: string;
   readonly sequence: number;
   /** `Class.method`, a task's name or "put": for messages to people. */
   readonly label: string;
-  /** Asks the owner for the value, once. The borrower of another runtime's object sets it. */
-  fetch: (() => void) | undefined = undefined;
-  /** The call that makes it, while that is under way. */
-  producer: Pending | undefined = undefined;
+  #source: Pending | (() => void) | undefined = undefined;
   /** The number of the last `wait` that saw it; see caller/waits/waitable.ts. */
   wave = 0;
   readonly #runtime: number = endedRuntimes;
   #outcome: Outcome | undefined = undefined;
-  /** Nearly all entries have at most one waiter; further ones are in the list. */
-  #waiter: ((entry: ObjectEntry) => void) | undefined = undefined;
-  #waiters: ((entry: ObjectEntry) => void)[] | undefined = undefined;
+  /** Nearly all entries have at most one. */
+  #waiters: Waiter | Waiter[] | undefined = undefined;
 
   constructor(owner: string, sequence: number, label: string) {
     this.owner = owner;
@@ -78,6 +76,20 @@ export class ObjectEntry {
 
   get id(): string {
     return `${this.owner}:${this.sequence}`;
+  }
+
+  /** The call that makes it, while that is under way. */
+  get producer(): Pending | undefined {
+    return typeof this.#source === "object" ? this.#source : undefined;
+  }
+
+  set producer(call: Pending | undefined) {
+    this.#source = call;
+  }
+
+  /** Asks the owner for the value, once. The borrower of another runtime's object sets it. */
+  set fetch(fetch: () => void) {
+    this.#source = fetch;
   }
 
   /** Whether its session has ended. */
@@ -90,17 +102,17 @@ export class ObjectEntry {
   }
 
   resolve(value: Encoded): void {
-    this.#settle({ ok: true, value });
+    ObjectEntry.#settle(this, { ok: true, value });
   }
 
   /** Settles the entry with a value that is elsewhere. */
   resolveAway(away: Away): void {
-    this.#settle({ ok: true, value: undefined, away });
+    ObjectEntry.#settle(this, { ok: true, value: undefined, away });
   }
 
   reject(failure: FailureData): void {
     const outcome = new FailedOutcome(failure);
-    this.#settle(outcome);
+    ObjectEntry.#settle(this, outcome);
     if (this.#outcome === outcome) outcome.watch(this, this.label);
   }
 
@@ -138,37 +150,37 @@ export class ObjectEntry {
    * Calls back when the entry is settled: at once, or in the turn that settles it. A borrowed
    * object is fetched now.
    */
-  watch(waiter: (entry: ObjectEntry) => void): void {
+  watch(waiter: Waiter): void {
     if (this.#outcome !== undefined) return waiter(this);
-    if (this.#waiter === undefined) this.#waiter = waiter;
-    else (this.#waiters ??= []).push(waiter);
-    const fetch = this.fetch;
-    if (fetch !== undefined) {
-      this.fetch = undefined;
-      fetch();
+    const waiters = this.#waiters;
+    if (waiters === undefined) this.#waiters = waiter;
+    else if (typeof waiters === "function") this.#waiters = [waiters, waiter];
+    else waiters.push(waiter);
+    const source = this.#source;
+    if (typeof source === "function") {
+      this.#source = undefined;
+      source();
     }
   }
 
   /** Removes a waiter whose `get` timed out. */
-  unwatch(waiter: (entry: ObjectEntry) => void): void {
-    if (this.#waiter === waiter) {
-      this.#waiter = this.#waiters?.shift();
-      return;
-    }
-    const index = this.#waiters?.indexOf(waiter) ?? -1;
-    if (index >= 0) this.#waiters?.splice(index, 1);
+  unwatch(waiter: Waiter): void {
+    const waiters = this.#waiters;
+    if (waiters === waiter) this.#waiters = undefined;
+    if (!Array.isArray(waiters)) return;
+    const index = waiters.indexOf(waiter);
+    if (index >= 0) waiters.splice(index, 1);
   }
 
-  #settle(outcome: Outcome): void {
-    if (this.#outcome !== undefined) return;
-    this.#outcome = outcome;
-    this.producer = undefined;
-    const first = this.#waiter;
-    const waiters = this.#waiters;
-    this.#waiter = undefined;
-    this.#waiters = undefined;
-    if (first !== undefined) first(this);
-    if (waiters !== undefined) for (const waiter of waiters) waiter(this);
+  /** Static, because a private method is one more field of each object. */
+  static #settle(entry: ObjectEntry, outcome: Outcome): void {
+    if (entry.#outcome !== undefined) return;
+    entry.#outcome = outcome;
+    entry.#source = undefined;
+    const waiters = entry.#waiters;
+    entry.#waiters = undefined;
+    if (typeof waiters === "function") waiters(entry);
+    else if (waiters !== undefined) for (const waiter of waiters) waiter(entry);
   }
 }
 

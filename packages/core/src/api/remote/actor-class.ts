@@ -58,6 +58,7 @@ export function actorClass(
   const getters = gettersOf(target.prototype);
   checkMethods(registration.name, methods, options);
   const demand = actorDemand(`actor class ${registration.name}`, options);
+  const facts = factsOf(registration.name, { methods, getters }, options);
   const made: MadeClass = {
     options: (more) => {
       const checked = checkedActor(registration.name, more, true);
@@ -71,7 +72,7 @@ export function actorClass(
       const all = checkedActor(registration.name, { ...options, ...checked });
       return actorClass(target, registration, all);
     },
-    remote: (...args) => create({ registration, methods, getters, options, demand }, args),
+    remote: (...args) => create({ registration, methods, options, demand, facts }, args),
   };
   noteTarget(made, target);
   return made;
@@ -84,11 +85,16 @@ interface Members {
 }
 
 /** An actor class with its options, as `remote` or `options` gave it. */
-interface ActorStub extends Members {
+interface ActorStub {
   readonly registration: Registration;
+  readonly methods: ReadonlyMap<string, Method>;
   readonly options: ActorOptions;
   readonly demand: Demand;
+  readonly facts: ClassFacts;
 }
+
+/** The facts that all actors of a class with the same options share. */
+type ClassFacts = Omit<ActorInfo, "actorId" | "owner">;
 
 function create(stub: ActorStub, args: readonly unknown[]): object {
   const { registration, options, demand } = stub;
@@ -97,7 +103,7 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
     const maxConcurrency = concurrencyOf(stub.methods, options);
     return createDetached({ ...stub, options: { ...options, maxConcurrency } }, args);
   }
-  const info = infoOf(registration.name, stub, options, caller.id);
+  const info: ActorInfo = { actorId: newId("actor"), owner: caller.id, ...stub.facts };
   const spec: ActorSpec = {
     info,
     key: registration.key(),
@@ -140,12 +146,11 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
   return caller.createHandle(info);
 }
 
-function infoOf(
+function factsOf(
   className: string,
   { methods, getters }: Members,
   options: ActorOptions,
-  owner: string,
-): ActorInfo {
+): ClassFacts {
   const maxConcurrency = concurrencyOf(methods, options);
   const names = [...methods.keys()].filter((name) => name !== shutdownHook);
   const methodOptions: Record<string, MethodOptions> = {};
@@ -159,7 +164,6 @@ function infoOf(
     if (Object.keys(known).length > 0) methodOptions[name] = known;
   }
   return {
-    actorId: newId("actor"),
     className,
     methods: names,
     ...(getters.length === 0 ? {} : { getters }),
@@ -168,7 +172,6 @@ function infoOf(
     concurrencyGroups: options.concurrencyGroups ?? {},
     isOrdered: !(options.allowOutOfOrderExecution ?? maxConcurrency > 1),
     maxPendingCalls: options.maxPendingCalls ?? actorDefaults.maxPendingCalls,
-    owner,
     isDetached: options.lifetime === "detached" || options.lifetime === "session",
     maxTaskRetries: options.maxTaskRetries ?? actorDefaults.maxTaskRetries,
     retryExceptions: errorNames(options.retryExceptions ?? actorDefaults.retryExceptions),

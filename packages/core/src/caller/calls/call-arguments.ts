@@ -1,5 +1,5 @@
 /** Arguments of a call as they travel: refs among them become slots, signals are listened to. */
-import type { Codec, Encoded } from "../../protocol/codec.ts";
+import { type Codec, type Encoded, type PackedWindow, windowOf } from "../../protocol/codec.ts";
 import { slot } from "../../protocol/values/special.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
@@ -19,11 +19,63 @@ export interface Companions {
   end(): void;
 }
 
-export interface CallArguments {
-  readonly values: Encoded;
+/**
+ * Small, plain arguments, as most calls have: a window of the packer's memory. A million calls may
+ * wait with theirs, so nothing is kept that all have alike.
+ */
+export class CallArguments {
+  readonly #bytes: Uint8Array;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor({ bytes, start, end }: PackedWindow) {
+    this.#bytes = bytes;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  get values(): Encoded {
+    return windowOf(this.#bytes, this.#start, this.#end);
+  }
+
   /** Entries of the top-level refs, in the order of their slots. */
-  readonly dependencies: readonly ObjectEntry[];
-  readonly signals: Companions | undefined;
+  get dependencies(): readonly ObjectEntry[] {
+    return none;
+  }
+
+  get signals(): Companions | undefined {
+    return undefined;
+  }
+}
+
+/** Arguments of any kind. */
+export class AnyArguments extends CallArguments {
+  readonly #values: Encoded;
+  readonly #dependencies: readonly ObjectEntry[];
+  readonly #signals: Companions | undefined;
+
+  constructor(
+    values: Encoded,
+    dependencies: readonly ObjectEntry[],
+    signals: Companions | undefined,
+  ) {
+    super(values);
+    this.#values = values;
+    this.#dependencies = dependencies;
+    this.#signals = signals;
+  }
+
+  override get values(): Encoded {
+    return this.#values;
+  }
+
+  override get dependencies(): readonly ObjectEntry[] {
+    return this.#dependencies;
+  }
+
+  override get signals(): Companions | undefined {
+    return this.#signals;
+  }
 }
 
 /** Shared by all calls without dependencies. */
@@ -43,12 +95,14 @@ export function encodeArguments(codec: Codec, args: readonly unknown[]): CallArg
     hasObjects ||= typeof value === "object" && value !== null;
   }
   if (!hasObjects && dependencies === none) {
-    return { values: codec.encodeList(values, "args"), dependencies, signals: undefined };
+    const small = codec.packSmallList(values);
+    if (small !== undefined) return new CallArguments(small);
+    return new AnyArguments(codec.encodeList(values, "args"), dependencies, undefined);
   }
   const slots = new SignalSlots(dependencies.length);
   const encoded = codec.encodeList(values, "args", slots);
   const signals = slots.signals === undefined ? undefined : new CallSignals(slots.signals, codec);
-  return { values: encoded, dependencies, signals };
+  return new AnyArguments(encoded, dependencies, signals);
 }
 
 function withSlots(args: readonly unknown[]): [readonly unknown[], readonly ObjectEntry[]] {

@@ -10,6 +10,7 @@ import { type FailureData, isOfClass } from "../../protocol/failure.ts";
 import type { Answer, Pending, Route } from "../../protocol/message.ts";
 import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
+import { CallState } from "./call-state.ts";
 import type { ClientLink } from "./client-link.ts";
 import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
@@ -62,12 +63,18 @@ export type Stage = "arguments" | "actor" | "worker" | "credit" | "turn" | "sent
  */
 export type HowLost = DeathCause | "gone" | "absent";
 
+/** Where calls are sent: a worker, or one life of an actor. */
+export interface CallPlace {
+  readonly session: Session;
+  readonly incarnation: number;
+}
+
 /** The client of what is called: it knows where calls go, and what the loss of one means. */
 export interface CallOwner {
   readonly link: ClientLink;
   /** The actor that is called, if one is. */
   readonly info: ActorInfo | undefined;
-  /** Where a call waits until it is sent; asked once for each call. */
+  /** Where a call waits until it is sent. */
   queueFor(plan: CallPlan): Fifo<Call>;
   /** Sends a new call, or one that is made again, when its arguments are ready. */
   submit(call: Call): void;
@@ -86,43 +93,70 @@ export interface CallOwner {
   force(call: Call): void;
 }
 
-export class Call implements Pending {
+/** Rare for a call. */
+interface Rarities {
+  returns: Returns | undefined;
+  parent: TaskScope | undefined;
+}
+
+/** A million of them may wait, so each has as few fields as it can. */
+export class Call extends CallState implements Pending {
   readonly owner: CallOwner;
-  readonly queue: Fifo<Call>;
   readonly plan: CallPlan;
   readonly args: CallArguments;
   /** Its value; the first one of several; of a stream, its completion. */
   readonly entry: ObjectEntry;
-  returns: Returns | undefined = undefined;
-  /** The task that made it, if one did. */
-  parent: TaskScope | undefined = currentTask();
-  /** Kept alive as long as the call is unanswered. */
-  hold: unknown = undefined;
   retriesLeft: number;
-  /** Arguments that are not ready. */
-  unresolved = 0;
-  /** Where it was sent, while it is unanswered there. */
-  session: Session | undefined = undefined;
   id = -1;
-  /** Which life of the actor it was sent to. */
-  incarnation = 0;
-  /** It was sent in vain: it may be sent again without being a retry. */
-  isUnstarted = false;
-  /** It was made before, and failed or lost its result. */
-  isAgain = false;
-  isCancelled = false;
-  isSettled = false;
-  /** It is settled, and the other side has not come to its end. */
-  #keepsPlace = false;
+  #place: CallPlace | undefined = undefined;
+  #rarities: Rarities | undefined;
 
   constructor(owner: CallOwner, plan: CallPlan, args: CallArguments, entry: ObjectEntry) {
+    super();
     this.owner = owner;
-    this.queue = owner.queueFor(plan);
     this.plan = plan;
     this.args = args;
     this.entry = entry;
     this.retriesLeft = plan.maxRetries;
+    const parent = currentTask();
+    this.#rarities = parent === undefined ? undefined : { returns: undefined, parent };
     entry.producer = this;
+  }
+
+  /** Where it was sent, while it is unanswered there. */
+  get session(): Session | undefined {
+    return this.#place?.session;
+  }
+
+  /** Which life of the actor it was sent to. */
+  get incarnation(): number {
+    return this.#place?.incarnation ?? 0;
+  }
+
+  /** It is not under way any more. */
+  isBack(): void {
+    this.#place = undefined;
+  }
+
+  get queue(): Fifo<Call> {
+    return this.owner.queueFor(this.plan);
+  }
+
+  get returns(): Returns | undefined {
+    return this.#rarities?.returns;
+  }
+
+  set returns(returns: Returns | undefined) {
+    this.#rarities = { returns, parent: this.parent };
+  }
+
+  /** The task that made it, if one did. */
+  get parent(): TaskScope | undefined {
+    return this.#rarities?.parent;
+  }
+
+  set parent(parent: TaskScope | undefined) {
+    this.#rarities = { returns: this.returns, parent };
   }
 
   get stage(): Stage {
@@ -131,7 +165,7 @@ export class Call implements Pending {
   }
 
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
-  send(session: Session, route: Route, incarnation: number): void {
+  send(place: CallPlace, route: Route): void {
     const { values, dependencies: entries, signals } = this.args;
     const isPlain = entries.length === 0 && signals === undefined;
     const dependencies: Encoded[] = isPlain ? none : [];
@@ -145,8 +179,8 @@ export class Call implements Pending {
       dependencies.push(...signals.states());
       signals.listen((index, reason) => this.session?.abort(this.id, index, reason));
     }
-    this.session = session;
-    this.incarnation = incarnation;
+    this.#place = place;
+    const { session } = place;
     const { sequence } = this.entry;
     this.id = session.requests.add(this);
     session.call({
@@ -167,32 +201,32 @@ export class Call implements Pending {
   settle(answer: Answer): void {
     if (this.isCancelled) {
       decline(answer, this.owner.link);
-      return this.#cancelled();
+      return endCancelled(this);
     }
     switch (answer.kind) {
       case "result": {
         const problem = this.returns?.end?.(answer.value);
         if (problem !== undefined) return this.fail(this.owner.link.values.describe(problem));
         this.owner.link.objects.settle(this.entry, answer.value, this);
-        return this.#settled();
+        return endSettled(this);
       }
       case "results":
         this.returns?.resolveAll?.(answer.values);
-        return this.#settled();
+        return endSettled(this);
       case "failure":
-        return this.#reject(answer.error);
+        return reject(this, answer.error);
       case "gone":
       case "absent":
         return this.owner.lost(this, answer.kind);
       case "cancelled":
-        return this.#cancelled();
+        return endCancelled(this);
       default:
         assertNever(answer);
     }
   }
 
   lose(reason: DeathCause): void {
-    if (this.isCancelled) return this.#cancelled();
+    if (this.isCancelled) return endCancelled(this);
     this.owner.lost(this, reason);
   }
 
@@ -201,28 +235,11 @@ export class Call implements Pending {
     this.returns?.item?.(index, value);
   }
 
-  #reject(error: Encoded): void {
-    const failure = this.owner.link.values.readFailure(error);
-    if (this.retriesLeft !== 0 && isRetried(failure, this.plan.retryExceptions)) {
-      this.retriesLeft -= 1;
-      this.owner.again(this);
-    } else {
-      this.fail(failure);
-    }
-  }
-
-  #cancelled(): void {
-    if (!this.#keepsPlace) return this.fail(cancellationOf(this));
-    this.#keepsPlace = false;
-    this.entry.producer = undefined;
-    this.owner.settled(this);
-  }
-
   fail(failure: FailureData): void {
     if (this.isSettled) return;
     this.entry.reject(failure);
     this.returns?.fail(failure);
-    this.#settled();
+    endSettled(this);
   }
 
   /**
@@ -230,7 +247,7 @@ export class Call implements Pending {
    * again.
    */
   cancel(recursive: boolean, force: boolean): void {
-    if (this.isSettled && !this.#keepsPlace) return;
+    if (this.isSettled && !this.keepsPlace) return;
     this.owner.takeBack?.(this);
     if (force) this.owner.force(this);
     if (this.isSettled) return;
@@ -242,20 +259,36 @@ export class Call implements Pending {
     this.session.send({ kind: "cancel", id: this.id, recursive });
     // An actor keeps the place of a cancelled call itself; a task keeps its worker until its end.
     if (this.plan.worker === undefined) return;
-    this.#keepsPlace = true;
+    this.keepsPlace = true;
     this.fail(cancellationOf(this));
     // It may still be ended by force.
     this.entry.producer = this;
   }
+}
 
-  #settled(): void {
-    this.isSettled = true;
-    const { events } = this.owner.link;
-    if (events !== undefined) noteSettle(events, this);
-    this.hold = undefined;
-    this.args.signals?.end();
-    if (!this.#keepsPlace) this.owner.settled(this);
+function reject(call: Call, error: Encoded): void {
+  const failure = call.owner.link.values.readFailure(error);
+  if (call.retriesLeft !== 0 && isRetried(failure, call.plan.retryExceptions)) {
+    call.retriesLeft -= 1;
+    call.owner.again(call);
+  } else {
+    call.fail(failure);
   }
+}
+
+function endCancelled(call: Call): void {
+  if (!call.keepsPlace) return call.fail(cancellationOf(call));
+  call.keepsPlace = false;
+  call.entry.producer = undefined;
+  call.owner.settled(call);
+}
+
+function endSettled(call: Call): void {
+  call.isSettled = true;
+  const { events } = call.owner.link;
+  if (events !== undefined) noteSettle(events, call);
+  call.args.signals?.end();
+  if (!call.keepsPlace) call.owner.settled(call);
 }
 
 /** Nobody looks at the values of an answer. */

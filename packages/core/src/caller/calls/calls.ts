@@ -12,12 +12,13 @@ import { ObjectRefGenerator, StreamState } from "../stream.ts";
 import type { TaskScope } from "../waits/task-scope.ts";
 import type { Waiting } from "../waits/waiting-tasks.ts";
 import { ActorClient } from "./actor/actor-client.ts";
+import type { Hold } from "./actor/unanswered-calls.ts";
 import { encodeArguments } from "./call-arguments.ts";
 import { Call, type CallOwner, type CallPlan, type Returns } from "./call.ts";
 import type { ClientLink } from "./client-link.ts";
 import { ManyReturns } from "./many-returns.ts";
 import { noteSubmit } from "./note-events.ts";
-import { TaskClient } from "./task-client.ts";
+import { TaskClient } from "./task/task-client.ts";
 import { tracedArguments } from "./traced-call.ts";
 
 export interface CallsParts {
@@ -50,23 +51,25 @@ export class Calls implements HandleCaller {
   }
 
   /** @throws PendingCallsLimitExceeded, NotEncodableError, SessionEndedError */
-  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown {
+  callActor(info: ActorInfo, plan: CallPlan, args: readonly unknown[], hold: Hold): unknown {
     this.#life.check();
     const client = this.#client(info);
-    if (info.maxPendingCalls >= 0 && client.outstanding >= info.maxPendingCalls) {
+    if (info.maxPendingCalls >= 0 && client.unanswered.count >= info.maxPendingCalls) {
       throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
     }
-    return this.#submit(client, plan, args, hold);
+    const returned = this.#submit(client, plan, args);
+    client.unanswered.keep(hold);
+    return returned;
   }
 
   /** @throws NotEncodableError, SessionEndedError */
   callTask(plan: CallPlan, args: readonly unknown[]): unknown {
     this.#life.check();
-    return this.#submit(this.#tasks, plan, args, undefined);
+    return this.#submit(this.#tasks, plan, args);
   }
 
   /** Returns a ref, nothing, several refs, or a stream of them, by the shape of the call. */
-  #submit(client: CallOwner, plan: CallPlan, args: readonly unknown[], hold: unknown): unknown {
+  #submit(client: CallOwner, plan: CallPlan, args: readonly unknown[]): unknown {
     const { events, values, objects } = this.#link;
     const startMs = events === undefined ? 0 : clockMs();
     const encoded = encodeArguments(values.codec, args);
@@ -77,7 +80,6 @@ export class Calls implements HandleCaller {
     const traced =
       tracing === undefined ? encoded : tracedArguments({ tracing, codec, args: encoded, entry });
     const call = new Call(client, plan, traced, entry);
-    call.hold = hold;
     if (shape !== undefined) call.returns = this.#returnsOf(entry, plan);
     client.submit(call);
     if (events !== undefined) noteSubmit(events, call, startMs);
@@ -155,7 +157,7 @@ export class Calls implements HandleCaller {
   /** No handle of an actor is here; a handle that arrives later makes a new client. */
   forget(actorId: string): void {
     const client = this.#actors.get(actorId);
-    if (client === undefined || client.outstanding > 0) return;
+    if (client === undefined || client.unanswered.count > 0) return;
     this.#actors.delete(actorId);
     client.retire();
   }

@@ -5,7 +5,7 @@
 import { failSpan, spanKinds, type TraceSpan, type Tracing } from "../../telemetry/tracing.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
-import type { CallArguments, Companions } from "./call-arguments.ts";
+import { AnyArguments, type CallArguments, type Companions } from "./call-arguments.ts";
 
 /** A call that is about to be made. */
 interface Traced {
@@ -24,7 +24,8 @@ export function tracedArguments({ tracing, codec, args, entry }: Traced): CallAr
   const carrier: Record<string, string> = {};
   api.propagation.inject(api.trace.setSpan(parent, span), carrier);
   const context = { ...codec.encode(carrier, "trace context"), isTrace: true };
-  return { ...args, signals: new TracedCall(span, context, entry, args.signals) };
+  const signals = new TracedCall(span, context, entry, args.signals);
+  return new AnyArguments(args.values, args.dependencies, signals);
 }
 
 class TracedCall implements Companions {

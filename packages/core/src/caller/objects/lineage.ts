@@ -14,7 +14,7 @@ import {
   type ReconstructionFailure,
 } from "../../shared/errors.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
-import type { CallArguments } from "../calls/call-arguments.ts";
+import { AnyArguments, type CallArguments } from "../calls/call-arguments.ts";
 import { Call } from "../calls/call.ts";
 import { inlineBytes } from "./located.ts";
 
@@ -41,7 +41,7 @@ interface Ingredient {
 
 /** A call without the entries of its arguments, which would keep their values alive. */
 interface RecipeCall extends Pick<Call, "owner" | "plan" | "parent"> {
-  readonly args: Omit<CallArguments, "dependencies">;
+  readonly args: Pick<CallArguments, "values" | "signals">;
 }
 
 interface Recipe {
@@ -129,7 +129,8 @@ export class Lineage {
     }
     const { owner, plan, parent } = call;
     const again = this.#link.createEntry(entry.label);
-    const attempt = new Call(owner, plan, { ...call.args, dependencies }, again);
+    const args = new AnyArguments(call.args.values, dependencies, call.args.signals);
+    const attempt = new Call(owner, plan, args, again);
     attempt.parent = parent;
     attempt.retriesLeft = recipe.attemptsLeft;
     attempt.isAgain = true;

@@ -5,9 +5,9 @@ import type { Remote } from "comlink";
 import type { Caller } from "../../caller/caller.ts";
 import { type CauseData, causeFromData, causeToData } from "../../protocol/death-cause-data.ts";
 import type { Encoded } from "../../protocol/codec.ts";
-import { totalConcurrency } from "../../rpc/directory.ts";
+import { targetOf, totalConcurrency } from "../../rpc/directory.ts";
 import type { RemoteKey } from "../../rpc/remote-key.ts";
-import { RemoteNotRegisteredError } from "../../shared/errors.ts";
+import { type DeathCause, RemoteNotRegisteredError } from "../../shared/errors.ts";
 import { type Constructor, isClass } from "../../shared/methods.ts";
 import type {
   CreateRequest,
@@ -17,7 +17,9 @@ import type {
   HostStats,
 } from "../host-control.ts";
 import type { Idleness } from "./idleness.ts";
-import { Instance } from "./actor/instance.ts";
+import { type ActorHome, Instance } from "./actor/instance.ts";
+import type { FindFunction } from "./actor/actor-object.ts";
+import { sharedInfo } from "./actor/shared-info.ts";
 import { decodeArguments } from "./arguments.ts";
 import type { Loader } from "../code/loader.ts";
 import { countSignals } from "./received-signals.ts";
@@ -31,13 +33,35 @@ export interface HostedActorsParts {
   readonly loader: Pick<Loader, "find">;
 }
 
-export class HostedActors {
+export class HostedActors implements ActorHome {
   readonly #parts: HostedActorsParts;
   readonly #instances: Map<string, Instance> = new Map();
   readonly #creating: Set<string> = new Set();
 
+  readonly caller: Caller;
+  readonly idleness: Idleness;
+  readonly findFunction: FindFunction;
+  isShared = false;
+
   constructor(parts: HostedActorsParts) {
     this.#parts = parts;
+    this.caller = parts.caller;
+    this.idleness = parts.idleness;
+    this.findFunction = (key) => findFunction(parts.loader, key);
+  }
+
+  exiting({ info, incarnation }: Instance, cause: DeathCause): void {
+    // A driver that cannot be reached is ending, and this host with it.
+    void this.#parts.driver
+      .exiting(info.actorId, incarnation, causeToData(cause))
+      .catch(() => undefined);
+  }
+
+  exited({ info, incarnation }: Instance, cause: DeathCause): void {
+    this.#instances.delete(targetOf(info.actorId, incarnation));
+    void this.#parts.driver
+      .exited(info.actorId, incarnation, causeToData(cause))
+      .catch(() => undefined);
   }
 
   get size(): number {
@@ -90,30 +114,22 @@ export class HostedActors {
   }
 
   #constructed(request: CreateRequest, ActorClass: Constructor): Instance {
-    const { caller, driver, idleness, loader } = this.#parts;
-    const { target, key: _key, args, ...rest } = request;
-    const { incarnation } = request;
-    const { actorId } = request.info;
+    const { info, name, namespace, incarnation, assignment, args } = request;
+    this.isShared = request.isShared;
     const { dependencies } = args;
-    const instance = new Instance({
-      ...rest,
-      caller,
-      idleness,
-      signalCount: countSignals(dependencies),
-      findFunction: (functionKey) => findFunction(loader, functionKey),
-      // A driver that cannot be reached is ending, and this host with it.
-      onExiting: (cause) => {
-        void driver.exiting(actorId, incarnation, causeToData(cause)).catch(() => undefined);
-      },
-      onExit: (cause) => {
-        this.#instances.delete(target);
-        void driver.exited(actorId, incarnation, causeToData(cause)).catch(() => undefined);
-      },
+    const signalCount = countSignals(dependencies);
+    const instance = new Instance(this, {
+      info: sharedInfo(info),
+      name,
+      namespace,
+      incarnation,
+      assignment,
+      signalCount,
     });
     const given = { arguments: args.values, dependencies };
     instance.object.construct(
       ActorClass,
-      decodeArguments(caller.values.codec, given, () => instance.signals),
+      decodeArguments(this.caller.values.codec, given, () => instance.signals),
     );
     return instance;
   }

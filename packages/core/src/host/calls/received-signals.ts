@@ -9,8 +9,8 @@ import type { Codec, Encoded } from "../../protocol/codec.ts";
 export class ReceivedSignals {
   readonly #codec: Codec;
   readonly #count: number;
-  readonly #controllers: Map<number, AbortController> = new Map();
-  readonly #early: Map<number, unknown> = new Map();
+  #controllers: Map<number, AbortController> | undefined;
+  #early: Map<number, unknown> | undefined;
   #isEnded = false;
 
   constructor(codec: Codec, count: number) {
@@ -20,7 +20,7 @@ export class ReceivedSignals {
 
   /** Whether a signal may still be aborted. */
   get isConnected(): boolean {
-    return !this.#isEnded && this.#controllers.size > 0;
+    return !this.#isEnded && (this.#controllers?.size ?? 0) > 0;
   }
 
   /** @param index the signal's place among the signals of the call */
@@ -28,8 +28,8 @@ export class ReceivedSignals {
     const controller = new AbortController();
     const [isAborted, reason] = stateOf(this.#codec.decode(state));
     if (isAborted) controller.abort(reason);
-    else if (this.#early.has(index)) controller.abort(this.#early.get(index));
-    else if (!this.#isEnded) this.#controllers.set(index, controller);
+    else if (this.#early?.has(index) === true) controller.abort(this.#early.get(index));
+    else if (!this.#isEnded) (this.#controllers ??= new Map()).set(index, controller);
     return controller.signal;
   }
 
@@ -38,18 +38,19 @@ export class ReceivedSignals {
    * released.
    */
   aborted(index: number, reason: Encoded): void {
-    const controller = this.#controllers.get(index);
-    const isNew = index < this.#count && !this.#early.has(index);
+    const early = (this.#early ??= new Map());
+    const isNew = index < this.#count && !early.has(index);
     if (this.#isEnded || !isNew) return this.#codec.decline(reason);
-    this.#early.set(index, this.#read(reason));
-    this.#controllers.delete(index);
-    controller?.abort(this.#early.get(index));
+    const controller = this.#controllers?.get(index);
+    early.set(index, this.#read(reason));
+    this.#controllers?.delete(index);
+    controller?.abort(early.get(index));
   }
 
   end(): void {
     this.#isEnded = true;
-    this.#controllers.clear();
-    this.#early.clear();
+    this.#controllers = undefined;
+    this.#early = undefined;
   }
 
   #read(reason: Encoded): unknown {

@@ -17,7 +17,7 @@ export class CallWindow {
   #sent = 0;
   #users = 0;
   /** Watchers that wait for fewer calls under way. */
-  readonly #waiting: Set<() => void> = new Set();
+  #waiting: Set<() => void> | undefined;
 
   constructor(target: string) {
     this.target = target;
@@ -47,13 +47,17 @@ export class CallWindow {
   /** So many of them are under way no more. */
   back(count: number): void {
     this.#sent -= count;
-    if (this.#waiting.size > 0) for (const resume of this.#waiting) resume();
+    if (this.#waiting !== undefined) for (const resume of this.#waiting) resume();
   }
 
   /** Calls back whenever some are back, until it is told to stop. */
   watch(resume: () => void): () => void {
-    this.#waiting.add(resume);
-    return () => void this.#waiting.delete(resume);
+    const waiting = (this.#waiting ??= new Set());
+    waiting.add(resume);
+    return () => {
+      waiting.delete(resume);
+      if (waiting.size === 0 && this.#waiting === waiting) this.#waiting = undefined;
+    };
   }
 }
 

@@ -14,7 +14,7 @@ export class ActorRecord {
   /** The cause of its death, or of its last restart. */
   cause: DeathCause | undefined;
   #state: ActorState = "registered";
-  #waiters: (() => void)[] = [];
+  #waiters: (() => void)[] | undefined;
 
   constructor(first: Incarnation) {
     this.life = first;
@@ -31,13 +31,13 @@ export class ActorRecord {
   set(state: ActorState): void {
     this.#state = state;
     const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const waiter of waiters) waiter();
+    this.#waiters = undefined;
+    for (const waiter of waiters ?? []) waiter();
   }
 
   /** Resolves when the state is set again. */
   changed(): Promise<void> {
-    return new Promise((resolve) => this.#waiters.push(resolve));
+    return new Promise((resolve) => (this.#waiters ??= []).push(resolve));
   }
 
   /** Resolves when the actor is dead for good. */

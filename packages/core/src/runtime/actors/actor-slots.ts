@@ -274,11 +274,12 @@ class SharedSlot implements ActorSlot {
 
   create(request: CreateRequest): Promise<CreateResult> {
     this.#target = request.target;
-    return new Promise((resolve, reject) => {
+    const created = new Promise<CreateResult>((resolve, reject) => {
       // Its module may never finish loading.
       this.#abandon = reject;
       this.#shared.create(request).then(resolve, reject);
     });
+    return created.finally(() => (this.#abandon = undefined));
   }
 
   async end(cause: DeathCause): Promise<void> {

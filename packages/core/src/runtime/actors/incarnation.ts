@@ -7,7 +7,12 @@ import { detach, detachArguments } from "../../host/host-control.ts";
 import type { Allocation } from "../../placement/placement.ts";
 import type { Encoded } from "../../protocol/codec.ts";
 import { assignmentOf } from "../../rpc/resource-demand.ts";
-import type { ActorSpec, Isolation, StartArguments } from "../../rpc/directory.ts";
+import {
+  type ActorSpec,
+  type Isolation,
+  type StartArguments,
+  targetOf,
+} from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { hasSettings, type Host, HostLostError, withEnv } from "../launch/host.ts";
@@ -43,7 +48,7 @@ export class Incarnation {
   constructor(number: number, spec: ActorSpec, parts: IncarnationParts) {
     const { actorId } = spec.info;
     this.number = number;
-    this.target = number === 0 ? actorId : `${actorId}~${number}`;
+    this.target = targetOf(actorId, number);
     this.isolation = isolationOf(spec, parts.isolation);
     this.#spec = spec;
     this.#parts = parts;

@@ -2,11 +2,13 @@
 import type { ActorSpec } from "../../rpc/directory.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 
+const none: readonly number[] = [];
+
 export class RestartBudget {
   readonly #intensity: ActorSpec["restartIntensity"];
   #restartsLeft: number;
   /** Times of restarts, by performance.now(), within the window of the restart intensity. */
-  #restarts: number[] = [];
+  #restarts: readonly number[] = none;
 
   constructor({ maxRestarts, restartIntensity }: ActorSpec) {
     this.#restartsLeft = maxRestarts;

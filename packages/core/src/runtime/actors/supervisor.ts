@@ -9,7 +9,7 @@
 import type { Encoded } from "../../protocol/codec.ts";
 import type { ActorSpec, StartArguments } from "../../rpc/directory.ts";
 import type { Placement } from "../../placement/placement.ts";
-import type { DeathCause } from "../../shared/errors.ts";
+import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import type { Launcher } from "../launch/launcher.ts";
 import { ActorRecord, noCause } from "./actor-record.ts";
 import { causeOfStart, Incarnation, type IncarnationParts } from "./incarnation.ts";
@@ -41,7 +41,9 @@ export class Supervisor {
   /**
    * Aborted signals of its constructor, by index, with their reasons; each incarnation gets them.
    */
-  readonly #aborted: Map<number, Encoded> = new Map();
+  #aborted: Map<number, Encoded> | undefined;
+  /** Its constructor's arguments, for this incarnation and later ones. */
+  #args: StartArguments | undefined;
   /** Why it was killed for good. */
   #killed: DeathCause | undefined;
   /** Ends the pause before a start. */
@@ -67,13 +69,18 @@ export class Supervisor {
     return this.#next.waitsFor;
   }
 
-  async run(args: StartArguments): Promise<void> {
+  run(args: StartArguments): Promise<void> {
+    this.#args = args;
+    return this.#run();
+  }
+
+  async #run(): Promise<void> {
     const { record } = this;
     if (record.state !== "registered") return;
     record.set("pending");
     while (!record.isDead) {
       const { life } = record;
-      const cause = await this.#live(life, args).catch(causeOfStart);
+      const cause = await this.#live(life).catch(causeOfStart);
       life.over();
       record.cause = cause;
       if (life.isolation === "shared") this.#parts.onSharedEnd(this);
@@ -99,7 +106,7 @@ export class Supervisor {
   }
 
   /** Resolves with the cause when the incarnation has ended, or could not begin. */
-  async #live(life: Incarnation, args: StartArguments): Promise<DeathCause> {
+  async #live(life: Incarnation): Promise<DeathCause> {
     const { record } = this;
     life.isWaiting = true;
     const placed = await this.#next.take();
@@ -113,10 +120,13 @@ export class Supervisor {
       void slot?.end(cause);
       return cause;
     }
-    const failure = await life.start(slot, args, this.namespace);
+    if (this.#args === undefined) throw new RaySystemError("an actor without restarts began twice");
+    const failure = await life.start(slot, this.#args, this.namespace);
     if (failure !== undefined) return failure;
+    // Nothing will be made of them again.
+    if (this.spec.maxRestarts === 0) this.#args = undefined;
     record.set("alive");
-    for (const [index, reason] of this.#aborted) life.abortSignal(index, reason);
+    for (const [index, reason] of this.#aborted ?? []) life.abortSignal(index, reason);
     this.#parts.launcher().warmUp();
     return slot.ended;
   }
@@ -157,8 +167,9 @@ export class Supervisor {
 
   abortSignal(index: number, reason: Encoded): void {
     const { isDead, state, life } = this.record;
-    if (isDead || this.#aborted.has(index)) return;
-    this.#aborted.set(index, reason);
+    const aborted = (this.#aborted ??= new Map());
+    if (isDead || aborted.has(index)) return;
+    aborted.set(index, reason);
     if (state === "alive") life.abortSignal(index, reason);
   }
 

@@ -26,6 +26,7 @@ import { ActorLife } from "./actor-life.ts";
 import { CallQueues } from "./call-queues.ts";
 import { LossQuestions } from "./loss-questions.ts";
 import { ReturningCalls } from "./returning-calls.ts";
+import { UnansweredCalls } from "./unanswered-calls.ts";
 
 type State =
   | { readonly kind: "locating" }
@@ -42,22 +43,20 @@ interface Loss {
   readonly calls: Call[];
 }
 
+const noLosses: readonly Loss[] = [];
+
 export class ActorClient implements CallOwner {
   readonly info: ActorInfo;
   readonly link: ClientLink;
+  readonly unanswered: UnansweredCalls = new UnansweredCalls();
   readonly #queues: CallQueues = new CallQueues();
   readonly #returning: ReturningCalls = new ReturningCalls();
   readonly #questions: LossQuestions;
   #state: State = { kind: "locating" };
   /** Losses of this turn. */
-  #losses: Loss[] = [];
-  /** How many calls have no answer, sent or not. */
-  outstanding = 0;
+  #losses: readonly Loss[] = noLosses;
   /** Nobody has a handle: the actor is not located again until it is called all the same. */
   #isRetired = false;
-  readonly #drainAll = (): void => {
-    for (const queue of this.#queues.all()) this.#drain(queue);
-  };
 
   /** @param registered settles when the directory knows the actor */
   constructor(info: ActorInfo, link: ClientLink, registered?: Promise<void>) {
@@ -79,7 +78,7 @@ export class ActorClient implements CallOwner {
   }
 
   submit(call: Call): void {
-    this.outstanding += 1;
+    this.unanswered.count += 1;
     this.#isRetired = false;
     if (this.#state.kind === "dead") return call.fail(this.#state.failure);
     const { dependencies } = call.args;
@@ -100,7 +99,7 @@ export class ActorClient implements CallOwner {
   }
 
   settled(call: Call): void {
-    this.outstanding -= 1;
+    this.unanswered.settled();
     this.#back(call);
   }
 
@@ -119,14 +118,14 @@ export class ActorClient implements CallOwner {
       this.#returning.add(1);
       life.back();
     }
-    call.session = undefined;
+    call.isBack();
     const known = this.#losses.find(
       (loss) => loss.incarnation === incarnation && loss.session === session,
     );
     if (known !== undefined) return void known.calls.push(call);
     const reason = typeof how === "string" ? undefined : how;
     const loss: Loss = { session, incarnation, reason, calls: [call] };
-    this.#losses.push(loss);
+    this.#losses = [...this.#losses, loss];
     void Promise.resolve().then(() => {
       this.#losses = this.#losses.filter((one) => one !== loss);
       return this.#afterLoss(loss);
@@ -180,7 +179,7 @@ export class ActorClient implements CallOwner {
   #back(call: Call): void {
     const { session, incarnation } = call;
     if (session === undefined) return;
-    call.session = undefined;
+    call.isBack();
     const life = this.#lifeOf(session, incarnation);
     if (life !== undefined) life.back();
     else if (this.#returning.back(1)) this.#drainAll();
@@ -190,6 +189,10 @@ export class ActorClient implements CallOwner {
   #lifeOf(session: Session | undefined, incarnation: number): ActorLife | undefined {
     const state = this.#state;
     return state.kind === "ready" && state.life.is(session, incarnation) ? state.life : undefined;
+  }
+
+  #drainAll(): void {
+    for (const queue of this.#queues.all()) this.#drain(queue);
   }
 
   #drain(queue: Fifo<Call>): void {
@@ -204,7 +207,7 @@ export class ActorClient implements CallOwner {
         continue;
       }
       if (head.unresolved > 0 || !life.session.isOpen) return;
-      if (!life.hasRoom(this.#drainAll)) return;
+      if (!life.hasRoom) return life.waitForRoom(() => this.#drainAll());
       if (head.args.dependencies.length > 0) {
         // An argument that is away holds the call back like one that is not ready.
         const isBringing = this.link.objects.bringing(head.args.dependencies, () => {

@@ -22,7 +22,7 @@ export class ActorLife {
   readonly #window: CallWindow;
   readonly #unwatch: () => void;
   /** Routes of a handle that was given another id by getIfExists, and theirs to the actor. */
-  readonly #routes: WeakMap<Route, Route> = new WeakMap();
+  #routes: WeakMap<Route, Route> | undefined;
   #sent = 0;
   #isFull = false;
   #hasAskedForCredit = false;
@@ -47,21 +47,39 @@ export class ActorLife {
     return this.#isFull;
   }
 
-  /** Whether one more call may be sent. If not, `onRoom` is called once when that may be so. */
-  hasRoom(onRoom: () => void): boolean {
-    const hasRoom =
+  /** Whether one more call may be sent. */
+  get hasRoom(): boolean {
+    return (
       this.#window.isFree(this.#concurrency) ||
-      this.session.requests.credit.allows(this.#concurrency);
-    if (!hasRoom) this.#waitForRoom(onRoom);
-    return hasRoom;
+      this.session.requests.credit.allows(this.#concurrency)
+    );
   }
 
   /** Sends a call whose arguments are ready; it fails instead if one of them failed. */
   send(call: Call): void {
-    call.send(this.session, this.#routeOf(call.plan.route), this.incarnation);
+    call.send(this, this.#routeOf(call.plan.route));
     if (call.session === undefined) return;
     this.#sent += 1;
     this.#window.sent();
+  }
+
+  /** Calls `onRoom` once when one more call may be sent again. */
+  waitForRoom(onRoom: () => void): void {
+    const goOn = (): void => {
+      this.#stopWaiting();
+      onRoom();
+    };
+    this.#isFull = true;
+    // The session may be full of calls to other actors of its host, which may never end.
+    this.#endWatchingWindow ??= this.#window.watch(() => {
+      if (this.#window.isFree(this.#concurrency)) goOn();
+    });
+    if (this.#hasAskedForCredit) return;
+    this.#hasAskedForCredit = true;
+    this.session.requests.credit.whenAllowed(this.#concurrency, () => {
+      this.#hasAskedForCredit = false;
+      if (!this.#isLeft) goOn();
+    });
   }
 
   /** A call that was sent is under way no more. */
@@ -83,24 +101,6 @@ export class ActorLife {
     return sent;
   }
 
-  #waitForRoom(onRoom: () => void): void {
-    const goOn = (): void => {
-      this.#stopWaiting();
-      onRoom();
-    };
-    this.#isFull = true;
-    // The session may be full of calls to other actors of its host, which may never end.
-    this.#endWatchingWindow ??= this.#window.watch(() => {
-      if (this.#window.isFree(this.#concurrency)) goOn();
-    });
-    if (this.#hasAskedForCredit) return;
-    this.#hasAskedForCredit = true;
-    this.session.requests.credit.whenAllowed(this.#concurrency, () => {
-      this.#hasAskedForCredit = false;
-      if (!this.#isLeft) goOn();
-    });
-  }
-
   #stopWaiting(): void {
     this.#isFull = false;
     this.#endWatchingWindow?.();
@@ -109,10 +109,11 @@ export class ActorLife {
 
   #routeOf(route: Route): Route {
     if (route.target === this.#target) return route;
-    let own = this.#routes.get(route);
+    const routes = (this.#routes ??= new WeakMap());
+    let own = routes.get(route);
     if (own === undefined) {
       own = { ...route, target: this.#target };
-      this.#routes.set(route, own);
+      routes.set(route, own);
     }
     return own;
   }

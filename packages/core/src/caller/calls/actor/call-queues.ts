@@ -6,27 +6,28 @@ import type { Call } from "../call.ts";
 export class CallQueues {
   /** The queue of the default concurrency group. */
   readonly #queue: Fifo<Call> = new Fifo();
-  readonly #groups: Map<string, Fifo<Call>> = new Map();
+  #groups: Map<string, Fifo<Call>> | undefined;
   /** Calls to an unordered actor whose arguments are not ready. */
-  readonly #parked: Set<Call> = new Set();
+  #parked: Set<Call> | undefined;
 
   of(group: string | undefined): Fifo<Call> {
     if (group === undefined) return this.#queue;
-    let queue = this.#groups.get(group);
+    const groups = (this.#groups ??= new Map());
+    let queue = groups.get(group);
     if (queue === undefined) {
       queue = new Fifo();
-      this.#groups.set(group, queue);
+      groups.set(group, queue);
     }
     return queue;
   }
 
   all(): Iterable<Fifo<Call>> {
-    return [this.#queue, ...this.#groups.values()];
+    return [this.#queue, ...(this.#groups?.values() ?? [])];
   }
 
   *calls(): Iterable<Call> {
     for (const queue of this.all()) yield* queue;
-    yield* this.#parked;
+    yield* this.#parked ?? [];
   }
 
   /**
@@ -40,12 +41,12 @@ export class CallQueues {
 
   /** A call waits beside its queue until its arguments are ready. */
   park(call: Call): void {
-    this.#parked.add(call);
+    (this.#parked ??= new Set()).add(call);
   }
 
   /** Returns whether the call was parked. */
   unpark(call: Call): boolean {
-    return this.#parked.delete(call);
+    return this.#parked?.delete(call) === true;
   }
 
   /** Each call in a queue has used up a try. Returns whether one of them has another. */
@@ -68,8 +69,8 @@ export class CallQueues {
     for (const queue of this.all()) {
       for (const call of queue.drain()) if (!call.isSettled) call.fail(failure);
     }
-    const parked = [...this.#parked];
-    this.#parked.clear();
+    const parked = this.#parked ?? [];
+    this.#parked = undefined;
     for (const call of parked) if (!call.isSettled) call.fail(failure);
   }
 }

@@ -8,7 +8,7 @@ import type { Call } from "../call.ts";
 export class ReturningCalls {
   #count = 0;
   /** The calls that go again, so far. */
-  #again: Call[] = [];
+  #again: Call[] | undefined;
 
   get isEmpty(): boolean {
     return this.#count === 0;
@@ -20,7 +20,7 @@ export class ReturningCalls {
   }
 
   goesAgain(call: Call): void {
-    this.#again.push(call);
+    (this.#again ??= []).push(call);
   }
 
   /**
@@ -30,19 +30,21 @@ export class ReturningCalls {
   back(count: number): boolean {
     this.#count -= count;
     if (this.#count > 0) return false;
-    const again = this.#again.toSorted((left, right) => right.entry.sequence - left.entry.sequence);
-    this.#again = [];
+    const again = (this.#again ?? []).toSorted(
+      (left, right) => right.entry.sequence - left.entry.sequence,
+    );
+    this.#again = undefined;
     for (const call of again) call.queue.unshift(call);
     return true;
   }
 
   calls(): Iterable<Call> {
-    return this.#again;
+    return this.#again ?? [];
   }
 
   fail(failure: FailureData): void {
-    const again = this.#again;
-    this.#again = [];
+    const again = this.#again ?? [];
+    this.#again = undefined;
     for (const call of again) if (!call.isSettled) call.fail(failure);
   }
 }

@@ -47,26 +47,13 @@ export class ActorObject {
   readonly #info: ActorInfo;
   readonly #findFunction: FindFunction;
   #object: object = {};
-  #methods: ReadonlyMap<string, KnownMethod> = new Map();
-  #hook: Method | undefined;
+  #class: KnownClass = unmade;
+  #builtIns: Map<string, KnownMethod> | undefined;
 
   constructor(actor: ActorScope, assignment: Assignment, findFunction: FindFunction) {
-    const { info, incarnation } = actor;
-    this.#info = info;
+    this.#info = actor.info;
     this.#findFunction = findFunction;
-    const name = `${info.className}.constructor`;
-    this.scope = {
-      taskId: `${info.actorId}:create:${incarnation}`,
-      taskName: name,
-      functionName: name,
-      actor,
-      assignment,
-      signal: new AbortController().signal,
-      isCancelled: () => false,
-      waits: () => () => undefined,
-      takeInterruption: () => undefined,
-      exitActor: (message) => actor.exit({ kind: "exit-actor", message }),
-    };
+    this.scope = new OutsideCalls(actor, assignment);
   }
 
   /** The user's object; an empty one until it is made. */
@@ -81,19 +68,11 @@ export class ActorObject {
    */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
     this.#object = asTask(this.scope, () => new ActorClass(...args));
-    const methods = methodsOf(prototypeOf(this.#object));
-    this.#hook = methods.get(shutdownHook);
-    methods.delete(shutdownHook);
-    this.#methods = new Map(
-      [...methods, ...this.#builtIns()].map(([name, run]) => [
-        name,
-        { run, slow: true, plain: false, isAsync: tagOf(run) !== "Function" },
-      ]),
-    );
+    this.#class = knownClassOf(prototypeOf(this.#object));
   }
 
   method(name: string): KnownMethod | undefined {
-    return this.#methods.get(name);
+    return this.#class.methods.get(name) ?? this.#builtIn(name);
   }
 
   /** The class here differs from the one that the caller knows, or a peer made the name up. */
@@ -105,19 +84,31 @@ export class ActorObject {
   /** Runs the shutdown hook. Never rejects. */
   async shutDown(): Promise<void> {
     try {
-      await asTask(this.scope, () => this.#hook?.apply(this.#object, []));
+      await asTask(this.scope, () => this.#class.hook?.apply(this.#object, []));
     } catch (error) {
       warn(`${this.#info.className}.${shutdownHook} threw: ${String(error)}`);
     }
   }
 
-  #builtIns(): [string, Method][] {
-    return [
-      ["__ray_ready__", () => true],
-      ["__ray_terminate__", () => currentTask()?.exitActor("it was ended by __ray_terminate__")],
-      [
-        "__ray_call__",
-        async (task, ...args) => {
+  #builtIn(name: string): KnownMethod | undefined {
+    if (this.#class === unmade) return undefined;
+    const known = this.#builtIns?.get(name);
+    if (known !== undefined) return known;
+    const run = this.#ofRay(name);
+    if (run === undefined) return undefined;
+    const method = newMethod(run);
+    (this.#builtIns ??= new Map()).set(name, method);
+    return method;
+  }
+
+  #ofRay(name: string): Method | undefined {
+    switch (name) {
+      case "__ray_ready__":
+        return () => true;
+      case "__ray_terminate__":
+        return () => currentTask()?.exitActor("it was ended by __ray_terminate__");
+      case "__ray_call__":
+        return async (task, ...args) => {
           const data = functionDataOf(task);
           if (data === undefined) {
             throw new TypeError(
@@ -126,8 +117,81 @@ export class ActorObject {
           }
           const run = await this.#findFunction(data.key);
           return run(this.#object, ...args);
-        },
-      ],
-    ];
+        };
+      default:
+        return undefined;
+    }
+  }
+}
+
+/** The methods of a class, which all of its actors in this thread share, and its shutdown hook. */
+interface KnownClass {
+  readonly methods: ReadonlyMap<string, KnownMethod>;
+  readonly hook: Method | undefined;
+}
+
+const unmade: KnownClass = { methods: new Map(), hook: undefined };
+
+const classes: WeakMap<object, KnownClass> = new WeakMap();
+
+function knownClassOf(prototype: object | null): KnownClass {
+  if (prototype === null) return { ...unmade };
+  let known = classes.get(prototype);
+  if (known === undefined) {
+    const methods = methodsOf(prototype);
+    const hook = methods.get(shutdownHook);
+    methods.delete(shutdownHook);
+    known = { methods: new Map([...methods].map(([name, run]) => [name, newMethod(run)])), hook };
+    classes.set(prototype, known);
+  }
+  return known;
+}
+
+function newMethod(run: Method): KnownMethod {
+  return { run, slow: true, plain: false, isAsync: tagOf(run) !== "Function" };
+}
+
+/** The scope of an actor's code outside of its calls. */
+class OutsideCalls implements TaskScope {
+  readonly actor: ActorScope;
+  readonly assignment: Assignment;
+  #controller: AbortController | undefined;
+
+  constructor(actor: ActorScope, assignment: Assignment) {
+    this.actor = actor;
+    this.assignment = assignment;
+  }
+
+  get taskId(): string {
+    return `${this.actor.info.actorId}:create:${this.actor.incarnation}`;
+  }
+
+  get taskName(): string {
+    return `${this.actor.info.className}.constructor`;
+  }
+
+  get functionName(): string {
+    return this.taskName;
+  }
+
+  /** It is never aborted. */
+  get signal(): AbortSignal {
+    return (this.#controller ??= new AbortController()).signal;
+  }
+
+  isCancelled(): boolean {
+    return false;
+  }
+
+  waits(): () => void {
+    return () => undefined;
+  }
+
+  takeInterruption(): undefined {
+    return undefined;
+  }
+
+  exitActor(message: string): void {
+    this.actor.exit({ kind: "exit-actor", message });
   }
 }

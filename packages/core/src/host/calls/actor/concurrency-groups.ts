@@ -15,6 +15,8 @@ export interface Group {
 /** This many answered calls may stay in a queue, however short it is. */
 const mostWithdrawn = 1024;
 
+const none: ReadonlyMap<string, Group> = new Map();
+
 export class ConcurrencyGroups {
   /** Calls without a group of their own. */
   readonly #own: Group;
@@ -22,9 +24,9 @@ export class ConcurrencyGroups {
 
   constructor({ maxConcurrency, concurrencyGroups }: ActorInfo) {
     this.#own = newGroup(maxConcurrency);
-    this.#named = new Map(
-      Object.entries(concurrencyGroups).map(([name, limit]) => [name, newGroup(limit)]),
-    );
+    const named = Object.entries(concurrencyGroups);
+    this.#named =
+      named.length === 0 ? none : new Map(named.map(([name, limit]) => [name, newGroup(limit)]));
   }
 
   of(name: string | undefined): Group | undefined {

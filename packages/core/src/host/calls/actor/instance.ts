@@ -29,27 +29,30 @@ import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object
 import { ConcurrencyGroups, type Group } from "./concurrency-groups.ts";
 import { CallOnStack } from "./call-on-stack.ts";
 
-/** The settings that the host gives an actor. */
+/** All that the actors of a host share. */
+export interface ActorHome {
+  readonly caller: Caller;
+  readonly idleness: Idleness;
+  readonly findFunction: FindFunction;
+  /** Whether there may be several, so that each must be able to end alone. */
+  readonly isShared: boolean;
+  /**
+   * An actor ends by itself and for good as soon as its running calls have ended, which may take
+   * long.
+   */
+  exiting(actor: Instance, cause: DeathCause): void;
+  /** An actor has ended by itself, and its hook has run. */
+  exited(actor: Instance, cause: DeathCause): void;
+}
+
 export interface InstanceSettings {
   readonly info: ActorInfo;
   readonly name: string | undefined;
   readonly namespace: string;
   readonly incarnation: number;
   readonly assignment: Assignment;
-  readonly caller: Caller;
-  readonly idleness: Idleness;
   /** The number of AbortSignals among the arguments of its constructor. */
   readonly signalCount: number;
-  readonly findFunction: FindFunction;
-  /** Whether other actors live in this host, so that it must be able to end alone. */
-  readonly isShared: boolean;
-  /**
-   * Called when the actor ends by itself and for good as soon as its running calls have ended,
-   * which may take long.
-   */
-  readonly onExiting: (cause: DeathCause) => void;
-  /** Called when the actor has ended by itself and its hook has run. */
-  readonly onExit: (cause: DeathCause) => void;
 }
 
 /**
@@ -64,35 +67,36 @@ export class Instance implements ExecutionSite, ActorScope {
   readonly namespace: string;
   readonly incarnation: number;
   readonly assignment: Assignment;
-  readonly caller: Caller;
   /** Its mailbox. */
   readonly groups: ConcurrencyGroups;
   readonly object: ActorObject;
   /** The AbortSignals among the arguments of its constructor, connected as long as it lives. */
   readonly signals: ReceivedSignals;
-  readonly #settings: InstanceSettings;
+  readonly #home: ActorHome;
   readonly #plain: CallOnStack;
   /** Calls under way in an actor that may end alone. */
-  readonly #awaited: Set<Execution> | undefined;
+  #awaited: Set<Execution> | undefined;
   /** The number of calls that have begun. */
   executed = 0;
   #exiting: DeathCause | undefined;
   #hasExited = false;
   #isDiscarded = false;
 
-  constructor(settings: InstanceSettings) {
+  constructor(home: ActorHome, settings: InstanceSettings) {
     this.info = settings.info;
     this.name = settings.name;
     this.namespace = settings.namespace;
     this.incarnation = settings.incarnation;
     this.assignment = settings.assignment;
-    this.caller = settings.caller;
-    this.#settings = settings;
+    this.#home = home;
     this.groups = new ConcurrencyGroups(settings.info);
-    this.object = new ActorObject(this, settings.assignment, settings.findFunction);
-    this.signals = new ReceivedSignals(settings.caller.values.codec, settings.signalCount);
+    this.object = new ActorObject(this, settings.assignment, home.findFunction);
+    this.signals = new ReceivedSignals(home.caller.values.codec, settings.signalCount);
     this.#plain = new CallOnStack(this);
-    this.#awaited = settings.isShared ? new Set() : undefined;
+  }
+
+  get caller(): Caller {
+    return this.#home.caller;
   }
 
   get actor(): ActorScope {
@@ -137,7 +141,7 @@ export class Instance implements ExecutionSite, ActorScope {
     const before = this.#exiting;
     if (before !== undefined && !isElsewhere(before)) return;
     this.#exiting = cause;
-    if (!isElsewhere(cause)) this.#settings.onExiting(cause);
+    if (!isElsewhere(cause)) this.#home.exiting(this, cause);
     // The actor was to go on elsewhere, and now is not.
     if (before !== undefined) return;
     for (const execution of this.groups.drain()) {
@@ -154,7 +158,7 @@ export class Instance implements ExecutionSite, ActorScope {
     this.signals.end();
     for (const execution of this.groups.drain()) execution.answerWith("gone");
     // Nobody waits for the calls that go on there.
-    if (!this.#isDiscarded) this.#settings.idleness.ended(this.groups.load.running);
+    if (!this.#isDiscarded) this.#home.idleness.ended(this.groups.load.running);
     this.#isDiscarded = true;
     for (const awaited of this.#awaited ?? []) awaited.discard();
   }
@@ -225,7 +229,7 @@ export class Instance implements ExecutionSite, ActorScope {
   /** Runs a call in a scope of its own: all that the method starts belongs to its execution. */
   #run(call: CallMessage, execution: Execution, group: Group, method: KnownMethod): void {
     const { session } = execution;
-    this.#settings.idleness.look();
+    this.#home.idleness.look();
     let result: unknown;
     let goesOn: boolean;
     const { events } = this.caller;
@@ -251,8 +255,8 @@ export class Instance implements ExecutionSite, ActorScope {
 
   #await(execution: Execution, group: Group, result: unknown): void {
     group.running += 1;
-    this.#settings.idleness.begun();
-    this.#awaited?.add(execution);
+    this.#home.idleness.begun();
+    if (this.#home.isShared) (this.#awaited ??= new Set()).add(execution);
     const isStream = execution.route.shape?.returns === "streaming";
     const ended = isStream
       ? execution.run(async () => runStream(await result, execution, this.caller))
@@ -272,7 +276,7 @@ export class Instance implements ExecutionSite, ActorScope {
 
   #finish(ended: Execution, group: Group): void {
     group.running -= 1;
-    if (!this.#isDiscarded) this.#settings.idleness.ended(1);
+    if (!this.#isDiscarded) this.#home.idleness.ended(1);
     this.#awaited?.delete(ended);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {
@@ -290,7 +294,7 @@ export class Instance implements ExecutionSite, ActorScope {
     const cause = this.#exiting;
     if (cause === undefined || this.#hasExited || this.groups.load.running > 0) return;
     this.#hasExited = true;
-    void this.object.shutDown().then(() => this.#settings.onExit(cause));
+    void this.object.shutDown().then(() => this.#home.exited(this, cause));
   }
 }
 

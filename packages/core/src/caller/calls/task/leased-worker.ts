@@ -5,10 +5,10 @@
  * When a worker is lost, the claims of its tasks tell which had begun. Without claims only one is
  * sent at a time.
  */
-import { sizeOf } from "../../protocol/codec.ts";
-import type { Session } from "../../rpc/session/session.ts";
-import type { MeanDuration } from "../../shared/mean-duration.ts";
-import type { Call } from "./call.ts";
+import { sizeOf } from "../../../protocol/codec.ts";
+import type { Session } from "../../../rpc/session/session.ts";
+import type { MeanDuration } from "../../../shared/mean-duration.ts";
+import type { Call } from "../call.ts";
 
 /** Expected time of all tasks that stand at a worker, in ms: nobody waits longer because of it. */
 const standingMs = 1;
@@ -31,6 +31,7 @@ export function mostAtOnce({ ms }: MeanDuration): number {
 
 export class LeasedWorker {
   readonly session: Session;
+  readonly incarnation = 0;
   /** Until when it takes one task after the other, as of performance.now(). */
   readonly untilMs: number;
   /** In the order in which they were sent. */
@@ -73,7 +74,7 @@ export class LeasedWorker {
     const { session } = this;
     // The host may look at the claim as soon as it has the call.
     if (session.requests.opensClaim()) this.#claimed.add(call);
-    call.send(session, call.plan.route, 0);
+    call.send(this, call.plan.route);
     if (call.isSettled) return;
     if (this.#sent.push(call) === 1) this.#begin(performance.now());
   }
@@ -118,7 +119,7 @@ export class LeasedWorker {
     const index = this.#sent.indexOf(call);
     if (index < 1 || !this.session.requests.takesBack(call.id)) return false;
     this.#sent.splice(index, 1);
-    call.session = undefined;
+    call.isBack();
     return true;
   }
 
@@ -182,7 +183,7 @@ export class LeasedWorkers {
 
   /** A task that was sent has its answer. */
   answered(call: Call, session: Session): void {
-    call.session = undefined;
+    call.isBack();
     const worker = this.at(session);
     worker?.answered(call, performance.now());
     const first = worker?.first;

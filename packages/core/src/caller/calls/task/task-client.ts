@@ -6,12 +6,12 @@
  * `maxRetries`; used up, the task fails with WorkerCrashedError. Short tasks are sent ahead
  * (leased-worker.ts), and taken back when the one before them takes long.
  */
-import type { WorkerLease, WorkerRequest } from "../../rpc/directory.ts";
-import type { Session } from "../../rpc/session/session.ts";
-import { type DeathCause, RaySystemError, taskDeath } from "../../shared/errors.ts";
-import { Fifo } from "../../shared/fifo.ts";
-import type { Call, CallOwner, CallPlan, HowLost, Stage } from "./call.ts";
-import type { ClientLink } from "./client-link.ts";
+import type { WorkerLease, WorkerRequest } from "../../../rpc/directory.ts";
+import type { Session } from "../../../rpc/session/session.ts";
+import { type DeathCause, RaySystemError, taskDeath } from "../../../shared/errors.ts";
+import { Fifo } from "../../../shared/fifo.ts";
+import type { Call, CallOwner, CallPlan, HowLost, Stage } from "../call.ts";
+import type { ClientLink } from "../client-link.ts";
 import { LeasedWorkers } from "./leased-worker.ts";
 
 /** Tasks that need the same of their worker share leases. */
@@ -53,7 +53,6 @@ export class TaskClient implements CallOwner {
    * Queues with unanswered tasks. Others are removed, because every placement group makes new ones.
    */
   readonly #queues: Map<string, TaskQueue> = new Map();
-  readonly #byCalls: WeakMap<Fifo<Call>, TaskQueue> = new WeakMap();
   readonly #workers: LeasedWorkers;
   /** Tasks whose arguments are not ready. */
   readonly #parked: Set<Call> = new Set();
@@ -76,19 +75,22 @@ export class TaskClient implements CallOwner {
   }
 
   /** Tasks wait in the queue of those that need the same of their worker. */
-  queueFor({ worker, route }: CallPlan): Fifo<Call> {
+  queueFor(plan: CallPlan): Fifo<Call> {
+    return this.#queueOf(plan).ready;
+  }
+
+  #queueOf({ worker, route }: CallPlan): TaskQueue {
     if (worker === undefined) throw new RaySystemError(`task ${route.method} asks for no worker`);
     let queue = this.#queues.get(worker.key);
     if (queue === undefined) {
       queue = { worker, ready: new Fifo(), asked: new Set(), unanswered: 0, unreached: 0 };
       this.#queues.set(worker.key, queue);
-      this.#byCalls.set(queue.ready, queue);
     }
-    queue.unanswered += 1;
-    return queue.ready;
+    return queue;
   }
 
   submit(call: Call): void {
+    this.#queueOf(call.plan).unanswered += 1;
     for (const dependency of call.args.dependencies) {
       if (dependency.outcome !== undefined) continue;
       call.unresolved += 1;
@@ -112,14 +114,20 @@ export class TaskClient implements CallOwner {
   }
 
   settled(call: Call): void {
-    const queue = this.#queueOf(call);
-    const { key } = queue.worker;
+    const queue = this.#queueOf(call.plan);
     queue.unanswered -= 1;
-    if (queue.unanswered === 0 && this.#queues.get(key) === queue) this.#queues.delete(key);
+    this.#forgetIdle(queue);
     const { session } = call;
     if (session === undefined) return;
     this.#workers.answered(call, session);
     this.#next(queue, session);
+  }
+
+  /** Nobody waits for an answer, and no worker is asked for. */
+  #forgetIdle(queue: TaskQueue): void {
+    const { key } = queue.worker;
+    const isIdle = queue.unanswered === 0 && queue.asked.size === 0;
+    if (isIdle && this.#queues.get(key) === queue) this.#queues.delete(key);
   }
 
   again(call: Call): void {
@@ -127,8 +135,8 @@ export class TaskClient implements CallOwner {
     call.queue.push(call);
     if (session === undefined) return;
     this.#workers.answered(call, session);
-    this.#next(this.#queueOf(call), session);
-    this.#ask(this.#queueOf(call));
+    this.#next(this.#queueOf(call.plan), session);
+    this.#ask(this.#queueOf(call.plan));
   }
 
   lost(call: Call, how: HowLost): void {
@@ -137,17 +145,17 @@ export class TaskClient implements CallOwner {
     if (session === undefined) return;
     const worker = this.#workers.at(session);
     const mayHaveBegun = worker?.mayHaveBegun(call) ?? true;
-    call.session = undefined;
+    call.isBack();
     worker?.returned(call);
     if (how === "absent" && session.isOpen) {
       this.#enqueue(call);
-      return this.#next(this.#queueOf(call), session);
+      return this.#next(this.#queueOf(call.plan), session);
     }
     this.#release(session.peerId);
     const others = session.isOpen ? [] : (worker?.all ?? []);
     for (const other of others) {
       const hasBegun = worker?.mayHaveBegun(other) === true && !other.isCancelled;
-      other.session = undefined;
+      other.isBack();
       this.#wasLost(other, how, hasBegun);
     }
     this.#wasLost(call, how, mayHaveBegun);
@@ -173,23 +181,18 @@ export class TaskClient implements CallOwner {
   /** The directory is not to keep room for what nobody will run. */
   withdrawn(call: Call): void {
     if (this.#parked.delete(call)) return;
-    const queue = this.#queueOf(call);
+    const queue = this.#queueOf(call.plan);
     while (queue.ready.peek()?.isSettled === true) queue.ready.shift();
     for (const ticket of [...queue.asked].slice(queue.ready.size)) {
       queue.asked.delete(ticket);
       this.link.directory.withdrawWorker(ticket);
     }
+    this.#forgetIdle(queue);
   }
 
   /** The worker ends now, and with it the task: as soon as those before it are answered. */
   force(call: Call): void {
     if (call.session !== undefined) this.#workers.force(call, call.session);
-  }
-
-  #queueOf(call: Call): TaskQueue {
-    const queue = this.#byCalls.get(call.queue);
-    if (queue === undefined) throw new RaySystemError(`task ${call.entry.label} has no queue`);
-    return queue;
   }
 
   #enqueue(call: Call): void {
@@ -198,7 +201,7 @@ export class TaskClient implements CallOwner {
       if (outcome?.ok === false) return call.fail(outcome.failure);
     }
     call.queue.push(call);
-    this.#ask(this.#queueOf(call));
+    this.#ask(this.#queueOf(call.plan));
   }
 
   #ask(queue: TaskQueue): void {
@@ -217,9 +220,10 @@ export class TaskClient implements CallOwner {
       queue.asked.delete(ticket);
       const failure = this.link.values.describe(error);
       for (const call of queue.ready.drain()) call.fail(failure);
-      return;
+      return this.#forgetIdle(queue);
     }
     queue.asked.delete(ticket);
+    this.#forgetIdle(queue);
     if (lease.state === "withdrawn") return this.#ask(queue);
     if (lease.state === "refused") {
       for (const call of queue.ready.drain()) {

@@ -1,0 +1,76 @@
+/**
+ * How far a call is, in one number: a million of them may wait. The functions are static, because a
+ * private method is one more field of each object.
+ */
+const unstarted = 1;
+const again = 2;
+const cancelled = 4;
+const done = 8;
+const placed = 16;
+
+/** The bits above these count arguments. */
+const oneUnresolved = 32;
+
+export class CallState {
+  #bits = 0;
+
+  /** Arguments that are not ready. */
+  get unresolved(): number {
+    return Math.floor(this.#bits / oneUnresolved);
+  }
+
+  set unresolved(count: number) {
+    this.#bits = (this.#bits & (oneUnresolved - 1)) + count * oneUnresolved;
+  }
+
+  /** It was sent in vain: it may be sent again without being a retry. */
+  get isUnstarted(): boolean {
+    return CallState.#has(this, unstarted);
+  }
+
+  set isUnstarted(isSo: boolean) {
+    CallState.#set(this, unstarted, isSo);
+  }
+
+  /** It was made before, and failed or lost its result. */
+  get isAgain(): boolean {
+    return CallState.#has(this, again);
+  }
+
+  set isAgain(isSo: boolean) {
+    CallState.#set(this, again, isSo);
+  }
+
+  get isCancelled(): boolean {
+    return CallState.#has(this, cancelled);
+  }
+
+  set isCancelled(isSo: boolean) {
+    CallState.#set(this, cancelled, isSo);
+  }
+
+  get isSettled(): boolean {
+    return CallState.#has(this, done);
+  }
+
+  set isSettled(isSo: boolean) {
+    CallState.#set(this, done, isSo);
+  }
+
+  /** It is settled, and the other side has not come to its end. */
+  get keepsPlace(): boolean {
+    return CallState.#has(this, placed);
+  }
+
+  set keepsPlace(isSo: boolean) {
+    CallState.#set(this, placed, isSo);
+  }
+
+  static #has(state: CallState, bit: number): boolean {
+    return (state.#bits & bit) !== 0;
+  }
+
+  static #set(state: CallState, bit: number, isSo: boolean): void {
+    state.#bits = isSo ? state.#bits | bit : state.#bits & ~bit;
+  }
+}

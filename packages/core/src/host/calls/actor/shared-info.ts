@@ -1,0 +1,25 @@
+/** Facts of actors, which a host is told for each of them anew: those of a class are kept once. */
+import type { ActorInfo } from "../../../rpc/directory.ts";
+
+type ClassFacts = Pick<
+  ActorInfo,
+  "className" | "methods" | "getters" | "methodOptions" | "concurrencyGroups"
+>;
+
+const known: Map<string, ClassFacts> = new Map();
+
+/** Returns the same facts, in memory that actors with equal classes share. */
+export function sharedInfo(info: ActorInfo): ActorInfo {
+  const { className, methods, getters, methodOptions, concurrencyGroups } = info;
+  const facts: ClassFacts = {
+    className,
+    methods,
+    methodOptions,
+    concurrencyGroups,
+    ...(getters === undefined ? {} : { getters }),
+  };
+  const key = JSON.stringify(facts);
+  const first = known.get(key);
+  if (first === undefined) known.set(key, facts);
+  return { ...info, ...first };
+}
