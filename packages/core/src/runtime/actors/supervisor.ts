@@ -70,7 +70,7 @@ export class Supervisor {
   }
 
   run(args: StartArguments): Promise<void> {
-    this.#args = args;
+    if (this.record.state === "registered") this.#args = args;
     return this.#run();
   }
 
@@ -253,6 +253,7 @@ export class Supervisor {
   #die(cause: DeathCause): void {
     if (this.record.isDead) return;
     this.record.cause = cause;
+    this.#args = undefined;
     this.record.set("dead");
     this.#parts.onDead(this);
     this.#next.end();
