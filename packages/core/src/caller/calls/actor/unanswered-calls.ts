@@ -12,6 +12,11 @@ export class UnansweredCalls {
   count = 0;
   #hold: Hold | undefined;
 
+  /** What keeps the actor now. */
+  get held(): Hold | undefined {
+    return this.#hold;
+  }
+
   /** The handle of a call that was just made. */
   keep(hold: Hold): void {
     if (this.count > 0 && (this.#hold === undefined || hold.isCounted)) this.#hold = hold;
