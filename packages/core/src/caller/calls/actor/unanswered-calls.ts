@@ -12,7 +12,7 @@ export class UnansweredCalls {
   count = 0;
   #hold: Hold | undefined;
 
-  /** What keeps the actor now. */
+  /** The handle that is kept now. */
   get held(): Hold | undefined {
     return this.#hold;
   }
