@@ -4,7 +4,14 @@ import { CallState } from "../src/caller/calls/call-state.ts";
 import { ObjectEntry } from "../src/store/object-entry.ts";
 import type { Encoded } from "../src/protocol/codec.ts";
 
-const facts = ["isUnstarted", "isAgain", "isCancelled", "isSettled", "keepsPlace"] as const;
+const facts = [
+  "isUnstarted",
+  "isAgain",
+  "isCancelled",
+  "isSettled",
+  "keepsPlace",
+  "isCounted",
+] as const;
 
 test("each fact of a call changes by itself, and none of them the count of arguments", () => {
   for (const fact of facts) {
@@ -20,19 +27,36 @@ test("each fact of a call changes by itself, and none of them the count of argum
   }
 });
 
-test("a counted handle is kept until all calls are answered, whatever handle the next call has", () => {
+test("a counted handle is kept until the calls of such handles are answered, a weak one until all are", () => {
   const unanswered = new UnansweredCalls();
   const counted = { handle: {}, isCounted: true };
-  unanswered.keep(counted);
-  expect(unanswered.held).toBeUndefined();
-  unanswered.count += 2;
-  unanswered.keep({ handle: {}, isCounted: false });
-  unanswered.keep(counted);
-  unanswered.keep({ handle: {}, isCounted: false });
-  unanswered.settled();
-  expect(unanswered.held).toBe(counted);
-  unanswered.settled();
-  expect(unanswered.held).toBeUndefined();
+  const weak = { handle: {}, isCounted: false };
+  const made = (hold: typeof counted): CallState => {
+    const call = new CallState();
+    unanswered.count += 1;
+    unanswered.keep(call, hold);
+    return call;
+  };
+  const calls = [made(weak), made(counted), made({ handle: {}, isCounted: true }), made(weak)];
+  expect(unanswered.held).toEqual([counted, weak]);
+  unanswered.settled(calls[1]!);
+  expect(unanswered.held).toEqual([counted, weak]);
+  unanswered.settled(calls[2]!);
+  expect(unanswered.held).toEqual([weak]);
+  unanswered.settled(calls[0]!);
+  unanswered.settled(calls[3]!);
+  expect(unanswered.held).toEqual([]);
+  expect(unanswered.count).toBe(0);
+});
+
+test("the handle of a call that failed at once is not kept", () => {
+  const unanswered = new UnansweredCalls();
+  const call = new CallState();
+  unanswered.count += 1;
+  call.isSettled = true;
+  unanswered.settled(call);
+  unanswered.keep(call, { handle: {}, isCounted: true });
+  expect(unanswered.held).toEqual([]);
 });
 
 test("those who wait for an object hear of it in their order, once, and those who have left do not", () => {

@@ -157,7 +157,11 @@ export class Codec {
    * @param slots takes the AbortSignals inside; without it they are refused
    */
   encodeList(list: readonly unknown[], root: string, slots?: SignalPlaces): Encoded {
-    if (smallPacker.list(list)) return smallWindow();
+    return smallPacker.list(list) ? smallWindow() : this.encodeOtherList(list, root, slots);
+  }
+
+  /** As `encodeList`, for a list that `packSmallList` did not take. */
+  encodeOtherList(list: readonly unknown[], root: string, slots?: SignalPlaces): Encoded {
     return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root, slots);
   }
 

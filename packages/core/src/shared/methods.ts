@@ -42,6 +42,18 @@ export function methodsOf(prototype: object | null): Map<string, Method> {
   return methods;
 }
 
+/** Returns one of `methodsOf`. */
+export function methodOf(prototype: object | null, name: string): Method | undefined {
+  if (name === "constructor") return undefined;
+  let current: object | null = prototype;
+  while (current !== null && current !== Object.prototype) {
+    const value: unknown = Object.getOwnPropertyDescriptor(current, name)?.value;
+    if (isMethod(value)) return value;
+    current = prototypeOf(current);
+  }
+  return undefined;
+}
+
 /** The kinds of members that look like a method at the caller but are not one. */
 export type NotMethod = "field" | "getter";
 

@@ -97,7 +97,7 @@ export function encodeArguments(codec: Codec, args: readonly unknown[]): CallArg
   if (!hasObjects && dependencies === none) {
     const small = codec.packSmallList(values);
     if (small !== undefined) return new CallArguments(small);
-    return new AnyArguments(codec.encodeList(values, "args"), dependencies, undefined);
+    return new AnyArguments(codec.encodeOtherList(values, "args"), dependencies, undefined);
   }
   const slots = new SignalSlots(dependencies.length);
   const encoded = codec.encodeList(values, "args", slots);

@@ -7,9 +7,10 @@ const again = 2;
 const cancelled = 4;
 const done = 8;
 const placed = 16;
+const counted = 32;
 
 /** The bits above these count arguments. */
-const oneUnresolved = 32;
+const oneUnresolved = 64;
 
 export class CallState {
   #bits = 0;
@@ -64,6 +65,15 @@ export class CallState {
 
   set keepsPlace(isSo: boolean) {
     CallState.#set(this, placed, isSo);
+  }
+
+  /** It keeps its actor alive. */
+  get isCounted(): boolean {
+    return CallState.#has(this, counted);
+  }
+
+  set isCounted(isSo: boolean) {
+    CallState.#set(this, counted, isSo);
   }
 
   static #has(state: CallState, bit: number): boolean {

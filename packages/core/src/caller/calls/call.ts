@@ -134,7 +134,7 @@ export class Call extends CallState implements Pending {
   }
 
   /** It is not under way any more. */
-  isBack(): void {
+  leavePlace(): void {
     this.#place = undefined;
   }
 

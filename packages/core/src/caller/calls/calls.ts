@@ -57,19 +57,18 @@ export class Calls implements HandleCaller {
     if (info.maxPendingCalls >= 0 && client.unanswered.count >= info.maxPendingCalls) {
       throw new PendingCallsLimitExceeded(info, info.maxPendingCalls);
     }
-    const returned = this.#submit(client, plan, args);
-    client.unanswered.keep(hold);
-    return returned;
+    const call = this.#submit(client, plan, args);
+    client.unanswered.keep(call, hold);
+    return returnedOf(call);
   }
 
   /** @throws NotEncodableError, SessionEndedError */
   callTask(plan: CallPlan, args: readonly unknown[]): unknown {
     this.#life.check();
-    return this.#submit(this.#tasks, plan, args);
+    return returnedOf(this.#submit(this.#tasks, plan, args));
   }
 
-  /** Returns a ref, nothing, several refs, or a stream of them, by the shape of the call. */
-  #submit(client: CallOwner, plan: CallPlan, args: readonly unknown[]): unknown {
+  #submit(client: CallOwner, plan: CallPlan, args: readonly unknown[]): Call {
     const { events, values, objects } = this.#link;
     const startMs = events === undefined ? 0 : clockMs();
     const encoded = encodeArguments(values.codec, args);
@@ -83,7 +82,7 @@ export class Calls implements HandleCaller {
     if (shape !== undefined) call.returns = this.#returnsOf(entry, plan);
     client.submit(call);
     if (events !== undefined) noteSubmit(events, call, startMs);
-    return call.returns === undefined ? new ObjectRef(entry) : returnedOf(call, call.returns);
+    return call;
   }
 
   #returnsOf(entry: ObjectEntry, { route, isDetached = false }: CallPlan): Returns | undefined {
@@ -172,7 +171,10 @@ export class Calls implements HandleCaller {
   }
 }
 
-function returnedOf(call: Call, returns: Returns): unknown {
+/** Returns a ref, nothing, several refs, or a stream of them, by the shape of the call. */
+function returnedOf(call: Call): unknown {
+  const { returns } = call;
+  if (returns === undefined) return new ObjectRef(call.entry);
   if (returns instanceof StreamState) return new ObjectRefGenerator(returns);
   if (!(returns instanceof ManyReturns) || returns.entries.length === 0) return undefined;
   for (const entry of returns.entries) entry.producer = call;

@@ -42,7 +42,7 @@ export class Supervisor {
    * Aborted signals of its constructor, by index, with their reasons; each incarnation gets them.
    */
   #aborted: Map<number, Encoded> | undefined;
-  /** Its constructor's arguments, for this incarnation and later ones. */
+  /** Its constructor's arguments, as long as an incarnation may need them. */
   #args: StartArguments | undefined;
   /** Why it was killed for good. */
   #killed: DeathCause | undefined;

@@ -99,7 +99,7 @@ export class ActorClient implements CallOwner {
   }
 
   settled(call: Call): void {
-    this.unanswered.settled();
+    this.unanswered.settled(call);
     this.#back(call);
   }
 
@@ -118,7 +118,7 @@ export class ActorClient implements CallOwner {
       this.#returning.add(1);
       life.back();
     }
-    call.isBack();
+    call.leavePlace();
     const known = this.#losses.find(
       (loss) => loss.incarnation === incarnation && loss.session === session,
     );
@@ -179,7 +179,7 @@ export class ActorClient implements CallOwner {
   #back(call: Call): void {
     const { session, incarnation } = call;
     if (session === undefined) return;
-    call.isBack();
+    call.leavePlace();
     const life = this.#lifeOf(session, incarnation);
     if (life !== undefined) life.back();
     else if (this.#returning.back(1)) this.#drainAll();

@@ -1,4 +1,5 @@
-/** The calls of an actor that have no answer, and the handle that keeps the actor until then. */
+/** The calls of an actor that have no answer, and the handles that keep the actor until then. */
+import type { CallState } from "../call-state.ts";
 
 /** The handle by which an actor is called, which is alive as long as this is. */
 export interface Hold {
@@ -10,20 +11,35 @@ export interface Hold {
 export class UnansweredCalls {
   /** How many there are, sent or not. */
   count = 0;
-  #hold: Hold | undefined;
+  /** How many were made by counted handles. */
+  #countedCount = 0;
+  #counted: Hold | undefined;
+  /** Keeps what is known here of an actor that nobody counts. */
+  #weak: Hold | undefined;
 
-  /** The handle that is kept now. */
-  get held(): Hold | undefined {
-    return this.#hold;
+  /** The handles that are kept now. */
+  get held(): readonly Hold[] {
+    return [this.#counted, this.#weak].filter((hold) => hold !== undefined);
   }
 
-  /** The handle of a call that was just made. */
-  keep(hold: Hold): void {
-    if (this.count > 0 && (this.#hold === undefined || hold.isCounted)) this.#hold = hold;
+  /** Keeps the handle by which a call was made until all such calls are answered. */
+  keep(call: CallState, hold: Hold): void {
+    if (call.isSettled) return;
+    if (!hold.isCounted) {
+      this.#weak ??= hold;
+      return;
+    }
+    call.isCounted = true;
+    this.#countedCount += 1;
+    this.#counted ??= hold;
   }
 
-  settled(): void {
+  settled(call: CallState): void {
     this.count -= 1;
-    if (this.count === 0) this.#hold = undefined;
+    if (this.count === 0) this.#weak = undefined;
+    if (!call.isCounted) return;
+    call.isCounted = false;
+    this.#countedCount -= 1;
+    if (this.#countedCount === 0) this.#counted = undefined;
   }
 }

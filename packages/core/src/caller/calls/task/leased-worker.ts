@@ -119,7 +119,7 @@ export class LeasedWorker {
     const index = this.#sent.indexOf(call);
     if (index < 1 || !this.session.requests.takesBack(call.id)) return false;
     this.#sent.splice(index, 1);
-    call.isBack();
+    call.leavePlace();
     return true;
   }
 
@@ -183,7 +183,7 @@ export class LeasedWorkers {
 
   /** A task that was sent has its answer. */
   answered(call: Call, session: Session): void {
-    call.isBack();
+    call.leavePlace();
     const worker = this.at(session);
     worker?.answered(call, performance.now());
     const first = worker?.first;

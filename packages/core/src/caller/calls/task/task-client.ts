@@ -50,7 +50,8 @@ export class TaskClient implements CallOwner {
   readonly link: ClientLink;
   readonly info: undefined = undefined;
   /**
-   * Queues with unanswered tasks. Others are removed, because every placement group makes new ones.
+   * Queues with unanswered tasks, or for which a worker is asked. Others are removed, because every
+   * placement group makes new ones.
    */
   readonly #queues: Map<string, TaskQueue> = new Map();
   readonly #workers: LeasedWorkers;
@@ -145,7 +146,7 @@ export class TaskClient implements CallOwner {
     if (session === undefined) return;
     const worker = this.#workers.at(session);
     const mayHaveBegun = worker?.mayHaveBegun(call) ?? true;
-    call.isBack();
+    call.leavePlace();
     worker?.returned(call);
     if (how === "absent" && session.isOpen) {
       this.#enqueue(call);
@@ -155,7 +156,7 @@ export class TaskClient implements CallOwner {
     const others = session.isOpen ? [] : (worker?.all ?? []);
     for (const other of others) {
       const hasBegun = worker?.mayHaveBegun(other) === true && !other.isCancelled;
-      other.isBack();
+      other.leavePlace();
       this.#wasLost(other, how, hasBegun);
     }
     this.#wasLost(call, how, mayHaveBegun);

@@ -15,7 +15,7 @@ import type { RemoteKey } from "../../../rpc/remote-key.ts";
 import { MethodNotFoundError } from "../../../shared/errors.ts";
 import {
   type Method,
-  methodsOf,
+  methodOf,
   notMethodOf,
   prototypeOf,
   shutdownHook,
@@ -46,9 +46,9 @@ export class ActorObject {
   readonly scope: TaskScope;
   readonly #info: ActorInfo;
   readonly #findFunction: FindFunction;
-  #object: object = {};
-  #class: KnownClass = unmade;
-  #builtIns: Map<string, KnownMethod> | undefined;
+  #object: object | undefined;
+  /** Methods that were called. */
+  #methods: Map<string, KnownMethod> | undefined;
 
   constructor(actor: ActorScope, assignment: Assignment, findFunction: FindFunction) {
     this.#info = actor.info;
@@ -58,7 +58,7 @@ export class ActorObject {
 
   /** The user's object; an empty one until it is made. */
   get value(): object {
-    return this.#object;
+    return this.#object ?? {};
   }
 
   /**
@@ -68,36 +68,34 @@ export class ActorObject {
    */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
     this.#object = asTask(this.scope, () => new ActorClass(...args));
-    this.#class = knownClassOf(prototypeOf(this.#object));
   }
 
   method(name: string): KnownMethod | undefined {
-    return this.#class.methods.get(name) ?? this.#builtIn(name);
+    return this.#methods?.get(name) ?? this.#found(name);
   }
 
   /** The class here differs from the one that the caller knows, or a peer made the name up. */
   noMethod(name: string): MethodNotFoundError {
     const { className, methods } = this.#info;
-    return new MethodNotFoundError(className, name, methods, notMethodOf(this.#object, name));
+    return new MethodNotFoundError(className, name, methods, notMethodOf(this.value, name));
   }
 
   /** Runs the shutdown hook. Never rejects. */
   async shutDown(): Promise<void> {
     try {
-      await asTask(this.scope, () => this.#class.hook?.apply(this.#object, []));
+      const hook = methodOf(prototypeOf(this.value), shutdownHook);
+      await asTask(this.scope, () => hook?.apply(this.value, []));
     } catch (error) {
       warn(`${this.#info.className}.${shutdownHook} threw: ${String(error)}`);
     }
   }
 
-  #builtIn(name: string): KnownMethod | undefined {
-    if (this.#class === unmade) return undefined;
-    const known = this.#builtIns?.get(name);
-    if (known !== undefined) return known;
-    const run = this.#ofRay(name);
+  #found(name: string): KnownMethod | undefined {
+    if (this.#object === undefined || name === shutdownHook) return undefined;
+    const run = this.#ofRay(name) ?? methodOf(prototypeOf(this.#object), name);
     if (run === undefined) return undefined;
-    const method = newMethod(run);
-    (this.#builtIns ??= new Map()).set(name, method);
+    const method = { run, slow: true, plain: false, isAsync: tagOf(run) !== "Function" };
+    (this.#methods ??= new Map()).set(name, method);
     return method;
   }
 
@@ -116,39 +114,12 @@ export class ActorObject {
             );
           }
           const run = await this.#findFunction(data.key);
-          return run(this.#object, ...args);
+          return run(this.value, ...args);
         };
       default:
         return undefined;
     }
   }
-}
-
-/** The methods of a class, which all of its actors in this thread share, and its shutdown hook. */
-interface KnownClass {
-  readonly methods: ReadonlyMap<string, KnownMethod>;
-  readonly hook: Method | undefined;
-}
-
-const unmade: KnownClass = { methods: new Map(), hook: undefined };
-
-const classes: WeakMap<object, KnownClass> = new WeakMap();
-
-function knownClassOf(prototype: object | null): KnownClass {
-  if (prototype === null) return { ...unmade };
-  let known = classes.get(prototype);
-  if (known === undefined) {
-    const methods = methodsOf(prototype);
-    const hook = methods.get(shutdownHook);
-    methods.delete(shutdownHook);
-    known = { methods: new Map([...methods].map(([name, run]) => [name, newMethod(run)])), hook };
-    classes.set(prototype, known);
-  }
-  return known;
-}
-
-function newMethod(run: Method): KnownMethod {
-  return { run, slow: true, plain: false, isAsync: tagOf(run) !== "Function" };
 }
 
 /** The scope of an actor's code outside of its calls. */

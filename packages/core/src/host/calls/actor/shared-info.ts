@@ -8,6 +8,9 @@ type ClassFacts = Pick<
 
 const known: Map<string, ClassFacts> = new Map();
 
+/** Programs have fewer classes; one that makes them without end must not fill the memory. */
+const mostKnown = 100;
+
 /** Returns the same facts, in memory that actors with equal classes share. */
 export function sharedInfo(info: ActorInfo): ActorInfo {
   const { className, methods, getters, methodOptions, concurrencyGroups } = info;
@@ -20,6 +23,9 @@ export function sharedInfo(info: ActorInfo): ActorInfo {
   };
   const key = JSON.stringify(facts);
   const first = known.get(key);
-  if (first === undefined) known.set(key, facts);
+  if (first === undefined) {
+    if (known.size === mostKnown) known.clear();
+    known.set(key, facts);
+  }
   return { ...info, ...first };
 }
