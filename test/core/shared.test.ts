@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
 import { NeverLoaded } from "../fixtures/never-loaded.ts";
-import { Light, type LightClass } from "../fixtures/shared.ts";
+import { Kindred, Light, type LightClass } from "../fixtures/shared.ts";
 
 const shared = { isolation: "shared" } as const;
 const Shared = Light.options(shared);
@@ -52,6 +52,48 @@ describe("actors in a shared thread", () => {
     expect(await ray.get(other.add.remote(0))).toBe(7);
     // What went on in the dead one was told to stop.
     expect(await ray.get(other.told.remote())).toBe("aborted");
+  });
+
+  describe("are known by their own calls, not by those of others of their class", () => {
+    const Alike = Kindred.options(shared);
+    const newCell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
+
+    test("one that goes on is cancelled, and makes room", async () => {
+      const near = Alike.remote();
+      for (let call = 0; call < 3; call++) {
+        expect(await ray.get(near.fetch.remote(newCell()))).toBe("near");
+      }
+      const far = Alike.remote(Shared.remote());
+      const cell = newCell();
+      const going = far.fetch.remote(cell);
+      await Atomics.waitAsync(cell, 0, 0).value;
+      ray.cancel(going);
+      expect(await caught(going)).toBeInstanceOf(ray.TaskCancelledError);
+      expect(await ray.get(far.word.remote())).toBe("first");
+    });
+
+    test("the answer of a quick one does not wait for a slow one", async () => {
+      const [quick, slow] = [Alike.remote(), Alike.remote()];
+      expect(await ray.get(slow.hold.remote(newCell(), 20))).toBe("timed-out");
+      const set = newCell().fill(1);
+      for (let call = 0; call < 3; call++) {
+        expect(await ray.get(quick.hold.remote(set, 10_000))).toBe("not-equal");
+      }
+      const cell = newCell();
+      const [answer, held] = [quick.hold.remote(set, 10_000), slow.hold.remote(cell, 10_000)];
+      await ray.get(answer);
+      Atomics.store(cell, 0, 1);
+      Atomics.notify(cell, 0);
+      expect(await ray.get(held)).not.toBe("timed-out");
+    });
+
+    test("a method that their class has got since is that of new ones", async () => {
+      const older = Alike.remote();
+      expect(await ray.get(older.word.remote())).toBe("first");
+      await ray.get(older.learn.remote());
+      expect(await ray.get(Alike.remote().word.remote())).toBe("second");
+      expect(await ray.get(older.word.remote())).toBe("first");
+    });
   });
 
   test.each(["kill", "exit of the actor", "no handle left", "restart"] as const)(
