@@ -5,6 +5,7 @@
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "./output.ts";
+import { goingOn } from "./silence/shared-line.ts";
 import type { Silence } from "./silence/silence.ts";
 
 const everyMs = 1000;
@@ -107,9 +108,7 @@ export class PhaseLine implements Disposable {
   }
 
   #line(): string {
-    const seconds = Math.floor((performance.now() - this.#sinceMs) / 1000);
-    // A terminal shows each phase at once, a pipe what takes long.
-    return seconds < 1 && this.#stream.isTTY ? (this.#text ?? "") : `${this.#text}, ${seconds} s`;
+    return goingOn(this.#text ?? "", performance.now() - this.#sinceMs);
   }
 
   /** A line that was drawn on a wider terminal has more than one row on one that is narrow now. */

@@ -1,4 +1,4 @@
-/** The memory that silence.ts and its thread share. */
+/** The memory that silence.ts and its thread share, and what is said of the time. */
 
 /** The data of the thread. */
 export interface SilenceMemory {
@@ -32,3 +32,15 @@ export const lineBreaker = "\r\u001b[2K";
 
 /** Milliseconds without output until the thread speaks: two seconds are silence. */
 export const quietMs = { terminal: 1500, pipe: 1800 } as const;
+
+/**
+ * Silence that counts before the first line: a busy machine takes that long to start Node and the
+ * thread, as seen with eight starts at once on two cores.
+ */
+export const unseenMs = 800;
+
+/** Returns the text with the time that it goes on already, in whole seconds. */
+export function goingOn(text: string, ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  return seconds < 1 ? text : `${text} (${seconds} s so far)`;
+}

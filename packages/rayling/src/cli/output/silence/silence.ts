@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 import { watchWrites } from "@rayling/core/terminal";
 import type { WatchedWrites } from "@rayling/core/terminal";
 import { tell } from "../output.ts";
-import { lineBreaker, place, textBytes, textStart } from "./shared-line.ts";
+import { lineBreaker, place, textBytes, textStart, unseenMs } from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
 
 /** Longer than a write takes. */
@@ -37,6 +37,7 @@ export class Silence {
 
   private constructor() {
     this.#set("columns", process.stderr.columns || 80);
+    this.#set("writtenMs", -unseenMs);
     this.#streams = [process.stdout, process.stderr].map((stream) => {
       const watched: WatchedWrites = watchWrites(stream, (chunk) =>
         this.#locked(() => this.#beforeWrite(stream, chunk, watched)),

@@ -1,7 +1,7 @@
 /** The thread of silence.ts: sleeps until two seconds without output would be over. */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
-import { lineBreaker, place, quietMs, textStart } from "./shared-line.ts";
+import { goingOn, lineBreaker, place, quietMs, textStart, unseenMs } from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
 
 const { memory, startMs } = workerData as SilenceMemory;
@@ -14,7 +14,7 @@ const leastMs = 20;
 /** A line that is drawn counts its seconds. */
 const redrawMs = 1000;
 
-let spokenMs = 0;
+let spokenMs = -unseenMs;
 while (numberOf("isClosed") === 0) {
   const isTTY = numberOf("isTTY") === 1;
   const nowMs = Date.now() - startMs;
@@ -43,8 +43,7 @@ function speak(nowMs: number, isTTY: boolean): void {
 
 function write(nowMs: number, isTTY: boolean): void {
   const text = Buffer.from(bytes.slice(0, numberOf("length"))).toString();
-  const seconds = Math.floor((nowMs - numberOf("sinceMs")) / 1000);
-  const line = `${text}, ${seconds} s`;
+  const line = goingOn(text, nowMs - numberOf("sinceMs"));
   const shown = isTTY
     ? `${lineBreaker}${line.slice(0, numberOf("columns") - 1)}`
     : `  ... ${line}\n`;
