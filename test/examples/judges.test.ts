@@ -71,7 +71,7 @@ test.each(adapters)(
     const { stdout, records } = await scored(path, judge.baseUrl, folder);
     const count = (4 * problems).toLocaleString("en-US");
     expect(stdout).toContain(`is_correct: ${count} of ${count} scores agree with it`);
-    expect(stdout).toMatch(/^invalid +0$/m);
+    expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
     expect(records).toHaveLength(4 * problems);
     const { failed, answered } = await judge.stats();
     // A quarter is asked again, and all of that is paid for: ten tokens each. autoevals does not say what it used.

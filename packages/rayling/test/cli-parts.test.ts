@@ -54,14 +54,14 @@ test("numbers as people read them", () => {
     "412 ms",
     "1.00 s",
     "59.99 s",
-    "1:15 min",
+    "1m 15s",
   ]);
   expect([1, 59_001, 200_000, 3_599_001, 7_500_000].map(span)).toEqual([
     "1 s",
-    "1:00 min",
-    "3:20 min",
-    "1:00 h",
-    "2:05 h",
+    "1m 00s",
+    "3m 20s",
+    "1h 00m",
+    "2h 05m",
   ]);
   expect([mean([]), mean([1, 2, 6])]).toEqual([undefined, 3]);
   expect([0.5, 0.95, 0.99, 1].map((share) => quantile([5, 1, 4, 2, 3], share))).toEqual([
@@ -143,10 +143,10 @@ describe("the end of a training", () => {
 
   test("one that did harm says so, and names the whole command with a lower lr, which writes elsewhere", () => {
     const harm = lines({}, ...overrides);
-    expect(harm).toContain(
-      "verdict                         worse than before training: 72.3 % before, 27.2 % after",
-    );
-    expect(harm).toContain("rewards                         all 2,560 were given, none failed");
+    expect(harm.slice(0, 2)).toEqual([
+      "verdict  worse than before training: accuracy 72.3 % before, 27.2 % after",
+      "rewards  all 2,560 were given, none failed",
+    ]);
     expect(harm.slice(harm.indexOf("What next"))).toEqual([
       "What next",
       "  npx -y pnpm@12 rayling train --config-name grpo trainer.total_training_steps=10 actor_rollout_ref.actor.optim.lr=0.001 rayling.directory=runs/a-next",
@@ -158,7 +158,9 @@ describe("the end of a training", () => {
 
   test("one that did good goes on from its checkpoints", () => {
     const good = lines({ validation: { [metric]: 0.8 }, checkpoints: "/ck" });
-    expect(good.join("\n")).toContain("better than before training: 72.3 % before, 80.0 % after");
+    expect(good.join("\n")).toContain(
+      "better than before training: accuracy 72.3 % before, 80.0 % after",
+    );
     expect(good.join("\n")).not.toContain("lower lr");
     expect(good.at(-2)).toBe(
       "  npx -y pnpm@12 rayling train --config-name grpo rayling.directory=runs/a trainer.resume_mode=auto trainer.total_training_steps=20",
@@ -178,13 +180,21 @@ describe("the end of a training", () => {
     const before = { [metric]: 0.5, [reward]: -1 };
     const after = { [metric]: 0.5, [reward]: -0.5, "val-core/new/acc/mean@1": 1 };
     expect(verdictsOf({ validation: after, initialValidation: before })).toEqual([
-      { isWorse: false, text: `${metric} is as before training: 50.0 % before, 50.0 % after` },
       {
+        name: metric,
         isWorse: false,
-        text: `${reward} is better than before training: -1.0000 before, -0.5000 after`,
+        text: "as before training: accuracy on arithmetic 50.0 % before, 50.0 % after",
+      },
+      {
+        name: reward,
+        isWorse: false,
+        text: "better than before training: reward on own -1.0000 before, -0.5000 after",
       },
     ]);
     expect(verdictsOf({ validation: after, initialValidation: undefined })).toEqual([]);
+    // A metric without a verdict has a line with its figure.
+    const alone = lines({ validation: { [metric]: 0.8 }, initialValidation: undefined });
+    expect(alone[0]).toBe("accuracy  80.0 %");
     expect(verdictsOf({ validation: after, initialValidation: after })).toEqual([]);
   });
 });
@@ -296,7 +306,8 @@ describe("progress", () => {
     endpoints: [],
     rewardModels: {},
   };
-  const text = "640 / 2,560, 1 s left, 2 invalid (user-code), 128 in flight, 5,231/s, oldest 41 ms";
+  const text =
+    "640 / 2,560, 1 s left, 2 invalid (user-code), 128 in flight, 5,231/s, oldest call 41 ms";
   const shown = (
     settings: { isTTY: boolean; columns?: number },
     more: Partial<ShownProgress> = {},
@@ -316,7 +327,7 @@ describe("progress", () => {
     expect(shown({ isTTY: true, columns: 120 })).toBe(`\r\u001b[2K[###-----------] ${text}\n`);
     // What matters least is left out whole, and a line that is too short for the first is cut.
     expect(shown({ isTTY: true, columns: 80 }, { meanScore: 0.6508 })).toBe(
-      "\r\u001b[2K[##-------] 640 / 2,560, 1 s left, mean 0.651, 2 invalid (user-code)\n",
+      "\r\u001b[2K[##-------] 640 / 2,560, 1 s left, mean score 0.651, 2 invalid (user-code)\n",
     );
     expect(shown({ isTTY: true, columns: 16 })).toBe("\r\u001b[2K[##------] 640 \n");
   });
@@ -359,7 +370,7 @@ describe("progress", () => {
     const limited =
       "12 of 16 calls, 2,950 of 3,000 requests/min, 2,000,000 of 2,000,000 tokens/min, 4 refused, breaker half-open";
     const more = { invalid: 0, leftMs: undefined };
-    const before = "640 / 2,560, 128 in flight, 5,231/s, oldest 41 ms";
+    const before = "640 / 2,560, 128 in flight, 5,231/s, oldest call 41 ms";
     expect(shown({ isTTY: false }, { ...more, endpoints: [endpoint], spent: 0.25 })).toBe(
       `${before}, ${limited}, 0.2500 spent\n`,
     );

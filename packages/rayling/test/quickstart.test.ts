@@ -15,11 +15,12 @@ test("a short one: comparison, page, traces, in lines that are short", async () 
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of some new problems right$/m);
-  expect(stdout).toMatch(
-    /^Warm-up: done, [\d.]+ % of all new problems right \([\d.]+ % greedy\)$/m,
-  );
+  expect(stdout).toMatch(/^Warm-up: done, accuracy [\d.]+ % on new problems \([\d.]+ % greedy\)$/m);
+  expect(stdout).toMatch(/^In the lines of steps: score is .+ accuracy is .+ waited is .+\.$/m);
+  expect(stdout).toMatch(/^GRPO, one-step-off-policy \(2 of 2\): /m);
+  expect(stdout).toMatch(/^step 2\/2, accuracy [\d.]+ %$/m);
   expect(stdout).toMatch(/^The judge scored all 1,024 answers; none failed\.$/m);
-  expect(stdout).toMatch(/^Training: 2 steps under each schedule, about \d+ s more\.$/m);
+  expect(stdout).toMatch(/^Training: 2 steps under each schedule, about (?:\d+m )?\d+ ?s more\.$/m);
   expect(stdout).toMatch(/^step 2\/2, score /m);
   expect(stdout).toMatch(/^sync +[\d.]+ s +[\d.]+ % ± [\d.]+ +[\d.]+ % +[\d.]+ s +[\d.]+ %$/m);
   expect(stdout).toMatch(/^one-step-off-policy +[\d.]+ s +[\d.]+ % ± /m);
@@ -85,7 +86,7 @@ test("what did harm is said", () => {
 test("a machine that is slower than promised is told how long it takes, where the flags ask for no more", () => {
   const flags = { seed: 1, warmSteps: 1500, format: "table" } as const;
   expect(slowness(flags, 90)).toBeUndefined();
-  const line = "This machine is busy or slow, so about 249 s in all in place of 90 s.";
+  const line = "This machine is busy or slow, so about 4m 09s in all in place of 90 s.";
   expect(slowness(flags, 248.7)).toBe(line);
   const schedule = ["sync", "streaming", "one-step-pipeline"] as const;
   const asking: readonly Partial<QuickstartFlags>[] = [

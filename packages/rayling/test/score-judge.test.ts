@@ -67,7 +67,7 @@ test.skipIf(gsm8k.isMissing)(
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     const all = count.toLocaleString("en-US");
     expect(stdout).toContain(`is_correct: ${all} of ${all} scores agree with it`);
-    expect(stdout).toMatch(/^invalid +0$/m);
+    expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
     const records = counted(await recordsOf(out, { torn: true }));
     expect(records).toHaveLength(count);
     expect(records.filter(({ valid }) => !valid)).toEqual([]);
@@ -247,7 +247,9 @@ describe("--resume", () => {
     expect(resumed.stdout).toMatch(/^samples +20, 20 of before$/m);
     const replayed = join(await folder(), "replayed.jsonl");
     const replay = ["--replay", out, "--out", replayed, "--baseline", "0"];
-    expect((await inProcess("score", renamed, ...replay)).stdout).toMatch(/^invalid +0$/m);
+    expect((await inProcess("score", renamed, ...replay)).stdout).toMatch(
+      /^invalid \(no score\) +0$/m,
+    );
     // A log of before called them by the file's name.
     const older = (await recordsOf(out)).map((record) => ({
       ...record,
@@ -262,7 +264,9 @@ describe("--resume", () => {
     expect((await inProcess("score", input, ...flags)).stdout).toMatch(
       /^samples +20, 20 of before$/m,
     );
-    expect((await inProcess("score", input, ...replay)).stdout).toMatch(/^invalid +0$/m);
+    expect((await inProcess("score", input, ...replay)).stdout).toMatch(
+      /^invalid \(no score\) +0$/m,
+    );
   });
 
   test("with an input that was changed says which samples are new, gone and kept, and scores the new ones alone", async () => {
@@ -400,12 +404,12 @@ test("what is known is not paid for again, and not more is spent than may be", a
     return stdout;
   };
   const capped = await score("one.jsonl", "--budget", "10");
-  expect(capped).toMatch(/^invalid +20$/m);
+  expect(capped).toMatch(/^invalid \(no score\) +20$/m);
   expect(capped).toMatch(/^20 of \d+ could not be scored: .+ \(SPEND_CAP, data\), /m);
   expect(capped).toContain("spent: 10.0000");
   expect((await judge.stats()).answered).toBe(10);
   const all = await score("two.jsonl");
-  expect(all).toMatch(/^invalid +0$/m);
+  expect(all).toMatch(/^invalid \(no score\) +0$/m);
   expect(all).toContain("spent: 20.0000");
   expect((await judge.stats()).answered).toBe(30);
   const records = await recordsOf(join(directory, "two.jsonl"));
@@ -433,7 +437,7 @@ test("--resume goes on with what is left of --budget", async () => {
   const second = await score("10");
   expect(second.answered).toBe(10);
   expect(second.stdout).toMatch(/^spent: 10\.0000, 4\.0000 of it before$/m);
-  expect(second.stdout).toMatch(/^invalid +10$/m);
+  expect(second.stdout).toMatch(/^invalid \(no score\) +10$/m);
   const third = await score("10");
   expect(third.answered).toBe(10);
   expect(third.stdout).toContain("10.0000 of 10.0000 spent, the cap is reached");

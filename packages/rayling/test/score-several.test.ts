@@ -315,7 +315,7 @@ test("--fallback is the score of what has none, --fail-above ends with what has 
   expect(failed).toMatchObject({
     code: 3,
     stdout: expect.stringMatching(
-      /^mean score +2\.5000, mean of 2 valid of 4\ninvalid +2$/m,
+      /^mean score +2\.5000, mean of 2 valid of 4\ninvalid \(no score\) +2$/m,
     ) as string,
     stderr: expect.stringContaining(
       "rayling: --fail-above 0.25: 2 of 4 samples have no score: 2 x SCORE_THREW.\n",

@@ -38,7 +38,7 @@ test("the demo scores all its solutions, agrees with them, and compares with one
     "throughput",
     "speed-up",
     "mean score",
-    "invalid",
+    "invalid \\(no score\\)",
     "latency p50",
     "latency p95",
     "latency p99",
@@ -46,13 +46,13 @@ test("the demo scores all its solutions, agrees with them, and compares with one
     expect(stdout).toMatch(new RegExp(`^${row} .*\\d`, "m"));
   }
   expect(stdout).toContain("8 of 2,560");
-  expect(stdout).toMatch(/^\* extrapolated to 2,560: 8 valid ones /m);
+  expect(stdout).toMatch(/^\* estimated for all 2,560: 8 valid ones /m);
   // The mean of eight samples is no other figure of the mean of all.
   expect(stdout).toMatch(/^mean score +[\d.]+$/m);
   expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
   expect(stdout).toContain(`wrote 2,560 records to ${out}`);
   // No terminal here: lines, no control characters.
-  expect(stderr).toMatch(/2,560 \/ 2,560, mean [\d.]+, 0 in flight/);
+  expect(stderr).toMatch(/2,560 \/ 2,560, mean score [\d.]+, 0 in flight/);
   expect(`${stdout}${stderr}`).not.toContain("\u001b");
 
   const records = await recordsOf(out);
@@ -90,7 +90,7 @@ test.skipIf(
   );
   expect(code).toBe(0);
   expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
-  expect(stdout).toMatch(/^invalid +0$/m);
+  expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
   const records = await recordsOf(out);
   expect(records.length).toBe(5276);
   const lines = (await readFile(gsm8k.path, "utf8"))
@@ -140,7 +140,7 @@ describe.each([
       out,
     );
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^invalid +5$/m);
+    expect(stdout).toMatch(/^invalid \(no score\) +5$/m);
     expect(stdout).toContain(
       "1 of 40 could not be scored: the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
     );

@@ -20,10 +20,10 @@ test("names what fell, each data source by itself", () => {
   falls.begin({ [gsm8k]: 0.5, [maths]: 0.25, "val-aux/gsm8k/reward/mean@1": 1 }, 20);
   const both = { [gsm8k]: 0.4, [maths]: 0.25, "val-aux/gsm8k/reward/mean@1": 0 };
   expect(falls.warningOf(both, 25)).toMatch(
-    /^the validation of step 25 is below that of step 20: val-core\/gsm8k\/acc\/mean@1 is 0\.4000 and was 0\.5000;/,
+    /^the validation of step 25 is below that of step 20: accuracy on gsm8k is 40\.0 % and was 50\.0 %;/,
   );
   const other = falls.warningOf({ ...both, [maths]: 0.2 }, 30);
-  expect(other).toContain("mean@4 is 0.2000 and was 0.2500");
+  expect(other).toContain("reward mean@4 on maths is 0.2000 and was 0.2500");
   expect(other).not.toContain("gsm8k");
 });
 

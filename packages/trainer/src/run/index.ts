@@ -1,5 +1,6 @@
 /** A configured run as a whole, for `@rayling/trainer/run`: public names. */
 
+export { coreMetricText, coreMetricValue } from "../metrics/core-metric-words.ts";
 export { openPrompts } from "./prompt-files.ts";
 export type { ConfiguredPrompts } from "./prompt-files.ts";
 export { rehearseRun } from "./rehearse-run.ts";

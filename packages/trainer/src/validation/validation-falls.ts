@@ -1,5 +1,6 @@
 /** Compares the validations of a run with its first one. */
 
+import { coreMetricText, coreMetricValue } from "../metrics/core-metric-words.ts";
 import { coreMeansOf } from "../metrics/validation-metrics.ts";
 
 /** Finds validations that are below the first one. */
@@ -20,16 +21,18 @@ export class ValidationFalls {
    */
   warningOf(metrics: Readonly<Record<string, number>>, step: number): string | undefined {
     const { step: firstStep, means } = this.#first ?? { step: 0, means: new Map<string, number>() };
-    const falls = [...coreMeansOf(metrics)].flatMap(([name, now]) => {
+    const all = coreMeansOf(metrics);
+    const falls = [...all].flatMap(([name, now]) => {
       const before = means.get(name);
       return before === undefined || now >= before ? [] : [{ name, now, before }];
     });
     const news = falls.filter(({ name }) => !this.#fallen.has(name));
     this.#fallen = new Set(falls.map(({ name }) => name));
     if (news.length === 0) return undefined;
-    const figures = news.map(
-      ({ name, now, before }) => `${name} is ${now.toFixed(4)} and was ${before.toFixed(4)}`,
-    );
-    return `the validation of step ${step} is below that of step ${firstStep}: ${figures.join(", ")}; a lower lr or a longer lr_warmup_steps may keep what was known`;
+    const figures = news.map(({ name, now, before }) => {
+      const [is, was] = [now, before].map((value) => coreMetricValue(name, value));
+      return `${coreMetricText(name, [...all.keys()])} is ${is} and was ${was}`;
+    });
+    return `the validation of step ${step} is below that of step ${firstStep}: ${figures.join(", ")}; a lower learning rate (lr) or a longer warm-up (lr_warmup_steps) may keep what was known`;
   }
 }

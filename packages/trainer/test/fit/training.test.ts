@@ -268,7 +268,7 @@ describe("validation", () => {
     expect(report.warnings).toEqual(told.map(([, message]) => message));
     expect(report.warnings[0]).toMatch(
       new RegExp(
-        `^the validation of step ${falls[0]} is below that of step 0: val-core/bandit/acc/mean@1 is 0\\.\\d{4} and was ${before!.toFixed(4)};`,
+        `^the validation of step ${falls[0]} is below that of step 0: accuracy is [\\d.]+ % and was ${(100 * before!).toFixed(1)} %;`,
       ),
     );
   });

@@ -55,7 +55,7 @@ test("elsewhere than on a terminal: a short line for each step, with the time th
   nowMs = 2000;
   const times = { "timing_s/step": 2, "reward/exposed_wait_s": 0.5, "reward/invalid_rate": 0.125 };
   const more = Object.fromEntries(Array.from({ length: 90 }, (_, at) => [`critic/x${at}`, at]));
-  logger.log({ "critic/score/mean": 0.51234567, "actor/entropy": 1.5, ...times, ...more }, 1);
+  logger.log({ "critic/score/mean": 0.51234567, ...times, ...more }, 1);
   logger.log({ "timing_s/testing": 1 }, 1);
   logger.log({ "val-core/gsm8k/acc/mean@1": 0.5 }, 1);
   nowMs = 5000;
@@ -65,11 +65,11 @@ test("elsewhere than on a terminal: a short line for each step, with the time th
   logger.log({ "critic/score/mean": 1 }, 4);
   logger.close();
   expect(text().split("\n")).toEqual([
-    "step 0/4, accuracy 0.25",
-    "step 1/4, score 0.5123, 12.5 % without a score, 2.0 s, waited 500 ms for rewards, entropy 1.5",
-    "step 1/4, accuracy 0.5",
+    "step 0/4, accuracy 25.0 %",
+    "step 1/4, score 0.5123, 12.5 % without a score, took 2.00 s, waited 0.50 s for rewards",
+    "step 1/4, accuracy 50.0 %",
     "step 2/4, score 1",
-    "step 3/4, score 1, 3.0 s left",
+    "step 3/4, score 1, 3 s left",
     "step 4/4, score 1",
     "",
   ]);
@@ -105,12 +105,12 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   logger.progress({ step: 4, phase: "update_actor", inFlight: 5 });
   logger.close();
   expect(screenOf(text())).toEqual([
-    "step 0/4, accuracy 0.25",
-    "step 1/4, score 0.125, 5m 00s",
-    "step 2/4, score 0.125, 1m 00s",
-    "step 3/4, score 0.25, accuracy 0.5, 1m 00s",
-    "step 4/4 [##################------], 40.0 s left, accuracy 0.500, score 0.250, 5 rewards in flight",
-    "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.0 s ...",
+    "step 0/4, accuracy 25.0 %",
+    "step 1/4, score 0.125, took 5m 00s",
+    "step 2/4, score 0.125, took 1m 00s",
+    "step 3/4, score 0.25, accuracy 50.0 %, took 1m 00s",
+    "step 4/4 [##################------], 40 s left, accuracy 50.0 %, score 0.25, 5 rewards in flight",
+    "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.00 s ...",
     "",
   ]);
 });
@@ -133,8 +133,8 @@ test("a validation that is judged later has a line of its own and leaves the ste
   expect(screenOf(text())).toEqual([
     "step 1/4, score 0.5",
     "step 2/4, score 0.5",
-    "step 1/4, accuracy 0.5",
-    "step 3/4 [############------------], accuracy 0.500, score 0.500, 1 rewards in flight",
+    "step 1/4, accuracy 50.0 %",
+    "step 3/4 [############------------], accuracy 50.0 %, score 0.5, 1 rewards in flight",
     "[gggggggggggggggggggggggg] gen 10.0 s",
     "",
   ]);
@@ -151,18 +151,18 @@ test("when the last step is over only the lines of steps are left, however often
       nowMs += 1000;
       logger.phase({ step, name: phase, startMs: nowMs - 1000, endMs: nowMs });
     }
-    logger.log({ "critic/score/mean": step / 4, "actor/pg_loss": -2.5e-9 }, step);
+    logger.log({ "critic/score/mean": step / 4 }, step);
   }
   logger.close();
   expect(screenOf(text())).toEqual([
-    "step 1/4, score 0.25, pg_loss -2.5e-9",
-    "step 2/4, score 0.5, pg_loss -2.5e-9",
-    "step 3/4, score 0.75, pg_loss -2.5e-9",
-    "step 4/4, score 1, pg_loss -2.5e-9",
+    "step 1/4, score 0.25",
+    "step 2/4, score 0.5",
+    "step 3/4, score 0.75",
+    "step 4/4, score 1",
     "",
   ]);
   // A phase that comes again is counted once each time.
-  expect(text()).toContain("gen 2.0 s, adv 1.0 s");
+  expect(text()).toContain("gen 2.00 s, adv 1.00 s");
 });
 
 test("no line is longer than the terminal is wide", () => {
@@ -186,15 +186,16 @@ test.each([80, 200])(
     stream.columns = columns;
     const logger = new ConsoleLogger({ stream, now: () => 0 });
     logger.open({ ...run, totalSteps: 200 });
-    const times = { "timing_s/step": 1.2, "reward/exposed_wait_s": 0.25, "actor/entropy": 0.25 };
-    logger.log({ "critic/score/mean": 0.7422, "actor/pg_loss": -0.125, ...times }, 199);
+    const times = { "timing_s/step": 1.2, "reward/exposed_wait_s": 0.25 };
+    const failed = { "reward/invalid_rate": 0.125 };
+    logger.log({ "critic/score/mean": 0.7422, ...failed, ...times }, 199);
     logger.progress({ step: 200, phase: "gen", inFlight: 231 });
     logger.close();
-    const line = "step 199/200, score 0.7422, 1.2 s, waited 250 ms for rewards, entropy 0.25";
+    const line = "step 199/200, score 0.7422, 12.5 % without a score, took 1.20 s";
     const [finished = "", running = ""] = screenOf(text());
-    expect(finished).toBe(columns === 80 ? line : `${line}, pg_loss -0.125`);
+    expect(finished).toBe(columns === 80 ? line : `${line}, waited 0.25 s for rewards`);
     const bar = columns === 80 ? "[###########-]" : "[#######################-]";
-    expect(running).toBe(`step 200/200 ${bar}, score 0.742, 231 rewards in flight`);
+    expect(running).toBe(`step 200/200 ${bar}, score 0.7422, 231 rewards in flight`);
   },
 );
 

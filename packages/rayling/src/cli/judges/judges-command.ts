@@ -26,6 +26,7 @@ import { drainMsOf, scoreAll } from "../score/score-all.ts";
 import type { Run } from "../score/score-all.ts";
 import { checkFailures, tellStopping } from "../score/score-command.ts";
 import { reportData } from "../score/score-report.ts";
+import { shownSession } from "../shown-session.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { introduceScoring } from "./judges-introduction.ts";
 import type { StopSignal } from "../stop-signal.ts";
@@ -64,6 +65,7 @@ export async function runJudges(
     await ray.init({
       prewarm: 2 * judges.length,
       ...onRayOption(options),
+      ...shownSession,
       ...dashboardOption(options, "never"),
     });
     const open = await openJudges(judges, prepared, stop);

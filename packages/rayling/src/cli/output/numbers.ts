@@ -9,22 +9,24 @@ export function grouped(value: number, digits = 0): string {
   });
 }
 
-/** Formats a measured time: 1.5 ms, 320 ms, 12.34 s, 3:20 min, 2:05 h. */
+/** Formats a measured time: 1.5 ms, 320 ms, 12.34 s, 3m 20s, 2h 05m. */
 export function duration(ms: number): string {
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${ms.toFixed(0)} ms`;
   return ms < 60_000 ? `${grouped(ms / 1000, 2)} s` : span(ms);
 }
 
-/** Formats a waiting time in coarse units: 4 s, 3:20 min, 2:05 h. */
+/** Formats a waiting time in coarse units: 4 s, 3m 20s, 2h 05m. */
 export function span(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
-  const [high, low, unit] =
-    seconds < 3600
-      ? [Math.floor(seconds / 60), seconds % 60, "min"]
-      : [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), "h"];
-  return `${grouped(high)}:${String(low).padStart(2, "0")} ${unit}`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m ${twoDigits(seconds % 60)}s`;
+  return `${grouped(Math.floor(minutes / 60))}h ${twoDigits(minutes % 60)}m`;
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, "0");
 }
 
 /** Formats bytes in powers of 1,000, as for disks and networks. */

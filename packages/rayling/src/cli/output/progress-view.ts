@@ -100,11 +100,11 @@ function progressParts(progress: ShownProgress): string[] {
   return [
     `${grouped(done)}${total === undefined ? "" : ` / ${grouped(total)}`}`,
     ...(leftMs === undefined || leftMs === 0 ? [] : [`${span(leftMs)} left`]),
-    ...(meanScore === undefined ? [] : [`mean ${meanScore.toFixed(3)}`]),
+    ...(meanScore === undefined ? [] : [`mean score ${meanScore.toFixed(3)}`]),
     ...invalidText(progress),
     `${grouped(inFlight)} in flight`,
     `${grouped(Math.round(ratePerSecond))}/s`,
-    `oldest ${duration(oldestMs)}`,
+    `oldest call ${duration(oldestMs)}`,
     ...endpoints.flatMap((one) => endpointText(one, endpoints.length > 1)),
     ...Object.entries(rewardModels).flatMap(([name, one]) => modelText(name, one)),
     ...(isSaid ? [] : [`${spent.toFixed(4)} spent`]),

@@ -40,6 +40,7 @@ import { STDOUT } from "./score-options.ts";
 import type { ScoreOptions } from "./score-options.ts";
 import { nextLines, reportData, reportText } from "./score-report.ts";
 import type { Report } from "./score-report.ts";
+import { shownSession } from "../shown-session.ts";
 import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
 
@@ -64,7 +65,8 @@ export async function runScore(
     prepared = await prepareRun(options, solutions);
     introduceScoring([introducedOptions(options, prepared)], solutions.total);
     phase.touch("starting the workers");
-    await ray.init({ prewarm: 2, ...onRayOption(options), ...dashboardOption(options, "never") });
+    const shown = { ...shownSession, ...dashboardOption(options, "never") };
+    await ray.init({ prewarm: 2, ...onRayOption(options), ...shown });
     const loop = await openRunLoop(prepared, stop);
     const spentBefore = loop.spent;
     const file = await openRunFile(prepared, loop, data?.stream);
@@ -204,6 +206,6 @@ function joined(parts: readonly BaselineResult[]): BaselineResult {
 
 function baselineText({ wallMs, scores }: BaselineResult, total: number): string {
   const leftMs = (wallMs / scores.length) * (total - scores.length);
-  const left = leftMs === 0 ? "" : ` (${span(leftMs)} left)`;
+  const left = leftMs === 0 ? "" : `, ${span(leftMs)} left`;
   return `scoring one at a time, ${grouped(scores.length)} of ${grouped(total)}${left}`;
 }

@@ -50,7 +50,7 @@ export function reportText(report: Report): string {
     ...(compared === 0
       ? []
       : [
-          `${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} scores agree with it`,
+          `label ${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} scores agree with it`,
         ]),
     ...[...summary.answeredBy].map(
       ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,
@@ -120,7 +120,7 @@ function loopRows({ summary, wallMs, loop }: Report): string[][] {
     ["wall time", duration(wallMs)],
     ["throughput", rate(summary.scored, wallMs)],
     ["mean score", `${scoreText(summary.scores)}${validText(summary)}`],
-    ["invalid", grouped(summary.invalidCount)],
+    ["invalid (no score)", grouped(summary.invalidCount)],
     ...latencyRows(summary.latenciesMs),
   ];
 }
@@ -154,7 +154,7 @@ function isWhole({ summary, baseline }: Report): boolean {
 }
 
 function extrapolation({ scores, wallMs }: BaselineResult, total: number): string {
-  return `* extrapolated to ${grouped(total)}: ${grouped(scores.length)} valid ones from all over the file took ${duration(wallMs)}`;
+  return `* estimated for all ${grouped(total)}: ${grouped(scores.length)} valid ones from all over the file took ${duration(wallMs)}`;
 }
 
 function latencyRows(latenciesMs: readonly number[]): string[][] {

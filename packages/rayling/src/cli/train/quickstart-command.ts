@@ -13,14 +13,16 @@ import type {
   QuickstartTracking,
 } from "@rayling/trainer/quickstart";
 import { dashboardOption } from "../dashboard-flag.ts";
+import { shownSession } from "../shown-session.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { openAnswer } from "../output/formats.ts";
+import { span } from "../output/numbers.ts";
 import { tell } from "../output/output.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
 import { slowness, standardSchedules } from "./quickstart-introduction.ts";
 import type { QuickstartFlags } from "./quickstart-introduction.ts";
 import { percent, summaryLines } from "./quickstart-summary.ts";
-import { scheduleWords } from "./training-introduction.ts";
+import { scheduleWords, stepWords } from "./training-introduction.ts";
 
 /** Seconds that all of it may take, from the start of the process. */
 const allSeconds = 78;
@@ -33,7 +35,8 @@ export async function runQuickstart(flags: QuickstartFlags, line: PhaseLine): Pr
   let training: Promise<QuickstartResult> | undefined;
   try {
     // The judge, its reward loop and the policy are threads that mostly wait.
-    await ray.init({ numCpus: 8, ...dashboardOption(flags, "on a terminal") });
+    const shown = { ...shownSession, ...dashboardOption(flags, "on a terminal") };
+    await ray.init({ numCpus: 8, ...shown });
     line.show("Starting the policy");
     training = trained(flags, { out, line });
     const result = await stop.race(training);
@@ -136,7 +139,7 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
       );
     case "probe":
       line.say(
-        `Warm-up: done, ${percent(progress.accuracy)} of all new problems right (${percent(progress.greedyAccuracy)} greedy)`,
+        `Warm-up: done, accuracy ${percent(progress.accuracy)} on new problems (${percent(progress.greedyAccuracy)} greedy)`,
       );
       return line.show("Probe: how long a step computes on this machine");
     case "plan": {
@@ -144,14 +147,20 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
       line.say(
         `Probe: a step computes for ${computeMs.toFixed(0)} ms; the judge takes up to ${latencyMs.toFixed(0)} ms.`,
       );
-      line.say(`Training: ${steps} steps under each schedule, about ${seconds.toFixed(0)} s more.`);
+      line.say(`Training: ${steps} steps under each schedule, about ${span(1000 * seconds)} more.`);
       const slow = slowness(flags, performance.now() / 1000 + seconds);
-      return slow === undefined ? undefined : line.say(slow);
+      if (slow !== undefined) line.say(slow);
+      if (flags.verbose !== true) for (const one of stepWords(process.stdout)) line.say(one);
+      return;
     }
-    default:
+    default: {
+      const { schedule } = progress;
+      const { schedule: all = standardSchedules } = flags;
+      const place = `${all.indexOf(schedule) + 1} of ${all.length}`;
       line.say("");
-      line.say(`GRPO, ${progress.schedule}: ${scheduleWords[progress.schedule]}`);
+      line.say(`GRPO, ${schedule} (${place}): ${scheduleWords[schedule]}`);
       if (process.stdout.isTTY) line.pause();
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import type { WriteStream } from "node:tty";
 import type { ScheduleName } from "@rayling/trainer";
 import type { DashboardFlag } from "../dashboard-flag.ts";
 import type { FormatFlag } from "../output/formats.ts";
+import { span } from "../output/numbers.ts";
 import { plain } from "../output/output.ts";
 
 export interface QuickstartFlags extends DashboardFlag, FormatFlag {
@@ -53,5 +54,5 @@ export function slowness(
   const asksForMore = schedule.length > standardSchedules.length;
   if (steps !== undefined || latency !== undefined || asksForMore) return undefined;
   if (seconds <= promisedSeconds) return undefined;
-  return `This machine is busy or slow, so about ${seconds.toFixed(0)} s in all in place of ${promisedSeconds} s.`;
+  return `This machine is busy or slow, so about ${span(1000 * seconds)} in all in place of ${promisedSeconds} s.`;
 }

@@ -1,7 +1,7 @@
 /** The end of the quickstart: one comparison, one page, and what to do next. Pure. */
 import type { QuickstartResult, QuickstartRun } from "@rayling/trainer/quickstart";
 import { whatNext } from "../output/launcher.ts";
-import { grouped } from "../output/numbers.ts";
+import { grouped, span } from "../output/numbers.ts";
 import { tableLines } from "../output/table.ts";
 
 export interface QuickstartEnd {
@@ -27,14 +27,16 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
     "",
     `Comparison after ${steps} steps`,
     ...tableLines(rows, columns),
-    `Accuracy: of ${problems} new problems, sampled, with its 95 % interval; greedy: of`,
-    "the likeliest answers; waited: with nothing to do but to wait for rewards;",
+    `accuracy: the share of ${problems} new problems answered right, by answers that are`,
+    "drawn at random as in training, with its 95 % interval;",
+    "greedy: the same by the likeliest answers;",
+    "waited: with nothing to do but to wait for rewards;",
     "judge busy: the share of the judge's time that went into answers.",
     ...comparison(result),
     ...falls(result),
     ...failures(result),
     "",
-    `All of it took ${end.seconds.toFixed(0)} s. Its page, with all runs on one chart:`,
+    `All of it took ${span(1000 * end.seconds)}. Its page, with all runs on one chart:`,
     `  ${end.page}`,
     "Beside it: a folder for each schedule, with metrics.jsonl and trace.json.",
     "",

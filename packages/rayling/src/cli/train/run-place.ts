@@ -10,21 +10,24 @@ export class RunPlace implements TrackingLogger {
   readonly name = "place";
   readonly #line: PhaseLine;
   readonly #hasView: boolean;
+  readonly #first: string;
   #directory: string | undefined;
   #totalSteps: number | undefined;
 
   /**
    * @param line says what goes on @param hasView whether another line does from the first step on
+   * @param isValidated whether a validation precedes the first step
    */
-  constructor(line: PhaseLine, hasView: boolean) {
+  constructor(line: PhaseLine, hasView: boolean, isValidated: boolean) {
     this.#line = line;
     this.#hasView = hasView;
+    this.#first = isValidated ? "the validation before training" : "the first step";
   }
 
   open({ directory, totalSteps }: TrackedRun): void {
     this.#directory = directory;
     this.#totalSteps = totalSteps;
-    this.#goesOn("the first step");
+    this.#goesOn(this.#first);
   }
 
   log(_metrics: unknown, step: number): void {

@@ -12,12 +12,13 @@ import { openAnswer, print } from "../output/formats.ts";
 import { span } from "../output/numbers.ts";
 import { plain, sayData, tell } from "../output/output.ts";
 import type { PhaseLine } from "../output/phase-line.ts";
+import { shownSession } from "../shown-session.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { endLines } from "./end/end-lines.ts";
 import { endOf } from "./end/training-end.ts";
 import { RunPlace } from "./run-place.ts";
 import type { TrainOptions } from "./train-options.ts";
-import { introduceTraining } from "./training-introduction.ts";
+import { introduceTraining, stepWords } from "./training-introduction.ts";
 
 /**
  * @param line says what is done now @param args arguments of the command, for those that go on from
@@ -62,6 +63,9 @@ async function train(
   const { metricsPort } = config.rayling;
   tellUnused(config);
   introduceTraining(config);
+  if (options.verbose !== true && config.trainer.logger.includes("console")) {
+    tell(`${stepWords(process.stderr).join("\n")}\n`);
+  }
   const { warmStartSteps, task } = config.rayling;
   if (warmStartSteps > 0 && task === null) {
     tell(
@@ -72,7 +76,7 @@ async function train(
   const answer = openAnswer(options.format);
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
-  const place = new RunPlace(line, hasView(config, options));
+  const place = new RunPlace(line, hasView(config, options), config.trainer.valBeforeTrain);
   let training: Promise<TrainingRun> | undefined;
   try {
     line.begin(firstPhase);
@@ -117,7 +121,7 @@ function warmStartView(line: PhaseLine): (steps: number, of: number) => void {
     const ms = performance.now();
     if (steps > 0) first ??= { steps, ms };
     const eachMs = first === undefined ? 0 : (ms - first.ms) / (steps - first.steps);
-    const left = eachMs > 0 ? ` (${span(eachMs * (of - steps))} left)` : "";
+    const left = eachMs > 0 ? `, ${span(eachMs * (of - steps))} left` : "";
     const text = `supervised warm-up, ${steps} of ${of} steps${left}`;
     if (steps === 0) line.begin(text);
     else line.goOn(text);
@@ -128,12 +132,12 @@ type Shown = Pick<ray.InitOptions, "dashboard">;
 
 async function startSession(metricsPort: number | null, shown: Shown): Promise<void> {
   if (metricsPort === null) {
-    await ray.init({ prewarm: 2, ...shown });
+    await ray.init({ prewarm: 2, ...shownSession, ...shown });
     return;
   }
   const given = process.env["RAYLING_METRICS_TOKEN"];
   const token = given === undefined ? {} : { metricsToken: given };
-  const session = await ray.init({ prewarm: 2, metricsPort, ...token, ...shown });
+  const session = await ray.init({ prewarm: 2, metricsPort, ...token, ...shownSession, ...shown });
   // A generated token is unknown to the user.
   const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
   tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);

@@ -1,4 +1,5 @@
 /** The first line of a training: on what, by what, for how long, and how to stop it. */
+import type { WriteStream } from "node:tty";
 import { wrapped } from "@rayling/core/terminal";
 import type { ScheduleName } from "@rayling/trainer";
 import type { TrainerConfig } from "@rayling/trainer/config";
@@ -18,6 +19,14 @@ export const scheduleWords: Readonly<Record<ScheduleName, string>> = {
 export function introduceTraining(config: TrainerConfig): void {
   tell(`${wrapped(plain(introductionOf(config)), process.stderr).join("\n")}\n`);
 }
+
+/** Returns lines that explain the words in the lines of steps. */
+export function stepWords(stream: WriteStream): string[] {
+  return wrapped(wordsOfSteps, stream);
+}
+
+const wordsOfSteps =
+  "In the lines of steps: score is the mean reward of a step's answers; accuracy is the share of held-out problems that are answered right; left is the time to the last step; waited is the time with nothing to do but to wait for rewards.";
 
 export function introductionOf({ algorithm, data, rayling, trainer }: TrainerConfig): string {
   const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;

@@ -14,7 +14,7 @@ import { fitted } from "./fitted.ts";
 import { phaseBar, progressBar } from "./phase-bar.ts";
 import { stepSummary, summaryOf } from "./step-summary.ts";
 import type { StepSummary } from "./step-summary.ts";
-import { spanText, TimeLeft } from "./time-left.ts";
+import { leftText, TimeLeft } from "./time-left.ts";
 
 const everyMs = 100;
 const tickMs = 1000;
@@ -145,8 +145,8 @@ export class LiveView {
     const parts = [
       `step ${step}${total === undefined ? "" : `/${total} ${progressBar(this.#finished / total, width)}`}`,
       ...this.#left(),
-      ...(accuracy === undefined ? [] : [`accuracy ${accuracy.toFixed(3)}`]),
-      ...(score === undefined ? [] : [`score ${score.toFixed(3)}`]),
+      ...(accuracy === undefined ? [] : [accuracy]),
+      ...(score === undefined ? [] : [score]),
       ...(inFlight === undefined ? [] : [`${inFlight} rewards in flight`]),
     ];
     return fitted(parts, width);
@@ -155,7 +155,7 @@ export class LiveView {
   #left(): readonly string[] {
     if (this.#totalSteps === undefined || this.#finished === this.#totalSteps) return [];
     const ms = this.#timeLeft.leftMs(this.#totalSteps - this.#finished, this.#now());
-    return ms === undefined ? [] : [`${spanText(ms)} left`];
+    return ms === undefined ? [] : [`${leftText(ms)} left`];
   }
 
   #stepLine(): string {

@@ -1,21 +1,34 @@
 /** The few figures of a step that people follow, out of its many metrics. */
 
+import { coreMetricValue, coreMetricWords } from "../../metrics/core-metric-words.ts";
 import { coreMeansOf } from "../../metrics/validation-metrics.ts";
 import { meanOf } from "../../values/sums.ts";
 import type { StepMetrics } from "../tracking-logger.ts";
 import { fitted } from "./fitted.ts";
-import { spanText } from "./time-left.ts";
+import { leftText, spanText } from "./time-left.ts";
 
-export type StepSummary = Readonly<Partial<Record<"score" | "accuracy", number>>>;
+/** Each figure as it is shown. */
+export type StepSummary = Readonly<Partial<Record<"score" | "accuracy", string>>>;
 
 /** Returns the figures that this step has. */
 export function summaryOf(metrics: StepMetrics): StepSummary {
   const score = metrics["critic/score/mean"];
-  const accuracy = accuracyOf(metrics);
+  const accuracy = accuracyText(metrics);
   return {
-    ...(score === undefined || !Number.isFinite(score) ? {} : { score }),
-    ...(accuracy === undefined || !Number.isFinite(accuracy) ? {} : { accuracy }),
+    ...(score === undefined || !Number.isFinite(score)
+      ? {}
+      : { score: `score ${Number(score.toPrecision(4))}` }),
+    ...(accuracy === undefined ? {} : { accuracy }),
   };
+}
+
+/** Shares are an accuracy in percent; rewards, and both together, have no unit. */
+function accuracyText(metrics: StepMetrics): string | undefined {
+  const [first, ...others] = coreMeansOf(metrics).keys();
+  const mean = accuracyOf(metrics);
+  if (first === undefined || mean === undefined) return undefined;
+  const areShares = [first, ...others].every((name) => coreMetricWords(name)?.isShare === true);
+  return areShares ? `accuracy ${coreMetricValue(first, mean)}` : `validation ${mean.toFixed(4)}`;
 }
 
 /**
@@ -45,19 +58,12 @@ export function stepSummary(metrics: StepMetrics, place: StepPlace, width: numbe
   const invalid = metrics["reward/invalid_rate"] ?? 0;
   const parts = [
     `step ${step}${totalSteps === undefined ? "" : `/${totalSteps}`}`,
-    ...figure("score", score),
-    ...figure("accuracy", accuracy),
+    ...(score === undefined ? [] : [score]),
+    ...(accuracy === undefined ? [] : [accuracy]),
     ...(invalid > 0 ? [`${(100 * invalid).toFixed(1)} % without a score`] : []),
-    ...(seconds === undefined ? [] : [spanText(1000 * seconds)]),
+    ...(leftMs === undefined || step === totalSteps ? [] : [`${leftText(leftMs)} left`]),
+    ...(seconds === undefined ? [] : [`took ${spanText(1000 * seconds)}`]),
     ...(wait === undefined ? [] : [`waited ${spanText(1000 * wait)} for rewards`]),
-    ...(leftMs === undefined || step === totalSteps ? [] : [`${spanText(leftMs)} left`]),
-    ...figure("entropy", metrics["actor/entropy"]),
-    ...figure("pg_loss", metrics["actor/pg_loss"]),
-    ...figure("ppo_kl", metrics["actor/ppo_kl"]),
   ];
   return fitted(parts, width);
-}
-
-function figure(name: string, value: number | undefined): readonly string[] {
-  return value === undefined ? [] : [`${name} ${Number(value.toPrecision(4))}`];
 }

@@ -36,9 +36,15 @@ export class TimeLeft {
   }
 }
 
-/** 250 ms, 4.2 s, 3m 20s, 2h 05m. */
+/** Formats an expected time in whole seconds: 4 s, 3m 20s, 2h 05m. */
+export function leftText(ms: number): string {
+  const wholeMs = 1000 * Math.ceil(ms / 1000);
+  return wholeMs < 60_000 ? `${wholeMs / 1000} s` : spanText(wholeMs);
+}
+
+/** Formats a measured time, always in seconds below a minute: 0.25 s, 42.1 s, 3m 20s, 2h 05m. */
 export function spanText(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 9995) return `${(ms / 1000).toFixed(2)} s`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   const minutes = Math.floor(seconds / 60);

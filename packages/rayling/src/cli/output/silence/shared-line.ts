@@ -20,6 +20,8 @@ export const place = {
   fd: 6,
   isTTY: 7,
   isClosed: 8,
+  /** When the thread spoke last. */
+  spokenMs: 9,
 } as const;
 
 /** Where the text begins. */

@@ -74,9 +74,12 @@ export class Silence {
     });
   }
 
-  /** Milliseconds since something was written. */
+  /** Milliseconds since something was written, here or by the thread. */
   get quietMs(): number {
-    return Date.now() - this.#startMs - Atomics.load(this.#numbers, place.writtenMs);
+    const [written = 0, spoken = 0] = [place.writtenMs, place.spokenMs].map((at) =>
+      Atomics.load(this.#numbers, at),
+    );
+    return Date.now() - this.#startMs - Math.max(written, spoken);
   }
 
   /** Gives the streams back. */

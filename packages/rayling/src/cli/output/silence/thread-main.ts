@@ -50,6 +50,7 @@ function write(nowMs: number, isTTY: boolean): void {
   if (isTTY) Atomics.store(numbers, place.isDrawn, 1);
   try {
     writeSync(numberOf("fd"), shown);
+    Atomics.store(numbers, place.spokenMs, nowMs);
   } catch {
     // A full pipe, or nobody reads any more: the command itself reports what counts.
   }

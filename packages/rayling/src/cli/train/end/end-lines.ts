@@ -1,8 +1,9 @@
-/** The last lines of a training: its figures, whether it did good, and what to do next. */
+/** The last lines of a training: whether it did good, its figures, and what to do next. */
 import { join } from "node:path";
 import { wrapped } from "@rayling/core/terminal";
 import type { TrainerConfig } from "@rayling/trainer/config";
-import { grouped } from "../../output/numbers.ts";
+import { coreMetricText, coreMetricValue } from "@rayling/trainer/run";
+import { duration, grouped } from "../../output/numbers.ts";
 import { plain } from "../../output/output.ts";
 import { shortPath } from "../../output/short-path.ts";
 import { hasFiles, nextCommands } from "./next-commands.ts";
@@ -16,12 +17,12 @@ export function endLines(
   args: readonly string[],
 ): string[] {
   const lines: [string, string][] = [
-    ["steps", String(end.steps)],
-    ["time", `${(end.wallMs / 1000).toFixed(1)} s`],
-    ...rewardsLines(end, config),
-    ...validationLines(end),
     ...verdictsOf(end).map(({ text }): [string, string] => ["verdict", text]),
+    ...validationLines(end),
     ...end.warnings.map((warning): [string, string] => ["warning", warning]),
+    ...rewardsLines(end, config),
+    ["steps", String(end.steps)],
+    ["time", duration(end.wallMs)],
     ["files", shortPath(end.directory)],
     ...pageLines(end, config.trainer.logger),
     ...(end.checkpoints === null
@@ -60,12 +61,11 @@ function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [str
   return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
 }
 
-/** The scores of the last validation beside those of the one before training. */
-function validationLines({ validation, initialValidation }: TrainingEnd): [string, string][] {
-  const core = Object.entries(validation ?? {}).filter(([name]) => name.startsWith("val-core/"));
-  return core.map(([name, value]) => {
-    const before = validation === initialValidation ? undefined : initialValidation?.[name];
-    const beside = before === undefined ? "" : ` (${before.toFixed(4)} before training)`;
-    return [name, `${value.toFixed(4)}${beside}`];
-  });
+/** The figures of the last validation that no verdict has. */
+function validationLines(end: TrainingEnd): [string, string][] {
+  const judged = new Set(verdictsOf(end).map(({ name }) => name));
+  const names = Object.keys(end.validation ?? {});
+  return Object.entries(end.validation ?? {})
+    .filter(([name]) => name.startsWith("val-core/") && !judged.has(name))
+    .map(([name, value]) => [coreMetricText(name, names), coreMetricValue(name, value)]);
 }

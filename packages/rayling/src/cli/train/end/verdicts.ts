@@ -1,8 +1,11 @@
 /** Whether a training did good: its last validation against the one before it. Pure. */
 import type { TrainingReport } from "@rayling/trainer";
+import { coreMetricText, coreMetricValue } from "@rayling/trainer/run";
 
 /** The change of one metric by a training. */
 export interface Verdict {
+  /** The metric. */
+  readonly name: string;
   readonly isWorse: boolean;
   readonly text: string;
 }
@@ -20,20 +23,15 @@ export function verdictsOf({
       ? [{ name, before, after }]
       : [];
   });
+  const names = Object.keys(validation);
   return compared.map(({ name, before, after }) => {
-    const whose = compared.length === 1 ? "" : `${name} is `;
-    const [was, is] = [before, after].map((value) => figure(name, value));
-    const figures = `${was} before, ${is} after`;
-    return { isWorse: after < before, text: `${whose}${change(before, after)}: ${figures}` };
+    const [was, is] = [before, after].map((value) => coreMetricValue(name, value));
+    const figures = `${coreMetricText(name, names)} ${was} before, ${is} after`;
+    return { name, isWorse: after < before, text: `${change(before, after)}: ${figures}` };
   });
 }
 
 function change(before: number, after: number): string {
   if (after === before) return "as before training";
   return after < before ? "worse than before training" : "better than before training";
-}
-
-/** An accuracy is a share; a reward has units of its own. */
-function figure(name: string, value: number): string {
-  return name.includes("/acc/") ? `${(100 * value).toFixed(1)} %` : value.toFixed(4);
 }
