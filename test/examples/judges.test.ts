@@ -70,7 +70,7 @@ test.each(adapters)(
     });
     const { stdout, records } = await scored(path, judge.baseUrl, folder);
     const count = (4 * problems).toLocaleString("en-US");
-    expect(stdout).toContain(`is_correct: ${count} of ${count} scores agree with it`);
+    expect(stdout).toContain(`is_correct: ${count} of ${count} samples have a score that agrees`);
     expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
     expect(records).toHaveLength(4 * problems);
     const { failed, answered } = await judge.stats();

@@ -134,7 +134,7 @@ test("a project of `rayling new` passes its own tests and type check, and its sc
   expect(tests).toMatch(/ pass 7$/m);
   expect(tests).toMatch(/ fail 0$/m);
   expect(await script("start")).toContain("mean scores: { sums: 0.5");
-  expect(await script("score")).toContain("is_correct: 5 of 6 scores agree with it");
+  expect(await script("score")).toContain("is_correct: 5 of 6 samples have a score that agrees");
   await mkdir(join(folder, "node_modules/@types"), { recursive: true });
   await symlink(
     realpathSync(join(root, "node_modules/@types/node")),

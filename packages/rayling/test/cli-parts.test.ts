@@ -19,7 +19,7 @@ import type { SolutionSample } from "../src/cli/inputs/solutions.ts";
 import { endLines } from "../src/cli/train/end/end-lines.ts";
 import type { TrainingEnd } from "../src/cli/train/end/training-end.ts";
 import { verdictsOf } from "../src/cli/train/end/verdicts.ts";
-import { introductionOf } from "../src/cli/train/training-introduction.ts";
+import { introductionOf, stepWords } from "../src/cli/train/training-introduction.ts";
 
 describe("the simulated latency", () => {
   const judge: SimulatedJudge = {
@@ -118,6 +118,17 @@ test("the first line of a training names the task or the data, and says what its
   expect(first(...own, ...steps, "rayling.schedule=streaming")).toBe(
     "Training the policy tiny on a.jsonl and 1 more file by grpo, schedule streaming (rewards begin with each rollout, updates with groups that are judged): 3 steps. Ctrl-C stops it.",
   );
+});
+
+test("the words in the lines of steps are explained, and how a validation draws its answers", () => {
+  const stream = Object.assign(Object.create(WriteStream.prototype) as WriteStream, {
+    isTTY: false,
+  });
+  const [greedy = "", sampled = ""] = [true, false].map((one) => stepWords(stream, one).join("\n"));
+  expect(greedy).toMatch(
+    /^In the lines of steps: score is .+; accuracy is .+, by the likeliest answers; left is .+; waited is .+\.$/,
+  );
+  expect(sampled).toContain("are answered right; left is");
 });
 
 describe("the end of a training", () => {

@@ -15,7 +15,9 @@ test("a short one: comparison, page, traces, in lines that are short", async () 
   const { code, stdout } = await rayling("quickstart", ...flags);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^Warm-up: 25 supervised steps, [\d.]+ % of some new problems right$/m);
-  expect(stdout).toMatch(/^Warm-up: done, accuracy [\d.]+ % on new problems \([\d.]+ % greedy\)$/m);
+  expect(stdout).toMatch(
+    /^Warm-up: done, accuracy [\d.]+ % on new problems \([\d.]+ % by the likeliest answers\)$/m,
+  );
   expect(stdout).toMatch(/^In the lines of steps: score is .+ accuracy is .+ waited is .+\.$/m);
   expect(stdout).toMatch(/^GRPO, one-step-off-policy \(2 of 2\): /m);
   expect(stdout).toMatch(/^step 2\/2, accuracy [\d.]+ %$/m);

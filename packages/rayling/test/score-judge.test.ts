@@ -66,7 +66,7 @@ test.skipIf(gsm8k.isMissing)(
     const { code, stdout, stderr } = await inProcess("score", ...flags);
     expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
     const all = count.toLocaleString("en-US");
-    expect(stdout).toContain(`is_correct: ${all} of ${all} scores agree with it`);
+    expect(stdout).toContain(`is_correct: ${all} of ${all} samples have a score that agrees`);
     expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
     const records = counted(await recordsOf(out, { torn: true }));
     expect(records).toHaveLength(count);
@@ -378,7 +378,7 @@ test("Ctrl-C finishes what is in flight; what was not begun is left for --resume
   expect(before).toBeGreaterThan(0);
   const { code: second, stdout } = await inProcess("score", ...flags, "--latency", "0", "--resume");
   expect(second).toBe(0);
-  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  expect(stdout).toContain("is_correct: 2,560 of 2,560 samples have a score that agrees");
   const records = await recordsOf(out);
   expect(records.map(({ index }) => index)).toEqual([...Array(2560).keys()]);
 });

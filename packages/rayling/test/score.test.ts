@@ -49,7 +49,7 @@ test("the demo scores all its solutions, agrees with them, and compares with one
   expect(stdout).toMatch(/^\* estimated for all 2,560: 8 valid ones /m);
   // The mean of eight samples is no other figure of the mean of all.
   expect(stdout).toMatch(/^mean score +[\d.]+$/m);
-  expect(stdout).toContain("is_correct: 2,560 of 2,560 scores agree with it");
+  expect(stdout).toContain("is_correct: 2,560 of 2,560 samples have a score that agrees");
   expect(stdout).toContain(`wrote 2,560 records to ${out}`);
   // No terminal here: lines, no control characters.
   expect(stderr).toMatch(/2,560 \/ 2,560, mean score [\d.]+, 0 in flight/);
@@ -89,7 +89,7 @@ test.skipIf(
     out,
   );
   expect(code).toBe(0);
-  expect(stdout).toContain("is_correct: 5,276 of 5,276 scores agree with it");
+  expect(stdout).toContain("is_correct: 5,276 of 5,276 samples have a score that agrees");
   expect(stdout).toMatch(/^invalid \(no score\) +0$/m);
   const records = await recordsOf(out);
   expect(records.length).toBe(5276);

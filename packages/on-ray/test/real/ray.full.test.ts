@@ -290,7 +290,7 @@ test("the reward loop of the demo runs on the cluster, from the sources of a che
   onTestFinished(() => rm(folder, { recursive: true }));
   const args = ["score", "--demo", "--on-ray", running.url, "--out", join(folder, "rewards.jsonl")];
   const { stdout } = await runProgram(process.execPath, [main, ...args], { NODE_OPTIONS: "" });
-  expect(stdout).toContain("2,560 of 2,560 scores agree with it");
+  expect(stdout).toContain("2,560 of 2,560 samples have a score that agrees");
 });
 
 test.for(["kill -9 of the driver", "job stop"])("%s leaves nothing", async (how, { skip }) => {

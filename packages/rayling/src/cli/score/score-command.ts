@@ -171,7 +171,7 @@ async function runBaseline(
   phase: PhaseLine,
 ): Promise<BaselineResult | undefined> {
   if (samples.length === 0 || single === undefined) return undefined;
-  tell(`baseline: ${grouped(samples.length)} samples with a score again, one at a time\n`);
+  tell(`baseline: scores ${grouped(samples.length)} of them again, one at a time\n`);
   const baseline = baselineOf(options);
   const { timeoutMs } = options;
   const parts: BaselineResult[] = [];

@@ -50,7 +50,7 @@ export function reportText(report: Report): string {
     ...(compared === 0
       ? []
       : [
-          `label ${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} scores agree with it`,
+          `label ${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} samples have a score that agrees`,
         ]),
     ...[...summary.answeredBy].map(
       ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,

@@ -139,7 +139,7 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
       );
     case "probe":
       line.say(
-        `Warm-up: done, accuracy ${percent(progress.accuracy)} on new problems (${percent(progress.greedyAccuracy)} greedy)`,
+        `Warm-up: done, accuracy ${percent(progress.accuracy)} on new problems (${percent(progress.greedyAccuracy)} by the likeliest answers)`,
       );
       return line.show("Probe: how long a step computes on this machine");
     case "plan": {
@@ -150,7 +150,7 @@ function showProgress(progress: QuickstartProgress, line: PhaseLine, flags: Quic
       line.say(`Training: ${steps} steps under each schedule, about ${span(1000 * seconds)} more.`);
       const slow = slowness(flags, performance.now() / 1000 + seconds);
       if (slow !== undefined) line.say(slow);
-      if (flags.verbose !== true) for (const one of stepWords(process.stdout)) line.say(one);
+      if (flags.verbose !== true) for (const one of stepWords(process.stdout, false)) line.say(one);
       return;
     }
     default: {

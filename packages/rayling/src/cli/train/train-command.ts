@@ -63,15 +63,13 @@ async function train(
   const { metricsPort } = config.rayling;
   tellUnused(config);
   introduceTraining(config);
-  if (options.verbose !== true && config.trainer.logger.includes("console")) {
-    tell(`${stepWords(process.stderr).join("\n")}\n`);
-  }
   const { warmStartSteps, task } = config.rayling;
   if (warmStartSteps > 0 && task === null) {
     tell(
       `warm start: ${warmStartSteps} steps on the answers of ${plain(config.data.trainFiles.join(", "))}\n`,
     );
   }
+  explainSteps(config, options);
   const stop = stopSignal();
   const answer = openAnswer(options.format);
   const startedAt = performance.now();
@@ -104,6 +102,14 @@ async function train(
   }
 }
 
+function explainSteps(
+  { trainer, actorRolloutRef: { rollout } }: TrainerConfig,
+  { verbose }: TrainOptions,
+): void {
+  if (verbose === true || !trainer.logger.includes("console")) return;
+  tell(`${stepWords(process.stderr, !rollout.valKwargs.doSample).join("\n")}\n`);
+}
+
 /** Whether the console draws a view of the current step. */
 function hasView({ trainer }: TrainerConfig, { verbose }: TrainOptions): boolean {
   return process.stdout.isTTY && verbose !== true && trainer.logger.includes("console");
@@ -116,15 +122,21 @@ const firstPhase = "starting the policy and the reward loop";
  * starts and compiles in it.
  */
 function warmStartView(line: PhaseLine): (steps: number, of: number) => void {
+  let startedMs = performance.now();
   let first: { readonly steps: number; readonly ms: number } | undefined;
   return (steps, of) => {
     const ms = performance.now();
-    if (steps > 0) first ??= { steps, ms };
+    if (steps === 0) startedMs = ms;
+    else first ??= { steps, ms };
     const eachMs = first === undefined ? 0 : (ms - first.ms) / (steps - first.steps);
     const left = eachMs > 0 ? `, ${span(eachMs * (of - steps))} left` : "";
     const text = `supervised warm-up, ${steps} of ${of} steps${left}`;
     if (steps === 0) line.begin(text);
-    else line.goOn(text);
+    else if (steps < of) line.goOn(text);
+    else {
+      line.say(`supervised warm-up: ${of} steps took ${span(ms - startedMs)}`);
+      line.begin("preparing the first step");
+    }
   };
 }
 

@@ -20,13 +20,21 @@ export function introduceTraining(config: TrainerConfig): void {
   tell(`${wrapped(plain(introductionOf(config)), process.stderr).join("\n")}\n`);
 }
 
-/** Returns lines that explain the words in the lines of steps. */
-export function stepWords(stream: WriteStream): string[] {
-  return wrapped(wordsOfSteps, stream);
+/**
+ * Returns lines that explain the words in the lines of steps.
+ *
+ * @param isGreedy whether a validation takes the likeliest answers
+ */
+export function stepWords(stream: WriteStream, isGreedy: boolean): string[] {
+  const by = isGreedy ? ", by the likeliest answers" : "";
+  const words = [
+    "score is the mean reward of a step's answers, which are drawn at random",
+    `accuracy is the share of held-out problems that are answered right${by}`,
+    "left is the time to the last step, as expected from the third step on",
+    "waited is the time with nothing to do but to wait for rewards",
+  ];
+  return wrapped(`In the lines of steps: ${words.join("; ")}.`, stream);
 }
-
-const wordsOfSteps =
-  "In the lines of steps: score is the mean reward of a step's answers; accuracy is the share of held-out problems that are answered right; left is the time to the last step; waited is the time with nothing to do but to wait for rewards.";
 
 export function introductionOf({ algorithm, data, rayling, trainer }: TrainerConfig): string {
   const { totalTrainingSteps: steps, totalEpochs, testFreq } = trainer;

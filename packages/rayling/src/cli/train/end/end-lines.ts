@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { wrapped } from "@rayling/core/terminal";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import { coreMetricText, coreMetricValue } from "@rayling/trainer/run";
-import { duration, grouped } from "../../output/numbers.ts";
+import { grouped, span } from "../../output/numbers.ts";
 import { plain } from "../../output/output.ts";
 import { shortPath } from "../../output/short-path.ts";
 import { hasFiles, nextCommands } from "./next-commands.ts";
@@ -22,7 +22,7 @@ export function endLines(
     ...end.warnings.map((warning): [string, string] => ["warning", warning]),
     ...rewardsLines(end, config),
     ["steps", String(end.steps)],
-    ["time", duration(end.wallMs)],
+    ["time", span(end.wallMs)],
     ["files", shortPath(end.directory)],
     ...pageLines(end, config.trainer.logger),
     ...(end.checkpoints === null
