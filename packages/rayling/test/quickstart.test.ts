@@ -81,7 +81,8 @@ test("what did harm is said", () => {
   expect(Math.max(...own.map(({ length }) => length))).toBeLessThanOrEqual(80);
   // Every column that is no plain word is explained.
   expect(lines.join("\n")).toMatch(/^judge busy: .+\.$/m);
-  expect(lines).toContain("warning: sync is below the warm-up: this training did harm.");
+  // It precedes all figures.
+  expect(lines[2]).toBe("warning: sync is below the warm-up: this training did harm.");
   expect(lines).toContain("warning: 3 of 100 answers got no score from the judge.");
 });
 

@@ -115,6 +115,15 @@ describe("rayling train", () => {
     expect(refused.stderr).toContain(`${data}:1: the line is not valid JSON: NaN is no JSON`);
   });
 
+  test("says what its warm-up took, in a line that stays", async () => {
+    const { overrides } = await quickstart();
+    const warm = ["rayling.warm_start_steps=30", "trainer.total_training_steps=1"];
+    const started = start("train", "--config-name", "grpo", ...overrides, ...warm);
+    const line = /^supervised warm-up: 30 steps took (?:\d+m )?\d+ ?s$/m;
+    await shown(started, line, "stderr");
+    expect(await started.ended).toMatchObject({ code: 0 });
+  });
+
   test("serves its metrics for Prometheus while it trains, to whoever sends the token", async () => {
     const { overrides } = await quickstart();
     const served = [

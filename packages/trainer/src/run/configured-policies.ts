@@ -173,6 +173,7 @@ async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind
         await answerOf("the policy, asked for its warm start,", answer, config.trainer);
         done += part;
       }
+      onWarmStart?.(steps, steps);
     },
   };
 }

@@ -26,6 +26,7 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
   return [
     "",
     `Comparison after ${steps} steps`,
+    ...falls(result),
     ...tableLines(rows, columns),
     `accuracy: the share of ${problems} new problems answered right, by answers that are`,
     "drawn at random as in training, with its 95 % interval;",
@@ -33,7 +34,6 @@ export function summaryLines(result: QuickstartResult, end: QuickstartEnd): stri
     "waited: with nothing to do but to wait for rewards;",
     "judge busy: the share of the judge's time that went into answers.",
     ...comparison(result),
-    ...falls(result),
     ...failures(result),
     "",
     `All of it took ${span(1000 * end.seconds)}. Its page, with all runs on one chart:`,
