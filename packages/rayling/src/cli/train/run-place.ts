@@ -30,9 +30,10 @@ export class RunPlace implements TrackingLogger {
     this.#goesOn(this.#first);
   }
 
-  log(_metrics: unknown, step: number): void {
-    const isLast = step === this.#totalSteps;
-    this.#goesOn(isLast ? "the last validation" : `step ${step + 1}`);
+  log(metrics: Readonly<Record<string, number>>, step: number): void {
+    if (step !== this.#totalSteps) return this.#goesOn(`step ${step + 1}`);
+    const isValidated = Object.keys(metrics).some((name) => name.startsWith("val-"));
+    this.#goesOn(isValidated ? "saving the run" : "the last validation");
   }
 
   close(): void {
