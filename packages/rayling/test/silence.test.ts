@@ -33,3 +33,11 @@ test("text of others takes the place of a line that is drawn again", async () =>
   const text = await written(/loading/, "terminal", "[###---] 3 of 6");
   expect(text.endsWith("\r\u001b[2Ka line of its own\n")).toBe(true);
 });
+
+test("what goes on is said at once where that is asked for, in a pipe and on a terminal", async () => {
+  const piped = await written(/long\n/, "at once");
+  expect(piped).toMatch(/^ {2}\.\.\. loading the modules of a command that is long\n/);
+  const drawn = await written(/long/, "terminal", "at once");
+  expect(drawn).toContain("\r\u001b[2Kloading the modules of a command that is long");
+  expect(drawn.endsWith("\r\u001b[2Ka line of its own\n")).toBe(true);
+});

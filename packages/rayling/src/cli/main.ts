@@ -16,6 +16,9 @@ const silence = Silence.open();
 const [command = ""] = process.argv.slice(2);
 const isLong = ["quickstart", "score", "train"].includes(command);
 if (isLong || (process.stderr.isTTY && command !== "complete")) silence.doing("starting");
+// A machine that took so long to come here is busy, and takes long for what follows, too.
+const busyMs = 300;
+if (isLong && performance.now() > busyMs) silence.speak();
 const { runProcess } = await import("./process.ts");
 await runProcess(silence);
 silence.close();

@@ -5,7 +5,7 @@
  */
 import type { WriteStream } from "node:tty";
 import { plain } from "./output.ts";
-import { goingOn } from "./silence/shared-line.ts";
+import { goingOn, pipedLine } from "./silence/shared-line.ts";
 import type { Silence } from "./silence/silence.ts";
 
 const everyMs = 1000;
@@ -92,7 +92,7 @@ export class PhaseLine implements Disposable {
   #tick(): void {
     if (this.#text === undefined) return;
     if (this.#stream.isTTY) this.#draw();
-    else if (this.#quietMs >= quietMs) this.say(`  ... ${this.#line()}`);
+    else if (this.#quietMs >= quietMs) this.say(pipedLine(this.#line()));
   }
 
   get #quietMs(): number {

@@ -32,6 +32,11 @@ export const textBytes = 512;
 /** Begins a line of a terminal anew. */
 export const lineBreaker = "\r\u001b[2K";
 
+/** Returns the line of a pipe that says what goes on. */
+export function pipedLine(text: string): string {
+  return `  ... ${text}`;
+}
+
 /** Milliseconds without output until the thread speaks: two seconds are silence. */
 export const quietMs = { terminal: 1500, pipe: 1800 } as const;
 

@@ -10,7 +10,7 @@ import { Worker } from "node:worker_threads";
 import { watchWrites } from "@rayling/core/terminal";
 import type { WatchedWrites } from "@rayling/core/terminal";
 import { tell } from "../output.ts";
-import { lineBreaker, place, textBytes, textStart, unseenMs } from "./shared-line.ts";
+import { lineBreaker, pipedLine, place, textBytes, textStart, unseenMs } from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
 
 /** Longer than a write takes. */
@@ -74,12 +74,18 @@ export class Silence {
     });
   }
 
+  /** Says at once what goes on. */
+  speak(): void {
+    const isTTY = this.#stored("isTTY") === 1;
+    const text = Buffer.from(this.#text.slice(0, this.#stored("length"))).toString();
+    const stream = this.#stored("fd") === 1 ? process.stdout : process.stderr;
+    stream.write(isTTY ? `${lineBreaker}${text}` : `${pipedLine(text)}\n`);
+  }
+
   /** Milliseconds since something was written, here or by the thread. */
   get quietMs(): number {
-    const [written = 0, spoken = 0] = [place.writtenMs, place.spokenMs].map((at) =>
-      Atomics.load(this.#numbers, at),
-    );
-    return Date.now() - this.#startMs - Math.max(written, spoken);
+    const latestMs = Math.max(this.#stored("writtenMs"), this.#stored("spokenMs"));
+    return Date.now() - this.#startMs - latestMs;
   }
 
   /** Gives the streams back. */
@@ -96,7 +102,11 @@ export class Silence {
   };
 
   get #isDrawn(): boolean {
-    return Atomics.load(this.#numbers, place.isDrawn) === 1;
+    return this.#stored("isDrawn") === 1;
+  }
+
+  #stored(name: keyof typeof place): number {
+    return Atomics.load(this.#numbers, place[name]);
   }
 
   #set(name: keyof typeof place, value: number): void {
@@ -108,7 +118,7 @@ export class Silence {
    * terminal. On a terminal text of others takes the place of a line that is drawn again.
    */
   #beforeWrite({ isTTY }: WriteStream, chunk: string | Uint8Array, { write }: WatchedWrites): void {
-    if ((isTTY ? 1 : 0) !== Atomics.load(this.#numbers, place.isTTY)) return;
+    if ((isTTY ? 1 : 0) !== this.#stored("isTTY")) return;
     this.#set("writtenMs", Date.now() - this.#startMs);
     if (!isTTY) return;
     const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString();

@@ -1,7 +1,15 @@
 /** The thread of silence.ts: sleeps until two seconds without output would be over. */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
-import { goingOn, lineBreaker, place, quietMs, textStart, unseenMs } from "./shared-line.ts";
+import {
+  goingOn,
+  lineBreaker,
+  pipedLine,
+  place,
+  quietMs,
+  textStart,
+  unseenMs,
+} from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
 
 const { memory, startMs } = workerData as SilenceMemory;
@@ -46,7 +54,7 @@ function write(nowMs: number, isTTY: boolean): void {
   const line = goingOn(text, nowMs - numberOf("sinceMs"));
   const shown = isTTY
     ? `${lineBreaker}${line.slice(0, numberOf("columns") - 1)}`
-    : `  ... ${line}\n`;
+    : `${pipedLine(line)}\n`;
   if (isTTY) Atomics.store(numbers, place.isDrawn, 1);
   try {
     writeSync(numberOf("fd"), shown);
