@@ -13,6 +13,8 @@ export class RunPlace implements TrackingLogger {
   readonly #first: string;
   #directory: string | undefined;
   #totalSteps: number | undefined;
+  /** Whether the last validation is over. */
+  #isOver = false;
 
   /**
    * @param line says what goes on @param hasView whether another line does from the first step on
@@ -32,8 +34,9 @@ export class RunPlace implements TrackingLogger {
 
   log(metrics: Readonly<Record<string, number>>, step: number): void {
     if (step !== this.#totalSteps) return this.#goesOn(`step ${step + 1}`);
-    const isValidated = Object.keys(metrics).some((name) => name.startsWith("val-"));
-    this.#goesOn(isValidated ? "saving the run" : "the last validation");
+    // Times of the last validation come behind its figures.
+    this.#isOver ||= Object.keys(metrics).some((name) => name.startsWith("val-"));
+    this.#goesOn(this.#isOver ? "saving the run" : "the last validation");
   }
 
   close(): void {
