@@ -264,7 +264,7 @@ describe("what may be done about samples without a score", () => {
       summary.add({ index, sample, outcome: outcome as SampleOutcome });
     }
     expect(failureLines(summary)).toEqual([
-      "3 of 3 could not be scored: the reward function threw (SCORE_THREW, rate-limit, user-code), for example: no JSON:",
+      "3 of 3 could not be scored (100.0 %): the reward function threw (SCORE_THREW, rate-limit, user-code), for example: no JSON:",
     ]);
   });
 

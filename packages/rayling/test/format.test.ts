@@ -150,7 +150,7 @@ test("quickstart: the comparison is data, and its course goes elsewhere", async 
     ],
     page: join(out, "report.html"),
   });
-  expect(stderr).toMatch(/^GRPO, sync: /m);
+  expect(stderr).toMatch(/^GRPO, sync \(1 of \d\): /m);
 });
 
 test("score: what a reward function prints goes elsewhere", async () => {

@@ -405,7 +405,7 @@ test("what is known is not paid for again, and not more is spent than may be", a
   };
   const capped = await score("one.jsonl", "--budget", "10");
   expect(capped).toMatch(/^invalid \(no score\) +20$/m);
-  expect(capped).toMatch(/^20 of \d+ could not be scored: .+ \(SPEND_CAP, data\), /m);
+  expect(capped).toMatch(/^20 of \d+ could not be scored \([\d.]+ %\): .+ \(SPEND_CAP, data\), /m);
   expect(capped).toContain("spent: 10.0000");
   expect((await judge.stats()).answered).toBe(10);
   const all = await score("two.jsonl");

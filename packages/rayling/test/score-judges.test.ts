@@ -73,10 +73,10 @@ describe("several judges of a small file", () => {
     expect(stdout).toMatch(/^strict +4 +0 +0\.5 +0\.7500 +1\.0000 +0\.5000 /m);
     expect(stdout).toMatch(/^b +mild-byLength +2 +1 +1\.0000 /m);
     expect(stdout).toContain(
-      "mild-byLength: 1 of 4 could not be scored: the reward function threw (SCORE_THREW, user-code), for example: not this one",
+      "mild-byLength: 1 of 4 could not be scored (25.0 %): the reward function threw (SCORE_THREW, user-code), for example: not this one",
     );
     expect(stdout).toContain(` rayling rewards view ${logs.join(" ")}`);
-    expect(stderr).toMatch(/strict: 4 \/ 4, mean [\d.]+, 0 in flight/);
+    expect(stderr).toMatch(/strict: 4 \/ 4, mean score [\d.]+, 0 in flight/);
 
     const compared = await inProcess("rewards", "compare", ...logs, "--format", "json");
     expect(compared.code).toBe(0);

@@ -142,10 +142,12 @@ describe.each([
     expect(code).toBe(0);
     expect(stdout).toMatch(/^invalid \(no score\) +5$/m);
     expect(stdout).toContain(
-      "1 of 40 could not be scored: the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
+      "1 of 40 could not be scored (2.5 %): the reward function threw (SCORE_THREW, user-code), for example: this sample is out of range",
     );
     expect(stdout).toContain("was not done in time (SCORE_TIMEOUT, ");
-    expect(stdout).toMatch(/^2 of 40 could not be scored: .+ \(EXECUTOR_DIED, user-code\), /m);
+    expect(stdout).toMatch(
+      /^2 of 40 could not be scored \(5\.0 %\): .+ \(EXECUTOR_DIED, user-code\), /m,
+    );
     expect(stdout).toContain("returned no score (INVALID_SCORE, user-code), for example: ");
     // Nothing is called once more where nobody asked for it.
     expect(stderr).not.toContain("baseline:");
@@ -181,7 +183,9 @@ test("--manager remote: what aborts its process costs its own sample, and neithe
     out,
   );
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^1 of 20 could not be scored: .+ \(EXECUTOR_DIED, user-code\), /m);
+  expect(stdout).toMatch(
+    /^1 of 20 could not be scored \(5\.0 %\): .+ \(EXECUTOR_DIED, user-code\), /m,
+  );
   expect(stderr).not.toContain("baseline: given up");
   expect((await recordsOf(out)).map(({ score }) => score)).toEqual(
     Array.from({ length: 20 }, (_, index) => (index === 7 ? null : index)),

@@ -109,6 +109,7 @@ test("on a terminal: where the run is, what the step spends its time on, and how
     "step 1/4, score 0.125, took 5m 00s",
     "step 2/4, score 0.125, took 1m 00s",
     "step 3/4, score 0.25, accuracy 50.0 %, took 1m 00s",
+    "about 1m 00s left",
     "step 4/4 [##################------], 40 s left, accuracy 50.0 %, score 0.25, 5 rewards in flight",
     "[gggggggggggggggggguuuuuu] gen 15.0 s, update_actor 5.00 s ...",
     "",
@@ -158,6 +159,7 @@ test("when the last step is over only the lines of steps are left, however often
     "step 1/4, score 0.25",
     "step 2/4, score 0.5",
     "step 3/4, score 0.75",
+    "about 3 s left",
     "step 4/4, score 1",
     "",
   ]);

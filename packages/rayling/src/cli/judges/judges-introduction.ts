@@ -18,7 +18,9 @@ export function scoringText(judges: readonly ScoreOptions[], total: number): str
   const { latencyMs, workers, concurrency, solutions, out, baseline } = first;
   const by = judges.map((one) => nameOf(one)).filter((one) => one !== undefined);
   const judge =
-    latencyMs === undefined ? "" : ` (a simulated judge: after ${latencyMs.join(" to ")} ms)`;
+    latencyMs === undefined
+      ? ""
+      : ` (each call waits ${latencyMs.join(" to ")} ms more, as for a slow judge)`;
   const again = `Then it scores up to ${grouped(Math.min(baseline, total))} of them again, one at a time, to measure the speed-up (--baseline 0: none). `;
   return [
     `Scoring ${grouped(total)} solutions of ${shortPath(solutions)}`,

@@ -9,6 +9,9 @@ import { duration, grouped, span } from "./numbers.ts";
 import { plain } from "./output.ts";
 import { capText } from "../score/score-report.ts";
 
+/** A shorter time is over before its line is read, in ms. */
+const leastLeftMs = 3000;
+
 /** Columns of the bar: an eighth of the line, within these. */
 const barColumns = { least: 8, most: 24 };
 
@@ -28,6 +31,7 @@ export interface RunView {
 export class ProgressView implements RunView {
   readonly #stream: WriteStream;
   #isOpen = false;
+  #hasSaidLeft = false;
 
   constructor(stream: WriteStream = process.stderr) {
     this.#stream = stream;
@@ -69,8 +73,16 @@ export class ProgressView implements RunView {
       this.#stream.write(`${text}\n`);
       return;
     }
-    this.#stream.write(`\r\u001b[2K${`${drawn}${text}`.slice(0, columns)}`);
+    this.#stream.write(`\r\u001b[2K${this.#leftLine(runs)}${`${drawn}${text}`.slice(0, columns)}`);
     this.#isOpen = true;
+  }
+
+  /** Says once how long it will go on, in a line that stays, if that is long enough to wait for. */
+  #leftLine(runs: readonly (readonly [name: string, progress: ShownProgress])[]): string {
+    const leftMs = Math.max(...runs.map(([, one]) => one.leftMs ?? 0));
+    if (this.#hasSaidLeft || leftMs < leastLeftMs) return "";
+    this.#hasSaidLeft = true;
+    return `about ${span(leftMs)} left\n`;
   }
 
   /** Leaves the last state on the screen. */

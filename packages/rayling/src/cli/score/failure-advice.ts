@@ -22,7 +22,7 @@ export function failureLines({ invalid, failures, done }: RunSummary): string[] 
     const kinds = [code, ...new Set(classes)].map((kind) => plain(kind)).join(", ");
     const [firstLine = ""] = example.split("\n", 1);
     const what = failureWords[code] ?? "they have no score";
-    return `${grouped(count)} of ${grouped(done)} could not be scored: ${what} (${kinds}), for example: ${plain(firstLine)}`;
+    return `${grouped(count)} of ${grouped(done)} could not be scored (${((100 * count) / done).toFixed(1)} %): ${what} (${kinds}), for example: ${plain(firstLine)}`;
   });
 }
 

@@ -50,7 +50,7 @@ export function reportText(report: Report): string {
     ...(compared === 0
       ? []
       : [
-          `label ${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} samples have a score that agrees`,
+          `label ${plain(report.labelKey)}: ${grouped(equal)} of ${grouped(compared)} samples have a score that agrees (${((100 * equal) / compared).toFixed(1)} %${noScore(summary)})`,
         ]),
     ...[...summary.answeredBy].map(
       ([name, count]) => `answered by ${plain(name)}: ${grouped(count)}`,
@@ -59,6 +59,10 @@ export function reportText(report: Report): string {
     `wrote ${grouped(summary.done)} records to ${plain(report.out)}`,
     "",
   ].join("\n");
+}
+
+function noScore({ invalidCount }: RunSummary): string {
+  return invalidCount === 0 ? "" : `; ${grouped(invalidCount)} have none`;
 }
 
 /** Returns whole commands that go on from a run; there are none where its rewards are no file. */

@@ -30,7 +30,10 @@ export function stepWords(stream: WriteStream, isGreedy: boolean): string[] {
   const words = [
     "score is the mean reward of a step's answers, which are drawn at random",
     `accuracy is the share of held-out problems that are answered right${by}`,
-    "left is the time to the last step, as expected from the third step on",
+    // A terminal shows it below the lines.
+    ...(stream.isTTY
+      ? []
+      : ["left is the time to the last step, as expected from the third step on"]),
     "waited is the time with nothing to do but to wait for rewards",
   ];
   return wrapped(`In the lines of steps: ${words.join("; ")}.`, stream);

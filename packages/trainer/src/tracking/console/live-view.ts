@@ -94,6 +94,9 @@ export class LiveView {
     this.#progress = undefined;
     this.#running = undefined;
     this.#sayStep(metrics, step);
+    // A line that stays, where the others are drawn again.
+    const [left] = this.#timeLeft.isNew ? this.#left() : [];
+    if (left !== undefined) this.say(`about ${left}`);
   }
 
   /** The last state is left standing, unless the last step is over. */

@@ -15,9 +15,16 @@ export class TimeLeft {
    * a warm-up before it, never comes again.
    */
   #ends: readonly number[] = [];
+  #finished = 0;
 
   finished(nowMs: number): void {
     this.#ends = [...this.#ends, nowMs].slice(-window - 1);
+    this.#finished += 1;
+  }
+
+  /** Whether the last step has made the first estimate possible. */
+  get isNew(): boolean {
+    return this.#finished === leastSteps;
   }
 
   /**

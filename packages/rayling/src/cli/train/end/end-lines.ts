@@ -19,7 +19,10 @@ export function endLines(
   const lines: [string, string][] = [
     ...verdictsOf(end).map(({ text }): [string, string] => ["verdict", text]),
     ...validationLines(end),
-    ...end.warnings.map((warning): [string, string] => ["warning", warning]),
+    ...end.warnings.map((warning): [string, string] => [
+      verdictsOf(end).some(({ isWorse }) => isWorse) ? "warning" : "on the way",
+      warning,
+    ]),
     ...rewardsLines(end, config),
     ["steps", String(end.steps)],
     ["time", span(end.wallMs)],
