@@ -322,7 +322,7 @@ test("the reward loop scores on the cluster, with a module of the user's", async
   const out = join(folder, "rewards.jsonl");
   const flags = ["--demo", "--latency", "0", "--workers", "2", "--baseline", "3", "--out", out];
   const { code, stderr } = await rayling("score", ...flags, "--on-ray", fake.url);
-  expect([code, stderr]).toEqual([0, expect.stringContaining("baseline: 3 samples")]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining("baseline: scores 3 of them")]);
   const records = (await readFile(out, "utf8")).trimEnd().split("\n");
   expect(records.filter((line) => JSON.parse(line).valid === true).length).toBe(2560);
   expect(fake.jobs.map(({ status }) => status)).toEqual(["SUCCEEDED"]);
