@@ -1,11 +1,13 @@
 /** The packages of this checkout as another machine would get them. */
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { Listing } from "../src/collect/listing.ts";
 import { listRuntime } from "../src/collect/runtime-listing.ts";
+import { writeFiles } from "./fixtures/users-project.ts";
 
 test("the command of the copied packages runs where nothing else is", async () => {
   const { root, manifest, folders, conditions } = listRuntime();
@@ -33,4 +35,20 @@ test("declarations, maps, tests and packages for the build stay here", () => {
   expect(paths.filter((path) => /\.d\.[cm]?ts$|\.map$|\.md$/.test(path))).toEqual([]);
   expect(paths.filter((path) => /^packages\/[^/]+\/(?:test|src)\//.test(path))).toEqual([]);
   expect(paths.filter((path) => /\/(?:esbuild|vitest|playwright-core)\//.test(path))).toEqual([]);
+});
+
+test.each([
+  ["packages side by side, as npm has them", ["one/index.js", "two/index.js"]],
+  ["packages of one scope", ["@scope/one/index.js", "@scope/two/index.js"]],
+  ["one package", ["one/lib/index.js", "one/lib/more.js"]],
+])("%s keep the folder by which they find each other", async (_name, paths) => {
+  const project = await realpath(await mkdtemp(join(tmpdir(), "rayling-listing-")));
+  onTestFinished(() => rm(project, { recursive: true }));
+  const installed = paths.map((path) => `node_modules/${path}`);
+  await writeFiles(project, Object.fromEntries(installed.map((path) => [path, ""])));
+  const listing = new Listing(() => false);
+  for (const path of installed) listing.addFile(join(project, path));
+  const { root, manifest } = listing.finish();
+  expect(root).toBe(project);
+  expect(manifest.files.map(([path]) => path)).toEqual(installed);
 });

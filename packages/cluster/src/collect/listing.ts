@@ -1,7 +1,8 @@
 /**
  * The files of a package while they are collected, by their real paths on the driver's disk, and
- * the resulting package. Its root is the deepest folder that contains all of them, so each keeps
- * its relative place and every import finds what it found here.
+ * the resulting package. Its root is the deepest folder that contains all of them, and the folders
+ * `node_modules` that they are in, so each keeps its relative place and every import finds what it
+ * found here.
  */
 import { realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
@@ -39,7 +40,7 @@ export class Listing {
   finish(): Listed {
     const paths = [...this.#files].toSorted();
     if (paths.length === 0) throw new RaySystemError("there is no file in it");
-    const root = commonFolder([...paths, ...this.#links.keys()]);
+    const root = aboveModules(commonFolder([...paths, ...this.#links.keys()]));
     const inside = (path: string): string => relative(root, path).split(sep).join("/");
     const files = paths.map((path): Manifest["files"][number] => {
       const stat = statSync(path, { throwIfNoEntry: false });
@@ -76,6 +77,13 @@ function commonFolder(paths: readonly string[]): string {
     }
   }
   return common;
+}
+
+/** Packages find each other by the name of the folder that npm put them in. */
+function aboveModules(folder: string): string {
+  const parts = folder.split(sep);
+  const last = parts.lastIndexOf("node_modules");
+  return last < 0 ? folder : parts.slice(0, last).join(sep) || sep;
 }
 
 function withEnd(folder: string): string {

@@ -65,7 +65,11 @@ class Agent:
         except (BrokenPipeError, ConnectionResetError):
             said = ""
         if said == "":
-            raise RaylingError(f"the agent ended with code {self._child.wait()} as it started")
+            code = self._child.wait()
+            raise RaylingError(
+                f"the agent ended with code {code} as it started; Ray's logs of its worker on that "
+                "node say why (`ray logs`, or the job's log in the dashboard)"
+            )
         answer: dict[str, Any] = json.loads(said)
         if "error" in answer:
             raise RaylingError(answer["error"])

@@ -46,6 +46,7 @@ export class EnginePlacement implements Placement {
   readonly #leases: Leases;
   readonly #groups: EngineGroups;
   readonly #bundles: ReservedBundles | undefined;
+  readonly #warned: Set<string> = new Set();
   #closed: Error | undefined;
 
   constructor(parts: EnginePlacementParts) {
@@ -219,11 +220,18 @@ export class EnginePlacement implements Placement {
         if (this.#closed !== undefined) throw this.#closed;
         // The report of its end may have come before the reservation.
         if (!isWanted() || this.#isGone(engineNode)) return undefined;
-        warn(`node ${engineNode} cannot be used: ${asError(error).message}`);
+        this.#warnOnce(`node ${engineNode} cannot be used: ${asError(error).message}`);
         await pause(waitMs, undefined, { ref: false });
       }
     }
     return undefined;
+  }
+
+  /** It is tried again and again. */
+  #warnOnce(text: string): void {
+    if (this.#warned.has(text)) return;
+    this.#warned.add(text);
+    warn(text);
   }
 
   #isGone(engineNode: string): boolean {
