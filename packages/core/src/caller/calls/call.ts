@@ -93,7 +93,7 @@ export interface CallOwner {
   force(call: Call): void;
 }
 
-/** Rare for a call. */
+/** Fields that few calls need. */
 interface Rarities {
   returns: Returns | undefined;
   parent: TaskScope | undefined;

@@ -46,7 +46,6 @@ export class EnginePlacement implements Placement {
   readonly #leases: Leases;
   readonly #groups: EngineGroups;
   readonly #bundles: ReservedBundles | undefined;
-  readonly #warned: Set<string> = new Set();
   #closed: Error | undefined;
 
   constructor(parts: EnginePlacementParts) {
@@ -212,6 +211,7 @@ export class EnginePlacement implements Placement {
   }
 
   async #ensure(engineNode: string, isWanted: () => boolean): Promise<NodeLife | undefined> {
+    let failed = 0;
     for (let waitMs = pauseMs.first; isWanted(); waitMs = Math.min(2 * waitMs, pauseMs.longest)) {
       try {
         const life = await this.#parts.nodes.ensure(engineNode);
@@ -220,18 +220,14 @@ export class EnginePlacement implements Placement {
         if (this.#closed !== undefined) throw this.#closed;
         // The report of its end may have come before the reservation.
         if (!isWanted() || this.#isGone(engineNode)) return undefined;
-        this.#warnOnce(`node ${engineNode} cannot be used: ${asError(error).message}`);
+        failed += 1;
+        // After the 1st, 2nd, 4th, 8th failure and so on.
+        if ((failed & (failed - 1)) === 0)
+          warn(`node ${engineNode} cannot be used: ${asError(error).message}`);
         await pause(waitMs, undefined, { ref: false });
       }
     }
     return undefined;
-  }
-
-  /** It is tried again and again. */
-  #warnOnce(text: string): void {
-    if (this.#warned.has(text)) return;
-    this.#warned.add(text);
-    warn(text);
   }
 
   #isGone(engineNode: string): boolean {

@@ -45,8 +45,11 @@ import { stopSignal } from "../stop-signal.ts";
 import type { StopSignal } from "../stop-signal.ts";
 
 /**
- * @param phase says what is done now @param comparison with the labels of the data; undefined: none
- * is asked for @param args arguments of the command, for one that goes on from it; none: unknown
+ * @param phase says what is done now
+ *
+ * @param comparison with the labels of the data; undefined: none is asked for
+ *
+ * @param args arguments of the command, for one that goes on from it; none: unknown
  */
 export async function runScore(
   options: ScoreOptions,

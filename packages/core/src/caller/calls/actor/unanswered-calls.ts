@@ -14,7 +14,7 @@ export class UnansweredCalls {
   /** How many were made by counted handles. */
   #countedCount = 0;
   #counted: Hold | undefined;
-  /** Keeps what is known here of an actor that nobody counts. */
+  /** Without any handle, the client of the actor would be forgotten before its answers arrive. */
   #weak: Hold | undefined;
 
   /** The handles that are kept now. */

@@ -8,7 +8,7 @@ type ClassFacts = Pick<
 
 const known: Map<string, ClassFacts> = new Map();
 
-/** Programs have fewer classes; one that makes them without end must not fill the memory. */
+/** A program that makes new classes without end must not fill the memory. */
 const mostKnown = 100;
 
 /** Returns the same facts, in memory that actors with equal classes share. */

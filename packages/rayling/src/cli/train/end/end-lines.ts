@@ -16,11 +16,14 @@ export function endLines(
   config: TrainerConfig,
   args: readonly string[],
 ): string[] {
+  const verdicts = verdictsOf(end);
+  // Accuracy fell on the way, and is back at the end.
+  const isMadeGood = verdicts.length > 0 && !verdicts.some(({ isWorse }) => isWorse);
   const lines: [string, string][] = [
-    ...verdictsOf(end).map(({ text }): [string, string] => ["verdict", text]),
+    ...verdicts.map(({ text }): [string, string] => ["verdict", text]),
     ...validationLines(end),
     ...end.warnings.map((warning): [string, string] => [
-      verdictsOf(end).some(({ isWorse }) => isWorse) ? "warning" : "on the way",
+      isMadeGood ? "on the way" : "warning",
       warning,
     ]),
     ...rewardsLines(end, config),
