@@ -54,6 +54,91 @@ describe("one value", () => {
   });
 });
 
+describe("a few bytes", () => {
+  const lengths = [1, 2, 63, 64];
+  const view = (length: number): Uint8Array =>
+    Uint8Array.from({ length }, (_, index) => 255 - index);
+
+  test.for(lengths)("%i go both ways, alone and in a list", (length) => {
+    const bytes = view(length);
+    for (const packed of [bytesOf(packSmall(bytes)), packr.pack(bytes)]) {
+      expect(packr.unpack(packed)).toEqual(bytes);
+      const read = unpack(packed);
+      expect(read).toEqual(bytes);
+      expect(read).toBeInstanceOf(Uint8Array);
+      expect((read as Uint8Array).buffer.byteLength).toBe(length);
+    }
+    const list = [null, bytes, 7];
+    expect(packr.unpack(bytesOf(packSmallList(list)))).toEqual(list);
+    expect(unpack(bytesOf(packSmallList(list)))).toEqual(list);
+  });
+
+  test("are a copy on both sides", () => {
+    const bytes = view(3);
+    const packed = bytesOf(packSmall(bytes));
+    bytes.fill(0);
+    const read = unpack(packed) as Uint8Array;
+    packed.fill(0);
+    expect(read).toEqual(view(3));
+  });
+
+  test("of another class, of a part, of shared memory, or of none, are left to msgpackr", () => {
+    class Mine extends Uint8Array {}
+    const gone = view(8);
+    structuredClone(gone.buffer, { transfer: [gone.buffer as ArrayBuffer] });
+    const resizable = new Uint8Array(new ArrayBuffer(4, { maxByteLength: 8 }), 0, 2);
+    const left = [
+      new Uint8Array(0),
+      view(65),
+      view(8).subarray(2),
+      new Uint8Array(new SharedArrayBuffer(8)),
+      Buffer.from([1, 2]),
+      new Mine(2),
+      new Int8Array(2),
+      new Uint8ClampedArray(2),
+      new Uint16Array(2),
+      Object.create(Uint8Array.prototype, {
+        length: { value: 2 },
+        buffer: { value: new ArrayBuffer(2) },
+      }),
+      gone,
+      resizable,
+    ];
+    for (const one of left) {
+      expect(packSmall(one)).toBeUndefined();
+      expect(packSmallList([one])).toBeUndefined();
+    }
+    for (const one of [new Int8Array(2), new Float64Array(2), view(65), new ArrayBuffer(2)]) {
+      expect(unpack(packr.pack(one))).toBe(notSmall);
+    }
+  });
+
+  test("that may show one memory twice are left to msgpackr", () => {
+    const bytes = view(4);
+    expect(packSmallList([bytes, bytes])).toBeUndefined();
+    expect(packSmallList([bytes, new Uint8Array(bytes.buffer)])).toBeUndefined();
+  });
+
+  test("that are cut off, or followed by more, are no small value", () => {
+    const packed = packr.pack(view(5));
+    for (let end = 1; end < packed.length; end++) {
+      expect(unpackSmall(packed, 0, end)).toBe(notSmall);
+      expect(unpackSmall(packed.subarray(0, end), 0, end)).toBe(notSmall);
+    }
+    expect(unpack(Buffer.concat([packed, Buffer.of(0)]))).toBe(notSmall);
+  });
+
+  test("beside the longest texts have room", () => {
+    const list = [...Array<string>(14).fill("x".repeat(31)), view(64)];
+    for (let times = 0; times < 100; times++) {
+      expect(packr.unpack(bytesOf(packSmallList(list)))).toEqual(list);
+    }
+    expect(unpack(bytesOf(packSmallList([...Array<number>(14).fill(0.5), view(64)])))).toHaveLength(
+      15,
+    );
+  });
+});
+
 describe("a list", () => {
   test("of up to 15 of them goes both ways", () => {
     for (let length = 0; length <= 15; length++) {

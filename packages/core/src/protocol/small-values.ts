@@ -1,7 +1,7 @@
 /**
- * Packs and unpacks by hand what most small calls carry: a number, a boolean, null, undefined or a
- * short ASCII text, and lists of up to 15 of these. msgpackr reads what is written here, and writes
- * what is read here; anything else is left to it.
+ * Packs and unpacks by hand what most small calls carry: a number, a boolean, null, undefined, a
+ * short ASCII text or a few bytes, and lists of up to 15 of these, of bytes at most once. msgpackr
+ * reads what is written here, and writes what is read here; anything else is left to it.
  */
 
 /** The result of unpacking bytes that are not those of a small value. */
@@ -11,8 +11,12 @@ const chunkBytes = 8192;
 /** The longest list, and the longest text, whose length is part of the first byte. */
 const maxItems = 15;
 const maxText = 31;
-/** The most bytes of a list: its head, and texts of the greatest length. */
-const maxListBytes: number = 1 + maxItems * (1 + maxText);
+/** The head of a view: first byte, length, type and class. */
+const viewHeadBytes = 4;
+/** A view of more bytes has memory of its own, which V8 copies faster. */
+const maxViewBytes = 64;
+/** The most bytes of a list: its head, texts of the greatest length, and a view. */
+const maxListBytes: number = 1 + maxItems * (1 + maxText) + viewHeadBytes + maxViewBytes;
 
 /** First bytes; those from `records` to below `maps` name msgpackr's records. */
 const records = 0x40;
@@ -31,6 +35,10 @@ const int16 = 0xd1;
 const int32 = 0xd2;
 /** An extension of one byte; that of type 0 is undefined. */
 const oneByte = 0xd4;
+/** An extension with a length in one byte; msgpackr's views have the type, then their class. */
+const extension8 = 0xc7;
+const viewType = 0x74;
+const uint8Array = 1;
 const negatives = 0xe0;
 
 /** A number and its bytes, the last one first: every platform of Node is little-endian. */
@@ -51,10 +59,16 @@ export class SmallPacker {
     const start = this.#room();
     this.bytes[start] = lists | length;
     let at = start + 1;
+    let hasView = false;
     for (let index = 0; index < length; index++) {
       const item = list[index];
       // It may be a hole, which is none.
       if (item === undefined) return false;
+      if (typeof item === "object" && item !== null) {
+        // Two views may show the same memory, and have to do so where they arrive.
+        if (hasView || !isFewBytes(item)) return false;
+        hasView = true;
+      }
       at = writeItem(this.bytes, item, at);
       if (at < 0) return false;
     }
@@ -99,10 +113,31 @@ function writeItem(bytes: Buffer, item: unknown, at: number): number {
       bytes[at + 2] = 0;
       return at + 3;
     default:
-      if (item !== null) return -1;
+      if (item !== null) return isFewBytes(item) ? writeBytes(bytes, item, at) : -1;
       bytes[at] = nil;
       return at + 1;
   }
+}
+
+/** Whether it is a view of all of its memory, which is small and nobody else's. */
+function isFewBytes(value: unknown): value is Uint8Array {
+  if (!ArrayBuffer.isView(value) || Object.getPrototypeOf(value) !== Uint8Array.prototype) {
+    return false;
+  }
+  const { length, buffer } = value as Uint8Array;
+  // One that is empty may have lost its memory.
+  if (!(length > 0 && length <= maxViewBytes) || buffer.byteLength !== length) return false;
+  return Object.getPrototypeOf(buffer) === ArrayBuffer.prototype;
+}
+
+function writeBytes(bytes: Buffer, value: Uint8Array, at: number): number {
+  const { length } = value;
+  bytes[at] = extension8;
+  bytes[at + 1] = length + 1;
+  bytes[at + 2] = viewType;
+  bytes[at + 3] = uint8Array;
+  for (let index = 0; index < length; index++) bytes[at + viewHeadBytes + index] = value[index]!;
+  return at + viewHeadBytes + length;
 }
 
 function writeNumber(bytes: Buffer, value: number, at: number): number {
@@ -229,9 +264,27 @@ function readItem(bytes: Uint8Array, token: number): unknown {
     case oneByte:
       next = at + 2;
       return bytes[at] === 0 && bytes[at + 1] === 0 ? undefined : notSmall;
+    case extension8:
+      return readBytes(bytes, at);
     default:
       return notSmall;
   }
+}
+
+/** @param at behind the first byte */
+function readBytes(bytes: Uint8Array, at: number): unknown {
+  const length = bytes[at]! - 1;
+  const isView =
+    length > 0 &&
+    length <= maxViewBytes &&
+    bytes[at + 1] === viewType &&
+    bytes[at + 2] === uint8Array;
+  if (!isView) return notSmall;
+  const from = at + viewHeadBytes - 1;
+  next = from + length;
+  const view = new Uint8Array(length);
+  for (let index = 0; index < length; index++) view[index] = bytes[from + index]!;
+  return view;
 }
 
 function int32At(bytes: Uint8Array, at: number): number {

@@ -110,10 +110,17 @@ function isForeignClass(prototype: object, levels: number): boolean {
 const viewName: { readonly get?: (this: unknown) => unknown } | undefined =
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
 
+const prototypesHere: Map<string, unknown> = new Map();
+
 /** Returns the prototype of a built-in class of this realm. */
 function prototypeHere(name: string): unknown {
-  const found: unknown = Reflect.get(globalThis, name);
-  return typeof found === "function" ? found.prototype : undefined;
+  let known = prototypesHere.get(name);
+  if (known === undefined) {
+    const found: unknown = Reflect.get(globalThis, name);
+    known = typeof found === "function" ? found.prototype : undefined;
+    prototypesHere.set(name, known);
+  }
+  return known;
 }
 
 /** Returns the name of a view's class, if it is a built-in class and not a subclass. */

@@ -42,6 +42,8 @@ export class LeasedWorker {
   #sinceMs = 0;
   /** Whether the first of them, and so what stands behind it, may take long. */
   #isHeld = false;
+  /** Whether it has had as many as it may: it gets others, all at once, when half are answered. */
+  #isFull = false;
 
   constructor(session: Session, untilMs: number) {
     this.session = session;
@@ -88,7 +90,9 @@ export class LeasedWorker {
     if ((this.first?.args.dependencies.length ?? 0) > 0) return false;
     if (args.dependencies.length > 0 || args.signals !== undefined) return false;
     const most = Math.min(mostOf(call), mostOf(this.first));
-    if (this.#sent.length >= most || sizeOf(args.values) > mostBytes) return false;
+    if (this.#sent.length >= most) this.#isFull = true;
+    else if (this.#sent.length <= most >> 1) this.#isFull = false;
+    if (this.#isFull || sizeOf(args.values) > mostBytes) return false;
     return this.session.requests.opensClaim();
   }
 
