@@ -11,12 +11,12 @@ describe("how many tasks stand", () => {
     expect(mostAtOnce(mean)).toBe(1);
   });
 
-  test("as many as take a millisecond together, and 32 at most", () => {
+  test("as many as take a millisecond together, and 64 at most", () => {
     const mean = new MeanDuration();
     mean.note(0.25);
     expect(mostAtOnce(mean)).toBe(5);
     for (let times = 0; times < 1000; times++) mean.note(0.01);
-    expect(mostAtOnce(mean)).toBe(32);
+    expect(mostAtOnce(mean)).toBe(64);
   });
 
   test("none after a long one, until many were short", () => {

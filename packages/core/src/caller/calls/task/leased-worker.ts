@@ -16,7 +16,7 @@ const standingMs = 1;
 /** A task stands behind others only if it takes at most this time, in ms. */
 const shortMs = 0.5;
 
-const mostStanding = 32;
+const mostStanding = 64;
 
 /** After this time a task is taken for a long one, in ms. */
 const longTaskMs = 5;
