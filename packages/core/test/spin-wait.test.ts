@@ -120,9 +120,23 @@ describe("a spin wait", () => {
   });
 
   test("is given up where the answer comes no sooner, but tried now and then", () => {
-    const awake = awakeOf(new Thread(), 38, 24);
-    expect(awake).toBeLessThan(20);
-    expect(awake).toBeGreaterThan(0);
+    const thread = new Thread();
+    expect(awakeOf(thread, 38, 24)).toBeLessThan(20);
+    let isTried = false;
+    for (let calls = 0; calls < 10_000; calls++) isTried ||= thread.call(38, 24);
+    expect(isTried).toBe(true);
+  });
+
+  test("is tried ever more rarely where that changes nothing, and soon again when times change", () => {
+    const thread = new Thread();
+    awakeOf(thread, 38, 24);
+    let tried = 0;
+    for (let calls = 0; calls < 100_000; calls++) if (thread.call(38, 24)) tried += 1;
+    expect(tried).toBeGreaterThan(5);
+    expect(tried).toBeLessThan(30);
+    expect(awakeOf(thread, 10, 60)).toBeGreaterThan(980);
+    for (let calls = 0; calls < 100_000; calls++) thread.call(10, 60);
+    expect(awakeOf(thread, 38, 24)).toBeLessThan(20);
   });
 
   test("is given up for slow methods, and taken up again when they are fast", () => {

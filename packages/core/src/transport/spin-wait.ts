@@ -35,10 +35,15 @@ const longestMs = 0.05;
 const mostMs = 0.2;
 
 /**
- * One wait in this many tries the alternative: less than one in a hundred, so that a p99 does not
- * show it.
+ * Waits between two trials of the alternative: at first, so that a p99 does not show them, and at
+ * most. Each trial that confirms what is done doubles them: on a CPU that others need one costs as
+ * much as a hundred calls.
  */
-const trialEvery = 128;
+const leastBetweenTrials = 128;
+const mostBetweenTrials = 8192;
+
+/** The times have changed if they are so many times what they were at the last trial, or less. */
+const change = 2;
 
 /** The answer must come this much sooner. */
 const gain = 0.8;
@@ -65,7 +70,13 @@ export class SpinWait {
   #since = 0;
   #awake = false;
   #turning = false;
-  #times = 0;
+  /** Waits until the next trial, and between the last one and that. */
+  #untilTrial = leastBetweenTrials;
+  #betweenTrials = leastBetweenTrials;
+  #isTrial = false;
+  /** What was done at the last trial, and how long it took in ms. */
+  #paidAtTrial = true;
+  #usualMsAtTrial: number = mostMs;
   /**
    * The times from sending to arrival, in ms: running medians, because a mean would follow every
    * pause.
@@ -82,18 +93,51 @@ export class SpinWait {
   begin(): void {
     if (this.#since !== 0) return;
     this.#since = this.#clock.now();
-    this.#times += 1;
-    const pays = this.#awakeMs < gain * this.#asleepMs;
-    this.#awake = this.#times % trialEvery === 0 ? !pays : pays;
+    const pays = this.#pays;
+    this.#isTrial = this.#isTimeForTrial();
+    this.#awake = this.#isTrial !== pays;
     if (this.#awake && !this.#turning) this.#start();
+  }
+
+  get #pays(): boolean {
+    return this.#awakeMs < gain * this.#asleepMs;
+  }
+
+  #isTimeForTrial(): boolean {
+    this.#untilTrial -= 1;
+    if (this.#untilTrial <= 0) return true;
+    return this.#untilTrial % leastBetweenTrials === 0 && !this.#isAsAtTrial;
+  }
+
+  /** Whether what is done, and how long it takes, is what it was at the last trial. */
+  get #isAsAtTrial(): boolean {
+    const [before, now] = [this.#usualMsAtTrial, this.#usualMs];
+    return this.#pays === this.#paidAtTrial && now < change * before && before < change * now;
+  }
+
+  get #usualMs(): number {
+    return this.#pays ? this.#awakeMs : this.#asleepMs;
+  }
+
+  /** @param isConfirmed whether the alternative took no less */
+  #tried(isConfirmed: boolean): void {
+    this.#betweenTrials =
+      isConfirmed && this.#isAsAtTrial
+        ? Math.min(2 * this.#betweenTrials, mostBetweenTrials)
+        : leastBetweenTrials;
+    this.#untilTrial = this.#betweenTrials;
+    this.#paidAtTrial = this.#pays;
+    this.#usualMsAtTrial = this.#usualMs;
   }
 
   /** Ends the wait: something arrived. */
   end(): void {
     if (this.#since === 0) return;
     const ms = Math.min(this.#clock.now() - this.#since, mostMs);
+    const isConfirmed = this.#awake ? ms >= gain * this.#asleepMs : this.#awakeMs < gain * ms;
     if (this.#awake) this.#awakeMs = nearer(this.#awakeMs, ms);
     else this.#asleepMs = nearer(this.#asleepMs, ms);
+    if (this.#isTrial) this.#tried(isConfirmed);
     this.#since = 0;
     this.#awake = false;
   }

@@ -6,6 +6,7 @@
  * answer does (`caller/waits/waiting-tasks.ts`). A port closes when its other end closes or its
  * thread dies. `explain` says why, because a port cannot know.
  */
+import { availableParallelism } from "node:os";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
@@ -32,6 +33,9 @@ const offeredAfter = 16;
 /** Batches that are delivered in one turn: peers that are quick must not keep all else waiting. */
 const mostAtOnce = 64;
 
+/** A thread that stays awake there keeps its peer from working. */
+const isOneCpu: boolean = availableParallelism() === 1;
+
 /** Node's own: a test that puts another in its place must not stop a channel. */
 const { setImmediate } = globalThis;
 
@@ -56,7 +60,8 @@ class ThreadChannel implements Channel {
   readonly closed: Promise<DeathCause>;
   readonly #port: MessagePort;
   readonly #resolveClosed: (reason: DeathCause) => void;
-  readonly #spinWait: SpinWait;
+  /** Undefined where both threads have to share one CPU. */
+  readonly #spinWait: SpinWait | undefined;
   /** The ring that the peer writes and this side reads, and the other way round. */
   #incoming: SharedRing | undefined;
   #outgoing: SharedRing | undefined;
@@ -80,10 +85,12 @@ class ThreadChannel implements Channel {
     this.closed = promise;
     this.#port = port;
     this.#resolveClosed = resolve;
-    this.#spinWait = new SpinWait({
-      take: () => this.#take(),
-      setLooking: (isLooking) => this.#incoming?.setLooking(isLooking),
-    });
+    this.#spinWait = isOneCpu
+      ? undefined
+      : new SpinWait({
+          take: () => this.#take(),
+          setLooking: (isLooking) => this.#incoming?.setLooking(isLooking),
+        });
     void peerGone?.then(() => (this.#hasPeer = false));
     port.on("close", () => {
       while (this.#take());
@@ -117,7 +124,7 @@ class ThreadChannel implements Channel {
     // A message that could not be posted has no number.
     this.#sent = (number + 1) | 0;
     if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();
-    this.#spinWait.begin();
+    this.#spinWait?.begin();
   }
 
   #sentByRing(number: number, batch: Batch): boolean {
@@ -181,7 +188,7 @@ class ThreadChannel implements Channel {
         const batch = this.#next();
         if (batch === undefined) return count > 0;
         count += 1;
-        this.#spinWait.end();
+        this.#spinWait?.end();
         receiver(batch);
         if (count === mostAtOnce) this.#takeLater();
       }
