@@ -4,6 +4,7 @@
  *
  * What a call does when it arrives is given in (`onCall`); the Directory knows where actors are.
  */
+import "./kept-shapes.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
 import type { ErrorClasses } from "../protocol/failure.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
