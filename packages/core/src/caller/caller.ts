@@ -4,7 +4,6 @@
  *
  * What a call does when it arrives is given in (`onCall`); the Directory knows where actors are.
  */
-import "./kept-shapes.ts";
 import type { TaskEvents } from "../telemetry/task-events.ts";
 import type { ErrorClasses } from "../protocol/failure.ts";
 import type { ActorInfo, Directory } from "../rpc/directory.ts";
@@ -22,6 +21,7 @@ import { ObjectExchange } from "./objects/object-exchange.ts";
 import { Objects } from "./objects/objects.ts";
 import { Pulls } from "./objects/pulls.ts";
 import { Sessions } from "./objects/sessions.ts";
+import { keptShapes } from "./kept-shapes.ts";
 import { References } from "./references.ts";
 import { SessionLife } from "./session-life.ts";
 import { Values } from "./values.ts";
@@ -51,6 +51,8 @@ export interface CallerOptions {
 }
 
 export class Caller {
+  /** Kept for the code that V8 has compiled. */
+  static readonly shapes: readonly object[] = keptShapes;
   readonly id: string;
   readonly jobId: string;
   readonly nodeId: string;

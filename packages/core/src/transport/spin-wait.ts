@@ -74,7 +74,7 @@ export class SpinWait {
   #untilTrial = leastBetweenTrials;
   #betweenTrials = leastBetweenTrials;
   #isTrial = false;
-  /** What was done at the last trial, and how long it took in ms. */
+  /** The way of the last trial, and how long it took in ms. */
   #paidAtTrial = true;
   #usualMsAtTrial: number = mostMs;
   /**
@@ -111,8 +111,8 @@ export class SpinWait {
 
   /** Whether what is done, and how long it takes, is what it was at the last trial. */
   get #isAsAtTrial(): boolean {
-    const [before, now] = [this.#usualMsAtTrial, this.#usualMs];
-    return this.#pays === this.#paidAtTrial && now < change * before && before < change * now;
+    const [before, usual] = [this.#usualMsAtTrial, this.#usualMs];
+    return this.#pays === this.#paidAtTrial && usual < change * before && before < change * usual;
   }
 
   get #usualMs(): number {

@@ -41,7 +41,7 @@ export class BatchReader {
     this.#maxRouteBytes = routeBytes;
   }
 
-  /** @throws RaySystemError or RangeError on bytes that are not a batch */
+  /** @throws RaySystemError on bytes that are not a batch */
   read(batch: Batch, onMessage: (message: Message) => void): void {
     const cursor = new Cursor(batch, this.#isAhead);
     while (!cursor.done) {
