@@ -4,35 +4,63 @@
  *
  * Counts of refs and handles follow the collector, and a thread without much to do has no reason to
  * run it; until it does, an actor would live, and a big value stay. So it runs after a second in
- * which there was something to do, and takes 2 % of the time at most.
+ * which there was something to do, and takes 2 % of the time at most. While nothing comes and
+ * nothing is let go it runs ever more rarely: a thread may hold the same for hours, and each
+ * collection costs what some hundred calls do.
  */
 import { performance } from "node:perf_hooks";
 import { outsideTasks } from "../waits/task-scope.ts";
 import { collectGarbage } from "../../protocol/shared-memory.ts";
 
 const leastPauseMs = 1000;
+const mostPauseMs = 16_000;
 
 /** So many times what a collection took pass before the next. */
 const pauseFactor = 50;
 
 /** Less than this was nothing that could have dropped anything. */
-const activeMs = 1;
+const leastActiveMs = 1;
+
+/** The thread of an idle collector; tests replace it. */
+export interface CollectedThread {
+  readonly collect: () => void;
+  /** For how long it has worked, in ms. */
+  readonly activeMs: () => number;
+}
+
+const thisThread: CollectedThread = {
+  collect: collectGarbage,
+  activeMs: () => performance.eventLoopUtilization().active,
+};
 
 export class IdleCollector {
   readonly #held: () => number;
+  readonly #thread: CollectedThread;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = leastPauseMs;
-  #since: ReturnType<typeof performance.eventLoopUtilization> | undefined;
+  /** Held at the last collection; undefined where something has come since. */
+  #heldThen: number | undefined;
+  /** The pause that the last collection asks for by what it took. */
+  #restMs = 0;
+  /** Its thread's time of work at the last collection. */
+  #activeThen = -Infinity;
 
   /** @param held how much is held that a collection could let go */
-  constructor(held: () => number) {
+  constructor(held: () => number, thread: CollectedThread = thisThread) {
     this.#held = held;
+    this.#thread = thread;
   }
 
-  /** Something is held. */
+  /** Something has come that is held. */
   arm(): void {
-    if (this.#timer !== undefined) return;
-    this.#timer = outsideTasks(() => setTimeout(() => this.#tick(), this.#pauseMs).unref());
+    this.#heldThen = undefined;
+    if (this.#pauseMs > leastPauseMs && this.#restMs < this.#pauseMs) this.close();
+    if (this.#timer === undefined) this.#start(Math.max(leastPauseMs, this.#restMs));
+  }
+
+  #start(pauseMs: number): void {
+    this.#pauseMs = pauseMs;
+    this.#timer = outsideTasks(() => setTimeout(() => this.#tick(), pauseMs).unref());
   }
 
   close(): void {
@@ -42,14 +70,18 @@ export class IdleCollector {
 
   #tick(): void {
     this.#timer = undefined;
-    if (this.#held() === 0) return;
-    const { active } = performance.eventLoopUtilization(this.#since);
-    if (this.#since === undefined || active > activeMs) {
+    const held = this.#held();
+    if (held === 0) return;
+    const isIdle = this.#thread.activeMs() - this.#activeThen <= leastActiveMs;
+    if (!isIdle) {
       const start = performance.now();
-      collectGarbage();
-      this.#pauseMs = Math.max(leastPauseMs, pauseFactor * (performance.now() - start));
-      this.#since = performance.eventLoopUtilization();
+      this.#thread.collect();
+      this.#restMs = pauseFactor * (performance.now() - start);
+      this.#activeThen = this.#thread.activeMs();
     }
-    this.arm();
+    const longer = isIdle ? this.#pauseMs : Math.min(2 * this.#pauseMs, mostPauseMs);
+    const pauseMs = held === this.#heldThen ? longer : leastPauseMs;
+    this.#heldThen = held;
+    this.#start(Math.max(pauseMs, this.#restMs));
   }
 }
