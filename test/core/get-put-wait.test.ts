@@ -188,6 +188,54 @@ describe("wait", () => {
     expect(sum).toBe(210);
   });
 
+  test("of a list that it left goes on with what is in it now", async () => {
+    const refs = Array.from({ length: 60 }, (_, index) => ray.put(index));
+    const valuesOf = async (list: readonly ray.ObjectRef<number>[]): Promise<number[]> =>
+      ray.get(list);
+    const all = [...Array(60).keys()];
+    const first = await ray.wait(refs, { numReturns: 3 });
+    expect(await valuesOf(first.pending)).toEqual(all.slice(3));
+    // Given twice at the same time, each goes on from what it was given.
+    const [one, other] = await Promise.all([
+      ray.wait(first.pending),
+      ray.wait(first.pending, { numReturns: 5 }),
+    ]);
+    expect(await valuesOf(one.pending)).toEqual(all.slice(4));
+    expect(await valuesOf(other.ready)).toEqual([3, 4, 5, 6, 7]);
+    expect(await valuesOf(other.pending)).toEqual(all.slice(8));
+    // Changed by whoever has it: longer, in another order, and with a ref twice.
+    const { pending } = other;
+    pending.push(ray.put(60));
+    const longer = await ray.wait(pending, { numReturns: 2 });
+    expect(await valuesOf(longer.pending)).toEqual([...all.slice(10), 60]);
+    longer.pending.reverse();
+    const turned = await ray.wait(longer.pending);
+    expect(await valuesOf(turned.ready)).toEqual([60]);
+    expect(await valuesOf(turned.pending)).toEqual(all.slice(10).toReversed());
+    turned.pending[1] = turned.pending[0]!;
+    await expect(ray.wait(turned.pending)).rejects.toThrow("a ref stands twice in the list");
+    turned.pending[1] = 7 as never;
+    await expect(ray.wait(turned.pending)).rejects.toThrow("refs[1] is not an ObjectRef");
+  });
+
+  test("of a list that it left finds the ready ones among those that are not", async () => {
+    const meeting = Meeting.remote();
+    const never = Array.from({ length: 20 }, () => meeting.never.remote());
+    const puts = Array.from({ length: 20 }, (_, index) => ray.put(index));
+    let left: ray.ObjectRef<unknown>[] = [...never.slice(0, 10), ...puts, ...never.slice(10)];
+    const seen: unknown[] = [];
+    for (let round = 0; round < 10; round++) {
+      const { ready, pending } = await ray.wait(left, { numReturns: 2 });
+      seen.push(...(await ray.get(ready)));
+      left = pending;
+    }
+    expect(seen).toEqual([...Array(20).keys()]);
+    expect(left).toEqual(never);
+    const late = await ray.wait(left, { numReturns: 20, timeoutMs: 0 });
+    expect(late.ready).toEqual([]);
+    expect(late.pending).toEqual(never);
+  });
+
   test("refuses a duplicate, a bare ref, a bad count and a negative time, and takes an empty list", async () => {
     const ref = ray.put(1);
     await expect(ray.wait([ref, ref])).rejects.toThrow("stands twice");

@@ -4,6 +4,7 @@
 import { appendLocalStack } from "../protocol/failure.ts";
 import { dueCollection } from "../protocol/shared-memory.ts";
 import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
+import { type LookedAt, lookedAt, noteLeft } from "../caller/waits/looked-at.ts";
 import { Wait } from "../caller/waits/stuck-watch.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
@@ -181,7 +182,9 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   checkInterrupted();
   options.signal?.throwIfAborted();
   const numReturns = options.numReturns ?? 1;
-  const ready = countReady(refs, caller.waiting.nextWave());
+  const known = lookedAt(refs);
+  const ready =
+    known === undefined ? countReady(refs, caller.waiting.nextWave()) : countUpTo(numReturns, refs);
   if (refs.length === 0) return { ready: [], pending: [] };
   if (numReturns > refs.length) {
     throw new InvalidOptionError(
@@ -189,17 +192,22 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
       `wait: numReturns is ${numReturns}, the list has ${refs.length}`,
     );
   }
-  if (ready < numReturns) {
-    await waitReady(caller, refs.map(waitableOf), numReturns, asked);
-  }
-  return split(refs, numReturns);
+  if (ready >= numReturns) return split(refs, numReturns, known);
+  await waitReady(caller, refs.map(waitableOf), numReturns, asked);
+  // Another wait may have been given the same list meanwhile.
+  return split(refs, numReturns, lookedAt(refs));
 }
 
-/**
- * Checks the list and counts the ready refs. A loop that waits for one ref until none is left
- * examines the whole list each time, so it is visited once here and once in `split`, without a
- * table or a copy.
- */
+/** Counts the ready refs, in order, until there are so many. */
+function countUpTo(most: number, refs: readonly unknown[]): number {
+  let ready = 0;
+  for (let index = 0; index < refs.length && ready < most; index++) {
+    if (waitableOf(refs[index], index).isReady) ready += 1;
+  }
+  return ready;
+}
+
+/** Checks the list and counts the ready refs, without a table or a copy. */
 function countReady(refs: unknown, wave: number): number {
   if (!Array.isArray(refs)) return entriesOf("wait", refs).length;
   let ready = 0;
@@ -228,19 +236,38 @@ function waitableOf(ref: unknown, index: number): Waitable {
   return streamOf(ref);
 }
 
-function split<Ref>(refs: readonly Ref[], numReturns: number): WaitResult<Ref> {
+function split<Ref>(
+  refs: readonly Ref[],
+  numReturns: number,
+  known: LookedAt | undefined,
+): WaitResult<Ref> {
   const ready: Ref[] = [];
-  const pending: Ref[] = [];
-  for (let index = 0; index < refs.length; index++) {
+  const places: number[] = [];
+  let index = 0;
+  for (; index < refs.length && ready.length < numReturns; index++) {
     const ref = present(refs[index], "ref");
-    if (ready.length === numReturns) {
-      // The rest is copied at once.
-      const rest = refs.slice(index);
-      return { ready, pending: pending.length === 0 ? rest : [...pending, ...rest] };
-    }
-    (waitableOf(ref, index).isReady ? ready : pending).push(ref);
+    if (!waitableOf(ref, index).isReady) continue;
+    ready.push(ref);
+    places.push(index);
   }
+  const pending = without(refs, places);
+  noteLeft(known, places, pending);
   return { ready, pending };
+}
+
+/** @param places in order */
+function without<Item>(list: readonly Item[], places: readonly number[]): Item[] {
+  const [first = list.length] = places;
+  // What follows the last of them is copied at once.
+  if (places.length === 1 && first === 0) return list.slice(1);
+  const last = places.at(-1) ?? -1;
+  const left = list.slice(0, first);
+  let next = 0;
+  for (let index = first; index < last; index++) {
+    if (places[next] === index) next += 1;
+    else left.push(list[index] as Item);
+  }
+  return left.concat(list.slice(Math.max(first, last + 1)));
 }
 
 function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>[] {

@@ -1,0 +1,53 @@
+/**
+ * Lists of refs that `wait` has looked at. A loop that waits for one ref after the other gives back
+ * the list that was left each time: what is in it was looked at before, and to see that it is the
+ * same costs a quarter of another look at each ref.
+ */
+
+/** Its items from there on are a list that was looked at. */
+export interface LookedAt {
+  readonly items: unknown[];
+  from: number;
+}
+
+/** A shorter list is looked at again. */
+const leastItems = 16;
+
+const lists: WeakMap<readonly unknown[], LookedAt> = new WeakMap();
+
+/** Found for a list that was left and has the same items. */
+export function lookedAt(list: readonly unknown[]): LookedAt | undefined {
+  const known = lists.get(list);
+  if (known === undefined) return undefined;
+  const { items, from } = known;
+  if (items.length - from !== list.length) return undefined;
+  for (let index = 0; index < list.length; index++) {
+    if (list[index] !== items[from + index]) return undefined;
+  }
+  return known;
+}
+
+/**
+ * Notes what is left of a list.
+ *
+ * @param known as `lookedAt` found it for that list, in this turn
+ * @param taken places in the list of the items that are not left, in order
+ */
+export function noteLeft(
+  known: LookedAt | undefined,
+  taken: readonly number[],
+  left: readonly unknown[],
+): void {
+  if (left.length < leastItems) return;
+  if (known === undefined) return void lists.set(left, { items: [...left], from: 0 });
+  const { items } = known;
+  for (let count = 0; count < taken.length; count++) {
+    // The items before it move up by one: it is mostly among the first.
+    const { from } = known;
+    const place = from + (taken[count] ?? 0) - count;
+    for (let at = place; at > from; at--) items[at] = items[at - 1];
+    items[from] = undefined;
+    known.from = from + 1;
+  }
+  lists.set(left, known);
+}
