@@ -258,7 +258,7 @@ function split<Ref>(
 /** @param places in order */
 function without<Item>(list: readonly Item[], places: readonly number[]): Item[] {
   const [first = list.length] = places;
-  // What follows the last of them is copied at once.
+  // One copy of what follows the last of them.
   if (places.length === 1 && first === 0) return list.slice(1);
   const last = places.at(-1) ?? -1;
   const left = list.slice(0, first);
