@@ -1,7 +1,10 @@
 /**
- * Question: what does a policy loss with its gradient cost per token, and what an advantage,
- * against the exponential of each token that most losses cannot do without? A batch of 1,280 rows
- * of up to 512 tokens: 256 prompts x 5, a mini-batch of the recorded runs.
+ * Question: what does a policy loss with its gradient cost, and what an advantage, against the
+ * exponentials that its formula cannot do without? A batch of 1,280 rows of up to 512 tokens: 256
+ * prompts x 5, a mini-batch of the recorded runs.
+ *
+ * The floor is one exponential of each token that counts, added up, and nothing else. A formula
+ * needs as many of them as the tables below say; one without exponentials is held to one.
  */
 import type { Tensor } from "@rayling/data-proto";
 import {
@@ -17,7 +20,52 @@ import type { Progress, Report, Table } from "./measure/report.ts";
 const rows = 1280;
 const columns = 512;
 const tokens = rows * columns;
-const floor = "exp of each token";
+const floor = "exp of each token that counts";
+
+/**
+ * Exponentials and logarithms of each token that counts. An exponential that a formula names twice
+ * counts once, and so does its square.
+ */
+const ofLosses: Readonly<Record<string, number>> = {
+  vanilla: 1,
+  // Both probabilities and the ratio.
+  dppo_tv: 3,
+  // And the logarithm of the divergence.
+  dppo_kl: 4,
+  // One of each row.
+  gspo: 0,
+  // The ratio and the gate.
+  sapo: 2,
+  gpg: 0,
+  clip_cov: 1,
+  kl_cov: 1,
+  // One of each row.
+  geo_mean: 0,
+  dro: 0,
+  cispo: 1,
+  // The ratio, which is the weight and in k3, too; chi2 is of its square.
+  bypass_mode: 1,
+  // The ratio and the weight.
+  decoupled: 2,
+};
+
+const ofAdvantages: Readonly<Record<string, number>> = {
+  gae: 0,
+  grpo: 0,
+  grpo_vectorized: 0,
+  grpo_passk: 0,
+  rloo: 0,
+  rloo_vectorized: 0,
+  opo: 0,
+  gpg: 0,
+  remax: 0,
+  reinforce_plus_plus: 0,
+  reinforce_plus_plus_baseline: 0,
+  gdpo: 0,
+  // The probability of the token.
+  optimal_token_baseline: 1,
+  tir_optimal_token_baseline: 1,
+};
 
 const sectionOf = (id: string, what: string): Section => ({
   id,
@@ -35,10 +83,11 @@ export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Rep
     droBeta: 0.1,
     rolloutCorrection: { rolloutIs: "token", rolloutRs: "token_k1", rolloutRsThreshold: "0.5_2" },
   } as const;
-  const exponentials = {
-    name: floor,
-    run: () => verify(batch.logProb.data.map(Math.exp)[0]),
-  };
+  const rewarded = rewardedOf(batch);
+  const advantages = createAdvantageRegistry();
+  const passesOfLosses = passesOf(ofLosses, losses.names());
+  const passesOfAdvantages = passesOf(ofAdvantages, advantages.names());
+  const exponentials = { name: floor, run: () => verify(exponentialsOf(batch)) };
   const measured = await measuredOf(
     sectionOf("losses", "Policy losses with gradients"),
     plan,
@@ -51,8 +100,6 @@ export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Rep
       })),
     ],
   );
-  const rewarded = rewardedOf(batch);
-  const advantages = createAdvantageRegistry();
   const estimated = await measuredOf(sectionOf("advantages", "Advantages"), plan, say, [
     exponentials,
     ...advantages.names().map((name) => ({
@@ -60,16 +107,50 @@ export async function measureLosses(plan: RoundPlan, say: Progress): Promise<Rep
       run: () => verify(advantages.get(name)(rewarded, keys).advantages.data[0]),
     })),
   ]);
-  const dearest = (all: Measured): number =>
-    Math.max(...all.figures.map(({ name }) => cpuRatio(all, name, floor)));
   return {
-    tables: [measured, estimated].flatMap((one) => [tableOf(one), perToken(one)]),
+    tables: [
+      tableOf(measured),
+      perToken(measured, passesOfLosses),
+      tableOf(estimated),
+      perToken(estimated, passesOfAdvantages),
+    ],
     measured: {
-      "losses: dearest x exp": dearest(measured),
-      "advantages: dearest x exp": dearest(estimated),
+      "losses: dearest x exp": dearest(measured, passesOfLosses),
+      "advantages: dearest x exp": dearest(estimated, passesOfAdvantages),
     },
     details: [measured, estimated],
   };
+}
+
+type Passes = ReadonlyMap<string, number>;
+
+/** Returns how many passes of the floor each name is held to: at least one. */
+function passesOf(counts: Readonly<Record<string, number>>, names: readonly string[]): Passes {
+  return new Map(
+    names.map((name) => {
+      const count = Object.hasOwn(counts, name) ? counts[name] : undefined;
+      if (count === undefined)
+        throw new Error(`bench/losses.ts: how many exponentials has ${name}?`);
+      return [name, Math.max(1, count)];
+    }),
+  );
+}
+
+function exponentialsOf({ logProb, responseMask }: PolicyLossBatch): number {
+  let sum = 0;
+  for (let at = 0; at < tokens; at++) {
+    if (responseMask.data[at] !== 0) sum += Math.exp(logProb.data[at]!);
+  }
+  return sum;
+}
+
+/** By CPU time, which moves less than the clock. */
+function toPasses(measured: Measured, name: string, passes: Passes): number {
+  return cpuRatio(measured, name, floor) / (passes.get(name) ?? 1);
+}
+
+function dearest(measured: Measured, passes: Passes): number {
+  return Math.max(...[...passes.keys()].map((name) => toPasses(measured, name, passes)));
 }
 
 async function measuredOf(
@@ -84,10 +165,17 @@ async function measuredOf(
   return { ...section, figures: samples.map(figureOf) };
 }
 
-/** By CPU time, which moves less than the clock. */
-function perToken({ title, figures }: Measured): Table {
-  const cells = figures.map(({ name, cpuMs }) => [name, ((cpuMs * 1e6) / tokens).toFixed(1)]);
-  return { title: `${title}: CPU time per token`, rows: [["", "ns"], ...cells] };
+function perToken(measured: Measured, passes: Passes): Table {
+  const cells = measured.figures.map(({ name, cpuMs }) => [
+    name,
+    ((cpuMs * 1e6) / tokens).toFixed(1),
+    String(passes.get(name) ?? 1),
+    toPasses(measured, name, passes).toFixed(2),
+  ]);
+  return {
+    title: `${measured.title}: CPU time per token`,
+    rows: [["", "ns", "exponentials", "x its exponentials"], ...cells],
+  };
 }
 
 async function verify(value: number | undefined): Promise<void> {

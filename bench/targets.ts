@@ -102,7 +102,12 @@ const targets: readonly Target[] = [
   ),
   target("serve: CPU x loop", "the same, CPU x the reward loop without HTTP", "at most", 1.5),
   target("losses: dearest x exp", "the dearest policy loss, CPU x its exponentials", "at most", 2),
-  target("advantages: dearest x exp", "the dearest advantage, CPU x an exponential", "at most", 2),
+  target(
+    "advantages: dearest x exp",
+    "the dearest advantage, CPU x its exponentials",
+    "at most",
+    2,
+  ),
   ofRay("1:1 actor calls sync", 40),
   ofRay("1:1 actor calls async", 100),
   ofRay("n:n actor calls async", 100),
