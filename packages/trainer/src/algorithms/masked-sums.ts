@@ -16,9 +16,18 @@ export function maskedSum(values: MatrixView, mask: MatrixView): number {
 }
 
 export function countOf(mask: MatrixView): number {
-  let count = 0;
-  for (let at = 0; at < mask.data.length; at++) count += mask.data[at] ?? NaN;
-  return count;
+  const { data } = mask;
+  const whole = data.length - (data.length % 4);
+  // A processor adds four sums at once, but one only as fast as each addition takes.
+  let [first, second, third, fourth] = [0, 0, 0, 0];
+  for (let at = 0; at < whole; at += 4) {
+    first += data[at] ?? NaN;
+    second += data[at + 1] ?? NaN;
+    third += data[at + 2] ?? NaN;
+    fourth += data[at + 3] ?? NaN;
+  }
+  for (let at = whole; at < data.length; at++) first += data[at] ?? NaN;
+  return first + second + (third + fourth);
 }
 
 /**

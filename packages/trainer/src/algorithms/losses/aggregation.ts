@@ -8,7 +8,7 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, divisorOf, maskedSum } from "../masked-sums.ts";
+import { countOf, divisorOf } from "../masked-sums.ts";
 import { type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
 
 /** verl's names. */
@@ -54,45 +54,63 @@ export function aggLoss(
   mode: LossAggMode = "token-mean",
   info: GlobalBatchInfo = {},
 ): Aggregated {
-  const { loss, factors } = aggregate(losses, mask, mode, info);
+  const { factor, shares, isOfRows } = rowSharesOf(mask, mode, info);
   const weights = newMatrix(mask.rows, mask.columns);
+  let sum = 0;
   for (let row = 0, at = 0; row < mask.rows; row++) {
-    const factor = factors[row] ?? NaN;
-    for (const end = at + mask.columns; at < end; at++) {
-      weights.data[at] = weightOf(mask.data[at] ?? NaN, factor);
+    const share = shares[row] ?? NaN;
+    if (share === 0) {
+      at += mask.columns;
+      continue;
     }
+    let inRow = isOfRows ? 0 : sum;
+    for (const end = at + mask.columns; at < end; at++) {
+      const counted = mask.data[at] ?? NaN;
+      if (counted !== 0) weights.data[at] = counted * (factor * share);
+      if (counted !== 0 || isOfRows) inRow += (losses.data[at] ?? NaN) * counted;
+    }
+    sum = isOfRows ? sum + inRow * share : inRow;
   }
-  return { loss, weights };
+  return { loss: sum * factor, weights };
 }
 
-/** A loss, and what the mask of each row's tokens is multiplied by in it. */
-export interface RowFactors {
-  readonly loss: number;
-  readonly factors: Float64Array;
+/**
+ * How a loss is put together: `factor` times the sum of all rows, each of which is its sum of masked
+ * losses times its share.
+ */
+export interface RowShares {
+  readonly factor: number;
+  /** 0 for a row that is left out. */
+  readonly shares: Float64Array;
+  /** Whether the mode is one of rows, in which a masked NaN does harm. */
+  readonly isOfRows: boolean;
 }
 
-/** As `aggLoss`, with a factor of each row in place of a weight of each token. */
-export function aggregate(
-  losses: MatrixView,
+/**
+ * @param countTokens returns the sum of the mask
+ * @throws TrainerInputError as aggLoss
+ */
+export function rowSharesOf(
   mask: MatrixView,
   mode: LossAggMode = "token-mean",
   info: GlobalBatchInfo = {},
-): RowFactors {
+  countTokens: () => number = () => countOf(mask),
+): RowShares {
   switch (mode) {
     case "token-mean": {
-      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, () => countOf(mask));
-      return tokenwise(losses, mask, (info.dpSize ?? 1) / tokens);
+      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, countTokens);
+      return ofTokens(mask, (info.dpSize ?? 1) / tokens);
     }
     case "token-sum":
-      return tokenwise(losses, mask, info.dpSize ?? 1);
+      return ofTokens(mask, info.dpSize ?? 1);
     case "seq-mean-token-sum":
-      return rowwise(losses, mask, info, () => 1);
+      return ofRows(mask, info, () => 1);
     case "seq-mean-token-sum-norm": {
       const scale = info.lossScaleFactor ?? mask.columns;
-      return rowwise(losses, mask, info, () => 1 / scale);
+      return ofRows(mask, info, () => 1 / scale);
     }
     case "seq-mean-token-mean":
-      return rowwise(losses, mask, info, (length) => 1 / divisorOf(length));
+      return ofRows(mask, info, (length) => 1 / divisorOf(length));
     default:
       throw new TrainerInputError(
         "lossAggMode",
@@ -101,18 +119,16 @@ export function aggregate(
   }
 }
 
-function tokenwise(losses: MatrixView, mask: MatrixView, factor: number): RowFactors {
-  const factors = new Float64Array(mask.rows).fill(factor);
-  return { loss: maskedSum(losses, mask) * factor, factors };
+function ofTokens({ rows }: MatrixView, factor: number): RowShares {
+  return { factor, shares: new Float64Array(rows).fill(1), isOfRows: false };
 }
 
-/** @param ofLength by what the sum of a row counts */
-function rowwise(
-  losses: MatrixView,
+/** @param shareOf by what the sum of a row counts */
+function ofRows(
   mask: MatrixView,
   info: GlobalBatchInfo,
-  ofLength: (length: number) => number,
-): RowFactors {
+  shareOf: (length: number) => number,
+): RowShares {
   const lengths = rowSums(mask);
   const rows = wholeCount(
     "globalBatchSize",
@@ -120,26 +136,11 @@ function rowwise(
     info,
     () => lengths.filter((length) => length > 0).length,
   );
-  const factor = (info.dpSize ?? 1) / rows;
-  const factors = new Float64Array(mask.rows);
-  let sum = 0;
-  for (let row = 0; row < mask.rows; row++) {
-    const length = lengths[row] ?? NaN;
-    if (length === 0) continue;
-    const share = ofLength(length);
-    let inRow = 0;
-    for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-      inRow += (losses.data[at] ?? NaN) * (mask.data[at] ?? NaN);
-    }
-    factors[row] = factor * share;
-    sum += inRow * share;
-  }
-  return { loss: sum * factor, factors };
-}
-
-/** Returns what a token's loss is multiplied by. */
-export function weightOf(mask: number, factor: number): number {
-  return mask === 0 ? 0 : mask * factor;
+  return {
+    factor: (info.dpSize ?? 1) / rows,
+    shares: lengths.map((length) => (length === 0 ? 0 : shareOf(length))),
+    isOfRows: true,
+  };
 }
 
 function wholeCount(

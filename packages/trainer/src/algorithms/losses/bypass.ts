@@ -6,10 +6,9 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { countOf } from "../masked-sums.ts";
-import { viewOf } from "../matrix.ts";
 import { correction } from "../rollout-correction/rollout-correction.ts";
-import { type PolicyLoss, type PolicyLossResult, policyRowsOf, ppoKlOf } from "./policy-loss.ts";
-import { dualClip, policyGradient } from "./tokenwise.ts";
+import { type PolicyLoss, type PolicyLossResult, policyRowsOf } from "./policy-loss.ts";
+import { dualClip, weightedGradient } from "./tokenwise.ts";
 
 /**
  * The loss of the bypass, where `oldLogProb` is the rollout's. It ignores weights of the batch.
@@ -25,10 +24,9 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
     );
   }
   const given = policyRowsOf(batch);
-  const rollout = viewOf("oldLogProb", batch.oldLogProb, given.logProb);
   const { weights, mask, metrics } = correction(
     given.logProb,
-    rollout,
+    given.oldLogProb,
     { mask: given.mask, valid: batch.valid },
     rolloutCorrection,
   );
@@ -43,9 +41,7 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
       // The ratio of the clip is that of the weights: with both it would count twice.
       return withMetrics(dualClip({ ...rows, weights: undefined }, settings));
     case "reinforce":
-      return withMetrics(
-        policyGradient({ ...rows, weights }, settings, { "actor/ppo_kl": ppoKlOf(rows) }),
-      );
+      return withMetrics(weightedGradient({ ...rows, weights }, settings));
     default:
       throw new TrainerInputError(
         "lossType",

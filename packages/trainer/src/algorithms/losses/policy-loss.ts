@@ -3,13 +3,12 @@
  * log-probability. The loops over tokens create no objects.
  */
 
-import { asTensor, type Tensor } from "@rayling/data-proto";
-import { TrainerInputError } from "../../errors.ts";
+import type { Tensor } from "@rayling/data-proto";
 import { countOf, divisorOf } from "../masked-sums.ts";
-import { clamp, difference, type MatrixView, viewOf } from "../matrix.ts";
+import { type MatrixView, viewOf } from "../matrix.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
-import { aggregate, type GlobalBatchInfo, type LossAggMode, weightOf } from "./aggregation.ts";
+import type { GlobalBatchInfo, LossAggMode } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
 export interface PolicyLossBatch {
@@ -95,8 +94,7 @@ export interface PolicyRows {
   /** Response mask, 0 in invalid rows. */
   readonly mask: MatrixView;
   readonly weights: MatrixView | undefined;
-  /** logProb - oldLogProb. */
-  readonly logRatio: MatrixView;
+  readonly oldLogProb: MatrixView;
   /** Tokens that count: the sum of the mask. */
   readonly count: number;
   readonly isValid: (row: number) => boolean;
@@ -116,97 +114,15 @@ export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
       batch.rolloutIsWeights === undefined
         ? undefined
         : viewOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
-    logRatio: difference(logProb, viewOf("oldLogProb", batch.oldLogProb, logProb)),
+    oldLogProb: viewOf("oldLogProb", batch.oldLogProb, logProb),
     isValid: (row) => batch.valid?.[row] ?? true,
     isLeftOut: leavesFewerThan(1, mask, batch.valid),
   };
 }
 
-export interface ClipRange {
-  readonly low: number;
-  readonly high: number;
-}
-
-export function clipRangeOf({
-  clipRatio = 0.2,
-  clipRatioLow = 0.2,
-  clipRatioHigh = 0.2,
-}: PolicyLossSettings): ClipRange {
-  return { low: clipRatioLow ?? clipRatio, high: clipRatioHigh ?? clipRatio };
-}
-
-/**
- * Losses of tokens, and the derivative of each by its log-probability. The loss that creates them
- * fills them.
- */
-export interface TokenLosses {
-  readonly values: Float64Array;
-  readonly slopes: Float64Array;
-}
-
-export function newTokenLosses({ mask }: PolicyRows): TokenLosses {
-  return {
-    values: new Float64Array(mask.data.length),
-    slopes: new Float64Array(mask.data.length),
-  };
-}
-
-/**
- * Weighted, put together, and with its gradient; 0 where only invalid rows are there. Changes the
- * losses.
- */
-export function policyLossOf(
-  { mask, weights: scales, isLeftOut }: PolicyRows,
-  { values, slopes }: TokenLosses,
-  { lossAggMode, globalBatchInfo }: Pick<PolicyLossSettings, "lossAggMode" | "globalBatchInfo">,
-  metrics: Readonly<Record<string, number>>,
-): PolicyLossResult {
-  if (scales !== undefined) {
-    for (let at = 0; at < values.length; at++) {
-      const scale = scales.data[at] ?? NaN;
-      values[at] = (values[at] ?? NaN) * scale;
-      slopes[at] = (slopes[at] ?? NaN) * scale;
-    }
-  }
-  const { loss, factors } = aggregate(
-    { ...mask, data: values },
-    mask,
-    lossAggMode,
-    globalBatchInfo,
-  );
-  const gradient = new Float32Array(values.length);
-  for (let row = 0, at = 0; row < mask.rows; row++) {
-    const factor = factors[row] ?? NaN;
-    for (const end = at + mask.columns; at < end; at++) {
-      const weight = weightOf(mask.data[at] ?? NaN, factor);
-      if (weight !== 0) gradient[at] = weight * (slopes[at] ?? NaN);
-    }
-  }
-  const gradLogProb = asTensor(gradient, [mask.rows, mask.columns]);
-  return { loss: isLeftOut ? 0 : loss, gradLogProb, metrics };
-}
-
 /** Returns the share of tokens, of which that many are marked, among the tokens that count. */
 export function shareOfTokens({ count }: PolicyRows, marked: number): number {
   return marked / divisorOf(count);
-}
-
-/** The mean of -logRatio, within what is kept of it. */
-export function ppoKlOf({ mask, count, logRatio }: PolicyRows, kept: number = Infinity): number {
-  let sum = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    const weight = mask.data[at] ?? NaN;
-    if (weight !== 0) sum += clamp(logRatio.data[at] ?? NaN, -kept, kept) * weight;
-  }
-  return -(sum / divisorOf(count));
-}
-
-/**
- * The loss of a token that does not count, which is worth no exponential: a number that the mask
- * takes away, or NaN where the token's loss is.
- */
-export function uncounted(advantage: number, logRatio: number): number {
-  return advantage * clamp(logRatio, -1, 1);
 }
 
 /** How the larger of two changes; where they are the same, by half of each, as torch has it. */
@@ -218,42 +134,4 @@ export function slopeOfLarger(
 ): number {
   if (left === right) return (leftSlope + rightSlope) / 2;
   return left > right ? leftSlope : rightSlope;
-}
-
-/** PPO's loss of a token within a range; the object is used again for the next token. */
-export interface ClippedLoss {
-  readonly range: ClipRange;
-  value: number;
-  slope: number;
-  /** Whether the ratio within the range gives the larger loss. */
-  isClipped: boolean;
-}
-
-export function newClippedLoss(range: ClipRange): ClippedLoss {
-  return { range, value: 0, slope: 0, isClipped: false };
-}
-
-/**
- * The larger of -A times the ratio, and of -A times what is left of it within the range.
- *
- * @param slope of the ratio
- */
-export function clipInto(loss: ClippedLoss, advantage: number, ratio: number, slope: number): void {
-  const { low, high } = loss.range;
-  const kept = clamp(ratio, 1 - low, 1 + high);
-  const plain = -advantage * ratio;
-  const clipped = -advantage * kept;
-  const plainSlope = -advantage * slope;
-  loss.value = Math.max(plain, clipped);
-  loss.slope = slopeOfLarger(plain, plainSlope, clipped, kept === ratio ? plainSlope : 0);
-  loss.isClipped = clipped > plain;
-}
-
-/** @throws TrainerInputError */
-export function checkDualClip(clipRatioC: number): void {
-  if (clipRatioC > 1) return;
-  throw new TrainerInputError(
-    "clipRatioC",
-    `clipRatioC, the lower bound of the dual clip, must be above 1; it is ${clipRatioC}`,
-  );
 }

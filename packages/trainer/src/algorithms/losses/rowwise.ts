@@ -3,21 +3,13 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { shuffled } from "../../values/random.ts";
-import { maskedMean } from "../masked-sums.ts";
+import { divisorOf } from "../masked-sums.ts";
 import { clamp, rowSums } from "../matrix.ts";
-import {
-  clipInto,
-  clipRangeOf,
-  newClippedLoss,
-  newTokenLosses,
-  type PolicyLoss,
-  policyLossOf,
-  type PolicyRows,
-  policyRowsOf,
-  ppoKlOf,
-  shareOfTokens,
-  uncounted,
-} from "./policy-loss.ts";
+import { type ClipRange, clipRangeOf, clipRatios, isClipped, ratiosInto } from "./clip.ts";
+import { covarianceOf, largestCovariances, type TokenMeans } from "./covariances.ts";
+import { learntLossOf } from "./learnt-loss.ts";
+import { type PolicyLoss, type PolicyRows, policyRowsOf, shareOfTokens } from "./policy-loss.ts";
+import { addLogRatios, newTokenBlock, type TokenBlock, tokensInto } from "./token-block.ts";
 
 /**
  * PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left
@@ -27,40 +19,64 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
-  const losses = newTokenLosses(rows);
-  const meanAdvantage = maskedMean(rows.advantages, rows.mask);
-  const meanLogProb = maskedMean(rows.logProb, rows.mask);
-  const token = newClippedLoss(clipRangeOf(settings));
-  const candidates: number[] = [];
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    if (rows.mask.data[at] === 0) {
-      losses.values[at] = uncounted(advantage, logRatio);
-      continue;
-    }
-    const ratio = Math.exp(logRatio);
-    clipInto(token, advantage, ratio, ratio);
-    losses.values[at] = token.value;
-    losses.slopes[at] = token.slope;
-    if (token.isClipped || !((rows.mask.data[at] ?? NaN) > 0)) continue;
-    const covariance = covarianceAt(rows, at, meanAdvantage, meanLogProb);
-    if (covariance < clipCovUb && covariance > clipCovLb) candidates.push(at);
-  }
+  const range = clipRangeOf(settings);
+  const candidates = candidatesOf(rows, range, { low: clipCovLb, high: clipCovUb });
   const wanted = Math.max(Math.trunc(clipCovRatio * rows.count), 1);
   const order = candidates.length === 0 ? [] : permutation(candidates.length);
+  const drawn = order.slice(0, Math.min(wanted, candidates.length));
+  const places = Int32Array.from(drawn, (place) => candidates[place] ?? NaN).toSorted();
+  let next = 0;
   let left = 0;
-  for (const place of order.slice(0, Math.min(wanted, candidates.length))) {
-    const at = candidates[place] ?? NaN;
-    left += rows.mask.data[at] ?? NaN;
-    losses.values[at] = 0;
-    losses.slopes[at] = 0;
-  }
-  return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOfTokens(rows, left),
-    "actor/ppo_kl": ppoKlOf(rows),
+  const { ppoKl, ...learnt } = learntLossOf(rows, settings, (block) => {
+    ratiosInto(block, Infinity);
+    clipRatios(block, range);
+    const held = block.places.subarray(0, block.length);
+    const last = held.at(-1) ?? NaN;
+    for (let from = 0; next < places.length && (places[next] ?? NaN) <= last; next++) {
+      from = held.indexOf(places[next] ?? NaN, from);
+      left += block.mask[from] ?? NaN;
+      block.values[from] = 0;
+      block.slopes[from] = 0;
+    }
   });
+  return {
+    ...learnt,
+    metrics: { "actor/pg_clipfrac": shareOfTokens(rows, left), "actor/ppo_kl": ppoKl },
+  };
 };
+
+/** Returns the places of tokens that are not clipped, and whose covariance is within the range. */
+function candidatesOf(
+  rows: PolicyRows,
+  range: ClipRange,
+  { low, high }: ClipRange,
+): readonly number[] {
+  const { mask, advantages, logProb, oldLogProb } = rows;
+  const means = weightedMeansOf(rows);
+  const candidates: number[] = [];
+  for (let at = 0; at < mask.data.length; at++) {
+    if (!((mask.data[at] ?? NaN) > 0)) continue;
+    const advantage = advantages.data[at] ?? NaN;
+    const own = logProb.data[at] ?? NaN;
+    const covariance = covarianceOf(means, advantage, own);
+    if (!(covariance < high && covariance > low)) continue;
+    const ratio = Math.exp(own - (oldLogProb.data[at] ?? NaN));
+    if (!isClipped(advantage, ratio, range)) candidates.push(at);
+  }
+  return candidates;
+}
+
+function weightedMeansOf({ mask, count, advantages, logProb }: PolicyRows): TokenMeans {
+  let advantage = 0;
+  let own = 0;
+  for (let at = 0; at < mask.data.length; at++) {
+    const counted = mask.data[at] ?? NaN;
+    if (counted === 0) continue;
+    advantage += (advantages.data[at] ?? NaN) * counted;
+    own += (logProb.data[at] ?? NaN) * counted;
+  }
+  return { advantage: advantage / divisorOf(count), logProb: own / divisorOf(count) };
+}
 
 const anyOrder = (count: number): readonly number[] => shuffled(count, Math.random);
 
@@ -69,95 +85,38 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   const { klCovRatio = 0.0002, ppoKlCoef = 0.1 } = settings;
   checkRatio("klCovRatio", klCovRatio);
   const rows = policyRowsOf(batch);
-  const losses = newTokenLosses(rows);
+  const { means, least, ...largest } = largestCovariances(rows, klCovRatio);
+  let ties = largest.ties;
   let distance = 0;
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    const weight = rows.mask.data[at] ?? NaN;
-    if (weight === 0) {
-      losses.values[at] = uncounted(advantage, logRatio);
-      continue;
+  const withoutKl = { ...settings, maxLogRatio: null };
+  const { ppoKl: _, ...learnt } = learntLossOf(rows, withoutKl, (block) => {
+    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
+    distance = addDistances(block, distance);
+    ratiosInto(block, Infinity);
+    for (let index = 0; index < length; index++) {
+      const loss = -(advantages[index] ?? NaN) * (values[index] ?? NaN);
+      values[index] = loss;
+      slopes[index] = loss;
     }
-    distance += Math.abs(logRatio) * weight;
-    const loss = -advantage * Math.exp(logRatio);
-    losses.values[at] = loss;
-    losses.slopes[at] = loss;
-  }
-  for (const at of largestCovariances(rows, klCovRatio)) {
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    losses.values[at] = (losses.values[at] ?? NaN) + ppoKlCoef * Math.abs(logRatio);
-    losses.slopes[at] = (losses.slopes[at] ?? NaN) + ppoKlCoef * Math.sign(logRatio);
-  }
-  return policyLossOf(rows, losses, settings, { "actor/ppo_kl": shareOfTokens(rows, distance) });
+    for (let index = 0; index < length; index++) {
+      const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
+      if (!(covariance >= least && (mask[index] ?? NaN) > 0)) continue;
+      if (covariance === least && ties-- <= 0) continue;
+      const logRatio = logRatios[index] ?? NaN;
+      values[index] = (values[index] ?? NaN) + ppoKlCoef * Math.abs(logRatio);
+      slopes[index] = (slopes[index] ?? NaN) + ppoKlCoef * Math.sign(logRatio);
+    }
+  });
+  return { ...learnt, metrics: { "actor/ppo_kl": shareOfTokens(rows, distance) } };
 };
 
-/**
- * Returns the tokens with the largest covariances: this share of the tokens that count, at least
- * one. Of equal covariances the first ones are taken.
- */
-function largestCovariances(rows: PolicyRows, share: number): Int32Array {
-  const { mask } = rows;
-  const places = new Int32Array(mask.data.length);
-  let valid = 0;
-  let advantages = 0;
-  let logProbs = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    if (!((mask.data[at] ?? NaN) > 0)) continue;
-    places[valid++] = at;
-    advantages += rows.advantages.data[at] ?? NaN;
-    logProbs += rows.logProb.data[at] ?? NaN;
+function addDistances({ length, mask, logRatios }: TokenBlock, sum: number): number {
+  let total = sum;
+  for (let index = 0; index < length; index++) {
+    const counted = mask[index] ?? NaN;
+    if (counted !== 0) total += Math.abs(logRatios[index] ?? NaN) * counted;
   }
-  if (valid === 0) return places.subarray(0, 0);
-  const count = Math.max(1, Math.trunc(valid * share));
-  const covariances = new Float64Array(valid);
-  for (let index = 0; index < valid; index++) {
-    const at = places[index] ?? NaN;
-    covariances[index] = covarianceAt(rows, at, advantages / valid, logProbs / valid);
-  }
-  const least = largestOf(covariances, count);
-  const above = covariances.reduce((sum, one) => sum + (one > least ? 1 : 0), 0);
-  let ties = count - above;
-  return places.subarray(0, valid).filter((_, index) => {
-    const covariance = covariances[index] ?? NaN;
-    return covariance > least || (covariance === least && ties-- > 0);
-  });
-}
-
-/** Returns the number of that rank from above, by selection; NaN is above all. */
-function largestOf(numbers: Float64Array, rank: number): number {
-  const left = numbers.slice();
-  const wanted = left.length - rank;
-  // NaN is not below or above anything: a sort knows where it goes.
-  if (left.some(Number.isNaN)) return left.toSorted()[wanted] ?? NaN;
-  let from = 0;
-  let to = left.length - 1;
-  while (from < to) {
-    const pivot = left[(from + to) >>> 1] ?? NaN;
-    let low = from;
-    let high = to;
-    while (low <= high) {
-      while ((left[low] ?? NaN) < pivot) low++;
-      while ((left[high] ?? NaN) > pivot) high--;
-      if (low > high) break;
-      const moved = left[low] ?? NaN;
-      left[low++] = left[high] ?? NaN;
-      left[high--] = moved;
-    }
-    if (wanted <= high) to = high;
-    else if (wanted >= low) from = low;
-    else break;
-  }
-  return left[wanted] ?? NaN;
-}
-
-function covarianceAt(
-  { advantages, logProb }: PolicyRows,
-  at: number,
-  meanAdvantage: number,
-  meanLogProb: number,
-): number {
-  return ((advantages.data[at] ?? NaN) - meanAdvantage) * ((logProb.data[at] ?? NaN) - meanLogProb);
+  return total;
 }
 
 function checkRatio(name: string, ratio: number): void {
@@ -173,53 +132,63 @@ function checkRatio(name: string, ratio: number): void {
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);
-  const { rows: count, columns } = rows.mask;
+  const { columns } = rows.mask;
   const lengths = rowSums(rows.mask);
   const used = lengths.filter((_, row) => rows.isValid(row)).length;
   const gradient = new Float32Array(rows.mask.data.length);
+  const block = newTokenBlock(columns);
   let clipped = 0;
   let lower = 0;
+  let distance = 0;
   let loss = 0;
-  for (let row = 0; row < count; row++) {
-    if (lengths[row] === 0) continue;
-    const length = lengths[row] ?? NaN;
-    let logRatios = 0;
-    let advantages = 0;
-    let logWeights = 0;
-    for (let at = row * columns; at < (row + 1) * columns; at++) {
-      const mask = rows.mask.data[at] ?? NaN;
-      const advantage = rows.advantages.data[at] ?? NaN;
-      const logRatio = rows.logRatio.data[at] ?? NaN;
-      const kept = clamp(logRatio, -low, high);
-      if (kept !== logRatio && advantage > 0) clipped += mask;
-      if (kept !== logRatio && advantage < 0) lower += mask;
-      logRatios += keptLogRatio(advantage, logRatio, kept) * mask;
-      advantages += advantage * mask;
-      if (rows.weights !== undefined)
-        logWeights += Math.log((rows.weights.data[at] ?? NaN) + 1e-10) * mask;
+  for (const [row, length] of lengths.entries()) {
+    if (length === 0) continue;
+    tokensInto(block, rows, [row * columns, (row + 1) * columns], true);
+    const { places, mask, advantages, logRatios, slopes } = block;
+    let keptRatios = 0;
+    let advantageSum = 0;
+    for (let index = 0; index < block.length; index++) {
+      const counted = mask[index] ?? NaN;
+      const advantage = advantages[index] ?? NaN;
+      const logRatio = logRatios[index] ?? NaN;
+      const inRange = clamp(logRatio, -low, high);
+      if (inRange !== logRatio && advantage > 0) clipped += counted;
+      if (inRange !== logRatio && advantage < 0) lower += counted;
+      const kept = keptLogRatio(advantage, logRatio, inRange);
+      slopes[index] = advantage !== 0 && kept === logRatio ? 1 : 0;
+      keptRatios += kept * counted;
+      advantageSum += advantage * counted;
     }
-    const value = (-(advantages / length) * Math.exp((logRatios + logWeights) / length)) / used;
+    distance = addLogRatios(block, distance, Infinity);
+    const exponent = (keptRatios + logWeightsOf(block, rows)) / length;
+    const value = (-(advantageSum / length) * Math.exp(exponent)) / used;
     loss += value;
-    for (let at = row * columns; at < (row + 1) * columns; at++) {
-      const mask = rows.mask.data[at] ?? NaN;
-      const advantage = rows.advantages.data[at] ?? NaN;
-      const logRatio = rows.logRatio.data[at] ?? NaN;
-      const isFree =
-        advantage !== 0 &&
-        keptLogRatio(advantage, logRatio, clamp(logRatio, -low, high)) === logRatio;
-      if (mask !== 0 && isFree) gradient[at] = (value * mask) / length;
+    for (let index = 0; index < block.length; index++) {
+      const counted = mask[index] ?? NaN;
+      if (counted !== 0 && slopes[index] === 1)
+        gradient[places[index] ?? 0] = (value * counted) / length;
     }
   }
   return {
     loss,
-    gradLogProb: asTensor(gradient, [count, columns]),
+    gradLogProb: asTensor(gradient, [rows.mask.rows, columns]),
     metrics: {
       "actor/pg_clipfrac": shareOfTokens(rows, clipped),
-      "actor/ppo_kl": ppoKlOf(rows),
+      "actor/ppo_kl": -shareOfTokens(rows, distance),
       "actor/pg_clipfrac_lower": shareOfTokens(rows, lower),
     },
   };
 };
+
+function logWeightsOf({ length, places, mask }: TokenBlock, { weights }: PolicyRows): number {
+  if (weights === undefined) return 0;
+  let sum = 0;
+  for (let index = 0; index < length; index++) {
+    const weight = weights.data[places[index] ?? 0] ?? NaN;
+    sum += Math.log(weight + 1e-10) * (mask[index] ?? NaN);
+  }
+  return sum;
+}
 
 /** The smaller, in the direction of the advantage. */
 function keptLogRatio(advantage: number, logRatio: number, clipped: number): number {

@@ -3,26 +3,19 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { maskedRowSums } from "../masked-sums.ts";
-import { clamp, matrixOf, rowSums, viewOf } from "../matrix.ts";
+import { clamp, viewOf } from "../matrix.ts";
+import { boundLosses, checkDualClip, clipRangeOf, clipRatios, ratiosInto } from "./clip.ts";
+import { type LearntLoss, learntLossOf } from "./learnt-loss.ts";
 import {
-  checkDualClip,
-  clipInto,
-  clipRangeOf,
-  newClippedLoss,
-  newTokenLosses,
   type PolicyLoss,
-  policyLossOf,
   type PolicyLossBatch,
   type PolicyLossResult,
   type PolicyLossSettings,
   type PolicyRows,
   policyRowsOf,
-  ppoKlOf,
   shareOfTokens,
-  slopeOfLarger,
-  uncounted,
 } from "./policy-loss.ts";
+import type { TokenBlock } from "./token-block.ts";
 
 /** A log ratio beyond this is taken for this. */
 const maxLogRatio = 20;
@@ -31,42 +24,32 @@ const maxLogRatio = 20;
 export const vanilla: PolicyLoss = (batch, settings = {}) =>
   dualClip(policyRowsOf(batch), settings);
 
+/** @param weigh changes the losses of a block before they are put together */
 export function dualClip(
   rows: PolicyRows,
   settings: PolicyLossSettings,
   prefix = "actor/",
+  weigh: (block: TokenBlock) => void = () => undefined,
 ): PolicyLossResult {
   const { clipRatioC = 3 } = settings;
   checkDualClip(clipRatioC);
-  const losses = newTokenLosses(rows);
-  const token = newClippedLoss(clipRangeOf(settings));
+  const range = clipRangeOf(settings);
   let clipped = 0;
   let lower = 0;
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    const weight = rows.mask.data[at] ?? NaN;
-    if (weight === 0) {
-      losses.values[at] = uncounted(advantage, logRatio);
-      continue;
-    }
-    const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
-    const ratio = Math.exp(kept);
-    clipInto(token, advantage, ratio, kept === logRatio ? ratio : 0);
-    if (token.isClipped) clipped += weight;
-    losses.values[at] = token.value;
-    losses.slopes[at] = token.slope;
-    if (!(advantage < 0)) continue;
-    const most = -advantage * clipRatioC;
-    if (token.value > most) lower += weight;
-    losses.values[at] = Math.min(most, token.value);
-    losses.slopes[at] = slopeOfLarger(-most, 0, -token.value, token.slope);
-  }
-  return policyLossOf(rows, losses, settings, {
-    [`${prefix}pg_clipfrac`]: shareOfTokens(rows, clipped),
-    [`${prefix}ppo_kl`]: ppoKlOf(rows, maxLogRatio),
-    [`${prefix}pg_clipfrac_lower`]: shareOfTokens(rows, lower),
+  const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
+    ratiosInto(block, maxLogRatio);
+    clipped += clipRatios(block, range);
+    lower += boundLosses(block, clipRatioC);
+    weigh(block);
   });
+  return {
+    ...learnt,
+    metrics: {
+      [`${prefix}pg_clipfrac`]: shareOfTokens(rows, clipped),
+      [`${prefix}ppo_kl`]: ppoKl,
+      [`${prefix}pg_clipfrac_lower`]: shareOfTokens(rows, lower),
+    },
+  };
 }
 
 /**
@@ -99,31 +82,45 @@ function dppo(
 ): PolicyLossResult {
   const rows = policyRowsOf(batch);
   const { clipRatioC = 3 } = settings;
-  const losses = newTokenLosses(rows);
   let dropped = 0;
   let truncated = 0;
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logProb = rows.logProb.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    const counted = rows.mask.data[at] ?? NaN;
-    if (counted === 0) continue;
-    if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
-      dropped += counted;
-      continue;
+  const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
+    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
+    let droppedHere = 0;
+    let truncatedHere = 0;
+    for (let index = 0; index < length; index++) {
+      const advantage = advantages[index] ?? NaN;
+      const logProb = logProbs[index] ?? NaN;
+      const logRatio = logRatios[index] ?? NaN;
+      const counted = mask[index] ?? NaN;
+      values[index] = 0;
+      slopes[index] = 0;
+      if (counted === 0) continue;
+      if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
+        droppedHere += counted;
+        continue;
+      }
+      const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
+      if (ratio > clipRatioC) truncatedHere += counted;
+      const weight = -advantage * Math.min(ratio, clipRatioC);
+      values[index] = weight * logProb;
+      slopes[index] = weight;
     }
-    const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
-    if (ratio > clipRatioC) truncated += counted;
-    const weight = -advantage * Math.min(ratio, clipRatioC);
-    losses.values[at] = weight * logProb;
-    losses.slopes[at] = weight;
-  }
-  return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOfTokens(rows, dropped),
-    "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
-    "actor/pg_clipfrac_lower": shareOfTokens(rows, truncated),
+    dropped += droppedHere;
+    truncated += truncatedHere;
   });
+  return {
+    ...learnt,
+    metrics: {
+      "actor/pg_clipfrac": shareOfTokens(rows, dropped),
+      "actor/ppo_kl": ppoKl,
+      "actor/pg_clipfrac_lower": shareOfTokens(rows, truncated),
+    },
+  };
 }
+
+/** The losses that are put together in one way, whatever the mode. */
+const ofRowMeans = { lossAggMode: "seq-mean-token-mean" } as const;
 
 /**
  * Clipped by the ratio of whole rows, to the power of one over their length. Always put together by
@@ -131,92 +128,105 @@ function dppo(
  */
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
-  const { columns } = rows.mask;
-  const sums = maskedRowSums(rows.logRatio, rows.mask);
-  const lengths = rowSums(rows.mask);
-  const losses = newTokenLosses(rows);
-  const token = newClippedLoss(clipRangeOf(settings));
+  const means = meanLogRatios(rows);
+  const range = clipRangeOf(settings);
   let clipped = 0;
-  for (let row = 0; row < rows.mask.rows; row++) {
-    const mean = (sums[row] ?? NaN) / Math.max(1, lengths[row] ?? NaN);
+  const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, ...ofRowMeans }, (block, row) => {
+    const mean = means[row] ?? NaN;
     const kept = Math.min(mean, 10);
     const ratio = Math.exp(kept);
-    const slope = kept === mean ? ratio : 0;
-    for (let at = row * columns; at < (row + 1) * columns; at++) {
-      clipInto(token, rows.advantages.data[at] ?? NaN, ratio, slope);
-      if (token.isClipped) clipped += rows.mask.data[at] ?? NaN;
-      losses.values[at] = token.value;
-      losses.slopes[at] = token.slope;
-    }
-  }
-  return policyLossOf(
-    rows,
-    losses,
-    { ...settings, lossAggMode: "seq-mean-token-mean" },
-    {
+    block.values.fill(ratio, 0, block.length);
+    block.slopes.fill(kept === mean ? ratio : 0, 0, block.length);
+    clipped += clipRatios(block, range);
+  });
+  return {
+    ...learnt,
+    metrics: {
       "actor/pg_clipfrac": shareOfTokens(rows, clipped),
-      "actor/ppo_kl": ppoKlOf(rows),
+      "actor/ppo_kl": ppoKl,
       "actor/pg_clipfrac_lower": 0,
     },
-  );
+  };
 };
+
+/** Returns the mean log ratio of each row; 0 for a row without tokens. */
+function meanLogRatios({ mask, logProb, oldLogProb }: PolicyRows): Float64Array {
+  const means = new Float64Array(mask.rows);
+  for (let row = 0, at = 0; row < mask.rows; row++) {
+    let sum = 0;
+    let length = 0;
+    for (const end = at + mask.columns; at < end; at++) {
+      const counted = mask.data[at] ?? NaN;
+      if (counted === 0) continue;
+      sum += ((logProb.data[at] ?? NaN) - (oldLogProb.data[at] ?? NaN)) * counted;
+      length += counted;
+    }
+    means[row] = sum / Math.max(1, length);
+  }
+  return means;
+}
 
 /** A smooth gate in place of the clip. Always put together by seq-mean-token-mean. */
 export const sapo: PolicyLoss = (batch, settings = {}) => {
   const { tauPos = 1, tauNeg = 1.05 } = settings;
   const rows = policyRowsOf(batch);
-  const losses = newTokenLosses(rows);
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    if (rows.mask.data[at] === 0) {
-      losses.values[at] = uncounted(advantage, logRatio);
-      continue;
-    }
-    const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
-    const ratio = Math.exp(kept);
-    const tau = advantage > 0 ? tauPos : tauNeg;
-    const gate = 1 / (1 + Math.exp(-tau * (ratio - 1)));
-    losses.values[at] = -advantage * gate * (4 / tau);
-    losses.slopes[at] = kept === logRatio ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
-  }
-  return policyLossOf(
+  const { ppoKl, ...learnt } = learntLossOf(
     rows,
-    losses,
-    { ...settings, lossAggMode: "seq-mean-token-mean" },
-    {
-      "actor/pg_clipfrac": 0,
-      "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
-      "actor/pg_clipfrac_lower": 0,
+    { ...settings, ...ofRowMeans, maxLogRatio },
+    ({ length, advantages, logRatios, values, slopes }) => {
+      for (let index = 0; index < length; index++) {
+        const advantage = advantages[index] ?? NaN;
+        const logRatio = logRatios[index] ?? NaN;
+        const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
+        const ratio = Math.exp(kept);
+        const tau = advantage > 0 ? tauPos : tauNeg;
+        const gate = 1 / (1 + Math.exp(-tau * (ratio - 1)));
+        values[index] = -advantage * gate * (4 / tau);
+        slopes[index] = kept === logRatio ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
+      }
     },
   );
+  return {
+    ...learnt,
+    metrics: {
+      "actor/pg_clipfrac": 0,
+      "actor/ppo_kl": ppoKl,
+      "actor/pg_clipfrac_lower": 0,
+    },
+  };
 };
 
 /** -A log p. */
-export const gpg: PolicyLoss = (batch, settings = {}) =>
-  policyGradient(policyRowsOf(batch), settings, {});
+export const gpg: PolicyLoss = (batch, settings = {}) => {
+  const { ppoKl: _, ...learnt } = policyGradient(policyRowsOf(batch), settings, null);
+  return { ...learnt, metrics: {} };
+};
 
 /**
  * -A log p for rollouts of another policy, for which the weights correct (verl
  * `compute_policy_loss_reinforce`).
  */
-export const reinforce: PolicyLoss = (batch, settings = {}) => {
-  const rows = policyRowsOf(batch);
-  return policyGradient(rows, settings, { "actor/ppo_kl": ppoKlOf(rows) });
-};
+export const reinforce: PolicyLoss = (batch, settings = {}) =>
+  weightedGradient(policyRowsOf(batch), settings);
 
-export function policyGradient(
+export function weightedGradient(rows: PolicyRows, settings: PolicyLossSettings): PolicyLossResult {
+  const { ppoKl, ...learnt } = policyGradient(rows, settings, Infinity);
+  return { ...learnt, metrics: { "actor/ppo_kl": ppoKl } };
+}
+
+function policyGradient(
   rows: PolicyRows,
   settings: PolicyLossSettings,
-  metrics: Readonly<Record<string, number>>,
-): PolicyLossResult {
-  const losses = newTokenLosses(rows);
-  for (let at = 0; at < losses.values.length; at++) {
-    const weight = -(rows.advantages.data[at] ?? NaN);
-    losses.values[at] = weight * (rows.logProb.data[at] ?? NaN);
-    losses.slopes[at] = weight;
-  }
-  return policyLossOf(rows, losses, settings, metrics);
+  kept: number | null,
+): LearntLoss {
+  return learntLossOf(rows, { ...settings, maxLogRatio: kept }, (block) => {
+    const { length, advantages, logProbs, values, slopes } = block;
+    for (let index = 0; index < length; index++) {
+      const weight = -(advantages[index] ?? NaN);
+      values[index] = weight * (logProbs[index] ?? NaN);
+      slopes[index] = weight;
+    }
+  });
 }
 
 /** -(A log p - beta / 2 (log ratio)^2). */
@@ -228,44 +238,49 @@ export const dro: PolicyLoss = (batch, settings = {}) => {
       `droBeta must be above 0 for dro; it is ${settings.droBeta ?? "missing"}`,
     );
   }
-  const rows = policyRowsOf(batch);
-  const losses = newTokenLosses(rows);
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    const penalty = (droBeta / 2) * logRatio * logRatio;
-    losses.values[at] = penalty - advantage * (rows.logProb.data[at] ?? NaN);
-    losses.slopes[at] = droBeta * logRatio - advantage;
-  }
-  return policyLossOf(rows, losses, settings, { "actor/ppo_kl": ppoKlOf(rows) });
+  const { ppoKl, ...learnt } = learntLossOf(
+    policyRowsOf(batch),
+    settings,
+    ({ length, advantages, logProbs, logRatios, values, slopes }) => {
+      for (let index = 0; index < length; index++) {
+        const advantage = advantages[index] ?? NaN;
+        const logRatio = logRatios[index] ?? NaN;
+        const penalty = (droBeta / 2) * logRatio * logRatio;
+        values[index] = penalty - advantage * (logProbs[index] ?? NaN);
+        slopes[index] = droBeta * logRatio - advantage;
+      }
+    },
+  );
+  return { ...learnt, metrics: { "actor/ppo_kl": ppoKl } };
 };
 
 /** -A log p, weighted by the clipped ratio: what is clipped is learnt from all the same. */
 export const cispo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { low, high } = clipRangeOf(settings);
-  const losses = newTokenLosses(rows);
   let clipped = 0;
-  for (let at = 0; at < losses.values.length; at++) {
-    const advantage = rows.advantages.data[at] ?? NaN;
-    const logRatio = rows.logRatio.data[at] ?? NaN;
-    const counted = rows.mask.data[at] ?? NaN;
-    if (counted === 0) {
-      losses.values[at] = uncounted(advantage, logRatio) * (rows.logProb.data[at] ?? NaN);
-      continue;
+  const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
+    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
+    let clippedHere = 0;
+    for (let index = 0; index < length; index++) {
+      const logRatio = logRatios[index] ?? NaN;
+      const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
+      const kept = clamp(ratio, 1 - low, 1 + high);
+      if (kept !== ratio) clippedHere += mask[index] ?? NaN;
+      const weight = -kept * (advantages[index] ?? NaN);
+      values[index] = weight * (logProbs[index] ?? NaN);
+      slopes[index] = weight;
     }
-    const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
-    const kept = clamp(ratio, 1 - low, 1 + high);
-    if (kept !== ratio) clipped += counted;
-    const weight = -kept * advantage;
-    losses.values[at] = weight * (rows.logProb.data[at] ?? NaN);
-    losses.slopes[at] = weight;
-  }
-  return policyLossOf(rows, losses, settings, {
-    "actor/pg_clipfrac": shareOfTokens(rows, clipped),
-    "actor/ppo_kl": ppoKlOf(rows, maxLogRatio),
-    "actor/pg_clipfrac_lower": 0,
+    clipped += clippedHere;
   });
+  return {
+    ...learnt,
+    metrics: {
+      "actor/pg_clipfrac": shareOfTokens(rows, clipped),
+      "actor/ppo_kl": ppoKl,
+      "actor/pg_clipfrac_lower": 0,
+    },
+  };
 };
 
 /** Input of the decoupled loss. All are [rows, tokens]. */
@@ -323,15 +338,15 @@ function weightedByBehaviour(
   const { behavImpWeightCap: cap = Infinity } = settings;
   const { proximalLogProb, behavLogProb, ...rest } = batch;
   const rows = policyRowsOf({ ...rest, oldLogProb: proximalLogProb });
-  const proximal = viewOf("proximalLogProb", proximalLogProb, rows.logProb);
-  const weights = matrixOf("behavLogProb", behavLogProb, rows.logProb);
-  for (let at = 0; at < weights.data.length; at++) {
-    if (rows.mask.data[at] === 0) {
-      weights.data[at] = 0;
-      continue;
+  const behaviour = viewOf("behavLogProb", behavLogProb, rows.logProb);
+  return dualClip({ ...rows, weights: undefined }, settings, prefix, (block) => {
+    const { length, places, values, slopes } = block;
+    for (let index = 0; index < length; index++) {
+      const at = places[index] ?? 0;
+      const weight = Math.exp((rows.oldLogProb.data[at] ?? NaN) - (behaviour.data[at] ?? NaN));
+      const kept = weight > cap ? 0 : weight;
+      values[index] = (values[index] ?? NaN) * kept;
+      slopes[index] = (slopes[index] ?? NaN) * kept;
     }
-    const weight = Math.exp((proximal.data[at] ?? NaN) - (weights.data[at] ?? NaN));
-    weights.data[at] = weight > cap ? 0 : weight;
-  }
-  return dualClip({ ...rows, weights }, settings, prefix);
+  });
 }
