@@ -23,7 +23,7 @@ const tokens = rows * columns;
 const floor = "exp of each token that counts";
 
 /**
- * Exponentials and logarithms of each token that counts. An exponential that a formula names twice
+ * Exponentials and logarithms of each token that counts. An exponential that one pass names twice
  * counts once, and so does its square.
  */
 const ofLosses: Readonly<Record<string, number>> = {
@@ -43,8 +43,9 @@ const ofLosses: Readonly<Record<string, number>> = {
   geo_mean: 0,
   dro: 0,
   cispo: 1,
-  // The ratio, which is the weight and in k3, too; chi2 is of its square.
-  bypass_mode: 1,
+  // The ratio of the correction, which is the weight and in k3, too, and whose square is in chi2;
+  // that of the loss, which must know the corrected mask first.
+  bypass_mode: 2,
   // The ratio and the weight.
   decoupled: 2,
 };

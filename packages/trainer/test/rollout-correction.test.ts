@@ -13,8 +13,9 @@ import {
 } from "@rayling/trainer";
 import { describe, expect, test } from "vitest";
 import { goldenFile } from "../../../test/fixtures/golden.ts";
-import { type Matrix, matrixOf, tensorOf } from "../src/algorithms/matrix.ts";
+import { type Matrix, matrixOf, newMatrix, tensorOf } from "../src/algorithms/matrix.ts";
 import { offPolicyMetrics } from "../src/algorithms/rollout-correction/off-policy.ts";
+import type { RatioBatch } from "../src/algorithms/rollout-correction/ratio-rows.ts";
 import { rejectRollouts } from "../src/algorithms/rollout-correction/rejection.ts";
 import { rejectionBandsOf, weightBandOf } from "../src/algorithms/rollout-correction/thresholds.ts";
 import {
@@ -25,6 +26,16 @@ import { camelCased, checkGolden, type GoldenCase, tensorAt } from "./golden.ts"
 
 const matrixAt = (golden: GoldenCase, name: string): Matrix =>
   matrixOf(name, tensorAt(golden, name));
+
+/** Log ratios against a rollout whose log-probabilities are 0. */
+const ratiosAt = (golden: GoldenCase): RatioBatch => {
+  const logProb = matrixAt(golden, "log_ratio");
+  return {
+    logProb,
+    rolloutLogProb: newMatrix(logProb.rows, logProb.columns),
+    mask: matrixAt(golden, "response_mask"),
+  };
+};
 
 /** verl's config class asks for weights of rows where its functions, and its config files, ask for none. */
 const ofClass = { rollout_is: "sequence" };
@@ -51,11 +62,10 @@ function corrected(
 
 checkGolden(goldenFile("rollout-correction.json"), {
   compute_rollout_correction_weights(golden) {
-    const { weights, metrics } = rolloutWeights(
-      matrixAt(golden, "log_ratio"),
-      matrixAt(golden, "response_mask"),
-      { rolloutIsBatchNormalize: false, ...camelCased(golden.params) } as WeightSettings,
-    );
+    const { weights, metrics } = rolloutWeights(ratiosAt(golden), {
+      rolloutIsBatchNormalize: false,
+      ...camelCased(golden.params),
+    } as WeightSettings);
     return { weights: tensorOf(weights), metrics };
   },
 
@@ -71,12 +81,7 @@ checkGolden(goldenFile("rollout-correction.json"), {
 
   compute_rollout_rejection_mask(golden) {
     const { rollout_rs: options, rollout_rs_threshold: threshold } = golden.params;
-    const { mask, metrics } = rejectRollouts(
-      matrixAt(golden, "log_ratio"),
-      matrixAt(golden, "response_mask"),
-      options as string,
-      threshold,
-    );
+    const { mask, metrics } = rejectRollouts(ratiosAt(golden), options as string, threshold);
     return { mask: tensorOf({ ...mask, data: Float64Array.from(mask.data) }), metrics };
   },
 

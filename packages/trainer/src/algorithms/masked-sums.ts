@@ -43,23 +43,6 @@ export function maskedMean(values: MatrixView, mask: MatrixView): number {
   return maskedSum(values, mask) / divisorOf(countOf(mask));
 }
 
-/** Returns the mean of `of(value)` over the tokens that count. */
-export function maskedMeanOf(
-  values: MatrixView,
-  mask: MatrixView,
-  of: (value: number) => number,
-): number {
-  let sum = 0;
-  let count = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    const weight = mask.data[at] ?? NaN;
-    if (weight === 0) continue;
-    sum += of(values.data[at] ?? NaN) * weight;
-    count += weight;
-  }
-  return sum / divisorOf(count);
-}
-
 /** Returns the sum of each row over its tokens that count. */
 export function maskedRowSums(values: MatrixView, mask: MatrixView): Float64Array {
   const sums = new Float64Array(mask.rows);

@@ -24,14 +24,13 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
     );
   }
   const given = policyRowsOf(batch);
+  const { lossType = "ppo_clip" } = rolloutCorrection;
   const { weights, mask, metrics } = correction(
-    given.logProb,
-    given.oldLogProb,
-    { mask: given.mask, valid: batch.valid },
+    { logProb: given.logProb, rolloutLogProb: given.oldLogProb, mask: given.mask },
     rolloutCorrection,
+    { valid: batch.valid, keepsWeights: lossType === "reinforce" },
   );
   const rows = { ...given, mask, count: countOf(mask) };
-  const { lossType = "ppo_clip" } = rolloutCorrection;
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({
     ...result,
     metrics: { ...result.metrics, ...metrics },

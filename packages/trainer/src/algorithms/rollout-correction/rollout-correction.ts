@@ -7,20 +7,20 @@
 import { asTensor, type Tensor, zeros } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import {
-  difference,
   type Matrix,
   type MatrixView,
-  matrixOf,
   newMatrix,
   selectedRows,
   tensorOf,
+  viewOf,
   withRows,
 } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
-import { offPolicyMetrics } from "./off-policy.ts";
-import { checkTokens, rejectRollouts } from "./rejection.ts";
+import { newOffPolicyCollector, offPolicyMetrics } from "./off-policy.ts";
+import { eachRatioRow, type RatioBatch } from "./ratio-rows.ts";
+import { checkTokens, newRejectionCollector } from "./rejection.ts";
 import { type RolloutCorrectionSettings, withDefaults } from "./correction-settings.ts";
-import { rolloutWeights } from "./weights.ts";
+import { newWeightCollector } from "./weights.ts";
 
 /** All are [rows, tokens]. */
 export interface RolloutCorrectionBatch {
@@ -62,10 +62,11 @@ export function correctRollouts(
   batch: RolloutCorrectionBatch,
   settings: RolloutCorrectionSettings = {},
 ): RolloutCorrection {
-  const old = matrixOf("oldLogProbs", batch.oldLogProbs);
-  const rollout = matrixOf("rolloutLogProbs", batch.rolloutLogProbs, old);
-  const mask = matrixOf("responseMask", batch.responseMask, old);
-  const corrected = correction(old, rollout, { mask, valid: batch.valid }, settings);
+  const logProb = viewOf("oldLogProbs", batch.oldLogProbs);
+  const rolloutLogProb = viewOf("rolloutLogProbs", batch.rolloutLogProbs, logProb);
+  const mask = viewOf("responseMask", batch.responseMask, logProb);
+  const { valid } = batch;
+  const corrected = correction({ logProb, rolloutLogProb, mask }, settings, { valid });
   return {
     ...(corrected.weights === undefined ? {} : { rolloutIsWeights: tensorOf(corrected.weights) }),
     responseMask: likeTensor(corrected.mask, batch.responseMask),
@@ -79,25 +80,33 @@ export interface Correction {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
+interface CorrectionOptions {
+  /** False for a row that is not looked at. */
+  readonly valid: readonly boolean[] | undefined;
+  /** Whether the weights themselves are wanted. Default true. */
+  readonly keepsWeights?: boolean;
+}
+
 /** Corrects rollouts given as matrices. @throws TrainerInputError */
 export function correction(
-  logProb: MatrixView,
-  rolloutLogProb: MatrixView,
-  { mask, valid }: { readonly mask: MatrixView; readonly valid: readonly boolean[] | undefined },
+  batch: RatioBatch,
   settings: RolloutCorrectionSettings,
+  { valid, keepsWeights = true }: CorrectionOptions,
 ): Correction {
-  if (valid?.includes(false) !== true) {
-    return correctionOfAll(logProb, rolloutLogProb, mask, settings);
-  }
+  const { logProb, rolloutLogProb, mask } = batch;
+  if (valid?.includes(false) !== true) return correctionOfAll(batch, settings, keepsWeights);
   if (leavesFewerThan(1, validMask(mask, valid), valid)) {
     return { weights: undefined, mask, metrics: {} };
   }
   const rows = [...valid.keys()].filter((row) => valid[row]);
   const own = correctionOfAll(
-    selectedRows(logProb, rows),
-    selectedRows(rolloutLogProb, rows),
-    selectedRows(mask, rows),
+    {
+      logProb: selectedRows(logProb, rows),
+      rolloutLogProb: selectedRows(rolloutLogProb, rows),
+      mask: selectedRows(mask, rows),
+    },
     settings,
+    keepsWeights,
   );
   const none = newMatrix(mask.rows, mask.columns);
   return {
@@ -108,29 +117,37 @@ export function correction(
 }
 
 function correctionOfAll(
-  logProb: MatrixView,
-  rolloutLogProb: MatrixView,
-  mask: MatrixView,
+  batch: RatioBatch,
   settings: RolloutCorrectionSettings,
+  keepsWeights: boolean,
 ): Correction {
+  const { mask } = batch;
   checkTokens(mask);
   const { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize, rolloutRs, rolloutRsThreshold } =
     withDefaults(settings);
-  const logRatio = difference(logProb, rolloutLogProb);
+  const weights = keepsWeights ? newMatrix(mask.rows, mask.columns) : undefined;
   const weighted =
     rolloutIs === null || rolloutIsThreshold === null
       ? undefined
-      : rolloutWeights(logRatio, mask, { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize });
+      : newWeightCollector(
+          batch,
+          { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize },
+          weights,
+        );
   const rejected =
-    rolloutRs === null
-      ? { mask, metrics: {} }
-      : rejectRollouts(logRatio, mask, rolloutRs, rolloutRsThreshold);
-  const metrics = {
-    ...weighted?.metrics,
-    ...rejected.metrics,
-    ...offPolicyMetrics(logProb, rolloutLogProb, mask),
+    rolloutRs === null ? undefined : newRejectionCollector(mask, rolloutRs, rolloutRsThreshold);
+  const offPolicy = newOffPolicyCollector(mask.rows);
+  eachRatioRow(batch, (row) => {
+    weighted?.add(row);
+    rejected?.add(row);
+    offPolicy.add(row);
+  });
+  const { mask: kept, metrics } = rejected?.rejection() ?? { mask, metrics: {} };
+  return {
+    weights: weighted && weights,
+    mask: kept,
+    metrics: prefixed({ ...weighted?.metrics(), ...metrics, ...offPolicy.metrics() }),
   };
-  return { weights: weighted?.weights, mask: rejected.mask, metrics: prefixed(metrics) };
 }
 
 /**
@@ -142,11 +159,9 @@ export function rolloutCorrectionMetrics(batch: {
   readonly rolloutLogProbs: Tensor;
   readonly responseMask: Tensor;
 }): Record<string, number> {
-  const own = matrixOf("logProb", batch.logProb);
-  const rollout = matrixOf("rolloutLogProbs", batch.rolloutLogProbs, own);
-  return prefixed(
-    offPolicyMetrics(own, rollout, matrixOf("responseMask", batch.responseMask, own)),
-  );
+  const own = viewOf("logProb", batch.logProb);
+  const rollout = viewOf("rolloutLogProbs", batch.rolloutLogProbs, own);
+  return prefixed(offPolicyMetrics(own, rollout, viewOf("responseMask", batch.responseMask, own)));
 }
 
 /**

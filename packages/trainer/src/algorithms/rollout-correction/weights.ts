@@ -6,20 +6,12 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import {
-  countOf,
-  maskedMean,
-  maskedMeanOf,
-  maskedRowMeans,
-  maskedRowSums,
-} from "../masked-sums.ts";
-import { clamp, type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
-import { shareOf, spreadOf, tokenRange } from "../statistics.ts";
+import { divisorOf } from "../masked-sums.ts";
+import { clamp, type Matrix, newMatrix } from "../matrix.ts";
+import { spreadOf } from "../statistics.ts";
+import { eachRatioRow, type RatioBatch, type RatioRow, safetyBound } from "./ratio-rows.ts";
 import { weightBandOf } from "./thresholds.ts";
 import { meanOf } from "../../values/sums.ts";
-
-/** A log ratio beyond this is taken for this: exp of it is still a number to work with. */
-export const safetyBound = 20;
 
 export interface WeightSettings {
   readonly rolloutIs: "token" | "sequence";
@@ -33,54 +25,43 @@ export interface RolloutWeights {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** @param mask at least one token must count. @throws TrainerInputError */
-export function rolloutWeights(
-  logRatio: MatrixView,
-  mask: MatrixView,
-  { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize }: WeightSettings,
-): RolloutWeights {
-  if (rolloutIs !== "token" && rolloutIs !== "sequence") {
-    throw new TrainerInputError(
-      "rolloutIs",
-      `there is no rollout_is "${String(rolloutIs)}"; there are token, sequence`,
-    );
-  }
-  const { lower, upper } = weightBandOf(rolloutIsThreshold);
-  const sums = maskedRowSums(logRatio, mask);
-  const isOfToken = rolloutIs === "token";
-  const raw = newMatrix(mask.rows, mask.columns);
-  const weights = newMatrix(mask.rows, mask.columns);
-  for (let row = 0, at = 0; row < mask.rows; row++) {
-    for (const end = at + mask.columns; at < end; at++) {
-      const own = (isOfToken ? logRatio.data[at] : sums[row]) ?? NaN;
-      const weight = Math.exp(clamp(own, -safetyBound, safetyBound)) * (mask.data[at] ?? NaN);
-      raw.data[at] = weight;
-      if (lower === null) weights.data[at] = Math.min(weight, upper);
-      else if (weight >= lower && weight <= upper) weights.data[at] = weight;
-    }
-  }
-  const bounds = { lower: lower ?? 1 / upper, upper };
-  const metrics: Record<string, number> = {
-    ...(isOfToken
-      ? tokenMetrics(weights, raw, mask, bounds)
-      : sequenceMetrics(weights, sums, mask, bounds)),
-    ...spreadMetrics(weights, mask, upper),
-    ...rowMetrics(weights, raw, mask, bounds),
-  };
-  if (lower !== null) {
-    metrics["rollout_is_oob_ratio"] = shareOf(mask, (at) => {
-      const weight = raw.data[at] ?? NaN;
-      return weight < lower || weight > upper;
-    });
-  }
-  if (!rolloutIsBatchNormalize) return { weights, metrics };
-  const mean = isOfToken ? maskedMean(weights, mask) : meanOfRows(weights, mask);
-  const factor = mean > 1e-8 ? mean : 1;
-  metrics["rollout_is_batch_norm_factor"] = factor;
-  for (let at = 0; at < weights.data.length; at++) {
-    weights.data[at] = (weights.data[at] ?? NaN) / factor;
-  }
-  return { weights, metrics };
+/** @param batch at least one of its tokens must count. @throws TrainerInputError */
+export function rolloutWeights(batch: RatioBatch, settings: WeightSettings): RolloutWeights {
+  const weights = newMatrix(batch.mask.rows, batch.mask.columns);
+  const collector = newWeightCollector(batch, settings, weights);
+  eachRatioRow(batch, collector.add);
+  return { weights, metrics: collector.metrics() };
+}
+
+/** Looks at rows that are shown to it one after the other. */
+export interface WeightCollector {
+  readonly add: (row: RatioRow) => void;
+  /**
+   * Finishes the weights, too.
+   *
+   * @throws TrainerInputError where all weights are 0
+   */
+  readonly metrics: () => Readonly<Record<string, number>>;
+}
+
+interface WeightSums {
+  readonly bounds: Bounds;
+  /** Whether weights outside of the bounds are 0; else those above are the upper bound. */
+  readonly isBand: boolean;
+  readonly isOfToken: boolean;
+  count: number;
+  sum: number;
+  squares: number;
+  /** Tokens above the upper bound, and below the lower one, before the cut. */
+  high: number;
+  low: number;
+  max: number;
+  min: number;
+  /** For each row: sums of log ratios, means of the weights after and before the cut, tokens. */
+  readonly logRatios: Float64Array;
+  readonly means: Float64Array;
+  readonly rawMeans: Float64Array;
+  readonly counts: Float64Array;
 }
 
 interface Bounds {
@@ -88,40 +69,102 @@ interface Bounds {
   readonly upper: number;
 }
 
-function tokenMetrics(
-  weights: Matrix,
-  raw: MatrixView,
-  mask: MatrixView,
-  { lower, upper }: Bounds,
-): Record<string, number> {
-  const range = tokenRange(weights, mask);
+/**
+ * @param into where the weights go, if somebody wants them
+ * @throws TrainerInputError
+ */
+export function newWeightCollector(
+  batch: RatioBatch,
+  { rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize }: WeightSettings,
+  into: Matrix | undefined,
+): WeightCollector {
+  if (rolloutIs !== "token" && rolloutIs !== "sequence") {
+    throw new TrainerInputError(
+      "rolloutIs",
+      `there is no rollout_is "${String(rolloutIs)}"; there are token, sequence`,
+    );
+  }
+  const { lower, upper } = weightBandOf(rolloutIsThreshold);
+  const { rows, columns } = batch.mask;
+  const numbers = (): Float64Array => new Float64Array(rows);
+  const sums: WeightSums = {
+    bounds: { lower: lower ?? 1 / upper, upper },
+    isBand: lower !== null,
+    isOfToken: rolloutIs === "token",
+    count: 0,
+    sum: 0,
+    squares: 0,
+    high: 0,
+    low: 0,
+    max: -Infinity,
+    min: Infinity,
+    logRatios: numbers(),
+    means: numbers(),
+    rawMeans: numbers(),
+    counts: numbers(),
+  };
+  const ofSequence = new Float64Array(columns);
   return {
-    rollout_is_mean: maskedMean(weights, mask),
-    rollout_is_ratio_fraction_high: shareOf(mask, (at) => (raw.data[at] ?? NaN) > upper),
-    rollout_is_ratio_fraction_low: shareOf(mask, (at) => (raw.data[at] ?? NaN) < lower),
-    rollout_is_max: range.max,
-    rollout_is_min: range.min,
+    add(row) {
+      sums.logRatios[row.row] = row.logRatioSum;
+      sums.counts[row.row] = row.count;
+      if (sums.isOfToken) return addWeights(sums, row, row.ratios, into);
+      const ratio = Math.exp(clamp(row.logRatioSum, -safetyBound, safetyBound));
+      addWeights(sums, row, ofSequence.fill(ratio, 0, row.length), into);
+    },
+    metrics() {
+      const metrics = metricsOf(sums);
+      if (into !== undefined && !sums.isBand) spoil(into, batch, sums);
+      if (!rolloutIsBatchNormalize) return metrics;
+      const mean = sums.isOfToken ? sums.sum / divisorOf(sums.count) : meanOfRows(sums);
+      const factor = mean > 1e-8 ? mean : 1;
+      const { data } = into ?? newMatrix(0, 0);
+      for (let at = 0; at < data.length; at++) data[at] = (data[at] ?? NaN) / factor;
+      return { ...metrics, rollout_is_batch_norm_factor: factor };
+    },
   };
 }
 
-/**
- * Largest and smallest are of what the weights were before they were cut. Rows without tokens
- * count: their ratio is 1.
- */
-function sequenceMetrics(
-  weights: Matrix,
-  sums: Float64Array,
-  mask: MatrixView,
-  { lower, upper }: Bounds,
-): Record<string, number> {
-  const { max, min } = spreadOf(sums);
-  return {
-    rollout_is_mean: maskedMean(weights, mask),
-    rollout_is_ratio_fraction_high: meanOf(sums.map((sum) => (sum > Math.log(upper) ? 1 : 0))),
-    rollout_is_ratio_fraction_low: meanOf(sums.map((sum) => (sum < Math.log(lower) ? 1 : 0))),
-    rollout_is_max: Math.exp(Math.min(max, safetyBound)),
-    rollout_is_min: Math.exp(min),
-  };
+function addWeights(
+  sums: WeightSums,
+  { row, length, count, places, mask }: RatioRow,
+  ratios: Float64Array,
+  into: Matrix | undefined,
+): void {
+  const { lower, upper } = sums.bounds;
+  const { isBand } = sums;
+  let { squares, high, low, max, min } = sums;
+  let sum = 0;
+  let rawSum = 0;
+  for (let index = 0; index < length; index++) {
+    const counted = mask[index] ?? NaN;
+    const raw = (ratios[index] ?? NaN) * counted;
+    if (raw > upper) high += counted;
+    if (raw < lower) low += counted;
+    const inBand = raw >= lower && raw <= upper ? raw : 0;
+    const weight = isBand ? inBand : Math.min(raw, upper);
+    if (into !== undefined) into.data[places[index] ?? 0] = weight;
+    rawSum += raw * counted;
+    sum += weight * counted;
+    squares += weight * weight * counted;
+    max = Math.max(max, weight);
+    min = Math.min(min, weight);
+  }
+  sums.means[row] = sum / divisorOf(count);
+  sums.rawMeans[row] = rawSum / divisorOf(count);
+  const whole = { count: sums.count + count, sum: sums.sum + sum };
+  Object.assign(sums, { ...whole, squares, high, low, max, min });
+}
+
+/** A masked token whose weight would be NaN has it. */
+function spoil(weights: Matrix, { logProb, rolloutLogProb, mask }: RatioBatch, sums: WeightSums) {
+  for (let at = 0; at < weights.data.length; at++) {
+    if (mask.data[at] !== 0) continue;
+    const own = sums.isOfToken
+      ? (logProb.data[at] ?? NaN) - (rolloutLogProb.data[at] ?? NaN)
+      : (sums.logRatios[Math.floor(at / mask.columns)] ?? NaN);
+    if (Number.isNaN(own)) weights.data[at] = NaN;
+  }
 }
 
 /**
@@ -129,46 +172,71 @@ function sequenceMetrics(
  *
  * @throws TrainerInputError where all of them are 0
  */
-function spreadMetrics(weights: Matrix, mask: MatrixView, upper: number): Record<string, number> {
-  const mean = maskedMean(weights, mask);
-  const ofSquares = maskedMeanOf(weights, mask, (weight) => weight * weight);
+function metricsOf(sums: WeightSums): Record<string, number> {
+  const { bounds, isBand, isOfToken, count, high, low } = sums;
+  const mean = sums.sum / divisorOf(count);
+  const ofSquares = sums.squares / divisorOf(count);
   if (ofSquares === 0) {
     throw new TrainerInputError(
       "rolloutIsThreshold",
-      `every importance weight is outside of rolloutIsThreshold (at most ${upper}): nothing is left to learn from`,
+      `every importance weight is outside of rolloutIsThreshold (at most ${bounds.upper}): nothing is left to learn from`,
     );
   }
   return {
-    rollout_is_std: countOf(mask) > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
+    rollout_is_mean: mean,
+    ...(isOfToken ? tokenMetrics(sums) : sequenceMetrics(sums)),
+    rollout_is_std: count > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
     rollout_is_eff_sample_size: (mean + 1e-8) ** 2 / ofSquares,
+    ...rowMetrics(sums),
+    ...(isBand ? { rollout_is_oob_ratio: (high + low) / divisorOf(count) } : {}),
   };
 }
 
-function rowMetrics(
-  weights: Matrix,
-  raw: MatrixView,
-  mask: MatrixView,
-  { lower, upper }: Bounds,
-): Record<string, number> {
-  const { mean, std, max, min } = spreadOf(maskedRowMeans(weights, mask));
-  const rawMeans = maskedRowMeans(raw, mask);
+function tokenMetrics({ count, high, low, max, min }: WeightSums): Record<string, number> {
+  return {
+    rollout_is_ratio_fraction_high: high / divisorOf(count),
+    rollout_is_ratio_fraction_low: low / divisorOf(count),
+    rollout_is_max: max,
+    rollout_is_min: min,
+  };
+}
+
+/**
+ * Largest and smallest are of what the weights were before they were cut. Rows without tokens
+ * count: their ratio is 1.
+ */
+function sequenceMetrics({ bounds, logRatios }: WeightSums): Record<string, number> {
+  const { max, min } = spreadOf(logRatios);
+  return {
+    rollout_is_ratio_fraction_high: shareOfRows(logRatios, (sum) => sum > Math.log(bounds.upper)),
+    rollout_is_ratio_fraction_low: shareOfRows(logRatios, (sum) => sum < Math.log(bounds.lower)),
+    rollout_is_max: Math.exp(Math.min(max, safetyBound)),
+    rollout_is_min: Math.exp(min),
+  };
+}
+
+function rowMetrics({ bounds, means, rawMeans }: WeightSums): Record<string, number> {
+  const { mean, std, max, min } = spreadOf(means);
   return {
     rollout_is_seq_mean: mean,
     rollout_is_seq_std: std,
     rollout_is_seq_max: max,
     rollout_is_seq_min: min,
     rollout_is_seq_max_deviation: Math.max(Math.abs(max - 1), Math.abs(min - 1)),
-    rollout_is_seq_fraction_high: meanOf(rawMeans.map((one) => (one > upper ? 1 : 0))),
-    rollout_is_seq_fraction_low: meanOf(rawMeans.map((one) => (one < lower ? 1 : 0))),
+    rollout_is_seq_fraction_high: shareOfRows(rawMeans, (one) => one > bounds.upper),
+    rollout_is_seq_fraction_low: shareOfRows(rawMeans, (one) => one < bounds.lower),
   };
+}
+
+function shareOfRows(values: Float64Array, holds: (value: number) => boolean): number {
+  return meanOf(values.map((one) => (holds(one) ? 1 : 0)));
 }
 
 /**
  * Returns the mean over rows of their means, in which each row counts alike and rows without tokens
  * do not count.
  */
-function meanOfRows(weights: Matrix, mask: MatrixView): number {
-  const lengths = rowSums(mask);
-  const used = maskedRowMeans(weights, mask).filter((_, row) => (lengths[row] ?? NaN) > 0);
+function meanOfRows({ means, counts }: WeightSums): number {
+  const used = means.filter((_, row) => (counts[row] ?? NaN) > 0);
   return used.length === 0 ? 0 : meanOf(used);
 }
