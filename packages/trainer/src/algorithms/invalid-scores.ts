@@ -8,7 +8,8 @@ import { countOf } from "./masked-sums.ts";
 import type { Matrix, MatrixView } from "./matrix.ts";
 
 /**
- * The mask with nothing of rows that are not valid; by default, all are.
+ * The mask with nothing of rows that are not valid; by default, all are. It is the given one where
+ * nothing is taken away.
  *
  * @throws TrainerInputError where there is not one entry for each row
  */
@@ -22,6 +23,7 @@ export function validMask(mask: MatrixView, valid: readonly boolean[] | undefine
       `valid must have one entry for each of ${mask.rows} rows; it has ${valid.length}`,
     );
   }
+  if (valid.every(Boolean)) return mask;
   const data = mask.data.slice();
   for (const [row, isValid] of valid.entries()) {
     if (!isValid) data.fill(0, row * mask.columns, (row + 1) * mask.columns);

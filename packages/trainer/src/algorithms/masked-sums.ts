@@ -74,6 +74,14 @@ export function maskedVariance(
   mask: MatrixView,
   { unbiased = true }: { readonly unbiased?: boolean } = {},
 ): number {
+  return momentsOf(values, mask, unbiased).variance;
+}
+
+function momentsOf(
+  values: MatrixView,
+  mask: MatrixView,
+  unbiased: boolean,
+): { readonly mean: number; readonly variance: number } {
   const count = countOf(mask);
   if (unbiased && (count === 0 || count === 1)) {
     throw new TrainerInputError(
@@ -81,13 +89,36 @@ export function maskedVariance(
       `the variance of ${count === 0 ? "no token" : "one token"} is not defined: at least two tokens must count`,
     );
   }
-  const mean = maskedMean(values, mask);
+  const mean = maskedSum(values, mask) / divisorOf(count);
   let squares = 0;
   for (let at = 0; at < mask.data.length; at++) {
     const weight = mask.data[at] ?? NaN;
-    if (weight !== 0) squares += ((values.data[at] ?? NaN) - mean) ** 2 * weight;
+    if (weight === 0) continue;
+    const difference = (values.data[at] ?? NaN) - mean;
+    squares += difference * difference * weight;
   }
-  return (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1);
+  return { mean, variance: (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1) };
+}
+
+/** A whitened value is (value - mean) x scale + shift. */
+export interface Whitening {
+  readonly mean: number;
+  readonly scale: number;
+  readonly shift: number;
+}
+
+/**
+ * Returns what gives the tokens that count variance 1, and mean 0, or the mean that they have.
+ *
+ * @throws TrainerInputError as maskedVariance
+ */
+export function whiteningOf(
+  values: MatrixView,
+  mask: MatrixView,
+  { shiftMean = true }: { readonly shiftMean?: boolean } = {},
+): Whitening {
+  const { mean, variance } = momentsOf(values, mask, true);
+  return { mean, scale: 1 / Math.sqrt(variance + 1e-8), shift: shiftMean ? 0 : mean };
 }
 
 /**
@@ -99,11 +130,9 @@ export function maskedVariance(
 export function maskedWhiten(
   values: Matrix,
   mask: Matrix,
-  { shiftMean = true }: { readonly shiftMean?: boolean } = {},
+  options: { readonly shiftMean?: boolean } = {},
 ): Matrix {
-  const mean = maskedMean(values, mask);
-  const scale = 1 / Math.sqrt(maskedVariance(values, mask) + 1e-8);
-  const shift = shiftMean ? 0 : mean;
+  const { mean, scale, shift } = whiteningOf(values, mask, options);
   const whitened = newMatrix(values.rows, values.columns);
   for (let at = 0; at < whitened.data.length; at++) {
     whitened.data[at] = ((values.data[at] ?? NaN) - mean) * scale + shift;

@@ -106,15 +106,6 @@ export function withRows(matrix: MatrixView, rows: readonly number[], by: Matrix
   return { ...matrix, data };
 }
 
-/** Each of one, less that of the other. */
-export function difference(left: MatrixView, right: MatrixView): Matrix {
-  const result = newMatrix(left.rows, left.columns);
-  for (let at = 0; at < result.data.length; at++) {
-    result.data[at] = (left.data[at] ?? NaN) - (right.data[at] ?? NaN);
-  }
-  return result;
-}
-
 /** Returns the sum of all columns of each row. */
 export function rowSums({ rows, columns, data }: MatrixView): Float64Array {
   const sums = new Float64Array(rows);

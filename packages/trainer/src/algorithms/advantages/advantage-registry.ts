@@ -15,13 +15,8 @@ import {
   rloo,
   rlooVectorized,
 } from "./outcome.ts";
-import {
-  gae,
-  optimalTokenBaseline,
-  reinforcePlusPlus,
-  remax,
-  tirOptimalTokenBaseline,
-} from "./token.ts";
+import { gae, reinforcePlusPlus, remax } from "./token.ts";
+import { optimalTokenBaseline, tirOptimalTokenBaseline } from "./token-baseline.ts";
 
 /** Advantage estimators by name. */
 export interface AdvantageRegistry {

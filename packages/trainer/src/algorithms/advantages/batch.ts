@@ -1,10 +1,10 @@
 /** Input and output of the advantage estimators. */
 
-import type { Tensor } from "@rayling/data-proto";
+import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
-import { maskedWhiten } from "../masked-sums.ts";
-import { type Matrix, matrixOf, newMatrix, rowSums, tensorOf } from "../matrix.ts";
+import { whiteningOf } from "../masked-sums.ts";
+import { type MatrixView, viewOf } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
@@ -76,19 +76,17 @@ export type AdvantageEstimator = (
 
 /** The batch as matrices. */
 export interface Rows {
-  readonly rewards: Matrix;
+  readonly rewards: MatrixView;
   /** Response mask, 0 in invalid rows. */
-  readonly mask: Matrix;
-  /** Reward of each row: the sum over all of its tokens, masked or not. */
-  readonly scores: Float64Array;
+  readonly mask: MatrixView;
   readonly isValid: (row: number) => boolean;
 }
 
 export function rowsOf({ tokenLevelRewards, responseMask, valid }: AdvantageBatch): Rows {
-  const rewards = matrixOf("tokenLevelRewards", tokenLevelRewards);
-  const given = matrixOf("responseMask", responseMask, rewards);
+  const rewards = viewOf("tokenLevelRewards", tokenLevelRewards);
+  const given = viewOf("responseMask", responseMask, rewards);
   const isValid = (row: number): boolean => valid?.[row] ?? true;
-  return { rewards, mask: validMask(given, valid), scores: rowSums(rewards), isValid };
+  return { rewards, mask: validMask(given, valid), isValid };
 }
 
 export interface GroupedRows extends Rows {
@@ -112,7 +110,8 @@ export function groupedRowsOf(batch: AdvantageBatch): GroupedRows {
   }
   const used = new Set([...groups.values()].flat());
   const isValid = (row: number): boolean => used.has(row);
-  return { ...rows, mask: validMask(rows.mask, [...ids.keys()].map(isValid)), isValid, groups };
+  const mask = validMask(rows.mask, [...ids.keys()].map(isValid));
+  return { ...rows, mask, isValid, groups };
 }
 
 /** @throws TrainerInputError when there are none, or not one for each row */
@@ -123,57 +122,63 @@ export function groupIdsOf({ groups }: AdvantageBatch, { rewards }: Rows): reado
 }
 
 /** @throws TrainerInputError when it is missing */
-export function neededMatrix(
+export function neededView(
   name: keyof AdvantageBatch,
   tensor: Tensor | undefined,
   { rewards }: Rows,
-): Matrix {
-  if (tensor !== undefined) return matrixOf(name, tensor, rewards);
+): MatrixView {
+  if (tensor !== undefined) return viewOf(name, tensor, rewards);
   throw new TrainerInputError(name, `${name} is missing, which this estimator needs`);
 }
 
-/** Returns a matrix with one value for each row, at each of its tokens. */
-export function broadcast(values: Float64Array, mask: Matrix): Matrix {
-  const result = newMatrix(mask.rows, mask.columns);
+/** Puts one value for each row at each of its tokens that count. */
+export function broadcastInto(
+  data: Float32Array | Float64Array,
+  values: Float64Array,
+  mask: MatrixView,
+): void {
   for (let row = 0, at = 0; row < mask.rows; row++) {
     const value = values[row] ?? NaN;
     for (const end = at + mask.columns; at < end; at++) {
       const weight = mask.data[at] ?? NaN;
-      if (weight !== 0) result.data[at] = value * weight;
+      if (weight !== 0) data[at] = value * weight;
     }
   }
-  return result;
 }
 
-export function advantagesOf(advantages: Matrix, returns: Matrix = advantages): Advantages {
-  return { advantages: tensorOf(advantages), returns: tensorOf(returns) };
+/** Returns room for one number of each token, all 0. */
+export function newColumn({ mask }: Rows): Float32Array<ArrayBuffer> {
+  return new Float32Array(mask.data.length);
+}
+
+/** @param returns default: a copy of the advantages */
+export function advantagesOf(
+  { mask: { rows, columns } }: Rows,
+  advantages: Float32Array<ArrayBuffer>,
+  returns: Float32Array<ArrayBuffer> = advantages.slice(),
+): Advantages {
+  const shape = [rows, columns];
+  return { advantages: asTensor(advantages, shape), returns: asTensor(returns, shape) };
 }
 
 /**
- * Over the tokens that count. Where invalid rows have left fewer than two of them, there is no
- * spread to scale by: all 0.
+ * Whitened over the tokens that count, and 0 at others. Where invalid rows have left fewer than two
+ * of them, there is no spread to scale by: all 0.
  *
  * @throws TrainerInputError as maskedWhiten
  */
 export function whitened(
-  values: Matrix,
-  { mask }: Rows,
+  values: MatrixView,
+  rows: Rows,
   { valid }: Pick<AdvantageBatch, "valid">,
-): Matrix {
-  if (leavesFewerThan(2, mask, valid)) return newMatrix(values.rows, values.columns);
-  return maskedWhiten(values, mask);
-}
-
-/** At each token, the sum of what is rewarded from there on. */
-export function rewardToGo(rewards: Matrix, mask: Matrix): Matrix {
-  const returns = newMatrix(rewards.rows, rewards.columns);
-  for (let row = 0; row < rewards.rows; row++) {
-    let sum = 0;
-    for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
-      const weight = mask.data[at] ?? NaN;
-      if (weight !== 0) sum += (rewards.data[at] ?? NaN) * weight;
-      returns.data[at] = sum;
-    }
+): Float32Array<ArrayBuffer> {
+  const { mask } = rows;
+  const column = newColumn(rows);
+  if (leavesFewerThan(2, mask, valid)) return column;
+  const { mean, scale } = whiteningOf(values, mask);
+  for (let at = 0; at < column.length; at++) {
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) column[at] = ((values.data[at] ?? NaN) - mean) * scale * weight;
   }
-  return returns;
+  return column;
 }

@@ -4,7 +4,6 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
-import { masked } from "../masked-sums.ts";
 import { newMatrix, rowSums } from "../matrix.ts";
 import {
   type AdvantageBatch,
@@ -12,24 +11,35 @@ import {
   type Advantages,
   type AdvantageSettings,
   advantagesOf,
-  broadcast,
+  broadcastInto,
   type GroupedRows,
   groupedRowsOf,
+  newColumn,
   type Rows,
   whitened,
 } from "./batch.ts";
+
+interface ScoredRows extends GroupedRows {
+  /** Reward of each row: the sum over all of its tokens, masked or not. */
+  readonly scores: Float64Array;
+}
+
+function scoredRowsOf(batch: AdvantageBatch): ScoredRows {
+  const rows = groupedRowsOf(batch);
+  return { ...rows, scores: rowSums(rows.rewards) };
+}
 
 /**
  * (R - mean) / (std + epsilon) of its group, or without the division. A group of one keeps its
  * score.
  */
 export const grpo: AdvantageEstimator = (batch, settings = {}) => {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   return outcome(rows, normalized(rows, rows.scores, settings));
 };
 
 function normalized(
-  rows: GroupedRows,
+  rows: ScoredRows,
   scores: Float64Array,
   { normAdvByStdInGrpo = true, epsilon = 1e-6 }: AdvantageSettings,
 ): Float64Array {
@@ -45,7 +55,7 @@ function normalized(
 /** pass@k: only the best row of a group has an advantage, its lead over the second. */
 export const grpoPassk: AdvantageEstimator = (batch, settings = {}) => {
   const { normAdvByStdInGrpo = true, epsilon = 1e-6 } = settings;
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   return outcome(
     rows,
     byGroup(rows, (group, advantages, id) => {
@@ -73,7 +83,7 @@ export const rlooVectorized: AdvantageEstimator = (batch) => leaveOneOut(batch, 
 
 /** @param alone by what the score of a group of one is multiplied */
 function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   return outcome(
     rows,
     byGroup(rows, (group, advantages) => {
@@ -89,7 +99,7 @@ function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
 
 /** R minus the mean of its group weighted by lengths. */
 export const opo: AdvantageEstimator = (batch) => {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   const lengths = rowSums(rows.mask);
   return outcome(
     rows,
@@ -108,7 +118,7 @@ export const opo: AdvantageEstimator = (batch) => {
 
 /** alpha (R - mean) / f_norm, where alpha makes up for rows that score 0. */
 export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   let used = 0;
   let scoring = 0;
   for (const [row, score] of rows.scores.entries()) {
@@ -129,13 +139,12 @@ export const gpg: AdvantageEstimator = (batch, { fNorm = 1 } = {}) => {
 
 /** R - mean of its group, whitened over all tokens. */
 export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   const centred = byGroup(rows, (group, advantages) => {
     const { mean } = statisticsOf(group, rows.scores);
     for (const row of group) advantages[row] = (rows.scores[row] ?? NaN) - mean;
   });
-  const values = broadcast(centred, rows.mask);
-  return advantagesOf(masked(whitened(values, rows, batch), rows.mask));
+  return whitenedOutcome(rows, centred, batch);
 };
 
 /**
@@ -143,22 +152,22 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
  * components, the score is the only one.
  */
 export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
-  const rows = groupedRowsOf(batch);
+  const rows = scoredRowsOf(batch);
   const components = componentsOf(batch, settings, rows);
-  const sum = newMatrix(rows.mask.rows, rows.mask.columns);
+  const sums = new Float64Array(rows.mask.rows);
   for (const { scores, weight } of components) {
-    const advantages = broadcast(normalized(rows, scores, settings), rows.mask);
-    for (let at = 0; at < sum.data.length; at++) {
-      sum.data[at] = (sum.data[at] ?? NaN) + weight * (advantages.data[at] ?? NaN);
+    const advantages = normalized(rows, scores, settings);
+    for (let row = 0; row < sums.length; row++) {
+      sums[row] = (sums[row] ?? NaN) + weight * (advantages[row] ?? NaN);
     }
   }
-  return advantagesOf(masked(whitened(sum, rows, batch), rows.mask));
+  return whitenedOutcome(rows, sums, batch);
 };
 
 function componentsOf(
   { rewardComponents }: AdvantageBatch,
   { gdpoRewardKeys, gdpoRewardWeights }: AdvantageSettings,
-  rows: Rows,
+  rows: ScoredRows,
 ): { readonly scores: Float64Array; readonly weight: number }[] {
   if (rewardComponents === undefined && gdpoRewardKeys === undefined) {
     return [{ scores: rows.scores, weight: 1 }];
@@ -195,7 +204,7 @@ function componentsOf(
 
 /** Fills one value for each row, group by group; rows of no group have 0. */
 function byGroup(
-  { rewards, groups }: GroupedRows,
+  { rewards, groups }: ScoredRows,
   fill: (group: readonly number[], advantages: Float64Array, id: GroupId) => void,
 ): Float64Array {
   const advantages = new Float64Array(rewards.rows);
@@ -203,6 +212,15 @@ function byGroup(
   return advantages;
 }
 
-function outcome({ mask }: Rows, values: Float64Array): Advantages {
-  return advantagesOf(broadcast(values, mask));
+function outcome(rows: Rows, values: Float64Array): Advantages {
+  const advantages = newColumn(rows);
+  broadcastInto(advantages, values, rows.mask);
+  return advantagesOf(rows, advantages);
+}
+
+/** As `outcome`, whitened over all tokens. */
+function whitenedOutcome(rows: Rows, values: Float64Array, batch: AdvantageBatch): Advantages {
+  const ofTokens = newMatrix(rows.mask.rows, rows.mask.columns);
+  broadcastInto(ofTokens.data, values, rows.mask);
+  return advantagesOf(rows, whitened(ofTokens, rows, batch));
 }

@@ -6,14 +6,16 @@
 import { gatherRows } from "@rayling/data-proto";
 import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
-import { filled, matrixOf } from "../matrix.ts";
+import { matrixOf } from "../matrix.ts";
 import {
   type AdvantageBatch,
   type AdvantageEstimator,
   type Advantages,
   type AdvantageSettings,
   advantagesOf,
+  broadcastInto,
   groupIdsOf,
+  newColumn,
   rowsOf,
 } from "./batch.ts";
 
@@ -66,10 +68,8 @@ export function ofLastOutputs(
       return [key, first < 0 ? 0 : (advantages.data[from + first] ?? NaN)];
     }),
   );
-  return advantagesOf(
-    filled(rows.mask, (row, _column, at) => {
-      const weight = rows.mask.data[at] ?? NaN;
-      return weight === 0 ? 0 : weight * (values.get(keys[row] ?? "") ?? NaN);
-    }),
-  );
+  const ofRows = Float64Array.from(keys, (key) => values.get(key) ?? NaN);
+  const column = newColumn(rows);
+  broadcastInto(column, ofRows, rows.mask);
+  return advantagesOf(rows, column);
 }
