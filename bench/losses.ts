@@ -139,8 +139,15 @@ function passesOf(counts: Readonly<Record<string, number>>, names: readonly stri
 
 function exponentialsOf({ logProb, responseMask }: PolicyLossBatch): number {
   let sum = 0;
-  for (let at = 0; at < tokens; at++) {
-    if (responseMask.data[at] !== 0) sum += Math.exp(logProb.data[at]!);
+  for (let row = 0; row < rows; row++) sum += exponentialsIn(row, logProb.data, responseMask.data);
+  return sum;
+}
+
+/** A function of its own, so that V8 makes the best of it: a long loop is a quarter slower. */
+function exponentialsIn(row: number, values: Tensor["data"], mask: Tensor["data"]): number {
+  let sum = 0;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (mask[at] !== 0) sum += Math.exp(values[at]!);
   }
   return sum;
 }

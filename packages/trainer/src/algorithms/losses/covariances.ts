@@ -25,47 +25,79 @@ export interface LargestCovariances {
 
 /** Returns the bound of the largest ones: this share of the tokens that count, at least one. */
 export function largestCovariances(rows: PolicyRows, share: number): LargestCovariances {
-  const { mask, advantages, logProb } = rows;
-  let valid = 0;
-  let advantageSum = 0;
-  let logProbSum = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    if (!((mask.data[at] ?? NaN) > 0)) continue;
+  const sums = { valid: 0, advantage: 0, logProb: 0 };
+  for (let row = 0; row < rows.mask.rows; row++) addRow(sums, rows, row);
+  const { valid } = sums;
+  const means = { advantage: sums.advantage / valid, logProb: sums.logProb / valid };
+  const count = Math.max(1, Math.trunc(valid * share));
+  const kept = new Float64Array(Math.max(2 * count, leastKept));
+  const selection = { means, count, kept, length: 0, least: -Infinity, unordered: 0 };
+  for (let row = 0; row < rows.mask.rows; row++) selectIn(selection, rows, row);
+  return { means, ...boundOf(selection) };
+}
+
+function addRow(
+  sums: { valid: number; advantage: number; logProb: number },
+  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
+  row: number,
+): void {
+  let { valid, advantage, logProb: logProbSum } = sums;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (!((mask[at] ?? NaN) > 0)) continue;
     valid++;
-    advantageSum += advantages.data[at] ?? NaN;
+    advantage += advantages.data[at] ?? NaN;
     logProbSum += logProb.data[at] ?? NaN;
   }
-  const means = { advantage: advantageSum / valid, logProb: logProbSum / valid };
-  const count = Math.max(1, Math.trunc(valid * share));
-  return { means, ...boundOf(rows, means, count) };
+  Object.assign(sums, { valid, advantage, logProb: logProbSum });
 }
 
 /** Numbers that are kept before the smaller ones of them are dropped, at least. */
 const leastKept = 1024;
 
-function boundOf(
-  { mask, advantages, logProb }: PolicyRows,
-  means: TokenMeans,
-  count: number,
-): Pick<LargestCovariances, "least" | "ties"> {
-  const kept = new Float64Array(Math.max(2 * count, leastKept));
-  let length = 0;
-  let least = -Infinity;
-  let unordered = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    if (!((mask.data[at] ?? NaN) > 0)) continue;
+interface Selection {
+  readonly means: TokenMeans;
+  /** How many of the largest are wanted. */
+  readonly count: number;
+  /** Numbers that may be among the largest, up to `length`. */
+  readonly kept: Float64Array;
+  length: number;
+  /** What is not above it is not among the largest. */
+  least: number;
+  /** How many are NaN. */
+  unordered: number;
+}
+
+function selectIn(
+  selection: Selection,
+  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
+  row: number,
+): void {
+  const { means, count, kept } = selection;
+  let { length, least, unordered } = selection;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (!((mask[at] ?? NaN) > 0)) continue;
     const covariance = covarianceOf(means, advantages.data[at] ?? NaN, logProb.data[at] ?? NaN);
+    if (covariance <= least && length >= count) continue;
     if (Number.isNaN(covariance)) unordered++;
-    else if (covariance > least || length < count) kept[length++] = covariance;
+    else kept[length++] = covariance;
     if (length < kept.length) continue;
     least = moveLargestBehind(kept, count);
     kept.copyWithin(0, length - count, length);
     length = count;
   }
+  Object.assign(selection, { length, least, unordered });
+}
+
+function boundOf({
+  count,
+  kept,
+  length,
+  unordered,
+}: Selection): Pick<LargestCovariances, "least" | "ties"> {
   // NaN is above all, as in a sort, and above nothing that is looked for.
   if (count <= unordered) return { least: NaN, ties: 0 };
   const left = kept.subarray(0, length);
-  least = moveLargestBehind(left, Math.min(count - unordered, length));
+  const least = moveLargestBehind(left, Math.min(count - unordered, length));
   const above = left.reduce((sum, one) => sum + (one > least ? 1 : 0), 0);
   return { least, ties: count - above };
 }

@@ -45,17 +45,47 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   };
 };
 
-/** Returns the places of tokens that are not clipped, and whose covariance is within the range. */
-function candidatesOf(
-  rows: PolicyRows,
-  range: ClipRange,
-  { low, high }: ClipRange,
-): readonly number[] {
-  const { mask, advantages, logProb, oldLogProb } = rows;
-  const means = weightedMeansOf(rows);
+/** Returns the places of tokens that are not clipped, and whose covariance is within the bounds. */
+function candidatesOf(rows: PolicyRows, range: ClipRange, bounds: ClipRange): readonly number[] {
+  const sums = { advantage: 0, logProb: 0 };
+  for (let row = 0; row < rows.mask.rows; row++) addWeighted(sums, rows, row);
+  const divisor = divisorOf(rows.count);
+  const means = { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
   const candidates: number[] = [];
-  for (let at = 0; at < mask.data.length; at++) {
-    if (!((mask.data[at] ?? NaN) > 0)) continue;
+  for (let row = 0; row < rows.mask.rows; row++) {
+    addCandidates(candidates, rows, row, { means, range, bounds });
+  }
+  return candidates;
+}
+
+function addWeighted(
+  sums: { advantage: number; logProb: number },
+  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
+  row: number,
+): void {
+  let { advantage, logProb: logProbSum } = sums;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    const counted = mask[at] ?? NaN;
+    if (counted === 0) continue;
+    advantage += (advantages.data[at] ?? NaN) * counted;
+    logProbSum += (logProb.data[at] ?? NaN) * counted;
+  }
+  Object.assign(sums, { advantage, logProb: logProbSum });
+}
+
+function addCandidates(
+  candidates: number[],
+  { mask: { data: mask, columns }, advantages, logProb, oldLogProb }: PolicyRows,
+  row: number,
+  {
+    means,
+    range,
+    bounds,
+  }: { readonly means: TokenMeans; readonly range: ClipRange; readonly bounds: ClipRange },
+): void {
+  const { low, high } = bounds;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (!((mask[at] ?? NaN) > 0)) continue;
     const advantage = advantages.data[at] ?? NaN;
     const own = logProb.data[at] ?? NaN;
     const covariance = covarianceOf(means, advantage, own);
@@ -63,19 +93,6 @@ function candidatesOf(
     const ratio = Math.exp(own - (oldLogProb.data[at] ?? NaN));
     if (!isClipped(advantage, ratio, range)) candidates.push(at);
   }
-  return candidates;
-}
-
-function weightedMeansOf({ mask, count, advantages, logProb }: PolicyRows): TokenMeans {
-  let advantage = 0;
-  let own = 0;
-  for (let at = 0; at < mask.data.length; at++) {
-    const counted = mask.data[at] ?? NaN;
-    if (counted === 0) continue;
-    advantage += (advantages.data[at] ?? NaN) * counted;
-    own += (logProb.data[at] ?? NaN) * counted;
-  }
-  return { advantage: advantage / divisorOf(count), logProb: own / divisorOf(count) };
 }
 
 const anyOrder = (count: number): readonly number[] => shuffled(count, Math.random);
@@ -91,13 +108,18 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   const withoutKl = { ...settings, maxLogRatio: null };
   const { ppoKl: _, ...learnt } = learntLossOf(rows, withoutKl, (block) => {
     const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
-    distance = addDistances(block, distance);
-    ratiosInto(block, Infinity);
+    let sum = distance;
     for (let index = 0; index < length; index++) {
-      const loss = -(advantages[index] ?? NaN) * (values[index] ?? NaN);
+      const logRatio = logRatios[index] ?? NaN;
+      const counted = mask[index] ?? NaN;
+      if (counted !== 0) sum += Math.abs(logRatio) * counted;
+      // NaN does harm where the token does not count, and a ratio that is too large does not.
+      const ratio = Math.exp(counted === 0 ? clamp(logRatio, -1, 1) : logRatio);
+      const loss = -(advantages[index] ?? NaN) * ratio;
       values[index] = loss;
       slopes[index] = loss;
     }
+    distance = sum;
     for (let index = 0; index < length; index++) {
       const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
       if (!(covariance >= least && (mask[index] ?? NaN) > 0)) continue;
@@ -109,15 +131,6 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   });
   return { ...learnt, metrics: { "actor/ppo_kl": shareOfTokens(rows, distance) } };
 };
-
-function addDistances({ length, mask, logRatios }: TokenBlock, sum: number): number {
-  let total = sum;
-  for (let index = 0; index < length; index++) {
-    const counted = mask[index] ?? NaN;
-    if (counted !== 0) total += Math.abs(logRatios[index] ?? NaN) * counted;
-  }
-  return total;
-}
 
 function checkRatio(name: string, ratio: number): void {
   if (ratio > 0 && ratio <= 1) return;

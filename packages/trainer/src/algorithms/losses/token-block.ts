@@ -89,15 +89,6 @@ export function scaleBlock(
   }
 }
 
-/** Returns the sum with the losses of the block, as far as they count. */
-export function addLosses({ length, mask, values }: TokenBlock, sum: number): number {
-  let total = sum;
-  for (let index = 0; index < length; index++) {
-    total += (values[index] ?? NaN) * (mask[index] ?? NaN);
-  }
-  return total;
-}
-
 /** Returns the sum with the log ratios of the block, each within what is kept of it. */
 export function addLogRatios(
   { length, mask, logRatios }: TokenBlock,
@@ -112,14 +103,22 @@ export function addLogRatios(
   return total;
 }
 
-/** @param factor by what the losses of these tokens are multiplied in the whole loss */
-export function gradientOf(
-  { length, places, mask, slopes }: TokenBlock,
+/**
+ * Returns the sum with the losses of the block, as far as they count, and fills in their gradient.
+ *
+ * @param factor by what the losses of these tokens are multiplied in the whole loss
+ */
+export function addLosses(
+  { length, places, mask, values, slopes }: TokenBlock,
+  sum: number,
   factor: number,
   gradient: Float32Array,
-): void {
+): number {
+  let total = sum;
   for (let index = 0; index < length; index++) {
     const counted = mask[index] ?? NaN;
+    total += (values[index] ?? NaN) * counted;
     if (counted !== 0) gradient[places[index] ?? 0] = counted * factor * (slopes[index] ?? NaN);
   }
+  return total;
 }

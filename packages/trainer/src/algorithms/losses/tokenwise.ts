@@ -128,10 +128,11 @@ const ofRowMeans = { lossAggMode: "seq-mean-token-mean" } as const;
  */
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
-  const means = meanLogRatios(rows);
+  const { means, ppoKl } = meanLogRatios(rows);
   const range = clipRangeOf(settings);
   let clipped = 0;
-  const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, ...ofRowMeans }, (block, row) => {
+  const inRowMeans = { ...settings, ...ofRowMeans, maxLogRatio: null };
+  const { ppoKl: _, ...learnt } = learntLossOf(rows, inRowMeans, (block, row) => {
     const mean = means[row] ?? NaN;
     const kept = Math.min(mean, 10);
     const ratio = Math.exp(kept);
@@ -149,21 +150,34 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
   };
 };
 
-/** Returns the mean log ratio of each row; 0 for a row without tokens. */
-function meanLogRatios({ mask, logProb, oldLogProb }: PolicyRows): Float64Array {
-  const means = new Float64Array(mask.rows);
-  for (let row = 0, at = 0; row < mask.rows; row++) {
-    let sum = 0;
-    let length = 0;
-    for (const end = at + mask.columns; at < end; at++) {
-      const counted = mask.data[at] ?? NaN;
-      if (counted === 0) continue;
-      sum += ((logProb.data[at] ?? NaN) - (oldLogProb.data[at] ?? NaN)) * counted;
-      length += counted;
-    }
+/** Returns the mean log ratio of each row, 0 for a row without tokens, and minus that of all. */
+function meanLogRatios(rows: PolicyRows): {
+  readonly means: Float64Array;
+  readonly ppoKl: number;
+} {
+  const means = new Float64Array(rows.mask.rows);
+  let all = 0;
+  for (let row = 0; row < rows.mask.rows; row++) {
+    const { sum, length } = logRatiosOf(rows, row);
+    all += sum;
     means[row] = sum / Math.max(1, length);
   }
-  return means;
+  return { means, ppoKl: -shareOfTokens(rows, all) };
+}
+
+function logRatiosOf(
+  { mask: { data: mask, columns }, logProb, oldLogProb }: PolicyRows,
+  row: number,
+): { readonly sum: number; readonly length: number } {
+  let sum = 0;
+  let length = 0;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    const counted = mask[at] ?? NaN;
+    if (counted === 0) continue;
+    sum += ((logProb.data[at] ?? NaN) - (oldLogProb.data[at] ?? NaN)) * counted;
+    length += counted;
+  }
+  return { sum, length };
 }
 
 /** A smooth gate in place of the clip. Always put together by seq-mean-token-mean. */
