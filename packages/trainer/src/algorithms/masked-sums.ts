@@ -8,7 +8,14 @@ import { type Matrix, type MatrixView, newMatrix, rowSums } from "./matrix.ts";
 
 export function maskedSum(values: MatrixView, mask: MatrixView): number {
   let sum = 0;
-  for (let at = 0; at < values.data.length; at++) {
+  for (let row = 0; row < mask.rows; row++) sum = addRow(sum, values, mask, row);
+  return sum;
+}
+
+/** A function of its own: V8 optimises one that is called often better than a long loop. */
+function addRow(before: number, values: MatrixView, mask: MatrixView, row: number): number {
+  let sum = before;
+  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
     const weight = mask.data[at] ?? NaN;
     if (weight !== 0) sum += (values.data[at] ?? NaN) * weight;
   }
@@ -46,14 +53,7 @@ export function maskedMean(values: MatrixView, mask: MatrixView): number {
 /** Returns the sum of each row over its tokens that count. */
 export function maskedRowSums(values: MatrixView, mask: MatrixView): Float64Array {
   const sums = new Float64Array(mask.rows);
-  for (let row = 0, at = 0; row < mask.rows; row++) {
-    let sum = 0;
-    for (const end = at + mask.columns; at < end; at++) {
-      const weight = mask.data[at] ?? NaN;
-      if (weight !== 0) sum += (values.data[at] ?? NaN) * weight;
-    }
-    sums[row] = sum;
-  }
+  for (let row = 0; row < mask.rows; row++) sums[row] = addRow(0, values, mask, row);
   return sums;
 }
 
@@ -91,13 +91,19 @@ function momentsOf(
   }
   const mean = maskedSum(values, mask) / divisorOf(count);
   let squares = 0;
-  for (let at = 0; at < mask.data.length; at++) {
+  for (let row = 0; row < mask.rows; row++) squares += squaresIn(row, values, mask, mean);
+  return { mean, variance: (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1) };
+}
+
+function squaresIn(row: number, values: MatrixView, mask: MatrixView, mean: number): number {
+  let squares = 0;
+  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
     const weight = mask.data[at] ?? NaN;
     if (weight === 0) continue;
     const difference = (values.data[at] ?? NaN) - mean;
     squares += difference * difference * weight;
   }
-  return { mean, variance: (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1) };
+  return squares;
 }
 
 /** A whitened value is (value - mean) x scale + shift. */

@@ -109,12 +109,15 @@ export function withRows(matrix: MatrixView, rows: readonly number[], by: Matrix
 /** Returns the sum of all columns of each row. */
 export function rowSums({ rows, columns, data }: MatrixView): Float64Array {
   const sums = new Float64Array(rows);
-  for (let row = 0, at = 0; row < rows; row++) {
-    let sum = 0;
-    for (let column = 0; column < columns; column++, at++) sum += data[at] ?? NaN;
-    sums[row] = sum;
-  }
+  for (let row = 0; row < rows; row++) sums[row] = sumIn(data, row * columns, columns);
   return sums;
+}
+
+/** A function of its own: V8 optimises one that is called often better than a long loop. */
+function sumIn(data: MatrixView["data"], from: number, length: number): number {
+  let sum = 0;
+  for (let at = from; at < from + length; at++) sum += data[at] ?? NaN;
+  return sum;
 }
 
 /** NaN stays NaN. */

@@ -3,7 +3,7 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
-import { whiteningOf } from "../masked-sums.ts";
+import { type Whitening, whiteningOf } from "../masked-sums.ts";
 import { type MatrixView, viewOf } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
@@ -137,12 +137,19 @@ export function broadcastInto(
   values: Float64Array,
   mask: MatrixView,
 ): void {
-  for (let row = 0, at = 0; row < mask.rows; row++) {
-    const value = values[row] ?? NaN;
-    for (const end = at + mask.columns; at < end; at++) {
-      const weight = mask.data[at] ?? NaN;
-      if (weight !== 0) data[at] = value * weight;
-    }
+  for (let row = 0; row < mask.rows; row++) fillRow(data, values[row] ?? NaN, mask, row);
+}
+
+/** A function of its own: V8 optimises one that is called often better than a long loop. */
+function fillRow(
+  data: Float32Array | Float64Array,
+  value: number,
+  mask: MatrixView,
+  row: number,
+): void {
+  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
+    const weight = mask.data[at] ?? NaN;
+    if (weight !== 0) data[at] = value * weight;
   }
 }
 
@@ -175,10 +182,22 @@ export function whitened(
   const { mask } = rows;
   const column = newColumn(rows);
   if (leavesFewerThan(2, mask, valid)) return column;
-  const { mean, scale } = whiteningOf(values, mask);
-  for (let at = 0; at < column.length; at++) {
+  const whitening = whiteningOf(values, mask);
+  for (let row = 0; row < mask.rows; row++) whitenRow(column, { row, values, mask }, whitening);
+  return column;
+}
+
+function whitenRow(
+  column: Float32Array,
+  {
+    row,
+    values,
+    mask,
+  }: { readonly row: number; readonly values: MatrixView; readonly mask: MatrixView },
+  { mean, scale }: Whitening,
+): void {
+  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
     const weight = mask.data[at] ?? NaN;
     if (weight !== 0) column[at] = ((values.data[at] ?? NaN) - mean) * scale * weight;
   }
-  return column;
 }
