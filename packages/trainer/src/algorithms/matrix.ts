@@ -22,6 +22,15 @@ export interface MatrixView extends Pick<Matrix, "rows" | "columns"> {
   readonly data: Float64Array | Float32Array;
 }
 
+/** Numbers in rows, of which one row at a time is there: those from `startOf(row)` in `data`. */
+export interface RowSource extends Pick<MatrixView, "data"> {
+  readonly startOf: (row: number) => number;
+}
+
+export function sourceOf({ columns, data }: MatrixView): RowSource {
+  return { data, startOf: (row) => row * columns };
+}
+
 export function newMatrix(rows: number, columns: number): Matrix {
   return { rows, columns, data: new Float64Array(rows * columns) };
 }

@@ -4,7 +4,7 @@ import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
 import { type Whitening, whiteningOf } from "../masked-sums.ts";
-import { type MatrixView, viewOf } from "../matrix.ts";
+import { type MatrixView, type RowSource, viewOf } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
@@ -132,21 +132,29 @@ export function neededView(
 }
 
 /** Puts one value for each row at each of its tokens that count. */
-export function broadcastInto(
-  data: Float32Array | Float64Array,
-  values: Float64Array,
-  mask: MatrixView,
-): void {
+export function broadcastInto(data: Float32Array, values: Float64Array, mask: MatrixView): void {
   for (let row = 0; row < mask.rows; row++) fillRow(data, values[row] ?? NaN, mask, row);
 }
 
+/** As `broadcastInto`, without memory for more than one row. */
+export function broadcastSource(values: Float64Array, mask: MatrixView): RowSource {
+  const { columns } = mask;
+  const data = new Float64Array(columns);
+  return {
+    data,
+    startOf(row) {
+      const value = values[row] ?? NaN;
+      const from = row * columns;
+      for (let column = 0; column < columns; column++) {
+        data[column] = value * (mask.data[from + column] ?? NaN);
+      }
+      return 0;
+    },
+  };
+}
+
 /** A function of its own: V8 optimises one that is called often better than a long loop. */
-function fillRow(
-  data: Float32Array | Float64Array,
-  value: number,
-  mask: MatrixView,
-  row: number,
-): void {
+function fillRow(data: Float32Array, value: number, mask: MatrixView, row: number): void {
   for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
     const weight = mask.data[at] ?? NaN;
     if (weight !== 0) data[at] = value * weight;
@@ -175,7 +183,7 @@ export function advantagesOf(
  * @throws TrainerInputError as maskedWhiten
  */
 export function whitened(
-  values: MatrixView,
+  values: RowSource,
   rows: Rows,
   { valid }: Pick<AdvantageBatch, "valid">,
 ): Float32Array<ArrayBuffer> {
@@ -193,11 +201,14 @@ function whitenRow(
     row,
     values,
     mask,
-  }: { readonly row: number; readonly values: MatrixView; readonly mask: MatrixView },
+  }: { readonly row: number; readonly values: RowSource; readonly mask: MatrixView },
   { mean, scale }: Whitening,
 ): void {
-  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-    const weight = mask.data[at] ?? NaN;
-    if (weight !== 0) column[at] = ((values.data[at] ?? NaN) - mean) * scale * weight;
+  const { data } = values;
+  const start = values.startOf(row);
+  const from = row * mask.columns;
+  for (let at = 0; at < mask.columns; at++) {
+    const weight = mask.data[from + at] ?? NaN;
+    if (weight !== 0) column[from + at] = ((data[start + at] ?? NaN) - mean) * scale * weight;
   }
 }

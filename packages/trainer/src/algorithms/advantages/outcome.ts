@@ -4,7 +4,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
-import { newMatrix, rowSums } from "../matrix.ts";
+import { rowSums } from "../matrix.ts";
 import {
   type AdvantageBatch,
   type AdvantageEstimator,
@@ -12,6 +12,7 @@ import {
   type AdvantageSettings,
   advantagesOf,
   broadcastInto,
+  broadcastSource,
   type GroupedRows,
   groupedRowsOf,
   newColumn,
@@ -220,7 +221,5 @@ function outcome(rows: Rows, values: Float64Array): Advantages {
 
 /** As `outcome`, whitened over all tokens. */
 function whitenedOutcome(rows: Rows, values: Float64Array, batch: AdvantageBatch): Advantages {
-  const ofTokens = newMatrix(rows.mask.rows, rows.mask.columns);
-  broadcastInto(ofTokens.data, values, rows.mask);
-  return advantagesOf(rows, whitened(ofTokens, rows, batch));
+  return advantagesOf(rows, whitened(broadcastSource(values, rows.mask), rows, batch));
 }

@@ -74,14 +74,13 @@ function tokenBaseline(
 
 function comparisonOf(batch: AdvantageBatch, rows: GroupedRows, isCounted: boolean): Comparison {
   const { columns } = rows.mask;
-  const largest = Math.max(0, ...[...rows.groups.values()].map(({ length }) => length));
   return {
     rows,
     logProbs: neededView("oldLogProbs", batch.oldLogProbs, rows),
     squares: neededView("sumPiSquared", batch.sumPiSquared, rows),
     weights: batch.rolloutIsWeights && neededView("rolloutIsWeights", batch.rolloutIsWeights, rows),
     isCounted,
-    toGo: Array.from({ length: largest }, () => new Float64Array(columns)),
+    toGo: [],
     changes: new Float64Array(columns),
     variations: new Float64Array(columns),
     weighted: new Float64Array(columns),
@@ -141,8 +140,8 @@ function rewardToGo(
   row: number,
   member: number,
 ): Float64Array {
-  const sums = present(toGo[member], "the room of a row");
   const { columns, data: mask } = rows.mask;
+  const sums = (toGo[member] ??= new Float64Array(columns));
   const from = row * columns;
   let sum = 0;
   for (let column = columns - 1; column >= 0; column--) {

@@ -3,7 +3,7 @@
 import { TrainerInputError } from "../../errors.ts";
 import { leavesFewerThan } from "../invalid-scores.ts";
 import { type Whitening, whiteningOf } from "../masked-sums.ts";
-import { type Matrix, type MatrixView, newMatrix } from "../matrix.ts";
+import { type Matrix, type MatrixView, newMatrix, sourceOf } from "../matrix.ts";
 import {
   type AdvantageBatch,
   type AdvantageEstimator,
@@ -68,7 +68,7 @@ function whitenedRows(
 ): Float32Array<ArrayBuffer> {
   const column = newColumn(rows);
   if (leavesFewerThan(2, rows.mask, valid)) return column;
-  const whitening = whiteningOf(advantages, rows.mask);
+  const whitening = whiteningOf(sourceOf(advantages), rows.mask);
   for (let row = 0; row < advantages.rows; row++) {
     if (rows.isValid(row)) whitenRow(column, advantages, row, whitening);
   }
@@ -99,7 +99,11 @@ export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {})
       returns.data[at] = running;
     }
   }
-  return advantagesOf(rows, whitened(returns, rows, batch), new Float32Array(returns.data));
+  return advantagesOf(
+    rows,
+    whitened(sourceOf(returns), rows, batch),
+    new Float32Array(returns.data),
+  );
 };
 
 /** The sum of what follows, less what the greedy answer was rewarded with. */
