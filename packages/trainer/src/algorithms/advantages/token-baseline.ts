@@ -28,7 +28,7 @@ export const optimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =
 export const tirOptimalTokenBaseline: AdvantageEstimator = (batch, settings = {}) =>
   tokenBaseline(batch, settings, true);
 
-/** What the rows of one group are compared by, and where the result goes. */
+/** A group in comparison: sums over its rows, and columns for the result. */
 interface Comparison {
   readonly rows: GroupedRows;
   readonly logProbs: MatrixView;

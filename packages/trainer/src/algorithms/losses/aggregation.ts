@@ -75,8 +75,8 @@ export function aggLoss(
 }
 
 /**
- * How a loss is put together: `factor` times the sum of all rows, each of which is its sum of masked
- * losses times its share.
+ * The weights of rows in a loss, which is `factor` times the sum of all rows. Each row adds its sum
+ * of masked losses times its share.
  */
 export interface RowShares {
   readonly factor: number;

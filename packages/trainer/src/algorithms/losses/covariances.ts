@@ -14,7 +14,7 @@ export function covarianceOf(means: TokenMeans, advantage: number, logProb: numb
   return (advantage - means.advantage) * (logProb - means.logProb);
 }
 
-/** What the covariances of a share of the tokens lie above. */
+/** The bound of the largest covariances. */
 export interface LargestCovariances {
   readonly means: TokenMeans;
   /** Larger covariances are among the largest. NaN where none is. */
@@ -61,7 +61,7 @@ interface Selection {
   /** Numbers that may be among the largest, up to `length`. */
   readonly kept: Float64Array;
   length: number;
-  /** What is not above it is not among the largest. */
+  /** A covariance that is not above it is not among the largest. */
   least: number;
   /** How many are NaN. */
   unordered: number;

@@ -12,7 +12,7 @@ export interface TokenBlock {
   length: number;
   /** Where the tokens are in the matrices. */
   readonly places: Int32Array;
-  /** What each token counts. */
+  /** The weight of each token in the mask. */
   readonly mask: Float64Array;
   readonly advantages: Float64Array;
   readonly logProbs: Float64Array;
