@@ -144,54 +144,77 @@ function checkRatio(name: string, ratio: number): void {
  */
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
-  const { low, high } = clipRangeOf(settings);
+  const range = clipRangeOf(settings);
   const { columns } = rows.mask;
   const lengths = rowSums(rows.mask);
   const used = lengths.filter((_, row) => rows.isValid(row)).length;
   const gradient = new Float32Array(rows.mask.data.length);
   const block = newTokenBlock(columns);
-  let clipped = 0;
-  let lower = 0;
-  let distance = 0;
+  const sums = { clipped: 0, lower: 0, distance: 0 };
   let loss = 0;
   for (const [row, length] of lengths.entries()) {
     if (length === 0) continue;
     tokensInto(block, rows, [row * columns, (row + 1) * columns], true);
-    const { places, mask, advantages, logRatios, slopes } = block;
-    let keptRatios = 0;
-    let advantageSum = 0;
-    for (let index = 0; index < block.length; index++) {
-      const counted = mask[index] ?? NaN;
-      const advantage = advantages[index] ?? NaN;
-      const logRatio = logRatios[index] ?? NaN;
-      const inRange = clamp(logRatio, -low, high);
-      if (inRange !== logRatio && advantage > 0) clipped += counted;
-      if (inRange !== logRatio && advantage < 0) lower += counted;
-      const kept = keptLogRatio(advantage, logRatio, inRange);
-      slopes[index] = advantage !== 0 && kept === logRatio ? 1 : 0;
-      keptRatios += kept * counted;
-      advantageSum += advantage * counted;
-    }
-    distance = addLogRatios(block, distance, Infinity);
-    const exponent = (keptRatios + logWeightsOf(block, rows)) / length;
-    const value = (-(advantageSum / length) * Math.exp(exponent)) / used;
+    const { logRatio, advantage } = keptMeans(sums, block, rows, { range, length });
+    const value = (-advantage * Math.exp(logRatio)) / used;
     loss += value;
-    for (let index = 0; index < block.length; index++) {
-      const counted = mask[index] ?? NaN;
-      if (counted !== 0 && slopes[index] === 1)
-        gradient[places[index] ?? 0] = (value * counted) / length;
-    }
+    freeGradient(block, value, length, gradient);
   }
   return {
     loss,
     gradLogProb: asTensor(gradient, [rows.mask.rows, columns]),
     metrics: {
-      "actor/pg_clipfrac": shareOfTokens(rows, clipped),
-      "actor/ppo_kl": -shareOfTokens(rows, distance),
-      "actor/pg_clipfrac_lower": shareOfTokens(rows, lower),
+      "actor/pg_clipfrac": shareOfTokens(rows, sums.clipped),
+      "actor/ppo_kl": -shareOfTokens(rows, sums.distance),
+      "actor/pg_clipfrac_lower": shareOfTokens(rows, sums.lower),
     },
   };
 };
+
+/**
+ * Returns means over a row: of its log ratios as far as they are kept, with its weights, and of its
+ * advantages. Marks by a slope of 1 the tokens whose log ratio is kept as it is.
+ */
+function keptMeans(
+  sums: { clipped: number; lower: number; distance: number },
+  block: TokenBlock,
+  rows: PolicyRows,
+  { range: { low, high }, length }: { readonly range: ClipRange; readonly length: number },
+): { readonly logRatio: number; readonly advantage: number } {
+  const { mask, advantages, logRatios, slopes } = block;
+  let { clipped, lower } = sums;
+  let keptRatios = 0;
+  let advantageSum = 0;
+  for (let index = 0; index < block.length; index++) {
+    const counted = mask[index] ?? NaN;
+    const advantage = advantages[index] ?? NaN;
+    const logRatio = logRatios[index] ?? NaN;
+    const inRange = clamp(logRatio, -low, high);
+    if (inRange !== logRatio && advantage > 0) clipped += counted;
+    if (inRange !== logRatio && advantage < 0) lower += counted;
+    const kept = keptLogRatio(advantage, logRatio, inRange);
+    slopes[index] = advantage !== 0 && kept === logRatio ? 1 : 0;
+    keptRatios += kept * counted;
+    advantageSum += advantage * counted;
+  }
+  const distance = addLogRatios(block, sums.distance, Infinity);
+  Object.assign(sums, { clipped, lower, distance });
+  const logRatio = (keptRatios + logWeightsOf(block, rows)) / length;
+  return { logRatio, advantage: advantageSum / length };
+}
+
+function freeGradient(
+  { length: tokens, places, mask, slopes }: TokenBlock,
+  value: number,
+  length: number,
+  gradient: Float32Array,
+): void {
+  for (let index = 0; index < tokens; index++) {
+    const counted = mask[index] ?? NaN;
+    if (counted === 0 || slopes[index] !== 1) continue;
+    gradient[places[index] ?? 0] = (value * counted) / length;
+  }
+}
 
 function logWeightsOf({ length, places, mask }: TokenBlock, { weights }: PolicyRows): number {
   if (weights === undefined) return 0;
