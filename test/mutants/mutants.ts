@@ -420,7 +420,7 @@ const trainer: readonly Row[] = [
   [
     "dual-clip",
     "trainer/src/algorithms/losses/clip",
-    "    values[index] = Math.min(most, value);",
+    "    values[index] = most;",
     "    values[index] = value;",
     "a bad token may push without bound",
     "packages/trainer/test/policy-losses.test.ts",

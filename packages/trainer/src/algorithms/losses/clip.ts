@@ -50,11 +50,14 @@ export function clipRatios(
     const ratio = values[index] ?? NaN;
     const kept = clamp(ratio, 1 - low, 1 + high);
     const plain = -advantage * ratio;
-    const clipped = -advantage * kept;
     const plainSlope = -advantage * (slopes[index] ?? NaN);
+    values[index] = plain;
+    slopes[index] = plainSlope;
+    if (kept === ratio) continue;
+    const clipped = -advantage * kept;
     if (clipped > plain) sum += mask[index] ?? NaN;
     values[index] = Math.max(plain, clipped);
-    slopes[index] = slopeOfLarger(plain, plainSlope, clipped, kept === ratio ? plainSlope : 0);
+    slopes[index] = slopeOfLarger(plain, plainSlope, clipped, 0);
   }
   return sum;
 }
@@ -78,8 +81,9 @@ export function boundLosses(
     if (!(advantage < 0)) continue;
     const value = values[index] ?? NaN;
     const most = -advantage * clipRatioC;
+    if (!(value >= most)) continue;
     if (value > most) sum += mask[index] ?? NaN;
-    values[index] = Math.min(most, value);
+    values[index] = most;
     slopes[index] = slopeOfLarger(-most, 0, -value, slopes[index] ?? NaN);
   }
   return sum;
