@@ -10,6 +10,8 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import type { BuildOptions, OutputFile } from "esbuild";
+import { nodeModules } from "./node-modules.ts";
+import { inOneFile, type OneFile } from "./one-file.ts";
 import { writeRequireEntries } from "./require-entries.ts";
 
 /**
@@ -29,12 +31,22 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** What a thread of a host loads, by folder: one file, with all that the user's modules import. */
+const inThreads: Readonly<Record<string, Pick<OneFile, "file" | "whole" | "runs">>> = {
+  core: { file: "core.js", whole: "index.js", runs: "host/thread-main.js" },
+};
+
 /**
- * Packages whose code is part of ours, by folder, each with the module that Node would load. msgpackr
- * would bring msgpackr-extract along, which has a build script, and which our entry of it does not use.
+ * Packages whose code is part of ours, by folder, each with the module that is taken: hosts find and
+ * open no files of theirs. msgpackr would bring msgpackr-extract along, which has a build script, and
+ * which our entry of it does not use; nanoid for browsers asks for random bytes when it needs some.
  */
 const inlined: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  core: { "msgpackr/pack": "msgpackr/index.js" },
+  core: {
+    comlink: "comlink/dist/esm/comlink.mjs",
+    "msgpackr/pack": "msgpackr/index.js",
+    nanoid: "nanoid/index.browser.js",
+  },
 };
 
 /** In front of everything. */
@@ -52,18 +64,24 @@ export async function buildCode(folder: string): Promise<string[]> {
   const more = bundled[basename(folder)] ?? [];
   const own = Object.entries(inlined[basename(folder)] ?? {});
   const installed = join(folder, "node_modules");
-  const { outputFiles } = await build({
-    ...codeOptions,
-    absWorkingDir: folder,
+  const options = { ...codeOptions, absWorkingDir: folder, packages: "external" } as const;
+  const built = await build({
+    ...options,
     entryPoints: [...exported, ...more.map((one) => `src/${one}.ts`)],
     outdir: out,
-    packages: "external",
+    metafile: true,
     alias: Object.fromEntries(own.map(([name, path]) => [name, join(installed, path)])),
+    plugins: [nodeModules],
   });
+  const runs = inThreads[basename(folder)];
+  const outputFiles =
+    runs === undefined
+      ? built.outputFiles
+      : await inOneFile(built.outputFiles, built.metafile, { out, options, ...runs });
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
     out,
-    own.map(([, path]) => join(installed, dirname(path))),
+    own.map(([, path]) => join(installed, path.split("/")[0] ?? path)),
   );
   return [...outputFiles.map(({ path }) => relative(out, path)), ...licenses];
 }

@@ -6,7 +6,7 @@
  * read, before it goes to disk, and when its last holder has dropped it. Each check is a pass over
  * the memory; a session without development mode pays nothing.
  */
-import zlib from "node:zlib";
+import { crc32 } from "node:zlib";
 import type { Encoded } from "../protocol/codec.ts";
 import { ObjectMutatedError } from "../shared/errors.ts";
 import { warn } from "../shared/text/warning.ts";
@@ -33,7 +33,7 @@ export class ImmutabilityCheck {
   watch(entry: ObjectEntry, value: Encoded): void {
     const parts = partsOf(value);
     const { id, label } = entry;
-    const sums = parts.map((part) => zlib.crc32(part));
+    const sums = parts.map((part) => crc32(part));
     const watched = { objectId: id, label, sums, parts, isReported: false };
     this.#watched.set(entry, watched);
     this.#dropped.register(entry, watched);
@@ -63,7 +63,7 @@ export class ImmutabilityCheck {
 }
 
 function mutation({ objectId, label, sums, parts }: Watched): ObjectMutatedError | undefined {
-  if (parts === undefined || parts.every((part, index) => zlib.crc32(part) === sums[index])) {
+  if (parts === undefined || parts.every((part, index) => crc32(part) === sums[index])) {
     return undefined;
   }
   return new ObjectMutatedError(objectId, label);

@@ -15,6 +15,7 @@ import { currentLoading } from "../../caller/current.ts";
 import type { ExportName, RemoteKey, RemotePlace } from "../../rpc/remote-key.ts";
 import { hereOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError, RemoteNotRegisteredError } from "../../shared/errors.ts";
+import { ownFolder } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import {
   type CallChain,
@@ -31,8 +32,8 @@ type Exports = Readonly<Record<string, unknown>>;
 
 /** One `remote()` call, reached by one chain of callers; it may run several times. */
 interface Site {
-  /** Hashes of its files, in the order of its places. */
-  readonly files: string;
+  /** Returns the hashes of its files, in the order of its places. */
+  readonly files: () => string;
   /** The results that other runtimes find here, in order of creation. */
   readonly targets: { readonly target: unknown; readonly name: string }[];
   /**
@@ -125,12 +126,11 @@ export function registerRemote(
   } else {
     known.late += 1;
   }
-  const { files } = known;
   const count = (): number => counts.find((one) => one > index) ?? targets.length + known.late;
   return {
     name,
     moduleUrl,
-    key: () => ({ moduleUrl, name, site, files, index, count: count() }),
+    key: () => ({ moduleUrl, name, site, files: known.files(), index, count: count() }),
   };
 }
 
@@ -212,7 +212,7 @@ export function findRemote(key: RemoteKey): Found | undefined {
   if (!counts.includes(count) && (record.isLoaded || count !== targets.length)) {
     return record.isLoaded ? { why: otherCount(key, targets.length) } : undefined;
   }
-  if (key.files !== known.files) return { why: changedFile(key) ?? otherFiles };
+  if (key.files !== known.files()) return { why: changedFile(key) ?? otherFiles };
   const found = targets[index];
   if (found !== undefined && found.name !== name) return { why: otherName(key, found.name) };
   return found;
@@ -306,9 +306,13 @@ function recordOf(moduleUrl: string, isEsm: boolean): ModuleRecord {
 function siteOf({ sites }: ModuleRecord, text: string, places: readonly Place[]): Site {
   let site = sites.get(text);
   if (site === undefined) {
-    const files = places.map(({ moduleUrl }) => fileHash(moduleUrl)).join();
+    let hashes: string | undefined;
+    const files = (): string =>
+      (hashes ??= places.map(({ moduleUrl }) => fileHash(moduleUrl)).join());
     site = { files, targets: [], counts: [], late: 0 };
     sites.set(text, site);
+    // A file of the user's may change as soon as it is loaded.
+    if (!places.every(({ moduleUrl }) => moduleUrl.startsWith(ownFolder.href))) files();
   }
   return site;
 }

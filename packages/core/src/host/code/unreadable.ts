@@ -21,24 +21,24 @@ export function whyUnreadable(moduleUrl: string, error: unknown): string | undef
     return `its module stopped in a worker at a call of a test runner, which is not there: ${firstLine(message)}. Move the remote() call above the first test, or to a file of its own`;
   }
   if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" || code === "ERR_INVALID_TYPESCRIPT_SYNTAX") {
-    return `${placeIn(error) ?? fileURLToPath(moduleUrl)}: ${firstLine(message)}. ${advice(message)}${loaders}`;
+    return `${placeIn(error) ?? fileURLToPath(moduleUrl)}: ${firstLine(message)}. ${advice(message)}${loaders()}`;
   }
   if (error instanceof SyntaxError && /\.[mc]?tsx?$/.test(moduleUrl) && isOfParser(error)) {
     const file = fileURLToPath(moduleUrl);
     const line = lineOfDecorator(moduleUrl);
     return line === undefined
-      ? `${placeIn(error) ?? `${file}, or what it imports`}: ${firstLine(message)}. ${loaders}`
-      : `${file}:${line}: Node knows no decorators (${message}). ${advice("decorator")}${loaders}`;
+      ? `${placeIn(error) ?? `${file}, or what it imports`}: ${firstLine(message)}. ${loaders()}`
+      : `${file}:${line}: Node knows no decorators (${message}). ${advice("decorator")}${loaders()}`;
   }
-  if (code === "ERR_UNKNOWN_FILE_EXTENSION") return `${firstLine(message)}. ${loaders}`;
+  if (code === "ERR_UNKNOWN_FILE_EXTENSION") return `${firstLine(message)}. ${loaders()}`;
   if (code === "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING") {
-    return `${firstLine(message)}. Build the package, or: ${loaders}`;
+    return `${firstLine(message)}. Build the package, or: ${loaders()}`;
   }
   if (
     !hasCodeRoots() &&
     (code === "ERR_MODULE_NOT_FOUND" || code === "ERR_UNSUPPORTED_DIR_IMPORT")
   ) {
-    return `${firstLine(message)}. Node takes imports as they stand, with the names of files whole and without aliases. Write them so. ${loaders}`;
+    return `${firstLine(message)}. Node takes imports as they stand, with the names of files whole and without aliases. Write them so. ${loaders()}`;
   }
   return undefined;
 }
@@ -59,14 +59,20 @@ const tsxReachesThreads: boolean = [
   return ourMinor > minor || (ourMinor === minor && ourPatch >= patch);
 });
 
-const loaders: string = !hasTsx
-  ? 'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
-    (process.allowedNodeEnvironmentFlags.has("--experimental-transform-types")
-      ? '; for enums, namespaces and parameter properties "--experimental-transform-types" does it, too'
-      : "")
-  : tsxReachesThreads
+function loaders(): string {
+  if (!hasTsx) {
+    const transforms = process.allowedNodeEnvironmentFlags.has("--experimental-transform-types");
+    return (
+      'Where the driver has a loader that can take it, as under vitest or jest, give workers one, too: init({ runtimeEnv: { execArgv: ["--import=tsx"] } }), with tsx installed' +
+      (transforms
+        ? '; for enums, namespaces and parameter properties "--experimental-transform-types" does it, too'
+        : "")
+    );
+  }
+  return tsxReachesThreads
     ? "tsx, which is given, does not take it either"
     : `tsx is given, but reaches worker threads from Node 22.22.3 and 24.11.1 on, and this is ${process.version}. Take such a Node, or isolation: "process"`;
+}
 
 /** Advice by the syntax that Node names as not supported. */
 const instead: readonly (readonly [RegExp, string])[] = [

@@ -1,0 +1,70 @@
+/**
+ * How what is published takes Node's own modules: from Node itself, past its module loader, which makes a second module of each and reads all that it exports. Most are there already.
+ * Those of `late` are not, and take a host as long as all of its own code: each is loaded when something of it is first used, as in a program that asks for it there.
+ *
+ * One form of import is known: that of the modules of this repository, whole and at the beginning of a line.
+ */
+import { readFile } from "node:fs/promises";
+import type { Plugin } from "esbuild";
+
+const late: ReadonlySet<string> = new Set([
+  "node:child_process",
+  "node:crypto",
+  "node:http",
+  "node:inspector",
+  "node:net",
+  "node:tls",
+  "node:v8",
+  "node:vm",
+  "node:zlib",
+]);
+
+export const nodeModules: Plugin = {
+  name: "node modules",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^node:/ }, async ({ path, importer, kind }) => {
+      if (kind !== "import-statement" || !importer.endsWith(".ts")) return undefined;
+      const names = namesOf(await readFile(importer, "utf8"), path).toSorted();
+      return {
+        path: [path, ...names].join(" "),
+        namespace: late.has(path) ? "late" : "early",
+        pluginData: { path, names },
+      };
+    });
+    bundler.onLoad({ filter: /.*/, namespace: "early" }, ({ pluginData }) => {
+      const { path, names } = pluginData as Asked;
+      const contents = `const all = process.getBuiltinModule("${path}");
+        export const { ${names.join(", ")} } = all;
+        export default all;`;
+      return { contents };
+    });
+    // Of CommonJS a bundler reads each name where it stands, every time.
+    bundler.onLoad({ filter: /.*/, namespace: "late" }, ({ pluginData }) => {
+      const { path, names } = pluginData as Asked;
+      const getters = names.map(
+        (name) => `get ${name}() { return process.getBuiltinModule("${path}").${name}; }`,
+      );
+      return { contents: `module.exports = { ${getters.join(", ")} };` };
+    });
+  },
+};
+
+/** What one module imports of Node's. */
+interface Asked {
+  readonly path: string;
+  readonly names: readonly string[];
+}
+
+/** Returns the names that a module imports of another one. */
+function namesOf(text: string, from: string): string[] {
+  const imports = text.matchAll(/^import (?!type )[^;{]*(?:\{([^}]*)\})? from "([^"]+)";$/gm);
+  return [...imports].flatMap(([, names = "", path]) =>
+    path !== from
+      ? []
+      : names
+          .split(",")
+          .map((one) => one.trim())
+          .filter((one) => one !== "" && !one.startsWith("type "))
+          .map((one) => one.replace(/ as .*/, "")),
+  );
+}
