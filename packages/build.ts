@@ -32,8 +32,8 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What a thread of a host loads, by folder: one file, with all that the user's modules import. */
-const inThreads: Readonly<Record<string, Pick<OneFile, "file" | "whole" | "runs">>> = {
-  core: { file: "core.js", whole: "index.js", runs: "host/thread-main.js" },
+const inThreads: Readonly<Record<string, OneFile>> = {
+  core: { file: "core.js", listed: "index.js", runs: "host/thread-main.js" },
 };
 
 /**
@@ -73,11 +73,11 @@ export async function buildCode(folder: string): Promise<string[]> {
     alias: Object.fromEntries(own.map(([name, path]) => [name, join(installed, path)])),
     plugins: [nodeModules],
   });
-  const runs = inThreads[basename(folder)];
+  const together = inThreads[basename(folder)];
   const outputFiles =
-    runs === undefined
+    together === undefined
       ? built.outputFiles
-      : await inOneFile(built.outputFiles, built.metafile, { out, options, ...runs });
+      : await inOneFile({ out, ...built }, together, options);
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
     out,

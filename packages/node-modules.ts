@@ -10,6 +10,7 @@ import type { Plugin } from "esbuild";
 const late: ReadonlySet<string> = new Set([
   "node:child_process",
   "node:crypto",
+  "node:fs/promises",
   "node:http",
   "node:inspector",
   "node:net",
@@ -24,7 +25,8 @@ export const nodeModules: Plugin = {
   setup(bundler) {
     bundler.onResolve({ filter: /^node:/ }, async ({ path, importer, kind }) => {
       if (kind !== "import-statement" || !importer.endsWith(".ts")) return undefined;
-      const names = namesOf(await readFile(importer, "utf8"), path).toSorted();
+      const names = namesOf(await readFile(importer, "utf8"), path)?.toSorted();
+      if (names === undefined || (late.has(path) && names.includes("default"))) return undefined;
       return {
         path: [path, ...names].join(" "),
         namespace: late.has(path) ? "late" : "early",
@@ -34,7 +36,7 @@ export const nodeModules: Plugin = {
     bundler.onLoad({ filter: /.*/, namespace: "early" }, ({ pluginData }) => {
       const { path, names } = pluginData as Asked;
       const contents = `const all = process.getBuiltinModule("${path}");
-        export const { ${names.join(", ")} } = all;
+        export const { ${names.filter((one) => one !== "default").join(", ")} } = all;
         export default all;`;
       return { contents };
     });
@@ -55,16 +57,20 @@ interface Asked {
   readonly names: readonly string[];
 }
 
-/** Returns the names that a module imports of another one. */
-function namesOf(text: string, from: string): string[] {
-  const imports = text.matchAll(/^import (?!type )[^;{]*(?:\{([^}]*)\})? from "([^"]+)";$/gm);
-  return [...imports].flatMap(([, names = "", path]) =>
-    path !== from
-      ? []
-      : names
-          .split(",")
-          .map((one) => one.trim())
-          .filter((one) => one !== "" && !one.startsWith("type "))
-          .map((one) => one.replace(/ as .*/, "")),
-  );
+/**
+ * Returns the names that a module imports of another one, "default" among them; undefined where it
+ * is imported in another form.
+ */
+function namesOf(text: string, from: string): string[] | undefined {
+  const form = /^import (?!type )(?:(\w+)(?:, )?)?(?:\{([^}]*)\})? from "([^"]+)";$/gm;
+  const found = [...text.matchAll(form)].filter(([, , , path]) => path === from);
+  if (found.length === 0) return undefined;
+  return found.flatMap(([, whole, names = ""]) => [
+    ...(whole === undefined ? [] : ["default"]),
+    ...names
+      .split(",")
+      .map((one) => one.trim())
+      .filter((one) => one !== "" && !one.startsWith("type "))
+      .map((one) => one.replace(/ as .*/, "")),
+  ]);
 }

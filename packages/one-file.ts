@@ -2,109 +2,147 @@
  * Puts what several entries load into one file. A bundler makes a file for each set of entries that share something, which are dozens where there are ten entries, and a host would open
  * all of them.
  */
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 import type { BuildOptions, Metafile, OutputFile, Plugin } from "esbuild";
 
+/** Paths are those below the folder of all files. */
 export interface OneFile {
-  /** The folder of all files. */
-  readonly out: string;
-  /** Its name there. */
+  /** Its own. */
   readonly file: string;
   /** The entry whose code lies in it, too: what is left of that is a list of names. */
-  readonly whole: string;
+  readonly listed: string;
   /** An entry that stays, because it runs where it is loaded; all that it imports lies in the file. */
   readonly runs: string;
-  readonly options: BuildOptions & { readonly write: false };
 }
 
-/** What a bundler has made, by its path below the folder. */
-type Texts = ReadonlyMap<string, string>;
+/** What a bundler has made. */
+export interface Made {
+  /** The folder of all files. */
+  readonly out: string;
+  readonly outputFiles: readonly OutputFile[];
+  readonly metafile: Metafile;
+}
 
-/** @returns all files, as they are to be written */
+/** One of the bundler's files, by its path below the folder. */
+interface Part {
+  readonly text: string;
+  readonly exports: readonly string[];
+  /** The files that are loaded with it. */
+  readonly imports: readonly string[];
+}
+
+type Parts = ReadonlyMap<string, Part>;
+
+/**
+ * @param options how all of it is bundled
+ * @returns all files, as they are to be written
+ */
 export async function inOneFile(
-  outputFiles: readonly OutputFile[],
-  { outputs }: Metafile,
-  { out, file, whole, runs, options }: OneFile,
+  made: Made,
+  { file, listed, runs }: OneFile,
+  options: BuildOptions,
 ): Promise<OutputFile[]> {
-  const texts: Texts = new Map(outputFiles.map(({ path, text }) => [relative(out, path), text]));
-  const described = new Map(
-    Object.entries(outputs).map(([path, output]) => [
-      relative(out, join(options.absWorkingDir ?? "", path)),
-      output,
-    ]),
-  );
-  const parts = new Set<string>();
-  const visit = (path: string): void => {
-    if (parts.has(path)) return;
-    if (path !== runs) parts.add(path);
-    for (const { path: imported, kind, external } of described.get(path)?.imports ?? []) {
-      if (kind !== "import-statement" || external === true) continue;
-      visit(relative(out, join(options.absWorkingDir ?? "", imported)));
-    }
+  const { out } = made;
+  const parts = partsOf(made);
+  const within = new Set<string>();
+  const take = (path: string): void => {
+    if (within.has(path)) return;
+    within.add(path);
+    for (const one of parts.get(path)?.imports ?? []) take(one);
   };
-  visit(runs);
-  visit(whole);
-  const names = (path: string): readonly string[] => described.get(path)?.exports ?? [];
-  const shared = [...parts].filter((path) => path !== whole);
-  const ofPart = new Map(shared.map((path, index) => [path, `_${index}`]));
-  const contents = shared.map(
-    (path) => `export {${names(path).map((name) => `${name} as ${name}${ofPart.get(path)}`).join()}} from "./${path}";`,
+  take(runs);
+  take(listed);
+  within.delete(runs);
+  const exportsOf = (path: string): readonly string[] => parts.get(path)?.exports ?? [];
+  // Two of them may have the same name for different things.
+  const marks = new Map(
+    [...within].filter((path) => path !== listed).map((path, index) => [path, `_${index}`]),
   );
-  const { outputFiles: made } = await build({
+  const lines = [...marks].map(
+    ([path, mark]) =>
+      `export { ${exportsOf(path).map((name) => `${name} as ${name}${mark}`)} } from "./${path}";`,
+  );
+  const { outputFiles = [] } = await build({
     ...options,
+    write: false,
     inject: [],
     splitting: false,
-    entryPoints: undefined,
-    outdir: undefined,
     absWorkingDir: out,
     outfile: join(out, file),
-    stdin: { contents: [...contents, `export * from "./${whole}";`].join("\n"), resolveDir: out },
-    plugins: [fromMemory(texts)],
+    stdin: { contents: [...lines, `export * from "./${listed}";`].join("\n"), resolveDir: out },
+    plugins: [fromMemory(parts)],
   });
-  const list = `export {\n  ${names(whole).toSorted().join(",\n  ")}\n} from "./${file}";\n`;
-  const rest = [...texts].flatMap(([path, text]) => {
-    if (ofPart.has(path)) return [];
-    return [asFile(join(out, path), path === whole ? list : inTermsOf(path, text))];
-  });
-  return [...made, ...rest];
-
-  /** Returns the text of a file with what it imports of the parts taken from the one file. */
-  function inTermsOf(path: string, text: string): string {
-    return text.replaceAll(
-      /^import (?:\{([^}]*)\} from )?"(\.[^"]*)";\n/gm,
-      (statement: string, taken: string | undefined, from: string) => {
-        const part = ofPart.get(join(dirname(path), from));
-        if (part === undefined) return statement;
-        const place = `${"../".repeat(path.split("/").length - 1) || "./"}${file}`;
-        if (taken === undefined) return `import "${place}";\n`;
-        const specifiers = taken.split(",").map((one) => {
-          const [name = "", as = name] = one.trim().split(" as ");
-          return `${name}${part} as ${as}`;
-        });
-        return `import { ${specifiers.join(", ")} } from "${place}";\n`;
-      },
-    );
+  const list = `export {\n  ${exportsOf(listed).toSorted().join(",\n  ")}\n} from "./${file}";\n`;
+  for (const [path, { text }] of parts) {
+    if (marks.has(path)) continue;
+    const left = path === listed ? list : inTermsOf(file, { path, text, marks });
+    const contents = new TextEncoder().encode(left);
+    outputFiles.push({ path: join(out, path), text: left, contents, hash: "" });
   }
+  return outputFiles;
 }
 
-function fromMemory(texts: Texts): Plugin {
+function partsOf({ out, outputFiles, metafile }: Made): Parts {
+  const texts = new Map(outputFiles.map(({ path, text }) => [relative(out, path), text]));
+  // The bundler names files as seen from where it ran: all of them have one beginning.
+  const paths = Object.keys(metafile.outputs);
+  const own = (path: string): string =>
+    [...texts.keys()].find((one) => path === one || path.endsWith(`/${one}`)) ?? path;
+  return new Map(
+    paths.map((path) => {
+      const { exports, imports } = metafile.outputs[path] ?? { exports: [], imports: [] };
+      const loaded = imports
+        .filter(({ kind, external }) => kind === "import-statement" && external !== true)
+        .map((one) => own(one.path));
+      return [own(path), { text: texts.get(own(path)) ?? "", exports, imports: loaded }];
+    }),
+  );
+}
+
+/** Reads what the bundler has made before; all else stays an import. */
+function fromMemory(parts: Parts): Plugin {
   return {
     name: "from memory",
     setup(bundler) {
       bundler.onResolve({ filter: /.*/ }, ({ path, kind }) =>
-        path.startsWith(".") && kind === "import-statement"
-          ? { path: basename(path), namespace: "part" }
+        parts.has(path.replace("./", "")) && kind === "import-statement"
+          ? { path: path.replace("./", ""), namespace: "part" }
           : { path, external: true },
       );
       bundler.onLoad({ filter: /.*/, namespace: "part" }, ({ path }) => ({
-        contents: texts.get(path) ?? "",
+        contents: parts.get(path)?.text ?? "",
       }));
     },
   };
 }
 
-function asFile(path: string, text: string): OutputFile {
-  const contents = new TextEncoder().encode(text);
-  return { path, contents, text, hash: "" };
+interface Rest {
+  readonly path: string;
+  readonly text: string;
+  /** What the names of each part end with in the one file. */
+  readonly marks: ReadonlyMap<string, string>;
+}
+
+/** Returns the text of a file that imports from the one file what it imported from parts of it. */
+function inTermsOf(file: string, { path, text, marks }: Rest): string {
+  const taken: string[] = [];
+  let asks = false;
+  const left = text.replaceAll(
+    /^import (?:\{([^}]*)\} from )?"(\.[^"]*)";\n/gm,
+    (statement: string, names: string | undefined, from: string) => {
+      const mark = marks.get(join(dirname(path), from));
+      if (mark === undefined) return statement;
+      asks = true;
+      for (const one of names?.split(",") ?? []) {
+        const [name = "", as = name] = one.trim().split(" as ");
+        taken.push(`\n  ${name}${mark} as ${as}`);
+      }
+      return "";
+    },
+  );
+  if (!asks) return text;
+  const place = JSON.stringify(`${"../".repeat(path.split("/").length - 1) || "./"}${file}`);
+  const names = taken.length === 0 ? "" : `{${taken.join(",")}\n} from `;
+  return `import ${names}${place};\n${left}`;
 }
