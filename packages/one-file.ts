@@ -54,15 +54,20 @@ export async function inOneFile(
   take(runs);
   take(listed);
   within.delete(runs);
-  const exportsOf = (path: string): readonly string[] => parts.get(path)?.exports ?? [];
+  within.delete(listed);
   // Two of them may have the same name for different things.
-  const marks = new Map(
-    [...within].filter((path) => path !== listed).map((path, index) => [path, `_${index}`]),
-  );
-  const lines = [...marks].map(
-    ([path, mark]) =>
-      `export { ${exportsOf(path).map((name) => `${name} as ${name}${mark}`)} } from "./${path}";`,
-  );
+  const marks = new Map([...within].map((path, index) => [path, `_${index}`]));
+  const taken = new Map([...within].map((path) => [path, new Set<string>()]));
+  const rest = [...parts]
+    .filter(([path]) => path !== listed && !within.has(path))
+    .map(([path, { text }]) =>
+      asFile(join(out, path), inTermsOf(file, { path, text, marks, taken })),
+    );
+  // What else they export is theirs alone: V8 looks an export up by a search through all of them.
+  const lines = [...taken].map(([path, names]) => {
+    const clause = [...names].map((name) => `${name} as ${name}${marks.get(path)}`);
+    return `export { ${clause.join(", ")} } from "./${path}";`;
+  });
   const { outputFiles = [] } = await build({
     ...options,
     write: false,
@@ -73,14 +78,13 @@ export async function inOneFile(
     stdin: { contents: [...lines, `export * from "./${listed}";`].join("\n"), resolveDir: out },
     plugins: [fromMemory(parts)],
   });
-  const list = `export {\n  ${exportsOf(listed).toSorted().join(",\n  ")}\n} from "./${file}";\n`;
-  for (const [path, { text }] of parts) {
-    if (marks.has(path)) continue;
-    const left = path === listed ? list : inTermsOf(file, { path, text, marks });
-    const contents = new TextEncoder().encode(left);
-    outputFiles.push({ path: join(out, path), text: left, contents, hash: "" });
-  }
-  return outputFiles;
+  const names = parts.get(listed)?.exports.toSorted() ?? [];
+  const list = `export {\n  ${names.join(",\n  ")}\n} from "./${file}";\n`;
+  return [...outputFiles, asFile(join(out, listed), list), ...rest];
+}
+
+function asFile(path: string, text: string): OutputFile {
+  return { path, text, contents: new TextEncoder().encode(text), hash: "" };
 }
 
 function partsOf({ out, outputFiles, metafile }: Made): Parts {
@@ -122,27 +126,31 @@ interface Rest {
   readonly text: string;
   /** What the names of each part end with in the one file. */
   readonly marks: ReadonlyMap<string, string>;
+  /** Gets the names that it imports of each. */
+  readonly taken: ReadonlyMap<string, Set<string>>;
 }
 
 /** Returns the text of a file that imports from the one file what it imported from parts of it. */
-function inTermsOf(file: string, { path, text, marks }: Rest): string {
-  const taken: string[] = [];
+function inTermsOf(file: string, { path, text, marks, taken }: Rest): string {
+  const clause: string[] = [];
   let asks = false;
   const left = text.replaceAll(
     /^import (?:\{([^}]*)\} from )?"(\.[^"]*)";\n/gm,
     (statement: string, names: string | undefined, from: string) => {
-      const mark = marks.get(join(dirname(path), from));
+      const part = join(dirname(path), from);
+      const mark = marks.get(part);
       if (mark === undefined) return statement;
       asks = true;
       for (const one of names?.split(",") ?? []) {
         const [name = "", as = name] = one.trim().split(" as ");
-        taken.push(`\n  ${name}${mark} as ${as}`);
+        taken.get(part)?.add(name);
+        clause.push(`\n  ${name}${mark} as ${as}`);
       }
       return "";
     },
   );
   if (!asks) return text;
   const place = JSON.stringify(`${"../".repeat(path.split("/").length - 1) || "./"}${file}`);
-  const names = taken.length === 0 ? "" : `{${taken.join(",")}\n} from `;
+  const names = clause.length === 0 ? "" : `{${clause.join(",")}\n} from `;
   return `import ${names}${place};\n${left}`;
 }
