@@ -90,6 +90,26 @@ describe("init and shutdown", () => {
     await ray.shutdown();
   });
 
+  test("threads that stand ready by themselves are replaced when actors come one after another, and not those of the first", async () => {
+    await ray.init({ numCpus: 32, isolation: "thread" });
+    const count = async (): Promise<number> =>
+      (await ray.state.listWorkers({ filters: [["workerType", "=", "WORKER"]] })).length;
+    const ready = await count();
+    expect(ready).toBeGreaterThan(0);
+    const first = Array.from({ length: ready + 1 }, () => Counter.remote());
+    await ray.get(first.map((counter) => counter.increment.remote()));
+    expect(await count()).toBe(first.length);
+    const later: (typeof first)[number][] = [];
+    while (later.length < ready) {
+      expect(await count()).toBe(first.length + later.length);
+      const counter = Counter.remote();
+      await ray.get(counter.increment.remote());
+      later.push(counter);
+    }
+    while ((await count()) < first.length + 2 * ready);
+    await ray.shutdown();
+  });
+
   test("await using ends what it names: actors, streams, queues, pools, groups, nodes and the session", async () => {
     {
       await using session = await ray.init({ numCpus: 2, prewarm: 0, namespace: "used" });

@@ -65,6 +65,7 @@ test("each machine has turns by its own CPUs, not by the driver's", async () => 
   const options: Partial<LauncherOptions> = {
     nodeId: "own",
     prewarm: 0,
+    keepsPrewarm: false,
     onLaunch: () => undefined,
   };
   const launcher = new Launcher(options as LauncherOptions);

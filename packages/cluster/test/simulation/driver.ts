@@ -90,6 +90,7 @@ export class SimulatedDriver {
       network,
       output: { text: () => undefined, line: () => undefined },
       prewarm: 0,
+      keepsPrewarm: false,
       objectStoreMemory: undefined,
       objectStoreFor: () => ({
         budget: budget.share(),

@@ -211,7 +211,8 @@ export class Driver {
 
   #newLauncher(): Launcher {
     const { driverId, jobId, namespace } = this.#about;
-    const { inside, runtimeEnv, network, prewarm, objectStoreMemory } = this.#settings;
+    const { inside, runtimeEnv, network, prewarm, keepsPrewarm, objectStoreMemory } =
+      this.#settings;
     return new Launcher({
       driverId,
       jobId,
@@ -224,6 +225,7 @@ export class Driver {
       network,
       output: this.#logs.output,
       prewarm,
+      keepsPrewarm,
       objectStoreMemory,
       objectStoreFor: (hostId) => this.#objectStore.shareFor(hostId),
       controlFor: (hostId) => this.#directory.controlFor(hostId),

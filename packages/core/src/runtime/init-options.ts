@@ -75,9 +75,9 @@ export interface InitOptions {
   /** The namespace of actor names. Default: a new one for each session, as in Ray. */
   readonly namespace?: string;
   /**
-   * The number of worker threads that start ahead of need. Default: one for each of `numCpus`, at
-   * most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none if it is
-   * "process".
+   * The number of worker threads that stand ready for actors and tasks. Default: one for each of
+   * `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none
+   * if it is "process". Those of the default are replaced when actors are made one after another.
    */
   readonly prewarm?: number;
   /**
@@ -175,6 +175,7 @@ export interface DriverSettings {
   readonly credentials: FoundCredentials | undefined;
   readonly runtimeEnv: InitOptions["runtimeEnv"];
   readonly prewarm: number;
+  readonly keepsPrewarm: boolean;
   readonly objectStoreMemory: number | undefined;
   readonly spillDirectory: string | undefined;
   readonly isDevelopment: boolean;
@@ -211,6 +212,7 @@ export function readInitOptions(options: InitOptions): DriverSettings {
     runtimeEnv:
       address === undefined ? options.runtimeEnv : { workingDir: true, ...options.runtimeEnv },
     prewarm: address === undefined ? (options.prewarm ?? standardPrewarm(isolation, numCpus)) : 0,
+    keepsPrewarm: options.prewarm !== undefined,
     objectStoreMemory: options.objectStoreMemory,
     spillDirectory: options.spillDirectory,
     isDevelopment: options.development ?? process.env["RAYLING_DEV"] === "1",

@@ -65,6 +65,8 @@ export interface LauncherOptions {
   readonly labelsOf: (nodeId: string) => Labels;
   /** The number of threads that stand ready. */
   readonly prewarm: number;
+  /** Whether as many stand ready all the time. */
+  readonly keepsPrewarm: boolean;
   readonly inside: InsideSettings;
   /** Settings of all hosts; a host's own settings override them. */
   readonly runtimeEnv: RuntimeEnv | undefined;

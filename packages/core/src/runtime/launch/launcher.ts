@@ -2,7 +2,8 @@
  * Provides hosts: it starts them by their isolation, keeps the living ones, and ends them all.
  *
  * A few threads start ahead of need, because a thread needs tens of milliseconds to be ready.
- * Processes start when they are needed.
+ * Others take their places when actors are made one after another, and not when a program makes
+ * some at its beginning and no more. Processes start when they are needed.
  */
 import type { RuntimeEnv } from "../../rpc/directory.ts";
 import { type DeathCause, SessionEndedError } from "../../shared/errors.ts";
@@ -24,6 +25,9 @@ export class Launcher {
   readonly #options: LauncherOptions;
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
+  #hasActors = false;
+  /** The threads that were asked for after the first actors lived, and that none stood ready for. */
+  #missed = 0;
   /** The turns of each machine. */
   readonly #turns: Map<string, StartTurns> = new Map();
   /** Launchers of other machines, by the id of their node. */
@@ -33,7 +37,7 @@ export class Launcher {
 
   constructor(options: LauncherOptions) {
     this.#options = options;
-    this.warmUp();
+    this.#warmUp();
   }
 
   /** Registers a node whose hosts start on another machine. */
@@ -88,7 +92,10 @@ export class Launcher {
   #takeWarm({ nodeId, isolation, runtimeEnv }: HostRequest): Host | undefined {
     this.#checkOpen();
     const isPlain = nodeId === this.#options.nodeId && !changesProcess(runtimeEnv);
-    return isolation === "thread" && isPlain ? this.#warm.shift() : undefined;
+    if (isolation !== "thread" || !isPlain) return undefined;
+    const ready = this.#warm.shift();
+    if (ready === undefined && this.#hasActors) this.#missed += 1;
+    return ready;
   }
 
   #turnsOn(nodeId: string): StartTurns {
@@ -107,11 +114,15 @@ export class Launcher {
     if (!this.#open) throw new SessionEndedError("no host is started: the session has ended");
   }
 
-  /**
-   * Replaces threads that were taken, unless other starts have precedence: two threads that start
-   * side by side slow each other down.
-   */
-  warmUp(): void {
+  /** Called when an actor lives: replaces threads that were taken, if more are to be expected. */
+  actorLives(): void {
+    const { prewarm, keepsPrewarm } = this.#options;
+    this.#hasActors = true;
+    if (keepsPrewarm || this.#missed >= prewarm) this.#warmUp();
+  }
+
+  /** Other starts have precedence: two threads that start side by side slow each other down. */
+  #warmUp(): void {
     const { nodeId, prewarm } = this.#options;
     const turns = this.#turnsOn(nodeId);
     while (this.#open && this.#warm.length < prewarm && !turns.isFull) {
