@@ -68,7 +68,7 @@ export async function inOneFile(
     const clause = [...names].map((name) => `${name} as ${name}${marks.get(path)}`);
     return `export { ${clause.join(", ")} } from "./${path}";`;
   });
-  const { outputFiles = [] } = await build({
+  const { outputFiles } = await build({
     ...options,
     write: false,
     inject: [],
