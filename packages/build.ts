@@ -31,7 +31,7 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What a thread of a host loads, by folder: one file, with all that the user's modules import. */
+/** Packages whose code for threads is one file, with all that the user's modules import of them. */
 const inThreads: Readonly<Record<string, OneFile>> = {
   core: { file: "core.js", listed: "index.js", runs: "host/thread-main.js" },
 };

@@ -1,8 +1,11 @@
 /**
- * How what is published takes Node's own modules: from Node itself, past its module loader, which makes a second module of each and reads all that it exports. Most are there already.
- * Those of `late` are not, and take a host as long as all of its own code: each is loaded when something of it is first used, as in a program that asks for it there.
+ * How the published code gets Node's own modules: from Node itself, past its module loader, which
+ * makes a second module of each and reads all that it exports. Most are there already. The others
+ * (`late`) take a host as long as half of its own code: each is loaded when something of it is used
+ * for the first time.
  *
- * One form of import is known: that of the modules of this repository, whole and at the beginning of a line.
+ * It knows the two forms of imports in this repository, with names in braces and with a default. A
+ * module that is imported in another form comes from the module loader.
  */
 import { readFile } from "node:fs/promises";
 import type { Plugin } from "esbuild";
@@ -51,7 +54,7 @@ export const nodeModules: Plugin = {
   },
 };
 
-/** What one module imports of Node's. */
+/** The names that one module imports of Node's. */
 interface Asked {
   readonly path: string;
   readonly names: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * Puts what several entries load into one file. A bundler makes a file for each set of entries that share something, which are dozens where there are ten entries, and a host would open
- * all of them.
+ * Puts all that threads of hosts load into one file. A bundler makes a file for each set of entries
+ * that share something, dozens where there are ten entries, and a thread would open all of them.
  */
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
@@ -16,7 +16,7 @@ export interface OneFile {
   readonly runs: string;
 }
 
-/** What a bundler has made. */
+/** The bundler's work. */
 export interface Made {
   /** The folder of all files. */
   readonly out: string;
@@ -63,7 +63,7 @@ export async function inOneFile(
     .map(([path, { text }]) =>
       asFile(join(out, path), inTermsOf(file, { path, text, marks, taken })),
     );
-  // What else they export is theirs alone: V8 looks an export up by a search through all of them.
+  // Nothing else is exported: V8 searches through all exports for each that it looks up.
   const lines = [...taken].map(([path, names]) => {
     const clause = [...names].map((name) => `${name} as ${name}${marks.get(path)}`);
     return `export { ${clause.join(", ")} } from "./${path}";`;
@@ -104,7 +104,7 @@ function partsOf({ out, outputFiles, metafile }: Made): Parts {
   );
 }
 
-/** Reads what the bundler has made before; all else stays an import. */
+/** Reads files that the bundler has made before; all else stays an import. */
 function fromMemory(parts: Parts): Plugin {
   return {
     name: "from memory",
@@ -124,7 +124,7 @@ function fromMemory(parts: Parts): Plugin {
 interface Rest {
   readonly path: string;
   readonly text: string;
-  /** What the names of each part end with in the one file. */
+  /** The end of each part's names in the one file. */
   readonly marks: ReadonlyMap<string, string>;
   /** Gets the names that it imports of each. */
   readonly taken: ReadonlyMap<string, Set<string>>;
