@@ -33,7 +33,7 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages whose code for threads is one file, with all that the user's modules import of them. */
 const inThreads: Readonly<Record<string, OneFile>> = {
-  core: { file: "core.js", listed: "index.js", runs: "host/thread-main.js" },
+  core: { file: "core", listed: "index.js", runs: "host/thread-main.js" },
 };
 
 /**

@@ -2,13 +2,14 @@
  * Puts all that threads of hosts load into one file. A bundler makes a file for each set of entries
  * that share something, dozens where there are ten entries, and a thread would open all of them.
  */
+import { createHash } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 import type { BuildOptions, Metafile, OutputFile, Plugin } from "esbuild";
 
 /** Paths are those below the folder of all files. */
 export interface OneFile {
-  /** Its own. */
+  /** Its own, to which a hash and the ending are added. */
   readonly file: string;
   /** The entry whose code lies in it, too: what is left of that is a list of names. */
   readonly listed: string;
@@ -60,9 +61,8 @@ export async function inOneFile(
   const taken = new Map([...within].map((path) => [path, new Set<string>()]));
   const rest = [...parts]
     .filter(([path]) => path !== listed && !within.has(path))
-    .map(([path, { text }]) =>
-      asFile(join(out, path), inTermsOf(file, { path, text, marks, taken })),
-    );
+    .map(([path, { text }]) => ({ path, text, marks, taken }));
+  for (const one of rest) inTermsOf("", one);
   // Nothing else is exported: V8 searches through all exports for each that it looks up.
   const lines = [...taken].map(([path, names]) => {
     const clause = [...names].map((name) => `${name} as ${name}${marks.get(path)}`);
@@ -74,13 +74,21 @@ export async function inOneFile(
     inject: [],
     splitting: false,
     absWorkingDir: out,
-    outfile: join(out, file),
+    outfile: join(out, `${file}.js`),
     stdin: { contents: [...lines, `export * from "./${listed}";`].join("\n"), resolveDir: out },
     plugins: [fromMemory(parts)],
   });
+  const text = outputFiles.map((one) => one.text).join("");
+  // Programs that run while this is built anew find one build or the other.
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase();
+  const name = `${file}-${hash}.js`;
   const names = parts.get(listed)?.exports.toSorted() ?? [];
-  const list = `export {\n  ${names.join(",\n  ")}\n} from "./${file}";\n`;
-  return [...outputFiles, asFile(join(out, listed), list), ...rest];
+  const list = `export {\n  ${names.join(",\n  ")}\n} from "./${name}";\n`;
+  return [
+    asFile(join(out, name), text),
+    ...rest.map((one) => asFile(join(out, one.path), inTermsOf(name, one))),
+    asFile(join(out, listed), list),
+  ];
 }
 
 function asFile(path: string, text: string): OutputFile {
@@ -130,7 +138,10 @@ interface Rest {
   readonly taken: ReadonlyMap<string, Set<string>>;
 }
 
-/** Returns the text of a file that imports from the one file what it imported from parts of it. */
+/**
+ * Returns the text of a file that imports from the one file what it imported from parts of it, and
+ * notes these names.
+ */
 function inTermsOf(file: string, { path, text, marks, taken }: Rest): string {
   const clause: string[] = [];
   let asks = false;

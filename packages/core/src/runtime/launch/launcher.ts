@@ -26,7 +26,7 @@ export class Launcher {
   readonly #hosts: Set<Host> = new Set();
   readonly #warm: Host[] = [];
   #hasActors = false;
-  /** The threads that were asked for after the first actors lived, and that none stood ready for. */
+  /** Threads that were asked for alone, when there were actors and no thread stood ready. */
   #missed = 0;
   /** The turns of each machine. */
   readonly #turns: Map<string, StartTurns> = new Map();
@@ -94,7 +94,7 @@ export class Launcher {
     const isPlain = nodeId === this.#options.nodeId && !changesProcess(runtimeEnv);
     if (isolation !== "thread" || !isPlain) return undefined;
     const ready = this.#warm.shift();
-    if (ready === undefined && this.#hasActors) this.#missed += 1;
+    if (ready === undefined && this.#hasActors && this.#turnsOn(nodeId).isIdle) this.#missed += 1;
     return ready;
   }
 

@@ -27,6 +27,11 @@ export class StartTurns {
     return this.#starting >= this.#most;
   }
 
+  /** Whether no host is starting. */
+  get isIdle(): boolean {
+    return this.#starting === 0;
+  }
+
   /**
    * Resolves when it is the caller's turn; a caller that does not start a host then calls `end`.
    */
