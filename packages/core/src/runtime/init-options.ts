@@ -76,8 +76,8 @@ export interface InitOptions {
   readonly namespace?: string;
   /**
    * The number of worker threads that stand ready for actors and tasks. Default: one for each of
-   * `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared", none
-   * if it is "process". Those of the default are replaced when actors are made one after another.
+   * `numCpus`, at most 4 and no more than the machine has CPUs; one if `isolation` is "shared",
+   * none if it is "process". The default's are replaced when actors are made one after another.
    */
   readonly prewarm?: number;
   /**

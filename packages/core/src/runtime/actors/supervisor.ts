@@ -127,7 +127,7 @@ export class Supervisor {
     if (this.spec.maxRestarts === 0) this.#args = undefined;
     record.set("alive");
     for (const [index, reason] of this.#aborted ?? []) life.abortSignal(index, reason);
-    this.#parts.launcher().actorLives();
+    this.#parts.launcher().actorStarted();
     return slot.ended;
   }
 

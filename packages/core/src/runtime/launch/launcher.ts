@@ -114,8 +114,8 @@ export class Launcher {
     if (!this.#open) throw new SessionEndedError("no host is started: the session has ended");
   }
 
-  /** Called when an actor lives: replaces threads that were taken, if more are to be expected. */
-  actorLives(): void {
+  /** Replaces threads that were taken, if more are to be expected. */
+  actorStarted(): void {
     const { prewarm, keepsPrewarm } = this.#options;
     this.#hasActors = true;
     if (keepsPrewarm || this.#missed >= prewarm) this.#warmUp();
