@@ -222,7 +222,7 @@ describe("wait", () => {
     const meeting = Meeting.remote();
     const never = Array.from({ length: 20 }, () => meeting.never.remote());
     const puts = Array.from({ length: 20 }, (_, index) => ray.put(index));
-    let left: ray.ObjectRef<unknown>[] = [...never.slice(0, 10), ...puts, ...never.slice(10)];
+    let left: ray.ObjectRef[] = [...never.slice(0, 10), ...puts, ...never.slice(10)];
     const seen: unknown[] = [];
     for (let round = 0; round < 10; round++) {
       const { ready, pending } = await ray.wait(left, { numReturns: 2 });

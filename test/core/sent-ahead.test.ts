@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
-import { Pair, sizeOf, step, type StepOptions } from "../fixtures/sent-ahead.ts";
+import { nap, Pair, sizeOf, step, type StepOptions } from "../fixtures/sent-ahead.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -48,6 +48,20 @@ describe("tasks that are sent ahead", () => {
       const pair = Pair.remote();
       const met = [1, 2].map((value) => once.remote(value, { act: "meet", pair }));
       expect(await ray.get(met)).toEqual([1, 2]);
+    }
+  });
+
+  test("are shared by all workers when they turn out to take longer", async () => {
+    const pair = Pair.remote();
+    for (let round = 0; round < 5; round++) {
+      // Two workers are there.
+      await ray.get([1, 2].map((value) => once.remote(value, { act: "meet", pair })));
+      for (let known = 0; known < 60; known++)
+        await ray.get(Array.from({ length: 50 }, () => nap.remote(0)));
+      const workers = await ray.get(Array.from({ length: 40 }, () => nap.remote(4)));
+      const shares = [...Map.groupBy(workers, (worker) => worker).values()];
+      expect(shares.map(({ length }) => length).toSorted((a, b) => a - b)[0]).toBeLessThan(32);
+      expect(shares.length).toBeGreaterThan(1);
     }
   });
 

@@ -12,6 +12,7 @@ function collector(): IdleCollector {
 }
 
 beforeEach(() => {
+  collect.mockReset();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   [active, held] = [5, 1];
 });
@@ -47,9 +48,19 @@ describe("a thread that holds what others wait for collects", () => {
   test("soon again when something was let go", () => {
     held = 3;
     collector().arm();
-    collections(16);
+    collections(20);
     held = 2;
-    expect(collections(20)).toEqual([16, 17, 19]);
+    expect(collections(20)).toEqual([12, 13, 15, 19]);
+  });
+
+  test("at once what the collected held, also where nothing else is done", () => {
+    held = 4;
+    collector().arm();
+    collections(20);
+    active = 0;
+    worked += 5;
+    collect.mockImplementation(() => (held = Math.max(1, held - 1)));
+    expect(collections(20)).toEqual([12, 14, 15, 16]);
   });
 
   test("not while it has nothing to do, and not when it holds nothing", () => {

@@ -103,6 +103,11 @@ describe("a few bytes", () => {
       }),
       gone,
       resizable,
+      Object.setPrototypeOf(new Int8Array([-1]), Uint8Array.prototype),
+      Object.setPrototypeOf(new DataView(new ArrayBuffer(2)), Uint8Array.prototype),
+      new Uint8Array(
+        Object.setPrototypeOf(new SharedArrayBuffer(2), ArrayBuffer.prototype) as ArrayBuffer,
+      ),
     ];
     for (const one of left) {
       expect(packSmall(one)).toBeUndefined();
@@ -111,6 +116,19 @@ describe("a few bytes", () => {
     for (const one of [new Int8Array(2), new Float64Array(2), view(65), new ArrayBuffer(2)]) {
       expect(unpack(packr.pack(one))).toBe(notSmall);
     }
+  });
+
+  test("are what they are, whatever own properties say", () => {
+    const bytes = view(8);
+    Object.defineProperties(bytes, {
+      length: { value: 1.5 },
+      buffer: {
+        get() {
+          throw new Error("not to be read");
+        },
+      },
+    });
+    expect(unpack(bytesOf(packSmall(bytes)))).toEqual(view(8));
   });
 
   test("that may show one memory twice are left to msgpackr", () => {

@@ -12,14 +12,15 @@ import { ObjectRef } from "../store/object-ref.ts";
 import { AnyArguments, CallArguments } from "./calls/call-arguments.ts";
 import { Call, type CallOwner } from "./calls/call.ts";
 import { Wait } from "./waits/stuck-watch.ts";
+import { outsideTasks } from "./waits/task-scope.ts";
 
 const bytes = new Uint8Array(0);
 const entry = new ObjectEntry("", 0, "");
 const args = new CallArguments({ bytes, start: 0, end: 0 });
 const route = { target: "", method: "" };
 const plan = { route, maxRetries: 0, retryExceptions: false };
-// Nothing is asked of its owner.
-const call = new Call({} as CallOwner, plan, args, entry);
+// Nothing is asked of its owner, and the task that imports this is not its parent.
+const call = outsideTasks(() => new Call({} as CallOwner, plan, args, entry));
 // Not by the name of an export: in what is published it would take that name.
 const oneWait = new Wait("get");
 // Times have fractions: an instance without any is of another hidden class.

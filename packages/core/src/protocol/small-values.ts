@@ -4,6 +4,8 @@
  * reads what is written here, and writes what is read here; anything else is left to it.
  */
 
+import { types } from "node:util";
+
 /** The result of unpacking bytes that are not those of a small value. */
 export const notSmall: unique symbol = Symbol("not small");
 
@@ -44,6 +46,19 @@ const negatives = 0xe0;
 /** A number and its bytes, the last one first: every platform of Node is little-endian. */
 const float: Float64Array = new Float64Array(1);
 const floatBytes: Uint8Array = new Uint8Array(float.buffer);
+
+/** Read by the built-in getters, which neither own properties nor another prototype hide. */
+const lengthOf = getter(Object.getPrototypeOf(Uint8Array.prototype), "length");
+const bufferOf = getter(Object.getPrototypeOf(Uint8Array.prototype), "buffer");
+const sizeOf = getter(ArrayBuffer.prototype, "byteLength");
+
+interface Getter {
+  readonly get?: (this: unknown) => unknown;
+}
+
+function getter(prototype: object, name: string): Getter | undefined {
+  return Object.getOwnPropertyDescriptor(prototype, name);
+}
 
 /** Packs small values, one behind the other. */
 export class SmallPacker {
@@ -121,17 +136,18 @@ function writeItem(bytes: Buffer, item: unknown, at: number): number {
 
 /** Whether it is a view of all of its memory, which is small and nobody else's. */
 function isFewBytes(value: unknown): value is Uint8Array {
-  if (!ArrayBuffer.isView(value) || Object.getPrototypeOf(value) !== Uint8Array.prototype) {
-    return false;
-  }
-  const { length, buffer } = value as Uint8Array;
+  if (!ArrayBuffer.isView(value) || !types.isUint8Array(value)) return false;
+  if (Object.getPrototypeOf(value) !== Uint8Array.prototype) return false;
+  const length = Number(lengthOf?.get?.call(value));
   // One that is empty may have lost its memory.
-  if (!(length > 0 && length <= maxViewBytes) || buffer.byteLength !== length) return false;
-  return Object.getPrototypeOf(buffer) === ArrayBuffer.prototype;
+  if (!(length > 0 && length <= maxViewBytes)) return false;
+  const memory: unknown = bufferOf?.get?.call(value);
+  if (types.isSharedArrayBuffer(memory) || sizeOf?.get?.call(memory) !== length) return false;
+  return Object.getPrototypeOf(memory) === ArrayBuffer.prototype;
 }
 
 function writeBytes(bytes: Buffer, value: Uint8Array, at: number): number {
-  const { length } = value;
+  const length = Number(lengthOf?.get?.call(value));
   bytes[at] = extension8;
   bytes[at + 1] = length + 1;
   bytes[at + 2] = viewType;

@@ -52,8 +52,6 @@ export function runtimeEnded(): void {
   endedRuntimes += 1;
 }
 
-type Waiter = (entry: ObjectEntry) => void;
-
 export class ObjectEntry {
   /** The id of the runtime that made the object and answers for it. */
   readonly owner: string;
@@ -66,7 +64,8 @@ export class ObjectEntry {
   readonly #runtime: number = endedRuntimes;
   #outcome: Outcome | undefined = undefined;
   /** Nearly all entries have at most one. */
-  #waiters: Waiter | Waiter[] | undefined = undefined;
+  #waiters: ((entry: ObjectEntry) => void) | ((entry: ObjectEntry) => void)[] | undefined =
+    undefined;
 
   constructor(owner: string, sequence: number, label: string) {
     this.owner = owner;
@@ -150,7 +149,7 @@ export class ObjectEntry {
    * Calls back when the entry is settled: at once, or in the turn that settles it. A borrowed
    * object is fetched now.
    */
-  watch(waiter: Waiter): void {
+  watch(waiter: (entry: ObjectEntry) => void): void {
     if (this.#outcome !== undefined) return waiter(this);
     const waiters = this.#waiters;
     if (waiters === undefined) this.#waiters = waiter;
@@ -164,7 +163,7 @@ export class ObjectEntry {
   }
 
   /** Removes a waiter whose `get` timed out. */
-  unwatch(waiter: Waiter): void {
+  unwatch(waiter: (entry: ObjectEntry) => void): void {
     const waiters = this.#waiters;
     if (waiters === waiter) this.#waiters = undefined;
     if (!Array.isArray(waiters)) return;

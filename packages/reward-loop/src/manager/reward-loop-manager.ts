@@ -63,6 +63,8 @@ export interface ScoreOptions {
   readonly lane?: string | undefined;
 }
 
+const inTraining: ScoreOptions = {};
+
 /** verl's `RewardLoopManager`: scores batches, samples and streams with parallel workers. */
 export class RewardLoopManager implements AsyncDisposable {
   readonly #source: RewardSource;
@@ -192,7 +194,7 @@ export class RewardLoopManager implements AsyncDisposable {
    */
   computeScore(
     sample: RewardSample,
-    { lane = "training" }: ScoreOptions = {},
+    { lane = "training" }: ScoreOptions = inTraining,
   ): Promise<SampleOutcome> {
     this.#scores.expect(1);
     return this.#scores.score(sample, lane);

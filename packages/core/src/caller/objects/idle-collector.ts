@@ -18,6 +18,9 @@ const mostPauseMs = 16_000;
 /** So many times what a collection took pass before the next. */
 const pauseFactor = 50;
 
+/** After so many ms it is known what a collection has let go. */
+const lookMs = 100;
+
 /** Less than this was nothing that could have dropped anything. */
 const leastActiveMs = 1;
 
@@ -37,6 +40,7 @@ export class IdleCollector {
   readonly #held: () => number;
   readonly #thread: CollectedThread;
   #timer: NodeJS.Timeout | undefined;
+  #look: NodeJS.Timeout | undefined;
   #pauseMs = leastPauseMs;
   /** Held at the last collection; undefined where something has come since. */
   #heldThen: number | undefined;
@@ -59,12 +63,14 @@ export class IdleCollector {
   }
 
   #start(pauseMs: number): void {
+    this.close();
     this.#pauseMs = pauseMs;
     this.#timer = outsideTasks(() => setTimeout(() => this.#tick(), pauseMs).unref());
   }
 
   close(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#look);
     this.#timer = undefined;
   }
 
@@ -83,5 +89,16 @@ export class IdleCollector {
     const pauseMs = held === this.#heldThen ? longer : leastPauseMs;
     this.#heldThen = held;
     this.#start(Math.max(pauseMs, this.#restMs));
+    if (!isIdle) this.#lookSoon(held);
+  }
+
+  /** Objects that were let go may have held others, which are looked for in any case. */
+  #lookSoon(before: number): void {
+    const look = (): void => {
+      if (this.#held() >= before) return;
+      this.#activeThen = -Infinity;
+      this.arm();
+    };
+    this.#look = outsideTasks(() => setTimeout(look, lookMs).unref());
   }
 }

@@ -95,7 +95,16 @@ function readRoute(cursor: Cursor): Route {
   const target = cursor.text(maxNameBytes);
   const method = cursor.text(maxNameBytes);
   const shape = cursor.text(maxNameBytes);
-  return shape === "" ? { target, method } : { target, method, shape: shapeOf(JSON.parse(shape)) };
+  return shape === "" ? { target, method } : { target, method, shape: shapeOf(jsonOf(shape)) };
+}
+
+/** @throws RaySystemError for what is no JSON */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw unknownShape();
+  }
 }
 
 /** @throws RaySystemError for a malformed shape */
@@ -106,5 +115,9 @@ function shapeOf(value: unknown): CallShape {
   if (isText(group) && isText(name) && isCount(ahead) && (isCount(returns) || isText(returns))) {
     return value as CallShape;
   }
-  throw new RaySystemError("malformed call from peer: its shape is unknown");
+  throw unknownShape();
+}
+
+function unknownShape(): RaySystemError {
+  return new RaySystemError("malformed call from peer: its shape is unknown");
 }

@@ -1,5 +1,5 @@
 /** The calls of an actor that have no answer, and the handles that keep the actor until then. */
-import type { CallState } from "../call-state.ts";
+import type { Call } from "../call.ts";
 
 /** The handle by which an actor is called, which is alive as long as this is. */
 export interface Hold {
@@ -23,7 +23,7 @@ export class UnansweredCalls {
   }
 
   /** Keeps the handle by which a call was made until all such calls are answered. */
-  keep(call: CallState, hold: Hold): void {
+  keep(call: Pick<Call, "isSettled" | "isCounted">, hold: Hold): void {
     if (call.isSettled) return;
     if (!hold.isCounted) {
       this.#weak ??= hold;
@@ -34,7 +34,7 @@ export class UnansweredCalls {
     this.#counted ??= hold;
   }
 
-  settled(call: CallState): void {
+  settled(call: Pick<Call, "isCounted">): void {
     this.count -= 1;
     if (this.count === 0) this.#weak = undefined;
     if (!call.isCounted) return;

@@ -18,6 +18,9 @@ const shortMs = 0.5;
 
 const mostStanding = 64;
 
+/** So many times what may stand at a worker is a surplus. */
+const leastSurplus = 2;
+
 /** After this time a task is taken for a long one, in ms. */
 const longTaskMs = 5;
 
@@ -102,6 +105,16 @@ export class LeasedWorker {
     this.#sent.shift();
     call.plan.duration?.note(nowMs - this.#sinceMs);
     this.#begin(nowMs);
+  }
+
+  /**
+   * Takes back what stands at it although such tasks have turned out to take longer: others may be
+   * idle. A little more than may be sent is left there.
+   */
+  takeBackSurplus(): readonly Call[] {
+    const most = mostOf(this.first);
+    if (this.#sent.length <= leastSurplus * most) return [];
+    return this.#sent.slice(most).filter((call) => this.takesBack(call));
   }
 
   /** It did not begin. */
@@ -189,8 +202,10 @@ export class LeasedWorkers {
   answered(call: Call, session: Session): void {
     call.leavePlace();
     const worker = this.at(session);
-    worker?.answered(call, performance.now());
-    const first = worker?.first;
+    if (worker === undefined) return;
+    worker.answered(call, performance.now());
+    for (const taken of worker.takeBackSurplus()) this.#onTakenBack(taken);
+    const { first } = worker;
     if (first === undefined || !this.#forced.has(first)) return;
     // Its own answer may follow at once.
     queueMicrotask(() => {
