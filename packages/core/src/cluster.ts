@@ -60,7 +60,7 @@ export {
 export { asError, codeOf } from "./shared/errors/thrown.ts";
 export { newId } from "./shared/ids.ts";
 export { warn } from "./shared/text/warning.ts";
-export { standardMemory, standardObjectStoreMemory } from "./shared/machine/memory.ts";
+export { standardMemory, standardObjectStoreMemory } from "./shared/machine/default-memory.ts";
 export { isRunning } from "./shared/machine/processes.ts";
 export {
   type Checks,

@@ -3,7 +3,7 @@ import {
   machineMemory,
   standardMemory,
   standardObjectStoreMemory,
-} from "../src/shared/machine/memory.ts";
+} from "../src/shared/machine/default-memory.ts";
 
 test.each([
   ["no container", 0, 1000],

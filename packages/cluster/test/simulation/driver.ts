@@ -6,7 +6,7 @@ import { Scheduler } from "../../../core/src/placement/scheduler.ts";
 import { makeDemand } from "../../../core/src/rpc/resource-demand.ts";
 import type { ActorInfo, ActorSpec } from "../../../core/src/rpc/directory.ts";
 import { LocalDirectory } from "../../../core/src/runtime/directory.ts";
-import { AddressList } from "../../../core/src/runtime/nodes/address-list.ts";
+import { AddressList } from "../../../core/src/runtime/nodes/named-machines.ts";
 import { JoinedNodes } from "../../../core/src/runtime/nodes/joined-nodes.ts";
 import { Launcher } from "../../../core/src/runtime/launch/launcher.ts";
 import { ActorSlots } from "../../../core/src/runtime/actors/actor-slots.ts";

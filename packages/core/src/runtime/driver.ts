@@ -28,7 +28,7 @@ import type { Host } from "./launch/host.ts";
 import { HostLogs } from "./observe/host-logs.ts";
 import type { DriverSettings } from "./init-options.ts";
 import { Inspector } from "./observe/inspector.ts";
-import { AddressList } from "./nodes/address-list.ts";
+import { AddressList } from "./nodes/named-machines.ts";
 import { localNode } from "./nodes/joined-node.ts";
 import { JoinedNodes } from "./nodes/joined-nodes.ts";
 import { KeepAlive } from "./keep-alive.ts";

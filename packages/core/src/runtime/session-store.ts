@@ -9,7 +9,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import type { ObjectStoreShare } from "../host/host-control.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
-import { standardObjectStoreMemory } from "../shared/machine/memory.ts";
+import { standardObjectStoreMemory } from "../shared/machine/default-memory.ts";
 import { type Budget, type BudgetShare, newBudget } from "../store/memory-budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
 import {

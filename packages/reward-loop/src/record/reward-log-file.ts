@@ -21,7 +21,7 @@ import type { SampleOutcome } from "../outcome.ts";
 import { carriable } from "./carriable.ts";
 import { isRecord, recordsOf, takesPlaceOf, withoutTexts } from "./reward-record.ts";
 import type { RecordPlace, RewardRecord } from "./reward-record.ts";
-import { textsOf } from "../sample/sample-texts.ts";
+import { textsOf } from "../sample/logged-texts.ts";
 import { WriterMark } from "./writer-mark.ts";
 
 /** How a reward log is opened, and what it stores. */

@@ -10,7 +10,7 @@ import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import { sampleKey } from "../sample/sample-key.ts";
-import type { SampleTexts } from "../sample/sample-texts.ts";
+import type { SampleTexts } from "../sample/logged-texts.ts";
 
 /** One line of a reward log. */
 export interface RewardRecord extends Partial<SampleTexts> {

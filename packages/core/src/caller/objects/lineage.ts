@@ -16,7 +16,7 @@ import {
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { AnyArguments, type CallArguments } from "../calls/call-arguments.ts";
 import { Call } from "../calls/call.ts";
-import { inlineBytes } from "./located.ts";
+import { inlineBytes } from "./results-at-their-host.ts";
 
 export interface LineageLink {
   createEntry(label: string): ObjectEntry;

@@ -17,7 +17,13 @@ import type { SessionLife } from "../session-life.ts";
 import type { Values } from "../values.ts";
 import type { Waiting } from "../waits/waiting-tasks.ts";
 import { Lineage } from "./lineage.ts";
-import { inlineBytes, Located, type LocatedLink, type StandIn, standInOf } from "./located.ts";
+import {
+  inlineBytes,
+  Located,
+  type LocatedLink,
+  type StandIn,
+  standInOf,
+} from "./results-at-their-host.ts";
 import type { ObjectExchange } from "./object-exchange.ts";
 
 export interface ObjectsParts {

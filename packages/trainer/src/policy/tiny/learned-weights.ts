@@ -9,8 +9,8 @@
 import { present } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 import type { PolicyState, UpdateMetrics } from "../policy.ts";
-import { firstWeights } from "./network/architecture.ts";
-import type { Architecture } from "./network/architecture.ts";
+import { firstWeights } from "./network/initial-weights.ts";
+import type { Architecture } from "./network/initial-weights.ts";
 import type { Gradient } from "./network/network.ts";
 import { adamWStep, noMoments } from "./optimizer/adamw.ts";
 import type { Moments, Weights } from "./optimizer/adamw.ts";

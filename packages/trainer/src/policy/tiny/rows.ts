@@ -10,7 +10,7 @@ import { zeros } from "@rayling/data-proto";
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import type { TokenRows } from "../policy.ts";
-import type { Architecture } from "./network/architecture.ts";
+import type { Architecture } from "./network/initial-weights.ts";
 import { padTokenId } from "./tokenizer.ts";
 
 /** Rows padded to `size`, their prompts and responses to widths of a few. */

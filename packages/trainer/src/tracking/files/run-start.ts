@@ -1,11 +1,12 @@
 /**
- * How a process of a run was started: its command, commit, machine and settings. Values whose name
- * says that they are secret are not written.
+ * How a process of a run was started: its command, commit, machine and settings, without what is
+ * secret in them.
  */
 
 import { hostname } from "node:os";
 import { basename } from "node:path";
-import type { TrackedRun, TrackingConfig } from "../tracking-logger.ts";
+import { hidden, isSecret, withoutSecrets, withoutUser } from "../../values/without-secrets.ts";
+import type { TrackedRun } from "../tracking-logger.ts";
 import { gitCommit } from "./git-commit.ts";
 import type { StartLine } from "./run-lines.ts";
 
@@ -25,15 +26,6 @@ export async function runStart(run: TrackedRun): Promise<StartLine> {
   };
 }
 
-const hidden = "***";
-
-const secretName =
-  /(?:^|_)(?:(?:api|access|secret|private)_?key|token|secret|passw(?:or)?d|credentials?|authorization|cookie)$/i;
-
-function isSecret(name: string): boolean {
-  return secretName.test(name.replace(/([a-z])([A-Z])/g, "$1_$2").replace(/[-.]/g, "_"));
-}
-
 /** Returns the command as it would be typed, without the folder of the program. */
 export function commandText([program = "", ...args]: readonly string[]): string {
   const shown = args.map((arg, at) => {
@@ -48,22 +40,4 @@ export function commandText([program = "", ...args]: readonly string[]): string 
 
 function quoted(arg: string): string {
   return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** Hides the name and the password, or the token, of an address. */
-function withoutUser(text: string): string {
-  return text.replace(/(\w:\/\/)[^/@\s]+@/g, `$1${hidden}@`);
-}
-
-export function withoutSecrets(config: TrackingConfig): TrackingConfig {
-  return Object.fromEntries(
-    Object.entries(config).map(([name, value]) => [name, shownValue(name, value)]),
-  );
-}
-
-function shownValue(name: string, value: unknown): unknown {
-  if (typeof value === "string") return isSecret(name) ? hidden : withoutUser(value);
-  if (Array.isArray(value)) return value.map((one) => shownValue(name, one));
-  if (typeof value === "object" && value !== null) return withoutSecrets({ ...value });
-  return value;
 }

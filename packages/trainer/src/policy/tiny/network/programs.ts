@@ -5,7 +5,7 @@
 
 import { jit, nn, numpy as np, valueAndGrad } from "@jax-js/jax";
 import { padTokenId } from "../tokenizer.ts";
-import type { Architecture } from "./architecture.ts";
+import type { Architecture } from "./initial-weights.ts";
 import { oneHot, runNextToken, runTokens, widenMemory } from "./transformer.ts";
 import type { Arrays, KeysAndValues, TokenInputs } from "./transformer.ts";
 

@@ -9,7 +9,7 @@
 
 import { nn, numpy as np } from "@jax-js/jax";
 import { present } from "@rayling/reward-manager-registry/values";
-import type { Architecture } from "./architecture.ts";
+import type { Architecture } from "./initial-weights.ts";
 
 export type Arrays = Record<string, np.Array>;
 
