@@ -21,7 +21,7 @@ export type { Amounts, Demand, LabelCondition, LabelConditions } from "./rpc/res
 export type { ForeignAnswer, ForeignRequest } from "./rpc/engine-actors.ts";
 export type { RuntimeEnv } from "./rpc/directory.ts";
 export type { RemoteKey } from "./rpc/remote-key.ts";
-export { Guard } from "./runtime/launch/driver-guard.ts";
+export { Guard } from "./runtime/launch/driver-watchdog.ts";
 export {
   controlUntil,
   type Host,

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as ray from "@rayling/core";
-import { Question, type QuestionLink } from "../src/caller/objects/question.ts";
+import { Question, type QuestionLink } from "../src/caller/objects/ask-owner.ts";
 import type { Encoded } from "../src/protocol/codec.ts";
 import type { Pending } from "../src/protocol/message.ts";
 import type { Fetch } from "../src/rpc/session/requests.ts";

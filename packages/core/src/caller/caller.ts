@@ -15,7 +15,7 @@ import { runtimeEnded } from "../store/object-entry.ts";
 import type { ObjectMemoryParts } from "../store/object-memory.ts";
 import { Store } from "../store/store.ts";
 import { Calls } from "./calls/calls.ts";
-import { Starts } from "./calls/starts.ts";
+import { Starts } from "./calls/actor-creations.ts";
 import { Handles } from "./handles.ts";
 import { ObjectExchange } from "./objects/object-exchange.ts";
 import { Objects } from "./objects/objects.ts";

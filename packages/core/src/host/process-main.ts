@@ -4,7 +4,7 @@
  * Its channels to the driver are inherited sockets, or, if the driver is on another machine,
  * connections to its listener. It lives as long as the control channel: a driver that is gone, for
  * whatever reason, takes it along. A process that is too busy to notice is ended by the guard
- * (runtime/launch/driver-guard.ts) or by its agent. Ready answers leave before it ends.
+ * (runtime/launch/driver-watchdog.ts) or by its agent. Ready answers leave before it ends.
  */
 import { writeSync } from "node:fs";
 import { expose, wrap } from "comlink";

@@ -8,7 +8,9 @@ export type RemoteKey = { readonly name: string } & (RemotePlace | ExportName);
 
 export interface RemotePlace {
   readonly moduleUrl: string;
-  /** The place of the call, and its callers outwards to the module (host/code/call-chain.ts). */
+  /**
+   * The place of the call, and its callers outwards to the module (host/code/remote-call-place.ts).
+   */
   readonly site: string;
   /** Hashes of the files of `site`, in its order. */
   readonly files: string;

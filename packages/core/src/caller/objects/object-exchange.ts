@@ -11,7 +11,7 @@ import type { StoreLink } from "../../store/store.ts";
 import type { FetchMessage } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
 import type { Values } from "../values.ts";
-import { Question, type QuestionLink } from "./question.ts";
+import { Question, type QuestionLink } from "./ask-owner.ts";
 
 /** See Sessions. */
 export interface ExchangeSessions extends QuestionLink {

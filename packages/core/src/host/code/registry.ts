@@ -25,7 +25,7 @@ import {
   isUnmapped,
   type Place,
   placeText,
-} from "./call-chain.ts";
+} from "./remote-call-place.ts";
 import { present } from "../../shared/errors/internal.ts";
 
 type Exports = Readonly<Record<string, unknown>>;

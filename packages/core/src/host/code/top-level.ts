@@ -12,7 +12,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { currentLoading } from "../../caller/current.ts";
 import { warn } from "../../shared/text/warning.ts";
-import { placeText, userPlace } from "./call-chain.ts";
+import { placeText, userPlace } from "./remote-call-place.ts";
 
 export const ofTheDriver =
   "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";

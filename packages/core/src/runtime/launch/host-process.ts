@@ -18,7 +18,7 @@ import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 import { hostEntry } from "../../shared/own-files.ts";
 import type { Credentials } from "../../transport/tls/credentials.ts";
-import type { Guard } from "./driver-guard.ts";
+import type { Guard } from "./driver-watchdog.ts";
 import { changesProcess } from "./host.ts";
 import { hostEnv } from "./host-env.ts";
 import { hostFlags, processFlags } from "./host-flags.ts";

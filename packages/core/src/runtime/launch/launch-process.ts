@@ -11,7 +11,7 @@ import { newId } from "../../shared/ids.ts";
 import { channelEndpoint } from "../../transport/endpoint.ts";
 import { newToken } from "../../transport/connect/handshake.ts";
 import { SocketChannel } from "../../transport/socket/socket.ts";
-import type { Guard } from "./driver-guard.ts";
+import type { Guard } from "./driver-watchdog.ts";
 import {
   controlUntil,
   type Host,

@@ -8,7 +8,7 @@
 import type { RuntimeEnv } from "../../rpc/directory.ts";
 import { type DeathCause, SessionEndedError } from "../../shared/errors.ts";
 import type { Credentials } from "../../transport/tls/credentials.ts";
-import { Guard } from "./driver-guard.ts";
+import { Guard } from "./driver-watchdog.ts";
 import {
   changesProcess,
   type Host,

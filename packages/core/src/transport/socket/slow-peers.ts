@@ -18,7 +18,10 @@ export interface PeerLimits {
   readonly silentMs: number;
 }
 
-/** The last one is the time that a holder waits for a value (caller/objects/results-at-their-host.ts). */
+/**
+ * The last one is the time that a holder waits for a value
+ * (caller/objects/results-at-their-host.ts).
+ */
 export const peerRate: PeerLimits = {
   graceMs: 10_000,
   leastBytesPerSecond: 1024,

@@ -1,7 +1,7 @@
 /** Asks the directory how lives of one actor ended. */
 import type { ActorLoss, Directory } from "../../../rpc/directory.ts";
 import type { DeathCause } from "../../../shared/errors.ts";
-import { outOfReachMs } from "../../objects/question.ts";
+import { outOfReachMs } from "../../objects/ask-owner.ts";
 
 export class LossQuestions {
   readonly #directory: Directory;

@@ -26,7 +26,7 @@ import type { Idleness } from "../idleness.ts";
 import { isPlainCall, ReceivedSignals } from "../received-signals.ts";
 import { runStream } from "../streaming.ts";
 import { ActorObject, type FindFunction, type KnownMethod } from "./actor-object.ts";
-import { ConcurrencyGroups, type Group } from "./concurrency-groups.ts";
+import { ConcurrencyGroups, type Group } from "./mailbox.ts";
 import { CallOnStack } from "./call-on-stack.ts";
 
 /** All that the actors of a host share. */
