@@ -4,7 +4,7 @@
  *
  * V8 compiles hot code for the hidden classes of the objects that it has seen, and drops the code
  * when a hidden class ends with its last object. A thread that collects garbage between two calls
- * would begin anew (measured: 80 ms of CPU, a second of calls one at a time).
+ * would begin anew (measured: one call at a time, with pauses, 19.7 us of CPU in place of 22.5).
  */
 import { Cursor } from "../protocol/frames/cursor.ts";
 import { ObjectEntry } from "../store/object-entry.ts";

@@ -6,7 +6,7 @@
  * run it; until it does, an actor would live, and a big value stay. So it runs after a second in
  * which there was something to do, and takes 2 % of the time at most. While nothing comes and
  * nothing is let go it runs ever more rarely: a thread may hold the same for hours, and each
- * collection costs what some hundred calls do.
+ * collection takes some tens of milliseconds.
  */
 import { performance } from "node:perf_hooks";
 import { outsideTasks } from "../waits/task-scope.ts";
