@@ -2,8 +2,8 @@
  * Question: what does the reward loop add to the waiting of its score functions? A step of the
  * published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time
  * that is possible, against libraries that bound promises, and against verl's own loop where a
- * Python has it; a heavy tail, with hedges and without; a function that costs nothing; what a
- * sample holds while very many are asked at once; and how much of an endpoint is used whose room
+ * Python has it; a heavy tail, with hedges and without; a function that costs nothing, in verl's
+ * loop, too; what a sample holds while very many are asked at once; and how much of an endpoint is used whose room
  * nobody has told.
  *
  * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest
@@ -17,10 +17,13 @@ import type { RewardsPlan } from "./rewards/measures.ts";
 import {
   type Figures,
   firstStep,
+  type FreeBatch,
+  freeBatch,
   laterStep,
   medianOf,
   type Run,
   tablesOf,
+  xVerl,
 } from "./rewards/tables.ts";
 import { VerlLoop } from "./verl/loop.ts";
 
@@ -30,7 +33,7 @@ export type { RewardsPlan } from "./rewards/measures.ts";
 export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<Report> {
   const steps = await measureSteps(plan, say);
   const figures: Figures = { ...steps, ...(await measureLoop(plan, say)) };
-  const { runs, bound, hedged, free, freeSync, held, found } = figures;
+  const { runs, freeBatches, bound, hedged, free, freeSync, held, found } = figures;
   const loop = medianOf(runs, laterStep);
   return {
     tables: tablesOf(plan, figures),
@@ -43,12 +46,13 @@ export async function measureRewards(plan: RewardsPlan, say: Progress): Promise<
       "rewards: bytes each": held.process,
       "rewards: capacity used": found.used,
       "rewards: refused": found.refused,
+      ...xVerl(freeBatches),
     },
     details: { plan, ...figures },
   };
 }
 
-type Steps = Pick<Figures, "runs" | "verl" | "shortest" | "bound">;
+type Steps = Pick<Figures, "runs" | "freeBatches" | "verl" | "shortest" | "bound">;
 
 /** Runs one step by everybody who can run it, in turns. */
 async function measureSteps(plan: RewardsPlan, say: Progress): Promise<Steps> {
@@ -66,11 +70,40 @@ async function measureSteps(plan: RewardsPlan, say: Progress): Promise<Steps> {
     runs.push({ name: firstStep, ms: own.first }, { name: laterStep, ms: own.later });
     for (const arrangement of verl?.arrangements(slots) ?? []) {
       say(`${arrangement.name}, round ${round + 1}`);
-      runs.push(...(await arrangement.run(first, later)));
+      const [firstMs, laterMs] = await arrangement.run([first, later]);
+      runs.push(
+        { name: `${arrangement.name}, its first step`, ms: firstMs ?? Number.NaN },
+        { name: `${arrangement.name}, a later step`, ms: laterMs ?? Number.NaN },
+      );
     }
   }
+  const freeBatches = verl === undefined ? [] : await measureFreeBatches(plan, verl, say);
   const [shortest, bound] = [measures.shortestMs(samples, slots), measures.boundMs(samples, slots)];
-  return { runs, verl: verl?.versions, shortest, bound };
+  return { runs, freeBatches, verl: verl?.versions, shortest, bound };
+}
+
+/**
+ * Sends batches whose samples cost nothing through verl's loop, and equal ones through ours. Each
+ * gets as many batches, and its best one counts.
+ */
+async function measureFreeBatches(
+  plan: RewardsPlan,
+  verl: VerlLoop,
+  say: Progress,
+): Promise<FreeBatch[]> {
+  const { samples, slots, rounds } = plan;
+  say(`${samples} samples that cost nothing`);
+  const own = await measures.freeRate("nothing", { ...plan, free: samples });
+  const batches: FreeBatch[] = [{ name: freeBatch, perSecond: own.perSecond }];
+  const steps = Array.from({ length: rounds + measures.warmUps }, () =>
+    Array<number>(samples).fill(0),
+  );
+  for (const { name, run } of verl.arrangements(slots)) {
+    say(`${name}: ${samples} samples that cost nothing`);
+    const ms = (await run(steps)).slice(measures.warmUps);
+    batches.push({ name, perSecond: (samples * 1000) / Math.min(...ms) });
+  }
+  return batches;
 }
 
 /** The loop by itself, one question after the other. */

@@ -85,6 +85,12 @@ const targets: readonly Target[] = [
   ),
   target("rewards: us CPU each", "the same, us CPU a sample", "at most", 20),
   target(
+    "rewards: samples/s x verl",
+    "a score function that costs nothing, rate x verl's",
+    "at least",
+    10,
+  ),
+  target(
     "rewards: us CPU each, synchronous",
     "a synchronous function that costs nothing, us CPU a sample",
     "at most",

@@ -13,10 +13,18 @@ interface Rate {
   readonly cpuUs: number;
 }
 
+/** One batch of samples whose score costs nothing. */
+export interface FreeBatch {
+  readonly name: string;
+  readonly perSecond: number;
+}
+
 /** Times are in ms. */
 export interface Figures {
   /** One step of each, in each round. */
   readonly runs: readonly Run[];
+  /** Ours first, then each arrangement of verl; empty where verl took no part. */
+  readonly freeBatches: readonly FreeBatch[];
   /** verl and what it runs on, where it took part. */
   readonly verl: Readonly<Record<string, string>> | undefined;
   readonly shortest: number;
@@ -35,11 +43,13 @@ export interface Figures {
 
 export const firstStep = "reward loop, its first step";
 export const laterStep = "reward loop, a later step";
+export const freeBatch = "reward loop";
 
 export function tablesOf(plan: RewardsPlan, figures: Figures): Table[] {
   return [
     stepsTable(plan, figures),
     freeTable(figures),
+    ...freeBatchesTable(plan, figures),
     besideTable(figures),
     heldTable(plan, figures),
     foundTable(figures),
@@ -83,6 +93,31 @@ function freeTable({ free, freeSync }: Figures): Table {
       ["the same, synchronous", grouped(freeSync.perSecond), freeSync.cpuUs.toFixed(0)],
     ],
   };
+}
+
+function freeBatchesTable({ samples }: RewardsPlan, { freeBatches }: Figures): Table[] {
+  const [own] = freeBatches;
+  if (own === undefined) return [];
+  return [
+    {
+      title: `${grouped(samples)} samples in one batch, a score function that costs nothing`,
+      rows: [
+        ["", "samples/s", "reward loop, rate x this"],
+        ...freeBatches.map(({ name, perSecond }) => [
+          name,
+          grouped(perSecond),
+          (own.perSecond / perSecond).toFixed(1),
+        ]),
+      ],
+    },
+  ];
+}
+
+/** For targets.ts: against verl's faster arrangement. Nothing where verl took no part. */
+export function xVerl(freeBatches: readonly FreeBatch[]): Readonly<Record<string, number>> {
+  const [own, ...others] = freeBatches.map(({ perSecond }) => perSecond);
+  if (own === undefined) return {};
+  return { "rewards: samples/s x verl": own / Math.max(...others) };
 }
 
 function besideTable({ beside }: Figures): Table {

@@ -83,7 +83,7 @@ def step(manager, latencies):
     start = time.perf_counter()
     scores = manager.compute_rm_score(batch).batch["rm_scores"]
     took = (time.perf_counter() - start) * 1000
-    if not torch.allclose(scores[:, 0], torch.tensor(latencies, dtype=torch.float32)):
+    if not torch.allclose(scores[:, 0], torch.tensor(latencies, dtype=torch.float32) + 1):
         raise ValueError("a score arrived wrong")
     return took
 

@@ -12,11 +12,11 @@ import { RayProcess } from "../ray/process.ts";
 
 interface Arrangement {
   readonly name: string;
-  /** A loop from its start to its end. What each of its steps took; the first one is told apart. */
-  run(
-    first: readonly number[],
-    later: readonly number[],
-  ): Promise<{ readonly name: string; readonly ms: number }[]>;
+  /**
+   * Runs a loop from its start to its end, and returns the time of each step. A step is the ms that
+   * each of its samples waits.
+   */
+  run(steps: readonly (readonly number[])[]): Promise<readonly number[]>;
 }
 
 export class VerlLoop {
@@ -68,16 +68,12 @@ export class VerlLoop {
     const name = `verl ${verl} under Ray ${ray}, ${this.#workers} workers, ${bound}`;
     return {
       name,
-      run: async (...steps) => {
+      run: async (steps) => {
         const whole = { ...order, workers: this.#workers, steps };
         const answer = await this.#process.ask(whole);
         const error = field(answer, "error");
         if (error !== undefined) throw new Error(`${name}: ${text(error)}`);
-        const [first = Number.NaN, later = Number.NaN] = numbers(field(answer, "ms"));
-        return [
-          { name: `${name}, its first step`, ms: first },
-          { name: `${name}, a later step`, ms: later },
-        ];
+        return numbers(field(answer, "ms"));
       },
     };
   }
