@@ -6,6 +6,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { buildCore } from "./measure/fresh.ts";
 import { percentile } from "./measure/interleave.ts";
 import { field, numbers } from "./measure/printed.ts";
 import type { Progress, Report } from "./measure/report.ts";
@@ -34,11 +35,9 @@ const subjects: readonly Subject[] = [
 ];
 
 const program = join(import.meta.dirname, "subjects/first-call.ts");
-const build = join(import.meta.dirname, "../packages/build.ts");
-const core = join(import.meta.dirname, "../packages/core");
 
 export async function measureHosts({ rounds, hosts }: HostsPlan, say: Progress): Promise<Report> {
-  await node([build, core]);
+  await buildCore();
   const measured = subjects.map((subject): Subject & { readonly calls: FirstCalls[] } => ({
     ...subject,
     calls: [],

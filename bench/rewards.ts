@@ -98,9 +98,10 @@ async function measureFreeBatches(
   const steps = Array.from({ length: rounds + measures.warmUps }, () =>
     Array<number>(samples).fill(0),
   );
-  for (const { name, run } of verl.arrangements(slots)) {
+  for (const arrangement of verl.arrangements(slots)) {
+    const { name } = arrangement;
     say(`${name}: ${samples} samples that cost nothing`);
-    const ms = (await run(steps)).slice(measures.warmUps);
+    const ms = (await arrangement.run(steps)).slice(measures.warmUps);
     batches.push({ name, perSecond: (samples * 1000) / Math.min(...ms) });
   }
   return batches;

@@ -7,6 +7,7 @@ import { measureMachines } from "./machines.ts";
 import type { RoundPlan } from "./measure/interleave.ts";
 import type { RatePlan } from "./measure/rates.ts";
 import type { Progress, Report } from "./measure/report.ts";
+import { measurePools, type PoolsPlan } from "./pools.ts";
 import { measureRayRows } from "./ray-rows.ts";
 import { rowResources } from "./ray/rows.ts";
 import { measureRewards, type RewardsPlan } from "./rewards.ts";
@@ -25,6 +26,7 @@ export const suites = [
   "rewards",
   "serve",
   "losses",
+  "pools",
 ] as const;
 export type Suite = (typeof suites)[number];
 
@@ -37,6 +39,7 @@ export interface Plans {
   readonly hosts: HostsPlan;
   readonly rewards: RewardsPlan;
   readonly serve: ServePlan;
+  readonly pools: PoolsPlan;
 }
 
 /**
@@ -58,6 +61,7 @@ export const fullPlans: Plans = {
     batchSize: 256,
     batchesInFlight: 4,
   },
+  pools: { items: 2000, rounds: 5, processes: 3 },
 };
 
 export const quickPlans: Plans = {
@@ -75,6 +79,7 @@ export const quickPlans: Plans = {
     batchSize: 64,
     batchesInFlight: 2,
   },
+  pools: { items: 200, rounds: 1, processes: 1 },
 };
 
 type Run = (plans: Plans, say: Progress) => Promise<Report>;
@@ -91,10 +96,11 @@ const runs: Readonly<Record<Suite, Run>> = {
   rewards: ({ rewards }, say) => measureRewards(rewards, say),
   serve: ({ serve }, say) => measureServe(serve, say),
   losses: ({ interleaved }, say) => measureLosses(interleaved, say),
+  pools: ({ pools }, say) => measurePools(pools, say),
 };
 
 /** Suites that make their sessions themselves, or have none in this process. */
-const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve"]);
+const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve", "pools"]);
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
   if (!ownSession.has(suite)) await ray.init({ resources: rowResources });

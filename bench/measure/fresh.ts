@@ -1,0 +1,18 @@
+/** Runs a program in a fresh process that prints one line of JSON. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const packages = join(import.meta.dirname, "../../packages");
+
+/** Uses core as it is published, which `buildCore` makes. */
+export async function fresh(program: URL, ...args: readonly string[]): Promise<unknown> {
+  const command = ["--conditions=built", program.pathname, ...args];
+  const { stdout } = await run(process.execPath, command, { maxBuffer: 2 ** 26 });
+  return JSON.parse(stdout);
+}
+
+export async function buildCore(): Promise<void> {
+  await run(process.execPath, [join(packages, "build.ts"), join(packages, "core")]);
+}
