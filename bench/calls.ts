@@ -36,7 +36,7 @@ import {
 } from "./subjects/rayling.ts";
 import { expectedSum, type Subject } from "./subjects/subject.ts";
 
-const serial: Section = {
+export const serial: Section = {
   id: "serial",
   title: "One call at a time",
   reading: "time",
@@ -45,7 +45,7 @@ const serial: Section = {
   floors: [portName, socketName],
 };
 
-const inFlight = (count: number): Section => ({
+export const inFlight = (count: number): Section => ({
   id: `in-flight-${count}`,
   title: `${count.toLocaleString("en-US")} calls in flight`,
   reading: "rate",
@@ -54,8 +54,10 @@ const inFlight = (count: number): Section => ({
   floors: [batchedName, socketName, portName],
 });
 
+type Start = () => Promise<Subject>;
+
 /** In the order of the tables: the floors, Rayling, the peers. */
-const starts: readonly (() => Promise<Subject>)[] = [
+const starts: readonly Start[] = [
   rawPortSubject,
   rawBatchedSubject,
   rawBatchedSlotsSubject,
@@ -77,15 +79,21 @@ export async function measureCalls(
   plan: RoundPlan,
   say: Progress,
 ): Promise<Report> {
+  const sections = depths.map((depth) => [depth, depth === 1 ? serial : inFlight(depth)] as const);
+  return measureStarts(starts, sections, plan, say);
+}
+
+/** Starts the subjects, measures them, and ends them. */
+export async function measureStarts(
+  started: readonly Start[],
+  wanted: readonly (readonly [depth: number, section: Section])[],
+  plan: RoundPlan,
+  say: Progress,
+): Promise<Report> {
   const subjects: Subject[] = [];
   try {
-    for (const start of starts) subjects.push(await start());
-    const sections = await measureSubjects(
-      subjects,
-      depths.map((depth) => [depth, depth === 1 ? serial : inFlight(depth)]),
-      plan,
-      say,
-    );
+    for (const start of started) subjects.push(await start());
+    const sections = await measureSubjects(subjects, wanted, plan, say);
     return {
       tables: sections.map(tableOf),
       measured: Object.fromEntries(sections.flatMap((section) => ratiosOf(section, subjects))),
@@ -116,22 +124,27 @@ export async function measureSubjects(
 }
 
 /** For targets.ts. */
-function ratiosOf(section: Measured, subjects: readonly Subject[]): [string, number][] {
+export function ratiosOf(
+  section: Measured,
+  subjects: readonly { readonly name: string; readonly kind: string }[],
+): [string, number][] {
   const { id, reading } = section;
   const floor = reading === "time" ? portName : batchedName;
-  const named = (isOther: (subject: Subject) => boolean): ReadonlySet<string> =>
+  const named = (isOther: (subject: { readonly kind: string }) => boolean): ReadonlySet<string> =>
     new Set(subjects.filter(isOther).map(({ name }) => name));
   const peers = named(({ kind }) => kind === "peer" || kind === "blocking peer");
   const openPeers = named(({ kind }) => kind === "peer");
   const to = (name: string, others: ReadonlySet<string>): number =>
     ratioTo(section, name, (other) => others.has(other));
-  return [
+  const ratios: [string, number][] = [
     [`${id}: thread x raw`, to(raylingName, new Set([floor]))],
     [`${id}: thread x best peer`, to(raylingName, peers)],
     [`${id}: thread x best open peer`, to(raylingName, openPeers)],
     [`${id}: thread CPU x raw`, cpuRatio(section, raylingName, floor)],
     [`${id}: process x raw`, to(processName, new Set([socketName]))],
   ];
+  // A section may have no actor in a process.
+  return ratios.filter(([, ratio]) => !Number.isNaN(ratio));
 }
 
 type Work = (subject: Subject) => () => Promise<void>;

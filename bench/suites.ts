@@ -1,6 +1,8 @@
 /** All that can be measured by itself, each with its plan: a full one and a quick one. */
 import * as ray from "@rayling/core";
 import { measureCalls } from "./calls.ts";
+import { type ColdPlan, measureCold } from "./cold.ts";
+import { measureCrowded } from "./crowded.ts";
 import { type HostsPlan, measureHosts } from "./hosts.ts";
 import { measureLosses } from "./losses.ts";
 import { measureMachines } from "./machines.ts";
@@ -27,6 +29,8 @@ export const suites = [
   "serve",
   "losses",
   "pools",
+  "cold",
+  "crowded",
 ] as const;
 export type Suite = (typeof suites)[number];
 
@@ -40,6 +44,8 @@ export interface Plans {
   readonly rewards: RewardsPlan;
   readonly serve: ServePlan;
   readonly pools: PoolsPlan;
+  readonly cold: ColdPlan;
+  readonly crowded: RoundPlan;
 }
 
 /**
@@ -62,6 +68,8 @@ export const fullPlans: Plans = {
     batchesInFlight: 4,
   },
   pools: { items: 2000, rounds: 5, processes: 3 },
+  cold: { processes: 5, calls: 1000, batches: 20 },
+  crowded: { rounds: 5, roundMs: 200, minIterations: 3 },
 };
 
 export const quickPlans: Plans = {
@@ -80,6 +88,8 @@ export const quickPlans: Plans = {
     batchesInFlight: 2,
   },
   pools: { items: 200, rounds: 1, processes: 1 },
+  cold: { processes: 1, calls: 200, batches: 4 },
+  crowded: { rounds: 1, roundMs: 40, minIterations: 2 },
 };
 
 type Run = (plans: Plans, say: Progress) => Promise<Report>;
@@ -97,10 +107,12 @@ const runs: Readonly<Record<Suite, Run>> = {
   serve: ({ serve }, say) => measureServe(serve, say),
   losses: ({ interleaved }, say) => measureLosses(interleaved, say),
   pools: ({ pools }, say) => measurePools(pools, say),
+  cold: ({ cold }, say) => measureCold(cold, say),
+  crowded: ({ crowded }, say) => measureCrowded(crowded, say),
 };
 
 /** Suites that make their sessions themselves, or have none in this process. */
-const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve", "pools"]);
+const ownSession: ReadonlySet<Suite> = new Set(["machines", "hosts", "serve", "pools", "cold"]);
 
 export async function runSuite(suite: Suite, plans: Plans, say: Progress): Promise<Report> {
   if (!ownSession.has(suite)) await ray.init({ resources: rowResources });

@@ -53,6 +53,8 @@ const targets: readonly Target[] = [
     "at least",
     0.6,
   ),
+  ...inState("cold", "the first calls of a process"),
+  ...inState("crowded", "beside two busy processes"),
   target("put + get x memcpy", "put + get of 800 MB, time x one memcpy", "at most", 1.1),
   target("shared actors: s", "10,000 shared actors created, s", "at most", 2),
   target("pending calls: bytes each", "a pending call of 1,000,000, bytes", "at most", 300),
@@ -144,6 +146,24 @@ function target(
   ...[goal, goalOnOneCpu = goal]: readonly [goal: number, goalOnOneCpu?: number]
 ): Target {
   return { key, what, sense, goal, goalOnOneCpu };
+}
+
+/** Calls in a state that is harder than a quiet machine and a warm process. */
+function inState(state: "cold" | "crowded", what: string): readonly Target[] {
+  return [
+    target(
+      `${state}, serial: thread x best open peer`,
+      `${what}, one at a time, time x fastest peer that does not block its worker`,
+      "at most",
+      1.5,
+    ),
+    target(
+      `${state}, in-flight: thread x best peer`,
+      `${what}, 1,000 in flight, rate x fastest peer`,
+      "at least",
+      3,
+    ),
+  ];
 }
 
 /** A row of Ray's microbenchmark, by its name. */
