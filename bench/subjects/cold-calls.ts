@@ -56,8 +56,8 @@ if (import.meta.main) {
   const start = coldSubjects[asked];
   if (start === undefined) throw new TypeError(`no subject is named ${asked}`);
   const subject = await start();
-  console.log(JSON.stringify(await measure(subject, Number(depth), Number(iterations))));
+  const printed = JSON.stringify(await measure(subject, Number(depth), Number(iterations)));
   await subject.close();
-  // The session of Rayling ends with the process.
-  process.exit();
+  // The session of Rayling ends with the process, and a pipe takes 64 KiB at a time.
+  process.stdout.write(printed, () => process.exit());
 }
