@@ -254,16 +254,17 @@ async function killedRun(directory: string): Promise<void> {
   const script = `
     import { Tracking } from "@rayling/trainer";
     import { readFileSync, watch } from "node:fs";
-    const path = ${JSON.stringify(join(directory, "metrics.jsonl"))};
+    const files = ${JSON.stringify([join(directory, "metrics.jsonl"), join(directory, "timeline.jsonl")])};
     const tracking = await Tracking.open({ logger: "file", projectName: "p", experimentName: "e", directory: ${JSON.stringify(directory)} });
     tracking.phase({ step: 1, name: "gen", startMs: 1, endMs: 2 });
     tracking.log({ score: 1 }, 1);
     tracking.phase({ step: 2, name: "gen", startMs: 3, endMs: 4 });
     tracking.log({ score: 2 }, 2);
     const killWhenThere = () => {
-      if (readFileSync(path, "utf8").split("\\n").length > 2) process.kill(process.pid, "SIGKILL");
+      const areThere = files.every((file) => readFileSync(file, "utf8").split("\\n").length > 2);
+      if (areThere) process.kill(process.pid, "SIGKILL");
     };
-    watch(path, killWhenThere);
+    for (const file of files) watch(file, killWhenThere);
     killWhenThere();
   `;
   const { signal } = await new Promise<{ signal: unknown }>((resolve) => {
