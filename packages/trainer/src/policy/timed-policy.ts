@@ -42,9 +42,10 @@ export interface TimedPolicySettings {
   readonly rowsPerStep?: number;
   /**
    * After which part of the generation the first rollout is finished; the others follow evenly
-   * until its end. Default 1: all at the end.
+   * until its end. One number, or one for training (gen) and one for validation (testing). Default
+   * 1: all at the end.
    */
-  readonly firstFinished?: number;
+  readonly firstFinished?: number | { readonly gen?: number; readonly testing?: number };
   /** Tokens of each response. Default 1. */
   readonly responseTokens?: number;
 }
@@ -60,7 +61,18 @@ export class TimedPolicy {
   constructor(settings: TimedPolicySettings) {
     const { scale = 1, firstFinished = 1, responseTokens = 1, rowsPerStep = 1 } = settings;
     checkAmount("scale", scale, scale > 0);
-    checkAmount("firstFinished", firstFinished, firstFinished > 0 && firstFinished <= 1);
+    if (typeof firstFinished === "number") checkPart("firstFinished", firstFinished);
+    else {
+      for (const [phase, part] of Object.entries(firstFinished)) {
+        checkPart(`firstFinished.${phase}`, part);
+        const isKnown = phase === "gen" || phase === "testing";
+        if (!isKnown)
+          throw new TrainerInputError(
+            "firstFinished",
+            `firstFinished.${phase} is neither gen nor testing`,
+          );
+      }
+    }
     for (const [name, count] of Object.entries({ responseTokens, rowsPerStep })) {
       checkAmount(name, count, Number.isSafeInteger(count) && count > 0);
     }
@@ -86,10 +98,9 @@ export class TimedPolicy {
     const count = prompts.length * n;
     const startMs = performance.now();
     const durationMs = this.#durationMs(account, count);
-    const { firstFinished = 1 } = this.#settings;
+    const first = firstFinishedIn(account.phase, this.#settings);
     const finishedMs = (index: number): number =>
-      startMs +
-      durationMs * (firstFinished + (1 - firstFinished) * (count === 1 ? 1 : index / (count - 1)));
+      startMs + durationMs * (first + (1 - first) * (count === 1 ? 1 : index / (count - 1)));
     for (let next = 0; next < count;) {
       await sleepUntil(finishedMs(next));
       const nowMs = performance.now();
@@ -211,6 +222,14 @@ function durationMsOf(
   return (ofStep * 1000 * share) / scale;
 }
 
+function firstFinishedIn(
+  phase: string,
+  { firstFinished = 1 }: Pick<TimedPolicySettings, "firstFinished">,
+): number {
+  if (typeof firstFinished === "number") return firstFinished;
+  return (phase === "testing" ? firstFinished.testing : firstFinished.gen) ?? 1;
+}
+
 /**
  * To a fraction of a millisecond: timers are only good to one, late by up to another, and replays
  * count hundreds of phases.
@@ -226,6 +245,10 @@ async function sleepUntil(deadlineMs: number): Promise<void> {
 
 const timerSlackMs = 2;
 const neverNotified = new Int32Array(new SharedArrayBuffer(4));
+
+function checkPart(setting: string, value: number): void {
+  checkAmount(setting, value, value > 0 && value <= 1);
+}
 
 function checkAmount(setting: string, value: number, isGood: boolean): void {
   if (isGood) return;
