@@ -91,7 +91,9 @@ async function main(args: readonly string[]): Promise<void> {
     ...machineLines(machine),
     ...(before === undefined
       ? []
-      : [`${others.map(([other]) => other.name).join(", ")}: ${before.lines.at(-1)}`]),
+      : [
+          `${[...new Set(others.map(([other]) => other.name))].join(", ")}: ${before.lines.at(-1)}`,
+        ]),
   ];
   const tables = tablesOf(results, size);
   if (flags.markdown === true && failures.length === 0) {
