@@ -240,6 +240,17 @@ describe("a value arrives whole", () => {
     await arrives([value, { again: value }]);
   });
 
+  test("many of every size between a message and memory of its own, there and back", async () => {
+    const values = Array.from({ length: 200 }, (_, index) => {
+      const size = 1000 + Math.floor((index * 64_000) / 200);
+      return { bytes: new Uint8Array(size).fill(index), text: String(index).repeat(index % 7) };
+    });
+    const back = await Promise.all(values.map(echo));
+    expect(back).toEqual(values);
+    // A second time, as a caller does who keeps what he sent.
+    expect(await Promise.all(values.map(echo))).toEqual(values);
+  });
+
   test("errors with what is around them", async () => {
     const shared = { x: 1 };
     const cause = new TypeError("why");

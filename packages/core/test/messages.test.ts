@@ -126,6 +126,31 @@ describe("a batch", () => {
     expect(roundTrip(new BatchWriter(), new BatchReader(), many)).toHaveLength(5000);
   });
 
+  test("gives memory away only where no later batch is written into it", () => {
+    const writer = new BatchWriter();
+    const reader = new BatchReader();
+    const sizes = [10, 14_000, 60_000, 100, 30_000, 12_000, 5, 50_000];
+    const batches = sizes.map((size, id) => {
+      writer.write({ kind: "result", id, value: encode(new Uint8Array(size).fill(id + 1)) });
+      return writer.take();
+    });
+    expect(batches.some(({ isOwn }) => isOwn === true)).toBe(true);
+    for (const { bytes, isOwn } of batches) {
+      if (isOwn !== true) continue;
+      expect(bytes.buffer.byteLength).toBeLessThanOrEqual(2 * bytes.length);
+      expect(batches.filter((other) => other.bytes.buffer === bytes.buffer)).toHaveLength(1);
+    }
+    for (const [id, batch] of batches.entries()) {
+      reader.read(batch, (message) =>
+        expect(plain(message)).toEqual({
+          kind: "result",
+          id,
+          value: new Uint8Array(sizes[id] ?? 0).fill(id + 1),
+        }),
+      );
+    }
+  });
+
   test("that is no batch is refused, not guessed at", () => {
     const read = (bytes: Uint8Array): void =>
       new BatchReader().read({ bytes, buffers: [] }, () => undefined);

@@ -164,6 +164,8 @@ export const noMoreItems: number = 0xfffffffe;
 export interface Batch {
   readonly bytes: Uint8Array;
   readonly buffers: readonly SharedArrayBuffer[];
+  /** Whether the memory of `bytes` is the batch's alone: a channel may give it away. */
+  readonly isOwn?: boolean;
   /** A piece of an answer that comes in parts. Such a batch contains nothing else. */
   readonly part?: Part;
 }

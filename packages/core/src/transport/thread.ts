@@ -119,8 +119,12 @@ class ThreadChannel implements Channel {
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
     const number = this.#sent;
-    if (!this.#sentByRing(number, batch))
-      this.#port.postMessage(batch.buffers.length === 0 ? batch.bytes : batch);
+    if (!this.#sentByRing(number, batch)) {
+      const message = batch.buffers.length === 0 ? batch.bytes : batch;
+      if (batch.isOwn === true)
+        this.#port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
+      else this.#port.postMessage(message);
+    }
     // A message that could not be posted has no number.
     this.#sent = (number + 1) | 0;
     if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();

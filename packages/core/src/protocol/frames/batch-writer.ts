@@ -4,8 +4,16 @@
  */
 import type { Batch, CallMessage, Message, Route } from "../message.ts";
 import { FrameBuffer } from "./frame-buffer.ts";
+import type { Encoded } from "../codec.ts";
+import { outOfBandBytes } from "../values/encodable.ts";
 import { codes, frames, writeFrame } from "./message-encoding.ts";
-import { namedRoutes } from "./layout.ts";
+import { headRoom, namedRoutes } from "./layout.ts";
+
+/** Bytes of memory that a frame of calls and results needs for a body, and its own fields. */
+function bodyRoom({ start, end }: Encoded): number {
+  const size = end - start;
+  return size >= outOfBandBytes ? headRoom : headRoom + size;
+}
 
 export class BatchWriter {
   readonly #frame: FrameBuffer = new FrameBuffer();
@@ -40,7 +48,7 @@ export class BatchWriter {
     if (message.kind === "call") {
       outside = this.#call(message);
     } else if (message.kind === "result") {
-      frame.head(frames.result.code, message.id);
+      frame.head(frames.result.code, message.id, bodyRoom(message.value));
       outside = frame.body(message.value);
     } else {
       outside = writeFrame(frame, message);
@@ -56,7 +64,7 @@ export class BatchWriter {
   #call({ id, sequence, route, arguments: args, dependencies }: CallMessage): number {
     const index = this.#route(route);
     const frame = this.#frame;
-    frame.head(codes.call, id);
+    frame.head(codes.call, id, bodyRoom(args));
     frame.callFields(sequence, index, dependencies.length);
     let outside = frame.body(args);
     for (const dependency of dependencies) outside += frame.body(dependency);

@@ -10,8 +10,17 @@ import { headRoom, liveBit, locatedBit, signalBit, sizeBytes, traceBit } from ".
 
 const encoder = new TextEncoder();
 
+/** Memory for small messages; what a larger one needs is rounded up to pages. */
+const usualBytes: number = 16 * 1024;
+const pageBytes = 4096;
+/**
+ * A batch of so many bytes leaves with the memory it was written in, if it fills half of it: new
+ * memory costs less than copies, which a port makes two more of.
+ */
+const handedOverBytes: number = 12 * 1024;
+
 export class FrameBuffer {
-  #bytes: Uint8Array = new Uint8Array(16 * 1024);
+  #bytes: Uint8Array = newMemory(usualBytes);
   #view: DataView = new DataView(this.#bytes.buffer);
   #length = 0;
   #buffers: SharedArrayBuffer[] = [];
@@ -26,18 +35,24 @@ export class FrameBuffer {
     return this.#live;
   }
 
-  /** Returns the written bytes as a copy, because posting a view posts its whole memory. */
+  /** Returns the written bytes in memory of their own. */
   take(): Batch {
-    const bytes = this.#bytes.slice(0, this.#length);
+    const length = this.#length;
     const buffers = this.#buffers;
     this.#length = 0;
     if (buffers.length > 0) this.#buffers = [];
     this.#live = undefined;
-    return { bytes, buffers };
+    if (length < handedOverBytes || 2 * length < this.#bytes.length) {
+      return { bytes: this.#bytes.slice(0, length), buffers };
+    }
+    const bytes = this.#bytes.subarray(0, length);
+    this.#bytes = noBytes;
+    return { bytes, buffers, isOwn: true };
   }
 
-  head(kind: number, id: number): void {
-    this.#room(headRoom);
+  /** @param more bytes that follow, for which there will be room at once */
+  head(kind: number, id: number, more = 0): void {
+    this.#room(headRoom + more);
     this.#bytes[this.#length] = kind;
     this.#view.setUint32(this.#length + 1, id, true);
     this.#length += 5;
@@ -123,11 +138,19 @@ export class FrameBuffer {
   #room(size: number): void {
     const needed = this.#length + size;
     if (needed <= this.#bytes.length) return;
-    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2));
+    const least = Math.max(usualBytes, this.#length === 0 ? 0 : this.#bytes.length * 2);
+    const grown = newMemory(Math.max(least, Math.ceil(needed / pageBytes) * pageBytes));
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
     this.#view = new DataView(grown.buffer);
   }
+}
+
+const noBytes: Uint8Array = new Uint8Array(0);
+
+/** Not filled with zeros: what is behind the written bytes is never read. */
+function newMemory(size: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(size).buffer);
 }
 
 /** Returns the number of a value's buffers, with a bit for its kind. */

@@ -184,7 +184,7 @@ export function gradientSum(parts: Iterable<Gradient>, like: Weights): Gradient 
     weighted += part.weighted;
     for (const [name, slopes] of Object.entries(part.gradients)) {
       const sum = present(gradients[name], name);
-      slopes.forEach((slope, i) => (sum[i] = (sum[i] ?? NaN) + slope));
+      for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] ?? NaN) + (slopes[i] ?? NaN);
     }
   }
   return { weighted, gradients };

@@ -26,13 +26,18 @@ export interface Draw {
 export function drawToken(logits: Float32Array, settings: DrawSettings, uniform: number): Draw {
   const { doSample, temperature, topK, topP } = settings;
   let token = 0;
-  logits.forEach((logit, i) => {
-    if (logit > (logits[token] ?? NaN)) token = i;
-  });
+  // Plain loops: a step draws a thousand tokens, and functions for each score cost more than these.
+  for (let i = 1; i < logits.length; i++) {
+    if ((logits[i] ?? NaN) > (logits[token] ?? NaN)) token = i;
+  }
   const highest = logits[token] ?? NaN;
-  const chances = Float64Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
+  const chances = new Float64Array(logits.length);
   let total = 0;
-  for (const chance of chances) total += chance;
+  for (let i = 0; i < logits.length; i++) {
+    const chance = Math.exp(((logits[i] ?? NaN) - highest) / temperature);
+    chances[i] = chance;
+    total += chance;
+  }
   if (doSample) {
     const cut = topP < 1 || (topK > 0 && topK < logits.length);
     token = cut
