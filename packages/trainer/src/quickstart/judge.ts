@@ -1,18 +1,39 @@
 /**
- * A judge of additions who takes his time: up to `latencyMs` for each answer, by chance. 1 for the
- * right sum, to the letter.
+ * A judge of additions who takes his time, by chance. 1 for the right sum, to the letter.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 import { uniformOf } from "../values/random.ts";
 
-let asked = 0;
+/** How slow the judge is, in memory that he shares with whoever sets it. */
+export class JudgePace {
+  readonly buffer: SharedArrayBuffer;
+  /** Milliseconds of the slowest answer, and the answers since that was set. */
+  readonly #cells: Float64Array;
 
-/** @param input.latencyMs of the slowest answer */
+  constructor(buffer: SharedArrayBuffer = new SharedArrayBuffer(16)) {
+    this.buffer = buffer;
+    this.#cells = new Float64Array(buffer);
+  }
+
+  /** From now on; the draws begin anew, so that trainings wait for the same. */
+  set(latencyMs: number): void {
+    this.#cells.set([latencyMs, 0]);
+  }
+
+  /** Milliseconds that the next answer takes. One thread draws. */
+  draw(): number {
+    const [latencyMs = 0, asked = 0] = this.#cells;
+    this.#cells[1] = asked + 1;
+    return latencyMs * uniformOf(1, asked);
+  }
+}
+
+/** @param input.pace the buffer of a JudgePace; without it there is no wait */
 export async function computeScore(input: ScoreInput): Promise<number> {
-  const { solutionStr, groundTruth, latencyMs = 0, signal } = input;
-  const waitMs = Number(latencyMs) * uniformOf(1, asked++);
+  const { solutionStr, groundTruth, pace, signal } = input;
+  const waitMs = pace instanceof SharedArrayBuffer ? new JudgePace(pace).draw() : 0;
   if (waitMs > 0) await delay(waitMs, undefined, signal === undefined ? {} : { signal });
   return solutionStr === groundTruth ? 1 : 0;
 }

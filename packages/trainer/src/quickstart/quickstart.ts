@@ -6,6 +6,7 @@
  */
 
 import * as ray from "@rayling/core";
+import { RewardLoopManager } from "@rayling/reward-loop";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
@@ -19,6 +20,7 @@ import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
+import { JudgePace } from "./judge.ts";
 import { quickstartPlan } from "./plan.ts";
 import type { QuickstartPlan } from "./plan.ts";
 import { settings } from "./settings.ts";
@@ -136,14 +138,28 @@ const timeout: PolicyTimeout = { policyTimeoutMs: 600_000 };
 
 type Policy = ray.ActorHandle<TinyPolicy>;
 
+interface QuickstartParts {
+  readonly policy: Policy;
+  /** One for all trainings: what V8 has compiled in its threads stays. */
+  readonly reward: RewardLoopManager;
+  readonly pace: JudgePace;
+  readonly train: PromptDataset;
+  readonly test: PromptDataset;
+  readonly seed: number;
+}
+
 class Quickstart {
   readonly #policy: Policy;
+  readonly #reward: RewardLoopManager;
+  readonly #pace: JudgePace;
   readonly #train: PromptDataset;
   readonly #test: PromptDataset;
   readonly #seed: number;
 
-  private constructor(policy: Policy, train: PromptDataset, test: PromptDataset, seed: number) {
+  private constructor({ policy, reward, pace, train, test, seed }: QuickstartParts) {
     this.#policy = policy;
+    this.#reward = reward;
+    this.#pace = pace;
     this.#train = train;
     this.#test = test;
     this.#seed = seed;
@@ -151,15 +167,27 @@ class Quickstart {
 
   static async open(seed: number): Promise<Quickstart> {
     const { train, test } = arithmeticTask();
+    const pace = new JudgePace();
+    const reward = await RewardLoopManager.create({
+      reward: { path: judgeModule, rewardKwargs: { pace: pace.buffer } },
+      workers: 1,
+      executors: 1,
+      concurrency: settings.slots,
+    });
     const policy = TinyPolicyActor.remote({
       alphabet: arithmeticAlphabet,
       contextLength: 12,
       seed,
       ...settings.policy,
     });
-    const trained = await PromptDataset.fromRows(train);
-    const tested = await PromptDataset.fromRows(test);
-    return new Quickstart(policy, trained, tested, seed);
+    return new Quickstart({
+      policy,
+      reward,
+      pace,
+      train: await PromptDataset.fromRows(train),
+      test: await PromptDataset.fromRows(test),
+      seed,
+    });
   }
 
   /** Number of problems of a test. */
@@ -171,8 +199,9 @@ class Quickstart {
     return answerOf("the policy, asked for its weights,", this.#policy.state.remote(), timeout);
   }
 
-  close(): Promise<void> {
-    return ray.kill(this.#policy);
+  async close(): Promise<void> {
+    await this.#reward.close();
+    await ray.kill(this.#policy);
   }
 
   /** Trains on the answers until a third of them is right. */
@@ -234,17 +263,13 @@ class Quickstart {
     const rates = { lr, lrWarmupSteps, minLrRatio, totalTrainingSteps: steps };
     const set = this.#policy.setOptim.remote({ ...rates, lrSchedulerType: "linear" });
     await answerOf("the policy, given its learning rate,", set, timeout);
-    const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff, slots } = settings;
+    const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff } = settings;
+    this.#pace.set(latencyMs);
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
       prompts: new PromptLoader(this.#train, { batchSize: trainBatchSize, seed: this.#seed }),
       schedule,
-      reward: {
-        reward: { path: judgeModule, rewardKwargs: { latencyMs } },
-        workers: 1,
-        executors: 1,
-        concurrency: slots,
-      },
+      reward: this.#reward,
       rollout: { n, maxResponseLength: 4 },
       algorithm: { rolloutCorrection: settings.rolloutCorrection },
       actor: { ppoMiniBatchSize, entropyCoeff },
