@@ -20,6 +20,7 @@ import { interleave, type Round } from "./measure/interleave.ts";
 import { field } from "./measure/printed.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import {
+  aheadName,
   hashSubjects,
   type HashSubject,
   mapName,
@@ -120,6 +121,7 @@ function ratiosOf(measured: Measured): [string, number][] {
   return [
     [`${measured.id}: map`, mapName] as const,
     [`${measured.id}: mapUnordered`, mapUnorderedName] as const,
+    [`${measured.id}: one ahead`, aheadName] as const,
   ].flatMap(([key, name]): [string, number][] => [
     [`${key} x plain`, ratioTo(measured, name, (other) => other === plainName)],
     [`${key} CPU x plain`, cpuRatio(measured, name, plainName)],

@@ -123,10 +123,22 @@ const targets: readonly Target[] = [
     "at most",
     1.05,
   ),
+  target(
+    "pools, warm: one ahead x plain",
+    "the same, one item ahead, warm, time x plain workers",
+    "at most",
+    1.05,
+  ),
   target("pools, cold: map x plain", "ActorPool.map, cold, time x plain workers", "at most", 1.2),
   target(
     "pools, cold: mapUnordered x plain",
     "ActorPool.mapUnordered, cold, time x plain workers",
+    "at most",
+    1.2,
+  ),
+  target(
+    "pools, cold: one ahead x plain",
+    "the same, one item ahead, cold, time x plain workers",
     "at most",
     1.2,
   ),

@@ -7,10 +7,11 @@ import type { HashSubject } from "./subjects.ts";
 export async function actorPoolSubject(
   threads: number,
   how: "map" | "mapUnordered",
+  options: ray.PoolOptions = {},
 ): Promise<HashSubject> {
   if (!ray.isInitialized()) await ray.init({ numCpus: threads });
   const actors = Array.from({ length: threads }, () => Hasher.remote());
-  const pool = new ray.ActorPool(actors);
+  const pool = new ray.ActorPool(actors, options);
   return {
     hashAll: (items) => Array.fromAsync(pool[how]((actor, item) => actor.hash.remote(item), items)),
     async close() {

@@ -15,6 +15,8 @@ export const threads = 2;
 export const plainName = "two plain workers";
 export const mapName = "ActorPool.map, two actors";
 export const mapUnorderedName = "ActorPool.mapUnordered, two actors";
+/** With `maxInFlightPerActor: 2`: the next item is there when the one before it is done. */
+export const aheadName = "ActorPool.mapUnordered, one item ahead";
 
 /** In the order of the table: the bar, Rayling, the peer. */
 export const hashSubjects: Readonly<Record<string, () => Promise<HashSubject>>> = {
@@ -22,6 +24,10 @@ export const hashSubjects: Readonly<Record<string, () => Promise<HashSubject>>> 
   [mapName]: async () => (await import("./rayling.ts")).actorPoolSubject(threads, "map"),
   [mapUnorderedName]: async () =>
     (await import("./rayling.ts")).actorPoolSubject(threads, "mapUnordered"),
+  [aheadName]: async () =>
+    (await import("./rayling.ts")).actorPoolSubject(threads, "mapUnordered", {
+      maxInFlightPerActor: 2,
+    }),
   "remote tasks, get": async () => (await import("./rayling.ts")).taskSubject(threads),
   "piscina, two threads": async () => (await import("./piscina.ts")).piscinaHashing(threads),
 };
