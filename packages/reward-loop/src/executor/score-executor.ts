@@ -225,7 +225,8 @@ export class ScoreExecutor {
 
   #failed(run: Run, functions: UserFunctions, error: unknown): ScoreReply {
     const { latencyMs, overlaps } = this.#measured(run, functions);
-    return withSeen({ ok: false, error: failureOf(error), latencyMs, overlaps }, run);
+    const failure = failureOf(error, !run.isAborted);
+    return withSeen({ ok: false, error: failure, latencyMs, overlaps }, run);
   }
 
   #measured(run: Run, { overlaps }: UserFunctions): Pick<ScoreReply, "latencyMs" | "overlaps"> {

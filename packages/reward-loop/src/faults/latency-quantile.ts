@@ -16,7 +16,7 @@ const remembered = 512;
  * The quantile is computed again after so many calls, or an eighth of the remembered or pending
  * ones.
  */
-const stale = 32;
+const stale = 64;
 
 interface Ended {
   readonly latencyMs: number;

@@ -21,8 +21,11 @@ import { transportFailureOf } from "./transport-failure.ts";
 /**
  * Turns a value that the pipeline threw into data. An error that is not the pipeline's own is the
  * user's.
+ *
+ * @param isNeeded whether anybody will look where it was thrown: the engine takes tens of
+ * microseconds to write a stack
  */
-export function failureOf(thrown: unknown): ScoreFailure {
+export function failureOf(thrown: unknown, isNeeded = true): ScoreFailure {
   if (!(thrown instanceof Error)) {
     // A Response, or what stands for one, may be thrown, too.
     const name = thrown instanceof Response ? "Response" : typeof thrown;
@@ -42,7 +45,7 @@ export function failureOf(thrown: unknown): ScoreFailure {
     code: silences[errorCode] ?? "SCORE_THREW",
     ...error,
     ...found,
-    ...stackOf(thrown),
+    ...(isNeeded ? stackOf(thrown) : {}),
   };
 }
 

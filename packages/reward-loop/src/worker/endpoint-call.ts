@@ -106,8 +106,9 @@ export class EndpointCall {
     measured.waitedMs += this.#sentMs - askedMs;
     measured.attempts += 1;
     // A call that was given up may still be pending at its endpoint.
-    const givenUp = (): void => this.#lease?.givenUp();
-    signal?.addEventListener("abort", givenUp, { once: true });
+    const givenUp =
+      this.#parts.limiter === undefined ? undefined : (): void => this.#lease?.givenUp();
+    if (givenUp !== undefined) signal?.addEventListener("abort", givenUp, { once: true });
     try {
       return await new Promise<SampleOutcome>((settled, rejected) => {
         this.#parts.run(sample, 0, { settled, rejected }, this.#submitOptions());
@@ -117,7 +118,7 @@ export class EndpointCall {
       // Its executor ended, and nothing is left for another call.
       return unpaid;
     } finally {
-      signal?.removeEventListener("abort", givenUp);
+      if (givenUp !== undefined) signal?.removeEventListener("abort", givenUp);
       this.#sent?.failed();
     }
   }

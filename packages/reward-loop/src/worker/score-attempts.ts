@@ -80,17 +80,16 @@ export class ScoreAttempts {
     given: Pick<AttemptedSample, "sample" | "lane" | "id">,
   ): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
+    const measured = { attempts: 0, waitedMs: 0 };
+    if (totalTimeoutMs === undefined) {
+      return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
+    }
     const over = new AbortController();
-    const attempted: AttemptedSample = {
-      ...given,
-      signal: totalTimeoutMs === undefined ? undefined : over.signal,
-      measured: { attempts: 0, waitedMs: 0 },
-      heldBack: undefined,
-    };
-    if (totalTimeoutMs === undefined) return this.#untilDone(attempted);
+    const { signal } = over;
+    const attempted: AttemptedSample = { ...given, signal, measured, heldBack: undefined };
     const late = Promise.withResolvers<SampleOutcome>();
     const timer = setTimeout(() => {
-      const { heldBack, measured } = attempted;
+      const { heldBack } = attempted;
       const error =
         heldBack === undefined
           ? totalTimeoutFailure(totalTimeoutMs)

@@ -21,6 +21,12 @@ import type { SentRun, SentRuns } from "./sent-runs.ts";
 const SIGN_OF_LIFE_MS = 50;
 
 /**
+ * How long a run has to end after its signal was aborted before its thread is asked about it: most
+ * end at once.
+ */
+const GRACE_MS = 50;
+
+/**
  * How long a thread may be blocked by a run whose result is no longer needed. Most runs end by
  * then, and starting a thread takes a tenth of that; other runs of the thread are run again.
  */
@@ -56,6 +62,8 @@ export class ExecutorWatch {
   readonly #timeoutMs: number;
   readonly #owner: WatchOwner;
   #timer: NodeJS.Timeout | undefined;
+  /** When the timer is due, as of performance.now(). */
+  #dueAt = 0;
   #isStopped = false;
   /** When a pending sign of life was requested. */
   #askedAt: number | undefined;
@@ -76,7 +84,7 @@ export class ExecutorWatch {
   /** A run was sent. */
   sent(): void {
     // A function that has not started yet has at least a whole timeout from now on.
-    if (this.#timeoutMs !== Infinity) this.#checkIn(this.#timeoutMs);
+    if (this.#timeoutMs !== Infinity && this.#timer === undefined) this.#checkIn(this.#timeoutMs);
   }
 
   /** The executor has answered. */
@@ -84,11 +92,9 @@ export class ExecutorWatch {
     this.#heardAt = performance.now();
   }
 
-  /** A run was given up: it is late at once. */
-  checkNow(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#check();
+  /** A run was given up: it is late if it does not end soon. */
+  givenUp(): void {
+    this.#checkIn(GRACE_MS);
   }
 
   stop(): void {
@@ -96,9 +102,16 @@ export class ExecutorWatch {
     clearTimeout(this.#timer);
   }
 
+  /** Checks then, or earlier. */
   #checkIn(inMs: number): void {
     if (this.#isStopped) return;
-    this.#timer ??= setTimeout(() => {
+    const dueAt = performance.now() + inMs;
+    if (this.#timer !== undefined) {
+      if (this.#dueAt <= dueAt) return;
+      clearTimeout(this.#timer);
+    }
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#check();
     }, inMs);
@@ -120,7 +133,7 @@ export class ExecutorWatch {
   }
 
   #lateInMs(run: SentRun): number {
-    if (run.isGivenUp) return 0;
+    if (run.givenUpAt !== undefined) return run.givenUpAt + GRACE_MS - performance.now();
     // A run that has not started waits for nothing but its thread.
     const waitedMs = performance.now() - Math.max(run.sentAt, this.#heardAt);
     return this.#timeoutMs - (this.#runs.ageMs(run) ?? waitedMs);
@@ -129,7 +142,9 @@ export class ExecutorWatch {
   async #askForLife(): Promise<void> {
     this.#askedAt = performance.now();
     this.#looks = 0;
-    const givenUp = [...this.#runs.pending.values()].filter((run) => run.isGivenUp);
+    const givenUp = [...this.#runs.pending.values()].filter(
+      (run) => run.givenUpAt !== undefined && this.#lateInMs(run) <= 0,
+    );
     let sign: SignOfLife;
     try {
       sign = await this.#owner.breathe();
@@ -143,8 +158,8 @@ export class ExecutorWatch {
     this.#read(sign);
     this.#reportLate(sign, givenUp);
     this.#owner.changed();
-    // Runs that were given up meanwhile keep their room only until the next sign of life.
-    if ([...this.#runs.pending.values()].some((run) => run.isGivenUp)) this.#check();
+    // Runs that were given up meanwhile keep their room only until their own moment is over.
+    if ([...this.#runs.pending.values()].some((run) => run.givenUpAt !== undefined)) this.#check();
   }
 
   #read({ used, done, busyMs }: SignOfLife): void {
@@ -185,8 +200,11 @@ export class ExecutorWatch {
     const running = this.#runs.pending.get(runningId);
     const ageMs = running && this.#runs.ageMs(running);
     if (running !== undefined && ageMs !== undefined) return this.#blameForRun(running, ageMs);
-    // A run that was already reported blocks it.
-    if (this.#runs.overdue.has(runningId)) return blamesEarlierRun;
+    // A run that was already reported blocks it, or its last code happens to be on the stack of a
+    // thread that gets no CPU.
+    if (this.#runs.overdue.has(runningId)) {
+      return this.#blockedForMs < GIVEN_UP_MS ? undefined : blamesEarlierRun;
+    }
     // The thread is blocked by unknown code. A whole timeout of that is too much. A run that has
     // blocked it and has ended since then is none of that: its sign of life is on its way.
     const knownAt = Math.max(this.#askedAt ?? 0, this.#heardAt, this.#blockedAt);
@@ -199,20 +217,25 @@ export class ExecutorWatch {
     return blames(only, blockedFailure(this.#timeoutMs), this.#runs.startedAgoMs(only) ?? 0);
   }
 
+  /** How long its sign of life has been awaited. */
+  get #blockedForMs(): number {
+    return performance.now() - (this.#askedAt ?? 0);
+  }
+
   /** Blocked by a run whose own deadline has not come yet, nobody is blamed: it will come. */
   #blameForRun(running: SentRun, ageMs: number): Blame | undefined {
     this.#blockedAt = performance.now();
-    const blockedMs = performance.now() - (this.#askedAt ?? 0);
+    const blockedMs = this.#blockedForMs;
     if (this.#mayLoad(running) && blockedMs < LOADING_MS) return undefined;
     const isLate = ageMs >= this.#timeoutMs;
     if (isLate && this.#startsAgain(running)) return blamesNobody;
     if (isLate) return blames(running, blockedFailure(this.#timeoutMs), ageMs);
-    if (!running.isGivenUp || blockedMs < GIVEN_UP_MS) return undefined;
+    if (running.givenUpAt === undefined || blockedMs < GIVEN_UP_MS) return undefined;
     return blames(running, { ...givenUpFailure, blocked: true }, ageMs);
   }
 
   #mayLoad(run: SentRun): boolean {
-    return run.isFirst && this.#owner.overlaps() && !run.isGivenUp;
+    return run.isFirst && this.#owner.overlaps() && run.givenUpAt === undefined;
   }
 
   /**

@@ -21,8 +21,8 @@ export interface SentRun {
   readonly sentAt: number;
   /** The listener on the job's signal, if it has one. */
   readonly giveUp: (() => void) | undefined;
-  /** The result is no longer needed. */
-  isGivenUp: boolean;
+  /** When its result was no longer needed; undefined: it is. */
+  givenUpAt: number | undefined;
   /** The run did not end at a sign of life after its deadline. */
   isEndless: boolean;
   /** The thread was new when it was sent: it may load modules. */
@@ -116,7 +116,7 @@ export class SentRuns {
       job,
       sentAt: performance.now(),
       giveUp: signal && (() => giveUp(run)),
-      isGivenUp: false,
+      givenUpAt: undefined,
       isEndless: false,
       isFirst: this.#isCold,
       loadingMs: undefined,

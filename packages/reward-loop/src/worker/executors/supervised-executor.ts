@@ -13,10 +13,10 @@
  * count, and a first call that blocks the thread is tried once more. All of this holds for a
  * process as well. In addition, a process may be ended by a signal of its own code or of another
  * process, so the run on its stack is tried again alone and blamed only if its process ends again.
- * A run whose result is no longer needed (the other call of a hedge, the end of the total time) is
- * late at once, with a deadline or without one. A function that reacts to the abort signal has
- * ended when the thread gives its sign of life, one that does not is forgotten and takes no room,
- * and one that blocks its thread is ended with it.
+ * A run whose result is no longer needed (the other call of a hedge, the end of the total time) has
+ * a moment to end, with a deadline or without one: a function that reacts to the abort signal has
+ * ended by then, one that does not is forgotten and takes no room, and one that blocks its thread
+ * is ended with it.
  * An executor ends once, and then reports the jobs to run again, or suspects where no culprit is
  * known.
  */
@@ -195,11 +195,11 @@ export class SupervisedExecutor {
   }
 
   #giveUp(run: SentRun): void {
-    run.isGivenUp = true;
+    run.givenUpAt = performance.now();
     this.#calls.abort(run);
     if (this.#state === "ended") return;
     const isInLine = run.job.sample !== undefined && !this.#runs.hasStarted(run);
-    if (!isInLine) return this.#watch.checkNow();
+    if (!isInLine) return this.#watch.givenUp();
     // If it has begun meanwhile, its result is ignored.
     this.#runs.setAside(run);
     this.#stoodReady(run, 0);
