@@ -9,7 +9,7 @@
  * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest
  * time is that of the same samples, in order, each on the slot that is free first; the bound that
  * the loop is to keep is N x mean / slots + tail. A loop lives as long as a training: its first
- * step, in which its threads compile what they run, is told beside a later one.
+ * step and those after it, in which its threads compile what they run, are told beside a later one.
  */
 import type { Progress, Report } from "./measure/report.ts";
 import * as measures from "./rewards/measures.ts";
@@ -21,6 +21,7 @@ import {
   freeBatch,
   laterStep,
   medianOf,
+  nextSteps,
   type Run,
   tablesOf,
   xVerl,
@@ -67,7 +68,11 @@ async function measureSteps(plan: RewardsPlan, say: Progress): Promise<Steps> {
     }
     say(`reward loop, round ${round + 1}`);
     const own = await measures.loopMs("light", plan);
-    runs.push({ name: firstStep, ms: own.first }, { name: laterStep, ms: own.later });
+    runs.push(
+      { name: firstStep, ms: own.first },
+      { name: nextSteps, ms: own.next },
+      { name: laterStep, ms: own.later },
+    );
     for (const arrangement of verl?.arrangements(slots) ?? []) {
       say(`${arrangement.name}, round ${round + 1}`);
       const [firstMs, laterMs] = await arrangement.run([first, later]);

@@ -26,7 +26,10 @@ export interface RewardsPlan {
 }
 
 const workers = 2;
-const laterSteps = 5;
+/** Steps of which the median is taken. */
+const counted = 5;
+/** Steps of a loop before its later ones: V8 compiles for some seconds. */
+const stepsBefore = 15;
 const module = new URL("../subjects/judged.ts", import.meta.url).href;
 
 export function bounded({
@@ -51,15 +54,20 @@ export function bounded({
   };
 }
 
-/**
- * Measures the first step of a training, and the median of a few later ones, when what runs is
- * warm.
- */
+export interface LoopSteps {
+  readonly first: number;
+  /** The median of the few after it. */
+  readonly next: number;
+  /** The median of a few later ones, when what runs is warm. */
+  readonly later: number;
+}
+
+/** Measures steps of a training. */
 export async function loopMs(
   name: "light" | "heavy",
   { samples, slots }: RewardsPlan,
   options: RewardLoopOptions = {},
-): Promise<{ readonly first: number; readonly later: number }> {
+): Promise<LoopSteps> {
   await using loop = await RewardLoopManager.create({
     workers,
     executors: 1,
@@ -70,9 +78,13 @@ export async function loopMs(
   const step = (from: number): Promise<number> =>
     timed(() => Promise.all(samplesOf(samples, from).map((sample) => loop.computeScore(sample))));
   const first = await step(samples);
-  const later: number[] = [];
-  for (let round = 0; round < laterSteps; round++) later.push(await step(0));
-  return { first, later: later.toSorted((a, b) => a - b)[laterSteps >> 1] ?? Number.NaN };
+  const ms: number[] = [];
+  while (ms.length < stepsBefore + counted) ms.push(await step(0));
+  return { first, next: medianMs(ms.slice(0, counted)), later: medianMs(ms.slice(-counted)) };
+}
+
+function medianMs(all: readonly number[]): number {
+  return all.toSorted((a, b) => a - b)[all.length >> 1] ?? Number.NaN;
 }
 
 export interface Latency {

@@ -42,6 +42,7 @@ export interface Figures {
 }
 
 export const firstStep = "reward loop, its first step";
+export const nextSteps = "reward loop, steps 2 to 6";
 export const laterStep = "reward loop, a later step";
 export const freeBatch = "reward loop";
 
