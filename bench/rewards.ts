@@ -11,6 +11,8 @@
  * the loop is to keep is N x mean / slots + tail. A loop lives as long as a training: its first
  * step and those after it, in which its threads compile what they run, are told beside a later one.
  */
+import { freshFromSource } from "./measure/fresh.ts";
+import { field } from "./measure/printed.ts";
 import type { Progress, Report } from "./measure/report.ts";
 import * as measures from "./rewards/measures.ts";
 import type { RewardsPlan } from "./rewards/measures.ts";
@@ -27,6 +29,8 @@ import {
   xVerl,
 } from "./rewards/tables.ts";
 import { VerlLoop } from "./verl/loop.ts";
+
+const heldSamples = new URL("./rewards/held-samples.ts", import.meta.url);
 
 export type { RewardsPlan } from "./rewards/measures.ts";
 
@@ -124,8 +128,11 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
   const free = await measures.freeRate("nothing", plan);
   const freeSync = await measures.freeRate("nothingSync", plan);
   say(`${plan.held} samples at once`);
-  const held = await measures.heldBytes(plan);
+  // In a process of its own: memory that another measurement has left would hide some.
+  const printed = await freshFromSource(heldSamples, String(plan.held));
+  const [driver, all] = [Number(field(printed, "driver")), Number(field(printed, "process"))];
   say("an endpoint whose room nobody has told");
   const found = await measures.foundOut(plan);
+  const held = { driver, process: all };
   return { heavy, hedged, beside, free, freeSync, held, found };
 }

@@ -8,7 +8,15 @@ const packages = join(import.meta.dirname, "../../packages");
 
 /** Uses core as it is published, which `buildCore` makes. */
 export async function fresh(program: URL, ...args: readonly string[]): Promise<unknown> {
-  const command = ["--conditions=built", program.pathname, ...args];
+  return await printedBy("--conditions=built", program.pathname, ...args);
+}
+
+/** Uses all packages as they lie in the workspace. */
+export async function freshFromSource(program: URL, ...args: readonly string[]): Promise<unknown> {
+  return await printedBy(program.pathname, ...args);
+}
+
+async function printedBy(...command: readonly string[]): Promise<unknown> {
   const { stdout } = await run(process.execPath, command, { maxBuffer: 2 ** 26 });
   return JSON.parse(stdout);
 }

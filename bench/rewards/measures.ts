@@ -155,10 +155,13 @@ export async function freeRate(
   return best;
 }
 
+export interface HeldBytes {
+  readonly driver: number;
+  readonly process: number;
+}
+
 /** Measures what a sample adds while it waits for its score, with all that the loop keeps of it. */
-export async function heldBytes({
-  held,
-}: RewardsPlan): Promise<{ readonly driver: number; readonly process: number }> {
+export async function heldBytes(held: number): Promise<HeldBytes> {
   const counter = new SharedArrayBuffer(8);
   const count = new Int32Array(counter);
   await using loop = await RewardLoopManager.create({
