@@ -6,8 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ScoreInput } from "@rayling/reward-manager-registry";
 import { uniformOf } from "../values/random.ts";
 
-/** How slow the judge is, in memory that he shares with whoever sets it. */
-export class JudgePace {
+/** How slow the judge is, in memory that he shares with the thread that sets it. */
+export class JudgeLatency {
   readonly buffer: SharedArrayBuffer;
   /** Milliseconds of the slowest answer, and the answers since that was set. */
   readonly #cells: Float64Array;
@@ -30,10 +30,10 @@ export class JudgePace {
   }
 }
 
-/** @param input.pace the buffer of a JudgePace; without it there is no wait */
+/** @param input.latency the buffer of a JudgeLatency; without it there is no wait */
 export async function computeScore(input: ScoreInput): Promise<number> {
-  const { solutionStr, groundTruth, pace, signal } = input;
-  const waitMs = pace instanceof SharedArrayBuffer ? new JudgePace(pace).draw() : 0;
+  const { solutionStr, groundTruth, latency, signal } = input;
+  const waitMs = latency instanceof SharedArrayBuffer ? new JudgeLatency(latency).draw() : 0;
   if (waitMs > 0) await delay(waitMs, undefined, signal === undefined ? {} : { signal });
   return solutionStr === groundTruth ? 1 : 0;
 }

@@ -20,7 +20,7 @@ import type { TinyPolicy } from "../policy/tiny/tiny-policy.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
 import type { TrainingReport } from "../ppo-trainer.ts";
 import { arithmeticAlphabet, arithmeticTask } from "../tasks/arithmetic.ts";
-import { JudgePace } from "./judge.ts";
+import { JudgeLatency } from "./judge.ts";
 import { quickstartPlan } from "./plan.ts";
 import type { QuickstartPlan } from "./plan.ts";
 import { settings } from "./settings.ts";
@@ -142,7 +142,7 @@ interface QuickstartParts {
   readonly policy: Policy;
   /** One for all trainings: what V8 has compiled in its threads stays. */
   readonly reward: RewardLoopManager;
-  readonly pace: JudgePace;
+  readonly latency: JudgeLatency;
   readonly train: PromptDataset;
   readonly test: PromptDataset;
   readonly seed: number;
@@ -151,15 +151,15 @@ interface QuickstartParts {
 class Quickstart {
   readonly #policy: Policy;
   readonly #reward: RewardLoopManager;
-  readonly #pace: JudgePace;
+  readonly #latency: JudgeLatency;
   readonly #train: PromptDataset;
   readonly #test: PromptDataset;
   readonly #seed: number;
 
-  private constructor({ policy, reward, pace, train, test, seed }: QuickstartParts) {
+  private constructor({ policy, reward, latency, train, test, seed }: QuickstartParts) {
     this.#policy = policy;
     this.#reward = reward;
-    this.#pace = pace;
+    this.#latency = latency;
     this.#train = train;
     this.#test = test;
     this.#seed = seed;
@@ -167,9 +167,9 @@ class Quickstart {
 
   static async open(seed: number): Promise<Quickstart> {
     const { train, test } = arithmeticTask();
-    const pace = new JudgePace();
+    const latency = new JudgeLatency();
     const reward = await RewardLoopManager.create({
-      reward: { path: judgeModule, rewardKwargs: { pace: pace.buffer } },
+      reward: { path: judgeModule, rewardKwargs: { latency: latency.buffer } },
       workers: 1,
       executors: 1,
       concurrency: settings.slots,
@@ -183,7 +183,7 @@ class Quickstart {
     return new Quickstart({
       policy,
       reward,
-      pace,
+      latency,
       train: await PromptDataset.fromRows(train),
       test: await PromptDataset.fromRows(test),
       seed,
@@ -264,7 +264,7 @@ class Quickstart {
     const set = this.#policy.setOptim.remote({ ...rates, lrSchedulerType: "linear" });
     await answerOf("the policy, given its learning rate,", set, timeout);
     const { trainBatchSize, n, ppoMiniBatchSize, entropyCoeff } = settings;
-    this.#pace.set(latencyMs);
+    this.#latency.set(latencyMs);
     await using trainer = await PPOTrainer.create({
       policy: this.#policy,
       prompts: new PromptLoader(this.#train, { batchSize: trainBatchSize, seed: this.#seed }),
