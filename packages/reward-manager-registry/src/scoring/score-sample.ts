@@ -31,18 +31,31 @@ export interface ScoreSampleOptions extends RewardModelArguments {
  * Scores one sample (verl `run_single`). Rejects with InvalidSampleError, MissingTokenizerError,
  * InvalidScoreError, CannotTellError, or with the error of `computeScore` or the tokenizer.
  */
-export async function scoreSample(
+export function scoreSample(
   sample: RewardSample,
   computeScore: ComputeScore,
   options: ScoreSampleOptions = {},
 ): Promise<RewardResult> {
-  checkSample(sample);
-  const { response } = sample;
-  // A text is not awaited.
-  const solutionStr =
-    typeof response === "string" ? response : await decodeResponse(sample, options.tokenizer);
-  const output = await computeScore(inputOf(sample, solutionStr, options));
-  return placed(toRewardResult(output, sample.dataSource), sample);
+  // Not async: what such a function was given stays as long as it waits, here the options of each
+  // sample.
+  try {
+    checkSample(sample);
+    const { response } = sample;
+    return typeof response === "string"
+      ? scored(sample, computeScore(inputOf(sample, response, options)))
+      : decodeResponse(sample, options.tokenizer).then((text) =>
+          scored(sample, computeScore(inputOf(sample, text, options))),
+        );
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** Awaits the score, and puts it in its place. */
+function scored(sample: RewardSample, score: ReturnType<ComputeScore>): Promise<RewardResult> {
+  return Promise.resolve(score).then((output) =>
+    placed(toRewardResult(output, sample.dataSource), sample),
+  );
 }
 
 /**
