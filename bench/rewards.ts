@@ -100,9 +100,11 @@ async function measureFreeBatches(
   verl: VerlLoop,
   say: Progress,
 ): Promise<FreeBatch[]> {
-  const { samples, slots, rounds } = plan;
+  const { samples, slots } = plan;
+  // Enough for V8 to have compiled: a batch is but some tens of milliseconds.
+  const rounds = 5 * plan.rounds;
   say(`${samples} samples that cost nothing`);
-  const own = await measures.freeRate("nothing", { ...plan, free: samples });
+  const own = await measures.freeRate("nothing", { ...plan, free: samples, rounds });
   const batches: FreeBatch[] = [{ name: freeBatch, perSecond: own.perSecond }];
   const steps = Array.from({ length: rounds + measures.warmUps }, () =>
     Array<number>(samples).fill(0),
