@@ -132,9 +132,11 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
   say(`${plan.held} samples at once`);
   // In a process of its own: memory that another measurement has left would hide some.
   const printed = await freshFromSource(heldSamples, String(plan.held));
-  const [driver, all] = [Number(field(printed, "driver")), Number(field(printed, "process"))];
+  const held = {
+    driver: Number(field(printed, "driver")),
+    process: Number(field(printed, "process")),
+  };
   say("an endpoint whose room nobody has told");
   const found = await measures.foundOut(plan);
-  const held = { driver, process: all };
   return { heavy, hedged, beside, free, freeSync, held, found };
 }

@@ -225,6 +225,7 @@ export class ScoreExecutor {
 
   #failed(run: Run, functions: UserFunctions, error: unknown): ScoreReply {
     const { latencyMs, overlaps } = this.#measured(run, functions);
+    // The result of an aborted run is no longer needed.
     const failure = failureOf(error, !run.isAborted);
     return withSeen({ ok: false, error: failure, latencyMs, overlaps }, run);
   }

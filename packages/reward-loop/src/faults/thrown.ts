@@ -22,10 +22,9 @@ import { transportFailureOf } from "./transport-failure.ts";
  * Turns a value that the pipeline threw into data. An error that is not the pipeline's own is the
  * user's.
  *
- * @param isNeeded whether anybody will look where it was thrown: the engine takes tens of
- * microseconds to write a stack
+ * @param withStack false where nobody will read it: the engine takes long to write a stack
  */
-export function failureOf(thrown: unknown, isNeeded = true): ScoreFailure {
+export function failureOf(thrown: unknown, withStack = true): ScoreFailure {
   if (!(thrown instanceof Error)) {
     // A Response, or what stands for one, may be thrown, too.
     const name = thrown instanceof Response ? "Response" : typeof thrown;
@@ -45,7 +44,7 @@ export function failureOf(thrown: unknown, isNeeded = true): ScoreFailure {
     code: silences[errorCode] ?? "SCORE_THREW",
     ...error,
     ...found,
-    ...(isNeeded ? stackOf(thrown) : {}),
+    ...(withStack ? stackOf(thrown) : {}),
   };
 }
 

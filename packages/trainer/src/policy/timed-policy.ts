@@ -61,18 +61,7 @@ export class TimedPolicy {
   constructor(settings: TimedPolicySettings) {
     const { scale = 1, firstFinished = 1, responseTokens = 1, rowsPerStep = 1 } = settings;
     checkAmount("scale", scale, scale > 0);
-    if (typeof firstFinished === "number") checkPart("firstFinished", firstFinished);
-    else {
-      for (const [phase, part] of Object.entries(firstFinished)) {
-        checkPart(`firstFinished.${phase}`, part);
-        const isKnown = phase === "gen" || phase === "testing";
-        if (!isKnown)
-          throw new TrainerInputError(
-            "firstFinished",
-            `firstFinished.${phase} is neither gen nor testing`,
-          );
-      }
-    }
+    checkFirstFinished(firstFinished);
     for (const [name, count] of Object.entries({ responseTokens, rowsPerStep })) {
       checkAmount(name, count, Number.isSafeInteger(count) && count > 0);
     }
@@ -246,11 +235,20 @@ async function sleepUntil(deadlineMs: number): Promise<void> {
 const timerSlackMs = 2;
 const neverNotified = new Int32Array(new SharedArrayBuffer(4));
 
-function checkPart(setting: string, value: number): void {
-  checkAmount(setting, value, value > 0 && value <= 1);
+/** @param given comes from a configuration, and so may be anything */
+function checkFirstFinished(given: unknown): void {
+  const isByPhase = typeof given === "object" && given !== null;
+  const parts: [string, unknown][] = isByPhase ? Object.entries(given) : [["", given]];
+  for (const [phase, part] of parts) {
+    const setting = isByPhase ? `firstFinished.${phase}` : "firstFinished";
+    if (isByPhase && phase !== "gen" && phase !== "testing") {
+      throw new TrainerInputError("firstFinished", `${setting} is neither gen nor testing`);
+    }
+    checkAmount(setting, part, typeof part === "number" && part > 0 && part <= 1);
+  }
 }
 
-function checkAmount(setting: string, value: number, isGood: boolean): void {
+function checkAmount(setting: string, value: unknown, isGood: boolean): void {
   if (isGood) return;
-  throw new TrainerInputError(setting, `${setting} cannot be ${value}`);
+  throw new TrainerInputError(setting, `${setting} cannot be ${String(value)}`);
 }

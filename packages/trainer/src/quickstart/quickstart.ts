@@ -166,7 +166,10 @@ class Quickstart {
   }
 
   static async open(seed: number): Promise<Quickstart> {
-    const { train, test } = arithmeticTask();
+    const task = arithmeticTask();
+    // Before anything starts that would have to be ended.
+    const train = await PromptDataset.fromRows(task.train);
+    const test = await PromptDataset.fromRows(task.test);
     const latency = new JudgeLatency();
     const reward = await RewardLoopManager.create({
       reward: { path: judgeModule, rewardKwargs: { latency: latency.buffer } },
@@ -180,14 +183,7 @@ class Quickstart {
       seed,
       ...settings.policy,
     });
-    return new Quickstart({
-      policy,
-      reward,
-      latency,
-      train: await PromptDataset.fromRows(train),
-      test: await PromptDataset.fromRows(test),
-      seed,
-    });
+    return new Quickstart({ policy, reward, latency, train, test, seed });
   }
 
   /** Number of problems of a test. */
@@ -200,8 +196,11 @@ class Quickstart {
   }
 
   async close(): Promise<void> {
-    await this.#reward.close();
-    await ray.kill(this.#policy);
+    try {
+      await this.#reward.close();
+    } finally {
+      await ray.kill(this.#policy);
+    }
   }
 
   /** Trains on the answers until a third of them is right. */

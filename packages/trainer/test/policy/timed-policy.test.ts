@@ -36,6 +36,11 @@ describe("TimedPolicy", () => {
     expect(() => new TimedPolicy({ seconds: {}, firstFinished: { testing: 2 } })).toThrow(
       "firstFinished.testing cannot be 2",
     );
+    for (const given of [null, "half"] as unknown as number[]) {
+      expect(() => new TimedPolicy({ seconds: {}, firstFinished: given })).toThrow(
+        `firstFinished cannot be ${given}`,
+      );
+    }
     const unknown = { generate: 0.5 } as { gen?: number };
     expect(() => new TimedPolicy({ seconds: {}, firstFinished: unknown })).toThrow(
       "firstFinished.generate is neither gen nor testing",

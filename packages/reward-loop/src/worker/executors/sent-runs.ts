@@ -21,7 +21,7 @@ export interface SentRun {
   readonly sentAt: number;
   /** The listener on the job's signal, if it has one. */
   readonly giveUp: (() => void) | undefined;
-  /** When its result was no longer needed; undefined: it is. */
+  /** When it was given up; undefined while its result is still needed. */
   givenUpAt: number | undefined;
   /** The run did not end at a sign of life after its deadline. */
   isEndless: boolean;
