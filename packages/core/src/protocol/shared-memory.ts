@@ -7,7 +7,7 @@
  * collector after each quantum (measured: 20 buffers of 50 MB, dropped at once, otherwise stay
  * while the program does little else), and sooner while that takes a small part of the time.
  */
-import { setFlagsFromString } from "node:v8";
+import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { ObjectStoreFullError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -141,8 +141,20 @@ export function collectGarbage(): void {
   seen.collectionMs = seen.collectedAtMs - startMs;
 }
 
-/** Without the flag there is no `gc`; a context that is made after the flag is set has it. */
+/**
+ * Without the flag there is no `gc`; a context that is made after the flag is set has it.
+ *
+ * The flag is taken back at once: V8 refuses cached code that was compiled under other flags, in
+ * all threads of the process, and a host would compile all modules anew. Threads share the flags,
+ * so another one may have taken it back before this one's context was made.
+ */
 function collector(): () => void {
-  setFlagsFromString("--expose-gc");
-  return runInNewContext("gc") as () => void;
+  for (;;) {
+    const before = cachedDataVersionTag();
+    setFlagsFromString("--expose-gc");
+    const isOfTheUser = cachedDataVersionTag() === before;
+    const found: unknown = runInNewContext("globalThis.gc");
+    if (!isOfTheUser) setFlagsFromString("--no-expose-gc");
+    if (typeof found === "function") return found as () => void;
+  }
 }
