@@ -73,6 +73,9 @@ export async function inOneFile(
     write: false,
     inject: [],
     splitting: false,
+    // A thread reads and keeps all of the text. Names stay, for stacks.
+    minifyWhitespace: true,
+    lineLimit: 160,
     absWorkingDir: out,
     outfile: join(out, `${file}.js`),
     stdin: { contents: [...lines, `export * from "./${listed}";`].join("\n"), resolveDir: out },

@@ -490,7 +490,7 @@ describe("over a connection, an agent", () => {
       jobId: "job-x",
       namespace: "x",
       network: {},
-      program: { argv: [], title: "", isTest: false },
+      program: { argv: [], title: "", isTest: false, usesFilePromises: false },
       inside: { stuckWarningMs: 0, logToDriver: false, taskEvents: false },
     },
     runtimeEnv: undefined,

@@ -13,6 +13,7 @@ import {
   DriverCodeStopped,
   setCurrentCaller,
 } from "../caller/current.ts";
+import { noteUsedModules } from "../host/code/program.ts";
 import { closeCounts } from "../host/code/registry.ts";
 import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { Driver } from "../runtime/driver.ts";
@@ -283,6 +284,7 @@ function start(options: InitOptions): Driver {
     throw slot.hasEnded ? new SessionEndedError(message) : new RaySystemError(message);
   }
   refusePlace();
+  noteUsedModules();
   const driver = new Driver(readInitOptions(options));
   slot.driver = driver;
   setCurrentCaller(driver.caller, driver.namespace, driver.hasEngine);

@@ -50,6 +50,8 @@ export interface Program {
   readonly title: string;
   /** Whether its files contain tests of Node's runner, which only the driver runs. */
   readonly isTest: boolean;
+  /** Whether it had loaded `node:fs/promises` before this package. */
+  readonly usesFilePromises: boolean;
 }
 
 /** The settings of a host thread. */

@@ -10,12 +10,13 @@ import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
 import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
+import { ownFile, ownFolder } from "../../shared/own-files.ts";
 import { show } from "../../shared/text/show.ts";
 import { kill, registerSerializer } from "../actors.ts";
 import { get, wait } from "../objects.ts";
 import type { ActorClass } from "../remote/actor-class.ts";
 import type { ActorOptions } from "../remote/options.ts";
-import { remote } from "../remote/remote.ts";
+import { remote, type RemoteName } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
 import type { ActorHandle } from "../handle-types.ts";
 
@@ -158,7 +159,16 @@ class QueueActor {
 /** setTimeout fires at once for a longer time. */
 const longestTimerMs = 2 ** 31 - 1;
 
-const QueueActorClass: ActorClass<typeof QueueActor> = remote(QueueActor);
+/**
+ * Named, because to find the place of a call V8 reads the whole file again, in each host. In a
+ * bundle, which hosts cannot load, it has no module.
+ */
+const place: RemoteName =
+  ownFolder.protocol === "file:"
+    ? { module: ownFile("api/patterns/queue"), exportName: "QueueActorClass" }
+    : {};
+
+export const QueueActorClass: ActorClass<typeof QueueActor> = remote(QueueActor, place);
 
 /**
  * Each waiting call holds a place, and the call that would free them needs one: this limit is never

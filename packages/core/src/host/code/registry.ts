@@ -10,13 +10,13 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { crc32 } from "node:zlib";
 import { currentLoading } from "../../caller/current.ts";
 import type { ExportName, RemoteKey, RemotePlace } from "../../rpc/remote-key.ts";
 import { hereOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError, RemoteNotRegisteredError } from "../../shared/errors.ts";
 import { ownFolder } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
+import { contentHash } from "./content-hash.ts";
 import {
   type CallChain,
   callChain,
@@ -360,11 +360,9 @@ function fileHash(moduleUrl: string): string {
   return hash;
 }
 
-/** A host needs zlib's checksum a millisecond sooner than the first hash of node:crypto. */
 function hashOf(url: string): string {
   try {
-    const bytes = readFileSync(fileURLToPath(url));
-    return `${bytes.length.toString(36)}-${crc32(bytes).toString(36)}`;
+    return contentHash(readFileSync(fileURLToPath(url)));
   } catch {
     return "unreadable";
   }

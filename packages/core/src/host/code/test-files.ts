@@ -9,12 +9,6 @@ import { ownFile } from "../../shared/own-files.ts";
 
 const testRunner = "node:test";
 
-/** Whether the driver has loaded the test runner; Node lists its loaded built-in modules. */
-export function hasTests(): boolean {
-  const { moduleLoadList } = process as { readonly moduleLoadList?: readonly string[] };
-  return moduleLoadList?.includes("NativeModule test") ?? false;
-}
-
 /** Installs the hook in a host, before it loads a module of the user's. */
 export function leaveTestsOut(): void {
   const noTests = ownFile("host/no-tests");

@@ -4,7 +4,9 @@
  * truncated.
  *
  * Node reports servers. It does not report files, so the functions that open them are replaced
- * while a module loads, and restored afterwards.
+ * while a module loads, and restored afterwards. The functions of `fs.promises` are replaced only
+ * where the driver's program has loaded them before this package: they bring ten modules along,
+ * which no host should load in vain.
  */
 import { subscribe } from "node:diagnostics_channel";
 import fs, { constants } from "node:fs";
@@ -12,10 +14,18 @@ import { syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { currentLoading } from "../../caller/current.ts";
 import { warn } from "../../shared/text/warning.ts";
+import { threadSlot } from "../../shared/thread-slot.ts";
 import { placeText, userPlace } from "./remote-call-place.ts";
 
 export const ofTheDriver =
   "Keep what is the driver's own behind if (import.meta.main), or below await init(), which goes no further in a worker";
+
+/** Whether the functions of `fs.promises` are watched, too. */
+const filePromises: { areUsed: boolean } = threadSlot("file-promises", () => ({ areUsed: false }));
+
+export function watchFilePromises(): void {
+  filePromises.areUsed = true;
+}
 
 export function warnOfServers(): void {
   subscribe("tracing:net.server.listen:asyncStart", () => warnOf("a server is started"));
@@ -35,21 +45,30 @@ const opened: Flags = { at: 1, standard: "r" };
 const streamed: Flags = { at: 1, standard: "w" };
 const cut: Flags = { at: -1, standard: "w" };
 
-const watched: readonly (readonly [Functions, Readonly<Record<string, Flags>>])[] = [
-  [
-    fs as unknown as Functions,
-    {
-      writeFileSync: written,
-      writeFile: written,
-      openSync: opened,
-      open: opened,
-      createWriteStream: streamed,
-      truncateSync: cut,
-      truncate: cut,
-    },
-  ],
-  [fs.promises as unknown as Functions, { writeFile: written, open: opened, truncate: cut }],
-];
+type Watched = readonly (readonly [Functions, Readonly<Record<string, Flags>>])[];
+
+const ofCallbacks: Readonly<Record<string, Flags>> = {
+  writeFileSync: written,
+  writeFile: written,
+  openSync: opened,
+  open: opened,
+  createWriteStream: streamed,
+  truncateSync: cut,
+  truncate: cut,
+};
+
+const ofPromises: Readonly<Record<string, Flags>> = {
+  writeFile: written,
+  open: opened,
+  truncate: cut,
+};
+
+function watched(): Watched {
+  const files = [fs as unknown as Functions, ofCallbacks] as const;
+  return filePromises.areUsed
+    ? [files, [fs.promises as unknown as Functions, ofPromises]]
+    : [files];
+}
 
 /** Watches the files of one thread: the functions are replaced while at least one module loads. */
 export class FileWatch {
@@ -83,7 +102,7 @@ export class FileWatch {
 
 function watchFiles(onBegunAnew: (path: unknown) => void): () => void {
   const undo: (() => void)[] = [];
-  for (const [owner, functions] of watched) {
+  for (const [owner, functions] of watched()) {
     for (const [name, flags] of Object.entries(functions)) {
       const original = owner[name] as Opens;
       const watching: Opens = function watching(this: unknown, path, ...rest) {
