@@ -57,7 +57,7 @@ export const fullPlans: Plans = {
   bigElements: 100_000_000,
   rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
   scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
-  hosts: { rounds: 3, hosts: 20 },
+  hosts: { rounds: 3, hosts: 20, together: 100 },
   rewards: { samples: 5120, slots: 256, free: 100_000, held: 100_000, found: 20_000, rounds: 5 },
   serve: {
     rounds: 5,
@@ -77,7 +77,7 @@ export const quickPlans: Plans = {
   bigElements: 10_000_000,
   rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
   scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
-  hosts: { rounds: 1, hosts: 3 },
+  hosts: { rounds: 1, hosts: 3, together: 6 },
   rewards: { samples: 512, slots: 256, free: 5000, held: 5000, found: 10_000, rounds: 2 },
   serve: {
     rounds: 1,

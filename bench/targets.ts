@@ -53,6 +53,12 @@ const targets: readonly Target[] = [
     "at least",
     0.6,
   ),
+  target(
+    "hosts: thread x bare",
+    "an actor in a thread, published, time x bare thread",
+    "at most",
+    1.3,
+  ),
   ...inState("cold", "the first calls of a process"),
   ...inState("crowded", "beside two busy processes"),
   target("put + get x memcpy", "put + get of 800 MB, time x one memcpy", "at most", 1.1),

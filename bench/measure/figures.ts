@@ -125,7 +125,7 @@ function ratiosOf({ reading, floors, figures }: Measured, figure: Figure): reado
   });
 }
 
-function medianOf(values: readonly number[]): number {
+export function medianOf(values: readonly number[]): number {
   return percentile(
     values.toSorted((a, b) => a - b),
     0.5,
