@@ -1,10 +1,16 @@
-/** V8's flags belong to the process: what the runtime sets of them is for itself, and for a moment. */
+/**
+ * V8's flags belong to the process: what the runtime sets of them is for itself, and for a moment.
+ * Its cache of compiled code belongs to all hosts.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import v8 from "node:v8";
 import { Worker } from "node:worker_threads";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import * as ray from "../src/index.ts";
 import { collectGarbage } from "../src/protocol/shared-memory.ts";
 import { withRoomToStart } from "../src/runtime/launch/room-to-start.ts";
@@ -43,6 +49,25 @@ describe("the collector", () => {
       code,
     ]);
     expect(stdout.trim()).toBe("true function");
+  });
+});
+
+describe.each(["thread", "process"] as const)("compiled code of a host: %s", (isolation) => {
+  test("is there for others while the host lives", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "compiled-code-"));
+    vi.stubEnv("NODE_COMPILE_CACHE", folder);
+    try {
+      await ray.init({ numCpus: 1, prewarm: 0 });
+      const host = Heap.options({ isolation }).remote();
+      await ray.get(host.youngBytes.remote());
+      const files = await readdir(folder, { recursive: true, withFileTypes: true });
+      // Core has more than a hundred modules.
+      expect(files.filter((entry) => entry.isFile()).length).toBeGreaterThan(100);
+    } finally {
+      vi.unstubAllEnvs();
+      await ray.shutdown();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 });
 
