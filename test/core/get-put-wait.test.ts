@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { add, Counter, Meeting, throwing } from "../fixtures/actors.ts";
+import { seededRandom } from "../servers/seeded.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -234,6 +235,29 @@ describe("wait", () => {
     const late = await ray.wait(left, { numReturns: 20, timeoutMs: 0 });
     expect(late.ready).toEqual([]);
     expect(late.pending).toEqual(never);
+  });
+
+  test("takes the first ready ones, so many as asked, wherever they stand", async () => {
+    const meeting = Meeting.remote();
+    for (let seed = 0; seed < 20; seed++) {
+      const random = seededRandom(seed);
+      const isReady = Array.from({ length: 50 }, () => random() < 0.5);
+      let left: ray.ObjectRef[] = isReady.map((is) => (is ? ray.put(0) : meeting.never.remote()));
+      let open = left.map((ref, at) => ({ ref, is: isReady[at] === true }));
+      for (let count = open.filter(({ is }) => is).length; count > 0;) {
+        const numReturns = Math.min(count, 1 + Math.floor(4 * random()));
+        const taken = open.filter(({ is }) => is).slice(0, numReturns);
+        open = open.filter((one) => !taken.includes(one));
+        const { ready, pending } = await ray.wait(left, { numReturns });
+        expect(ready.map((ref) => taken.findIndex((one) => one.ref === ref))).toEqual([
+          ...taken.keys(),
+        ]);
+        expect(pending.length).toBe(open.length);
+        expect(pending.every((ref, at) => ref === open[at]?.ref)).toBe(true);
+        left = pending;
+        count -= numReturns;
+      }
+    }
   });
 
   test("refuses a duplicate, a bare ref, a bad count and a negative time, and takes an empty list", async () => {

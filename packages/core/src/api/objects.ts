@@ -16,7 +16,6 @@ import { checkOptions, count } from "../shared/options.ts";
 import { isDriverCode, never, useCaller } from "./session.ts";
 import type { RefValue, RefValues } from "./handle-types.ts";
 import { asError } from "../shared/errors/thrown.ts";
-import { present } from "../shared/errors/internal.ts";
 
 /** Options of `get`. */
 export interface GetOptions {
@@ -183,8 +182,7 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   options.signal?.throwIfAborted();
   const numReturns = options.numReturns ?? 1;
   const known = lookedAt(refs);
-  const ready =
-    known === undefined ? countReady(refs, caller.waiting.nextWave()) : countUpTo(numReturns, refs);
+  if (known === undefined) checkList(refs, caller.waiting.nextWave());
   if (refs.length === 0) return { ready: [], pending: [] };
   if (numReturns > refs.length) {
     throw new InvalidOptionError(
@@ -192,25 +190,27 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
       `wait: numReturns is ${numReturns}, the list has ${refs.length}`,
     );
   }
-  if (ready >= numReturns) return split(refs, numReturns, known);
+  const places = placesOfReady(refs, numReturns);
+  if (places.length === numReturns) return split(refs, places, known);
   await waitReady(caller, refs.map(waitableOf), numReturns, asked);
   // Another wait may have been given the same list meanwhile.
-  return split(refs, numReturns, lookedAt(refs));
+  return split(refs, placesOfReady(refs, numReturns), lookedAt(refs));
 }
 
-/** Counts the ready refs, in order, until there are so many. */
-function countUpTo(most: number, refs: readonly unknown[]): number {
-  let ready = 0;
-  for (let index = 0; index < refs.length && ready < most; index++) {
-    if (waitableOf(refs[index], index).isReady) ready += 1;
+/** Returns the places of the first ready refs, so many at most. */
+function placesOfReady(refs: readonly unknown[], most: number): number[] {
+  const places: number[] = [];
+  for (let index = 0; index < refs.length; index++) {
+    if (!waitableOf(refs[index], index).isReady) continue;
+    places.push(index);
+    if (places.length === most) break;
   }
-  return ready;
+  return places;
 }
 
-/** Checks the list and counts the ready refs, without a table or a copy. */
-function countReady(refs: unknown, wave: number): number {
-  if (!Array.isArray(refs)) return entriesOf("wait", refs).length;
-  let ready = 0;
+/** Checks the list without a table or a copy. */
+function checkList(refs: unknown, wave: number): void {
+  if (!Array.isArray(refs)) return void entriesOf("wait", refs);
   for (let index = 0; index < refs.length; index++) {
     const waitable = waitableOf(refs[index], index);
     // The list is searched, too: a ref of an earlier session may have the same wave number.
@@ -224,9 +224,7 @@ function countReady(refs: unknown, wave: number): number {
       );
     }
     waitable.wave = wave;
-    if (waitable.isReady) ready += 1;
   }
-  return ready;
 }
 
 function waitableOf(ref: unknown, index: number): Waitable {
@@ -236,20 +234,13 @@ function waitableOf(ref: unknown, index: number): Waitable {
   return streamOf(ref);
 }
 
+/** @param places of the refs that are ready, in order */
 function split<Ref>(
   refs: readonly Ref[],
-  numReturns: number,
+  places: readonly number[],
   known: LookedAt | undefined,
 ): WaitResult<Ref> {
-  const ready: Ref[] = [];
-  const places: number[] = [];
-  let index = 0;
-  for (; index < refs.length && ready.length < numReturns; index++) {
-    const ref = present(refs[index], "ref");
-    if (!waitableOf(ref, index).isReady) continue;
-    ready.push(ref);
-    places.push(index);
-  }
+  const ready = places.map((place) => refs[place] as Ref);
   const pending = without(refs, places);
   noteLeft(known, places, pending);
   return { ready, pending };
@@ -257,17 +248,16 @@ function split<Ref>(
 
 /** @param places in order */
 function without<Item>(list: readonly Item[], places: readonly number[]): Item[] {
-  const [first = list.length] = places;
-  // One copy of what follows the last of them.
-  if (places.length === 1 && first === 0) return list.slice(1);
+  // One copy of what follows the first ones; those before the last place are written over it.
+  const left = list.slice(places.length);
   const last = places.at(-1) ?? -1;
-  const left = list.slice(0, first);
   let next = 0;
-  for (let index = first; index < last; index++) {
+  let at = 0;
+  for (let index = 0; index < last; index++) {
     if (places[next] === index) next += 1;
-    else left.push(list[index] as Item);
+    else left[at++] = list[index] as Item;
   }
-  return left.concat(list.slice(Math.max(first, last + 1)));
+  return left;
 }
 
 function entriesOf(where: string, refs: unknown): ReturnType<typeof liveEntryOf>[] {

@@ -14,11 +14,32 @@ export interface LookedAt {
 /** A shorter list is looked at again. */
 const leastItems = 16;
 
-const lists: WeakMap<readonly unknown[], LookedAt> = new WeakMap();
+/** Returns the list that it is given, so that a class on top of it adds its field to that one. */
+function SameList(list: readonly unknown[]): object {
+  return list;
+}
+
+/**
+ * A private field of a list that `wait` returned. Nobody else sees it, no copy of the list has it,
+ * and it costs a tenth of an entry in a WeakMap, which makes collections longer, too.
+ */
+class Mark extends (SameList as unknown as new (list: readonly unknown[]) => object) {
+  readonly #lookedAt: LookedAt;
+
+  constructor(list: readonly unknown[], known: LookedAt) {
+    super(list);
+    this.#lookedAt = known;
+  }
+
+  static of(list: readonly unknown[]): LookedAt | undefined {
+    // A caller may have given anything.
+    return Array.isArray(list) && #lookedAt in list ? list.#lookedAt : undefined;
+  }
+}
 
 /** Returns undefined for a list that `wait` has not returned, or that was changed since. */
 export function lookedAt(list: readonly unknown[]): LookedAt | undefined {
-  const known = lists.get(list);
+  const known = Mark.of(list);
   if (known === undefined) return undefined;
   const { items, from } = known;
   if (items.length - from !== list.length) return undefined;
@@ -40,7 +61,7 @@ export function noteLeft(
   left: readonly unknown[],
 ): void {
   if (left.length < leastItems) return;
-  if (known === undefined) return void lists.set(left, { items: [...left], from: 0 });
+  if (known === undefined) return void new Mark(left, { items: [...left], from: 0 });
   const { items } = known;
   for (let count = 0; count < taken.length; count++) {
     // The items before it move up by one: it is mostly among the first.
@@ -50,5 +71,5 @@ export function noteLeft(
     items[from] = undefined;
     known.from = from + 1;
   }
-  lists.set(left, known);
+  void new Mark(left, known);
 }
