@@ -1,10 +1,10 @@
 /**
- * A hash that tells whether two files have the same content: not against somebody who looks for a
- * collision, but by 64 bits and the length.
+ * A hash that tells whether two files have the same content, by 64 bits and the length. It does not
+ * withstand somebody who looks for a collision.
  *
- * Node's own (zlib, crypto) bring modules along that take a new host half a millisecond and more;
- * this takes 20 us for a file of 5 KB in a thread that has compiled nothing yet. Two lanes read four
- * bytes at a time. The multipliers and the last mix are those of MurmurHash3 (Appleby, 2008).
+ * Node's own hashes (zlib, crypto) bring modules along that take a new host half a millisecond and
+ * more; this takes 0.2 ms for a file of 5 KB, compilation included. Two lanes read four bytes at a
+ * time. The multipliers and the last mix are those of MurmurHash3 (Appleby, 2008).
  */
 
 const wordBytes = 4;

@@ -7,7 +7,6 @@
  * limit of a thread that has one, and it is no part of the flags by which V8 accepts cached code.
  */
 import { setFlagsFromString } from "node:v8";
-import type { Worker } from "node:worker_threads";
 import { threadSlot } from "../../shared/thread-slot.ts";
 
 /** More does not make a start faster. */
@@ -15,8 +14,13 @@ const semiSpaceMb = 8;
 
 const starting: { count: number } = threadSlot("starting-threads", () => ({ count: 0 }));
 
+/** The events of a thread: its heap exists, it has ended. */
+interface Started {
+  once(event: "online" | "exit", listener: () => void): unknown;
+}
+
 /** @param start makes the thread; an error of it comes through */
-export function withRoomToStart(start: () => Worker): Worker {
+export function withRoomToStart<Thread extends Started>(start: () => Thread): Thread {
   if (isChosen()) return start();
   if (starting.count === 0) setSemiSpace(semiSpaceMb);
   starting.count += 1;
@@ -28,7 +32,10 @@ export function withRoomToStart(start: () => Worker): Worker {
     if (starting.count === 0) setSemiSpace(0);
   };
   try {
-    return start().once("online", end).once("exit", end);
+    const thread = start();
+    thread.once("online", end);
+    thread.once("exit", end);
+    return thread;
   } catch (error) {
     end();
     throw error;
