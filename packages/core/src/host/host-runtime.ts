@@ -47,6 +47,9 @@ import { viewHost } from "./state-view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 
+/** Memory of dropped values that a host keeps for later ones, of the store's limit: hosts are many. */
+const shareOfSpares = 1 / 8;
+
 export interface HostWiring {
   readonly identity: HostIdentity;
   readonly driver: Remote<DriverControl>;
@@ -69,7 +72,7 @@ export interface HostWiring {
 export function startHost(wiring: HostWiring): HostControl {
   const { identity, objectStore } = wiring;
   takeProgram(identity.program);
-  limitGarbage(objectStore.budget.limitBytes);
+  limitGarbage(objectStore.budget.limitBytes, shareOfSpares);
   guardDriverCode(wiring.onFatal);
   warnOfServers();
   const host = new HostRuntime(wiring, new Loader());

@@ -11,6 +11,15 @@ import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { ObjectStoreFullError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
+import {
+  dropSpares,
+  leastPooledBytes,
+  lend,
+  lendSpare,
+  limitSpares,
+  noteCollection,
+  spareBytes,
+} from "./memory-pool.ts";
 
 interface Seen {
   /** Buffers that the runtime allocated, here or elsewhere; the user's own are not in it. */
@@ -45,29 +54,50 @@ const seen: Seen = threadSlot("shared-memory", () => ({
   collect: undefined,
 }));
 
-/** Sets the bytes between two collections: an eighth of the store's limit. */
-export function limitGarbage(limitBytes: number): void {
+/**
+ * Sets the bytes between two collections, an eighth of the store's limit, and how much memory of
+ * dropped values this thread keeps ready for later ones: a share of that limit.
+ */
+export function limitGarbage(limitBytes: number, shareOfSpares: number): void {
   seen.quantum = Math.min(mostQuantum, Math.max(leastQuantum, limitBytes / 8));
+  limitSpares(limitBytes * shareOfSpares, sparesDropped);
 }
 
 /** @throws ObjectStoreFullError when the system gives no more memory */
 export function allocateShared(byteLength: number): SharedArrayBuffer {
-  let memory: SharedArrayBuffer;
+  const memory = newMemory(byteLength);
+  adoptShared(memory);
+  return memory;
+}
+
+/**
+ * As `allocateShared`, for memory that the caller fills at once: it may hold the bytes of an earlier
+ * value. It comes from the pool and returns there if nobody is given it (memory-pool.ts).
+ *
+ * @throws ObjectStoreFullError when the system gives no more memory
+ */
+export function allocateToFill(byteLength: number): SharedArrayBuffer {
+  if (byteLength < leastPooledBytes) return allocateShared(byteLength);
+  const memory = lendSpare(byteLength) ?? lend(newMemory(byteLength));
+  adoptShared(memory);
+  return memory;
+}
+
+function newMemory(byteLength: number): SharedArrayBuffer {
   try {
-    memory = new SharedArrayBuffer(byteLength);
+    return new SharedArrayBuffer(byteLength);
   } catch {
     // Dropped but uncollected memory may be in the way.
+    dropSpares();
     collectGarbage();
     try {
-      memory = new SharedArrayBuffer(byteLength);
+      return new SharedArrayBuffer(byteLength);
     } catch (cause) {
       throw new ObjectStoreFullError("a value", byteLength, "the system gives no more memory", {
         cause,
       });
     }
   }
-  adoptShared(memory);
-  return memory;
 }
 
 /** Registers memory of the runtime that arrived or was just allocated. */
@@ -77,6 +107,12 @@ export function adoptShared(memory: SharedArrayBuffer): void {
   seen.gone.register(memory, byteLength);
   seen.bytes += byteLength;
   cameBy(byteLength);
+}
+
+function sparesDropped(byteLength: number, isIdle: boolean): void {
+  if (!isIdle) return cameBy(byteLength);
+  seen.sinceCollection += byteLength;
+  if (isDue()) collectGarbage();
 }
 
 /**
@@ -116,11 +152,11 @@ export function isOurs(memory: SharedArrayBuffer): boolean {
 }
 
 /**
- * Returns the bytes of shared memory that this thread sees: kept, in use, or dropped and not yet
- * collected.
+ * Returns the bytes of shared memory that this thread sees: kept, in use, dropped and not yet
+ * collected, or ready for a later value.
  */
 export function seenBytes(): number {
-  return seen.bytes;
+  return seen.bytes + spareBytes();
 }
 
 /**
@@ -137,6 +173,7 @@ export function collectGarbage(): void {
   seen.collect ??= collector();
   const startMs = performance.now();
   seen.collect();
+  noteCollection();
   seen.collectedAtMs = performance.now();
   seen.collectionMs = seen.collectedAtMs - startMs;
 }

@@ -29,6 +29,9 @@ export interface SessionStoreOptions {
   readonly isDevelopment: boolean;
 }
 
+/** Memory of dropped values that the driver keeps for later ones, of the store's limit. */
+const shareOfSpares = 1 / 4;
+
 export class SessionStore {
   readonly budget: Budget;
   readonly files: SpillFiles;
@@ -44,7 +47,7 @@ export class SessionStore {
     this.files = new SpillFiles(this.#directory, driverId);
     this.immutability = isDevelopment ? new ImmutabilityCheck() : undefined;
     this.#onExit = () => removeDirectoryNow(this.#directory);
-    limitGarbage(this.budget.limitBytes);
+    limitGarbage(this.budget.limitBytes, shareOfSpares);
     process.once("exit", this.#onExit);
     this.#cleaned = removeLeftovers(root);
   }

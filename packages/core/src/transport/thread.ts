@@ -8,6 +8,7 @@
  */
 import { availableParallelism } from "node:os";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { giveOut } from "../protocol/memory-pool.ts";
 import type { Batch } from "../protocol/message.ts";
 import { type DeathCause, RaySystemError } from "../shared/errors.ts";
 import type { Endpoint } from "comlink";
@@ -119,16 +120,19 @@ class ThreadChannel implements Channel {
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
     const number = this.#sent;
-    if (!this.#sentByRing(number, batch)) {
-      const message = batch.buffers.length === 0 ? batch.bytes : batch;
-      if (batch.isOwn === true)
-        this.#port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
-      else this.#port.postMessage(message);
-    }
+    if (!this.#sentByRing(number, batch)) this.#post(batch);
     // A message that could not be posted has no number.
     this.#sent = (number + 1) | 0;
     if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();
     this.#spinWait?.begin();
+  }
+
+  #post(batch: Batch): void {
+    const message = batch.buffers.length === 0 ? batch.bytes : batch;
+    for (const memory of batch.buffers) giveOut(memory);
+
+    if (batch.isOwn === true) this.#port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
+    else this.#port.postMessage(message);
   }
 
   #sentByRing(number: number, batch: Batch): boolean {

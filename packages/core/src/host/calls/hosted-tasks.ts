@@ -4,6 +4,7 @@
  * While the one that runs waits for others, the worker's CPU is lent, and what stands behind it is
  * given back: it may be what is waited for.
  */
+import { dueCollection } from "../../protocol/shared-memory.ts";
 import type { Encoded } from "../../protocol/codec.ts";
 import type { CallMessage } from "../../protocol/message.ts";
 import type { Running } from "../../rpc/session/incoming-calls.ts";
@@ -103,8 +104,14 @@ export class HostedTasks implements RunningTasks {
     this.#isBusy = true;
     try {
       for (const next of this.#standing) {
-        if (next.begins()) await this.#parts.run(next.call, next.session);
-        else next.giveBack();
+        if (!next.begins()) {
+          next.giveBack();
+          continue;
+        }
+        await this.#parts.run(next.call, next.session);
+        // Tasks may follow each other without a turn, and what they drop would stay.
+        const collection = dueCollection();
+        if (collection !== undefined) await collection;
       }
     } finally {
       this.#isBusy = false;

@@ -9,7 +9,7 @@
  */
 import { types } from "node:util";
 import { outOfBandBytes } from "./encodable.ts";
-import { allocateShared } from "../shared-memory.ts";
+import { allocateToFill } from "../shared-memory.ts";
 import { Special, type SpecialContent } from "./special.ts";
 
 /** An unshown part of this many bytes is too small to matter. */
@@ -102,7 +102,7 @@ export class Memories {
   }
 
   #copy(bytes: Uint8Array): number {
-    const shared = allocateShared(bytes.byteLength);
+    const shared = allocateToFill(bytes.byteLength);
     new Uint8Array(shared).set(bytes);
     return this.#carry(shared);
   }

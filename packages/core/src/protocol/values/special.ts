@@ -7,6 +7,7 @@
 import { types } from "node:util";
 import { addExtension } from "msgpackr/pack";
 import { RaySystemError } from "../../shared/errors.ts";
+import { giveOut } from "../memory-pool.ts";
 import { Links } from "./links.ts";
 import { defineOwn, putTogether } from "./lists.ts";
 import { serializers } from "./serializers.ts";
@@ -216,8 +217,9 @@ function reviveBuffer(
   buffers: readonly SharedArrayBuffer[],
 ): unknown {
   const memory = at(buffers, index, "buffer");
-  if (kind === "SharedArrayBuffer") return memory;
   if (kind === "ArrayBuffer") return new Uint8Array(memory, offset, byteLength).slice().buffer;
+  giveOut(memory);
+  if (kind === "SharedArrayBuffer") return memory;
   return viewOver(kind, memory, offset, byteLength);
 }
 

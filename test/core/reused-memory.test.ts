@@ -1,0 +1,41 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as ray from "@rayling/core";
+import { Keeper } from "../fixtures/reused-memory.ts";
+
+/** 2 MiB: memory of that size is used again where nobody was given it. */
+const elements = 256 * 1024;
+
+beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
+afterAll(() => ray.shutdown());
+
+describe("values that are put one after the other and dropped", () => {
+  test("arrive whole at an actor in a process, which fetches them while others are put", async () => {
+    await using keeper = Keeper.options({ isolation: "process" }).remote();
+    const sums: ray.ObjectRef<number>[] = [];
+    for (let mark = 1; mark <= 60; mark++) {
+      sums.push(keeper.sum.remote(ray.put(new Float64Array(elements).fill(mark))));
+      // Dropped at once, so that its memory is the next one's.
+      ray.put(new Float64Array(elements).fill(-mark));
+      if (mark % 4 === 0) await turn();
+      if (mark % 20 === 0) await ray.get(sums.at(-1) as ray.ObjectRef<number>);
+    }
+    const expected = sums.map((_, index) => (index + 1) * elements);
+    expect(await ray.get(sums)).toEqual(expected);
+  });
+
+  test("never change what an actor in a thread or the driver keeps of them", async () => {
+    await using keeper = Keeper.remote();
+    const mine: Float64Array[] = [];
+    for (let mark = 1; mark <= 60; mark++) {
+      const ref = ray.put(new Float64Array(elements).fill(mark));
+      if (mark % 3 === 0) await ray.get(keeper.keep.remote(ref));
+      else if (mark % 5 === 0) mine.push(await ray.get(ref));
+      await turn();
+    }
+    const kept = await ray.get(keeper.marks.remote());
+    expect(kept).toEqual(Array.from({ length: 20 }, (_, index) => [3 * (index + 1)]));
+    const marks = mine.map((value) => [...new Set(value)]);
+    expect(marks).toEqual([5, 10, 20, 25, 35, 40, 50, 55].map((mark) => [mark]));
+  });
+});
