@@ -130,7 +130,6 @@ class ThreadChannel implements Channel {
   #post(batch: Batch): void {
     const message = batch.buffers.length === 0 ? batch.bytes : batch;
     for (const memory of batch.buffers) giveOut(memory);
-
     if (batch.isOwn === true) this.#port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
     else this.#port.postMessage(message);
   }
