@@ -47,7 +47,7 @@ import { viewHost } from "./state-view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 
-/** Memory of dropped values that a host keeps for later ones, of the store's limit: hosts are many. */
+/** Memory of dropped values that each host keeps for later ones, of the store's limit. */
 const shareOfSpares = 1 / 8;
 
 export interface HostWiring {

@@ -71,8 +71,8 @@ export function allocateShared(byteLength: number): SharedArrayBuffer {
 }
 
 /**
- * As `allocateShared`, for memory that the caller fills at once: it may hold the bytes of an earlier
- * value. It comes from the pool and returns there if nobody is given it (memory-pool.ts).
+ * Does what `allocateShared` does, for memory that the caller fills at once: it may hold the bytes
+ * of an earlier value. It comes from the pool, and returns there if nobody is given it.
  *
  * @throws ObjectStoreFullError when the system gives no more memory
  */

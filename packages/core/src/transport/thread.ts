@@ -120,18 +120,11 @@ class ThreadChannel implements Channel {
   send(batch: Batch): void {
     if (!this.#open || !this.#hasPeer) throw new RaySystemError("the channel is closed");
     const number = this.#sent;
-    if (!this.#sentByRing(number, batch)) this.#post(batch);
+    if (!this.#sentByRing(number, batch)) post(this.#port, batch);
     // A message that could not be posted has no number.
     this.#sent = (number + 1) | 0;
     if (number >= offeredAfter && this.#incoming === undefined) this.#offerRing();
     this.#spinWait?.begin();
-  }
-
-  #post(batch: Batch): void {
-    const message = batch.buffers.length === 0 ? batch.bytes : batch;
-    for (const memory of batch.buffers) giveOut(memory);
-    if (batch.isOwn === true) this.#port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
-    else this.#port.postMessage(message);
   }
 
   #sentByRing(number: number, batch: Batch): boolean {
@@ -245,6 +238,14 @@ class ThreadChannel implements Channel {
     this.#port.close();
     this.#resolveClosed(reason);
   }
+}
+
+/** Its buffers are within reach of another thread from then on. */
+function post(port: MessagePort, batch: Batch): void {
+  const message = batch.buffers.length === 0 ? batch.bytes : batch;
+  for (const memory of batch.buffers) giveOut(memory);
+  if (batch.isOwn === true) port.postMessage(message, [batch.bytes.buffer as ArrayBuffer]);
+  else port.postMessage(message);
 }
 
 export interface PortEndpoint extends Endpoint {
