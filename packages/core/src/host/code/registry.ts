@@ -246,7 +246,10 @@ export function placeOf(key: RemoteKey): string {
 }
 
 function findExport({ moduleUrl, exportName }: ExportName): Found | undefined {
-  const target = registry.named.get(exportText(moduleUrl, exportName));
+  // This package's own modules are evaluated before the places of the driver's code are known.
+  const target =
+    registry.named.get(exportText(moduleUrl, exportName)) ??
+    registry.named.get(exportText(hereOf(moduleUrl) ?? "", exportName));
   if (target !== undefined) return { target };
   const exported = exportsOf(moduleUrl)?.[exportName];
   if (typeof exported === "function") return { target: exported };

@@ -9,7 +9,6 @@ import type { DeathCause } from "../../shared/errors.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
 import { hostEntry } from "../../shared/own-files.ts";
 import { HostLostError } from "./host.ts";
-import { withRoomToStart } from "./room-to-start.ts";
 
 export interface HostThreadRequest {
   readonly id: string;
@@ -28,7 +27,7 @@ export class HostThread {
 
   /** @throws HostLostError when Node refuses its settings */
   constructor({ id, options, hasSettings, onOutput }: HostThreadRequest) {
-    const worker = withRoomToStart(() => startWorker(id, options));
+    const worker = startWorker(id, options);
     this.#worker = worker;
     this.#isReady = !hasSettings;
     // Messages of the user's own code are not for this listener; no other code of this package
