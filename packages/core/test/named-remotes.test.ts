@@ -5,7 +5,11 @@ import { setCodeRoots } from "../src/shared/code-roots.ts";
 afterEach(() => setCodeRoots([]));
 
 test("a named remote that registered before the driver's places were known is found by the driver's URL", () => {
-  class Line {}
+  class Line {
+    length(): number {
+      return 0;
+    }
+  }
   const here = "file:///opt/rayling/core/dist/api/patterns/line.js";
   registerRemote(Line, "Line", 0, { moduleUrl: here, exportName: "LineClass" });
   const key = {
