@@ -2,14 +2,15 @@ import { afterEach, expect, test } from "vitest";
 import { findRemote, registerRemote } from "../src/host/code/registry.ts";
 import { setCodeRoots } from "../src/shared/code-roots.ts";
 
+class Line {
+  length(): number {
+    return 0;
+  }
+}
+
 afterEach(() => setCodeRoots([]));
 
 test("a named remote that registered before the driver's places were known is found by the driver's URL", () => {
-  class Line {
-    length(): number {
-      return 0;
-    }
-  }
   const here = "file:///opt/rayling/core/dist/api/patterns/line.js";
   registerRemote(Line, "Line", 0, { moduleUrl: here, exportName: "LineClass" });
   const key = {
