@@ -7,9 +7,9 @@
  * collector after each quantum (measured: 20 buffers of 50 MB, dropped at once, otherwise stay
  * while the program does little else), and sooner while that takes a small part of the time.
  */
-import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
+import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { ObjectStoreFullError } from "../shared/errors.ts";
+import { ObjectStoreFullError, RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import {
   dropSpares,
@@ -41,6 +41,8 @@ const leastQuantum: number = 64 * 1024 * 1024;
 const mostQuantum: number = 1024 * 1024 * 1024;
 /** So many times what a collection took pass before the next one, unless a whole quantum has. */
 const restFactor = 10;
+/** An attempt takes a millisecond, and each of the other threads makes one once. */
+const mostAttempts = 1000;
 
 const seen: Seen = threadSlot("shared-memory", () => ({
   ours: new WeakSet(),
@@ -183,15 +185,21 @@ export function collectGarbage(): void {
  *
  * The flag is taken back at once: V8 refuses cached code that was compiled under other flags, in
  * all threads of the process, and a host would compile all modules anew. Threads share the flags,
- * so another one may have taken it back before this one's context was made.
+ * so another one may take it back before this one's context is made. Each takes back what it has
+ * set, so that the flag is never left behind; only that of the program's own command stays.
+ *
+ * @throws RaySystemError when the flag is taken back each time
  */
 function collector(): () => void {
-  for (;;) {
-    const before = cachedDataVersionTag();
+  const flags = [...process.execArgv, process.env["NODE_OPTIONS"] ?? ""].join(" ");
+  const isOfTheUser = /--expose[-_]gc\b/.test(flags);
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
     setFlagsFromString("--expose-gc");
-    const isOfTheUser = cachedDataVersionTag() === before;
     const found: unknown = runInNewContext("globalThis.gc");
     if (!isOfTheUser) setFlagsFromString("--no-expose-gc");
     if (typeof found === "function") return found as () => void;
   }
+  throw new RaySystemError(
+    `V8's garbage collector cannot be reached: in ${mostAttempts} attempts --expose-gc was taken back by other code of this process`,
+  );
 }
