@@ -1,6 +1,6 @@
 /**
- * Memory of dropped values that is used again. A copy into new memory takes 8 to 50 times as long as
- * one into memory that was touched before, because of the kernel's first touch (measured: 800 MB).
+ * Memory of dropped values that is used again. A copy into new memory takes 8 to 50 times as long
+ * as one into memory that was touched before, because of the kernel's first touch (800 MB).
  *
  * Memory may only be used again when nobody can look at it, and JavaScript does not tell who can: a
  * user may have posted it to a thread of his own. But memory that was given to no user and to no
