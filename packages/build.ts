@@ -19,7 +19,7 @@ import { writeRequireEntries } from "./require-entries.ts";
  * bring all of the package along if they were in one file with it.
  */
 export const bundled: Readonly<Record<string, readonly string[]>> = {
-  core: ["host/thread-main", "host/process-main", "host/no-tests"],
+  core: ["host/thread-host", "host/process-main", "host/code/no-tests"],
   "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
@@ -33,7 +33,11 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages whose code for threads is one file, with all that the user's modules import of them. */
 const inThreads: Readonly<Record<string, OneFile>> = {
-  core: { file: "core", listed: "index.js", runs: "host/thread-main.js" },
+  core: {
+    file: "core",
+    listed: ["index.js", "host/thread-host.js"],
+    starts: { entry: "host/thread-main", asks: "wholeFile" },
+  },
 };
 
 /**

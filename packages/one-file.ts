@@ -1,20 +1,25 @@
 /**
  * Puts all that threads of hosts load into one file. A bundler makes a file for each set of entries
  * that share something, dozens where there are ten entries, and a thread would open all of them.
+ *
+ * The file's code is one function, which returns the exports: threads compile it by itself, and keep
+ * what they have compiled (core/src/host/code/kept-code.ts).
  */
 import { createHash } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 import type { BuildOptions, Metafile, OutputFile, Plugin } from "esbuild";
+import { parseSync } from "oxc-parser";
+import { nodeModules } from "./node-modules.ts";
 
 /** Paths are those below the folder of all files. */
 export interface OneFile {
   /** Its own, to which a hash and the ending are added. */
   readonly file: string;
-  /** The entry whose code lies in it, too: what is left of that is a list of names. */
-  readonly listed: string;
-  /** An entry that stays, because it runs where it is loaded; all that it imports lies in the file. */
-  readonly runs: string;
+  /** The entries whose code lies in it, with all that they import: what is left of each is a list of names. */
+  readonly listed: readonly string[];
+  /** The module that loads it, and the name there that stands for the file's. */
+  readonly starts: { readonly entry: string; readonly asks: string };
 }
 
 /** The bundler's work. */
@@ -41,7 +46,7 @@ type Parts = ReadonlyMap<string, Part>;
  */
 export async function inOneFile(
   made: Made,
-  { file, listed, runs }: OneFile,
+  { file, listed, starts }: OneFile,
   options: BuildOptions,
 ): Promise<OutputFile[]> {
   const { out } = made;
@@ -52,15 +57,13 @@ export async function inOneFile(
     within.add(path);
     for (const one of parts.get(path)?.imports ?? []) take(one);
   };
-  take(runs);
-  take(listed);
-  within.delete(runs);
-  within.delete(listed);
+  for (const one of listed) take(one);
+  for (const one of listed) within.delete(one);
   // Two of them may have the same name for different things.
   const marks = new Map([...within].map((path, index) => [path, `_${index}`]));
   const taken = new Map([...within].map((path) => [path, new Set<string>()]));
   const rest = [...parts]
-    .filter(([path]) => path !== listed && !within.has(path))
+    .filter(([path]) => !listed.includes(path) && !within.has(path))
     .map(([path, { text }]) => ({ path, text, marks, taken }));
   for (const one of rest) inTermsOf("", one);
   // Nothing else is exported: V8 searches through all exports for each that it looks up.
@@ -78,20 +81,89 @@ export async function inOneFile(
     lineLimit: 160,
     absWorkingDir: out,
     outfile: join(out, `${file}.js`),
-    stdin: { contents: [...lines, `export * from "./${listed}";`].join("\n"), resolveDir: out },
+    stdin: {
+      contents: [...lines, ...listed.map((one) => `export * from "./${one}";`)].join("\n"),
+      resolveDir: out,
+    },
     plugins: [fromMemory(parts)],
   });
-  const text = outputFiles.map((one) => one.text).join("");
+  const text = asFunction(outputFiles.map((one) => one.text).join(""));
   // Programs that run while this is built anew find one build or the other.
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase();
   const name = `${file}-${hash}.js`;
-  const names = parts.get(listed)?.exports.toSorted() ?? [];
-  const list = `export {\n  ${names.join(",\n  ")}\n} from "./${name}";\n`;
   return [
     asFile(join(out, name), text),
     ...rest.map((one) => asFile(join(out, one.path), inTermsOf(name, one))),
-    asFile(join(out, listed), list),
+    ...(await startOf(name, starts, options)),
+    ...listed.map((one) => {
+      const names = parts.get(one)?.exports.toSorted() ?? [];
+      const list = `export {\n  ${names.join(",\n  ")}\n} from "${placeOf(name, one)}";\n`;
+      return asFile(join(out, one), list);
+    }),
   ];
+}
+
+/**
+ * Returns a module that exports the same, and whose code is one function of the module's URL and of
+ * `import`. It stands in brackets, so that V8 compiles it at once.
+ *
+ * The exports are what they are at its end: no module of this package has an export that changes.
+ *
+ * @throws TypeError where the text imports another module, exports more than one list, or is not
+ * all ASCII
+ */
+function asFunction(text: string): string {
+  const { module, errors } = parseSync("file.js", text);
+  const { staticImports, staticExports, dynamicImports, importMetas } = module;
+  const [list, ...more] = staticExports;
+  if (errors.length > 0 || staticImports.length > 0 || list === undefined || more.length > 0)
+    throw new TypeError("the one file is no module with one list of exports and no imports");
+  // Threads read it byte by byte.
+  if (/[^\0-\x7f]/.test(text)) throw new TypeError("the one file has characters beyond ASCII");
+  const names = list.entries.map(({ localName, exportName }) => [localName.name, exportName.name]);
+  const replaced = [
+    ...importMetas.map(({ start, end }) => ({ start, end: end + ".url".length, by: "__url" })),
+    ...dynamicImports.map(({ start }) => ({ start, end: start + "import".length, by: "__import" })),
+  ].toSorted((a, b) => a.start - b.start);
+  let body = "";
+  let at = 0;
+  for (const { start, end, by } of replaced) {
+    body += text.slice(at, start) + by;
+    at = end;
+  }
+  body += text.slice(at, list.start);
+  const locals = names.map(([local, exported]) => `${exported}:${local}`);
+  const taken = names.map(([, exported], index) => `${exported}:e${index}`);
+  const given = names.map(([, exported], index) => `e${index} as ${exported}`);
+  return `const{${taken.join(",")}}=(function(__url,__import){"use strict";
+${body}${text.slice(list.end)}
+return{${locals.join(",")}}})(import.meta.url,(place)=>import(place));
+export{${given.join(",")}};
+`;
+}
+
+/** Returns the module that loads the file, which imports nothing of it. */
+async function startOf(
+  name: string,
+  { entry, asks }: OneFile["starts"],
+  options: BuildOptions,
+): Promise<OutputFile[]> {
+  const { outputFiles } = await build({
+    ...options,
+    write: false,
+    inject: [],
+    splitting: false,
+    entryPoints: [`src/${entry}.ts`],
+    outdir: "dist",
+    define: { [asks]: JSON.stringify(name) },
+    plugins: [nodeModules],
+  });
+  return outputFiles;
+}
+
+/** Returns the specifier of a file in the folder of all, for one of the files. */
+function placeOf(name: string, path: string): string {
+  return `${"../".repeat(path.split("/").length - 1) || "./"}${name}`;
 }
 
 function asFile(path: string, text: string): OutputFile {
@@ -120,11 +192,12 @@ function fromMemory(parts: Parts): Plugin {
   return {
     name: "from memory",
     setup(bundler) {
-      bundler.onResolve({ filter: /.*/ }, ({ path, kind }) =>
-        parts.has(path.replace("./", "")) && kind === "import-statement"
-          ? { path: path.replace("./", ""), namespace: "part" }
-          : { path, external: true },
-      );
+      bundler.onResolve({ filter: /.*/ }, ({ path, importer, namespace, kind }) => {
+        const place = join(namespace === "part" ? dirname(importer) : "", path);
+        return parts.has(place) && kind === "import-statement"
+          ? { path: place, namespace: "part" }
+          : { path, external: true };
+      });
       bundler.onLoad({ filter: /.*/, namespace: "part" }, ({ path }) => ({
         contents: parts.get(path)?.text ?? "",
       }));
@@ -164,7 +237,7 @@ function inTermsOf(file: string, { path, text, marks, taken }: Rest): string {
     },
   );
   if (!asks) return text;
-  const place = JSON.stringify(`${"../".repeat(path.split("/").length - 1) || "./"}${file}`);
+  const place = JSON.stringify(placeOf(file, path));
   const names = clause.length === 0 ? "" : `{${clause.join(",")}\n} from `;
   return `import ${names}${place};\n${left}`;
 }

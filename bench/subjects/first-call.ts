@@ -8,13 +8,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import * as ray from "@rayling/core";
-
-class FirstInstance {
-  add(a: number, b: number): number {
-    return a + b;
-  }
-}
-const First: ray.ActorClass<typeof FirstInstance> = ray.remote(FirstInstance);
+import { First } from "./first-actor.ts";
 
 /** The thing that is made: an actor in a host of its own, or nothing but the thread or process. */
 export type HostKind = (typeof hostKinds)[number];

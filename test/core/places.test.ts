@@ -286,3 +286,41 @@ main();
     },
   );
 });
+
+describe("a driver whose stacks are made by a function of the user's", () => {
+  const made = `import * as ray from "@rayling/core";
+const make = (value: number) => ray.remote(() => value);
+async function later(value: number) {
+  await null;
+  return make(value);
+}
+class Holder { static readonly task = make(5); }
+export const tasks = [
+  ray.remote(() => 1),
+  make(2),
+  ...[3].map((value) => make(value)),
+  await later(4),
+  Holder.task,
+  (0, eval)("(make) => make(6)")(make),
+  new Function("make", "return make(7)")(make),
+];
+`;
+  test.each(["nothing", "the same text"])(
+    "and its hosts, which have none, agree on places: %s",
+    async (kind) => {
+      const maker = `Error.prepareStackTrace = (error, sites) => [String(error), ...sites.map((site) => "    at " + site)].join("\\n");`;
+      const { lines, told: said } = await programs.run({
+        files: {
+          "main.ts": `${prelude}
+if (isDriver && ${kind !== "nothing"}) { ${maker} }
+const { tasks } = await import("./made.ts");
+say(await outcomes(tasks.map((task) => task.remote())));
+${ended}`,
+          "made.ts": made,
+        },
+      });
+      expect(said).toBe("");
+      expect(lines).toEqual([[1, 2, 3, 4, 5, 6, 7]]);
+    },
+  );
+});

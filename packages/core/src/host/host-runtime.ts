@@ -48,6 +48,8 @@ import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 
 /** Memory of dropped values that each host keeps for later ones, of the store's limit. */
+const aMomentMs = 50;
+
 const shareOfSpares = 1 / 8;
 
 export interface HostWiring {
@@ -66,6 +68,8 @@ export interface HostWiring {
   readonly keepsResults: boolean;
   /** Called with an uncaught error that ends the runtime. */
   readonly onFatal?: (error: unknown) => void;
+  /** Called a moment after the first call has begun, when it is answered if it is a short one. */
+  readonly onFirstCall?: () => void;
 }
 
 /** Starts the host of this thread or process. Returns the driver's control of it. */
@@ -106,6 +110,7 @@ export class HostRuntime {
   readonly #tasks: HostedTasks;
   /** Whether the host ends soon and starts no more calls. */
   #isLeaving = false;
+  #hasCalls = false;
 
   /** @param loader finds the classes and functions of actors and tasks */
   constructor(wiring: HostWiring, loader: Pick<Loader, "find">) {
@@ -242,12 +247,19 @@ export class HostRuntime {
   #run(call: CallMessage, session: Session): void {
     // The caller has learned that the call never began.
     if (this.#isLeaving) return;
+    if (!this.#hasCalls) this.#firstCall();
     const { target } = call.route;
     if (target === taskTarget) return this.#tasks.receive(call, session);
     const instance = this.#actors.get(target);
     if (instance !== undefined) return instance.receive(call, session);
     // The actor was here, or the route to it is out of date: the directory knows its fate.
     session.answer({ kind: "absent", id: call.id });
+  }
+
+  #firstCall(): void {
+    this.#hasCalls = true;
+    const { onFirstCall } = this.#wiring;
+    if (onFirstCall !== undefined) setTimeout(onFirstCall, aMomentMs).unref();
   }
 
   #runTask(call: CallMessage, session: Session): Promise<void> {

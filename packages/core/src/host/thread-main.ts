@@ -1,37 +1,15 @@
-/**
- * Entry point of a host thread: a host whose channels are the ports of its settings.
- *
- * Owner, with runtime/launch/launch-thread.ts, of worker_threads' Worker side.
- */
-import { parentPort, workerData } from "node:worker_threads";
-import { expose, wrap } from "comlink";
-import { Budget } from "../store/memory-budget.ts";
-import { portEndpoint, threadChannel } from "../transport/thread.ts";
-import type { LauncherControl, ThreadSettings } from "./host-control.ts";
-import { startHost } from "./host-runtime.ts";
-import { type OutputMessage, redirectOutput } from "./output.ts";
+/** Entry point of a host thread. */
+import { KeptCode } from "./code/kept-code.ts";
+import type * as threadHost from "./thread-host.ts";
 
-const settings = workerData as ThreadSettings;
-const { logToDriver } = settings.inside;
-if (logToDriver !== "raw") {
-  redirectOutput((...output) => {
-    const message: OutputMessage = ["output", ...output];
-    if (logToDriver) parentPort?.postMessage(message);
-  });
+/** The file that holds all of this package for a thread, which the build fills in. */
+declare const wholeFile: string;
+
+if (typeof wholeFile === "undefined") {
+  const { startThread } = await import("./thread-host.ts");
+  startThread(() => undefined);
+} else {
+  const code = new KeptCode(new URL(`../${wholeFile}`, import.meta.url));
+  const { startThread } = (await code.load()) as typeof threadHost;
+  startThread(() => code.keep());
 }
-const driver = wrap<LauncherControl>(portEndpoint(settings.directory));
-const control = startHost({
-  keepsResults: false,
-  identity: settings,
-  driver,
-  data: (explain) => threadChannel(settings.data, explain),
-  objectStore: {
-    budget: new Budget(settings.objectStore.budget),
-    spillDirectory: settings.objectStore.spillDirectory,
-    isDevelopment: settings.objectStore.isDevelopment,
-  },
-});
-expose(control, portEndpoint(settings.control));
-void driver.ready();
-// The control port keeps the thread alive; nothing else has to.
-parentPort?.unref();

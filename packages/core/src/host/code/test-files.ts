@@ -11,7 +11,7 @@ const testRunner = "node:test";
 
 /** Installs the hook in a host, before it loads a module of the user's. */
 export function leaveTestsOut(): void {
-  const noTests = ownFile("host/no-tests");
+  const noTests = ownFile("host/code/no-tests");
   nodeModule.registerHooks({
     resolve: (specifier, context, next) =>
       specifier === testRunner && !context.conditions.includes("require")
