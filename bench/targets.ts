@@ -155,6 +155,7 @@ const targets: readonly Target[] = [
   ofRay("single client tasks async", 20),
   ofRay("single client put gigabytes", 1),
   ofRay("multi client put gigabytes", 1),
+  ofRay("multi client put gigabytes, huge pages", 1),
 ];
 
 function target(

@@ -16,8 +16,21 @@ export async function freshFromSource(program: URL, ...args: readonly string[]):
   return await printedBy(program.pathname, ...args);
 }
 
+/** Does so with more in its environment. */
+export async function freshWith(
+  env: Readonly<Record<string, string>>,
+  program: URL,
+  ...args: readonly string[]
+): Promise<unknown> {
+  return await printed([program.pathname, ...args], { ...process.env, ...env });
+}
+
 async function printedBy(...command: readonly string[]): Promise<unknown> {
-  const { stdout } = await run(process.execPath, command, { maxBuffer: 2 ** 26 });
+  return await printed(command, process.env);
+}
+
+async function printed(command: readonly string[], env: NodeJS.ProcessEnv): Promise<unknown> {
+  const { stdout } = await run(process.execPath, command, { env, maxBuffer: 2 ** 26 });
   return JSON.parse(stdout);
 }
 

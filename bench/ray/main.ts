@@ -15,8 +15,10 @@ import {
   runCommand,
   takes,
 } from "../measure/command-line.ts";
+import { freshWith } from "../measure/fresh.ts";
 import { describeMachine, machineLines } from "../measure/machine.ts";
-import type { Rate } from "../measure/rates.ts";
+import { field, numbers } from "../measure/printed.ts";
+import { type Rate, rateOf } from "../measure/rates.ts";
 import { writeBlock } from "../measure/readme.ts";
 import { markdownTables, type Table, terminalTables } from "../measure/report.ts";
 import { measureRow, rateText } from "../ray-rows.ts";
@@ -48,8 +50,19 @@ const kinds = {
   help: takes.nothing,
 } as const;
 
+/**
+ * These rows are measured a second time in a process whose C library asks for huge pages, as
+ * numpy does by itself for the arrays of Ray's side.
+ */
+const withHugePages: ReadonlySet<string> = new Set([
+  "single client put gigabytes",
+  "multi client put gigabytes",
+]);
+const hugePages = { GLIBC_TUNABLES: "glibc.malloc.hugetlb=1" } as const;
+const oneRow = new URL("./one-row.ts", import.meta.url);
+
 interface Pair {
-  readonly row: RayRow;
+  readonly row: Pick<RayRow, "name" | "unit">;
   readonly ray: Rate;
   readonly rayling: Rate;
 }
@@ -70,6 +83,11 @@ async function main(args: readonly string[]): Promise<void> {
       say(row.name);
       const theirs = await peer.measure(row.name, plan);
       pairs.push({ row, ray: theirs, rayling: await measureRow(row, plan) });
+      if (!withHugePages.has(row.name)) continue;
+      const printed = await freshWith(hugePages, oneRow, row.name, JSON.stringify(plan));
+      const rate = rateOf(numbers(field(printed, "rounds")));
+      const { name, unit } = row;
+      pairs.push({ row: { name: `${name}, huge pages`, unit }, ray: theirs, rayling: rate });
     }
   } finally {
     await ray.shutdown();
