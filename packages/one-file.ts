@@ -122,7 +122,7 @@ function asFunction(text: string): string {
   if (/[^\0-\x7f]/.test(text)) throw new TypeError("the one file has characters beyond ASCII");
   const names = list.entries.map(({ localName, exportName }) => [localName.name, exportName.name]);
   const replaced = [
-    ...importMetas.map(({ start, end }) => ({ start, end: end + ".url".length, by: "__url" })),
+    ...importMetas.map(({ start, end }) => ({ start, end: endOfUrl(text, end), by: "__url" })),
     ...dynamicImports.map(({ start }) => ({ start, end: start + "import".length, by: "__import" })),
   ].toSorted((a, b) => a.start - b.start);
   let body = "";
@@ -140,6 +140,14 @@ ${body}${text.slice(list.end)}
 return{${locals.join(",")}}})(import.meta.url,(place)=>import(place));
 export{${given.join(",")}};
 `;
+}
+
+/** @throws TypeError where more is asked of a module than its URL */
+function endOfUrl(text: string, from: number): number {
+  const asked = /\s*\.url\b/y;
+  asked.lastIndex = from;
+  if (!asked.test(text)) throw new TypeError("the one file asks import.meta for more than its url");
+  return asked.lastIndex;
 }
 
 /** Returns the module that loads the file, which imports nothing of it. */
