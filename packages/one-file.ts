@@ -144,7 +144,7 @@ export{${given.join(",")}};
 
 /** @throws TypeError where more is asked of a module than its URL */
 function endOfUrl(text: string, from: number): number {
-  const asked = /\s*\.url\b/y;
+  const asked = /\s*\.\s*url\b/y;
   asked.lastIndex = from;
   if (!asked.test(text)) throw new TypeError("the one file asks import.meta for more than its url");
   return asked.lastIndex;
