@@ -51,6 +51,17 @@ export function countOf(mask: MatrixView): number {
   return first + second + (third + fourth);
 }
 
+/** Returns the column of the last token of a row that counts; -1 where none does. */
+export function lastCounted(
+  { columns, data }: Pick<MatrixView, "columns" | "data">,
+  row: number,
+): number {
+  const from = row * columns;
+  let column = columns - 1;
+  while (column >= 0 && data[from + column] === 0) column--;
+  return column;
+}
+
 /**
  * Returns the divisor of a sum over so many tokens. verl adds 1e-8, so that the mean of no token is
  * 0. Its float32 does not see that beside one token, and neither may float64 here.
@@ -92,36 +103,59 @@ export function maskedVariance(
   return momentsOf(sourceOf(values), mask, unbiased).variance;
 }
 
+/** Weights, their mean and the sum of squared differences from it. */
+interface Moments {
+  count: number;
+  mean: number;
+  squares: number;
+}
+
+/** Each row is looked at once, and joined to what was before it (Chan, Golub and LeVeque, 1979). */
 function momentsOf(
   values: RowSource,
   mask: MatrixView,
   unbiased: boolean,
 ): { readonly mean: number; readonly variance: number } {
-  const count = countOf(mask);
+  const moments = { count: 0, mean: 0, squares: 0 };
+  for (let row = 0; row < mask.rows; row++) joinRow(moments, values, mask, row);
+  const { count, mean, squares } = moments;
   if (unbiased && (count === 0 || count === 1)) {
     throw new TrainerInputError(
       "responseMask",
       `the variance of ${count === 0 ? "no token" : "one token"} is not defined: at least two tokens must count`,
     );
   }
-  const mean = maskedSumOf(values, mask) / divisorOf(count);
-  let squares = 0;
-  for (let row = 0; row < mask.rows; row++) squares += squaresIn(row, values, mask, mean);
   return { mean, variance: (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1) };
 }
 
-function squaresIn(row: number, values: RowSource, mask: MatrixView, mean: number): number {
+function joinRow(moments: Moments, values: RowSource, mask: MatrixView, row: number): void {
   const { data } = values;
+  const { data: weights, columns } = mask;
   const start = values.startOf(row);
-  const from = row * mask.columns;
+  const from = row * columns;
+  const end = lastCounted(mask, row) + 1;
+  let count = 0;
+  let sum = 0;
+  for (let column = 0; column < end; column++) {
+    const weight = weights[from + column] ?? NaN;
+    if (weight === 0) continue;
+    count += weight;
+    sum += (data[start + column] ?? NaN) * weight;
+  }
+  if (count === 0) return;
+  const mean = sum / count;
   let squares = 0;
-  for (let column = 0; column < mask.columns; column++) {
-    const weight = mask.data[from + column] ?? NaN;
+  for (let column = 0; column < end; column++) {
+    const weight = weights[from + column] ?? NaN;
     if (weight === 0) continue;
     const difference = (data[start + column] ?? NaN) - mean;
     squares += difference * difference * weight;
   }
-  return squares;
+  const whole = moments.count + count;
+  const between = mean - moments.mean;
+  moments.squares += squares + between * between * ((moments.count * count) / whole);
+  moments.mean += between * (count / whole);
+  moments.count = whole;
 }
 
 /** A whitened value is (value - mean) x scale + shift. */

@@ -35,6 +35,14 @@ export function newMatrix(rows: number, columns: number): Matrix {
   return { rows, columns, data: new Float64Array(rows * columns) };
 }
 
+/**
+ * Returns room for so many numbers of a row, and for a few more: rooms of whole pages would lie so
+ * that a processor takes a number of one for what was just written into another.
+ */
+export function newRoom(length: number): Float64Array {
+  return new Float64Array(length + 24);
+}
+
 /** @throws TrainerInputError for what has not that shape, if one is given, or is no matrix */
 export function matrixOf(
   name: string,

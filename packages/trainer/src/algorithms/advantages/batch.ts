@@ -3,7 +3,7 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
-import { type Whitening, whiteningOf } from "../masked-sums.ts";
+import { lastCounted, type Whitening, whiteningOf } from "../masked-sums.ts";
 import { type MatrixView, type RowSource, viewOf } from "../matrix.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
@@ -136,7 +136,7 @@ export function broadcastInto(data: Float32Array, values: Float64Array, mask: Ma
   for (let row = 0; row < mask.rows; row++) fillRow(data, values[row] ?? NaN, mask, row);
 }
 
-/** As `broadcastInto`, without memory for more than one row. */
+/** As `broadcastInto`, without memory for more than one row, up to its last token that counts. */
 export function broadcastSource(values: Float64Array, mask: MatrixView): RowSource {
   const { columns } = mask;
   const data = new Float64Array(columns);
@@ -145,7 +145,8 @@ export function broadcastSource(values: Float64Array, mask: MatrixView): RowSour
     startOf(row) {
       const value = values[row] ?? NaN;
       const from = row * columns;
-      for (let column = 0; column < columns; column++) {
+      const end = lastCounted(mask, row) + 1;
+      for (let column = 0; column < end; column++) {
         data[column] = value * (mask.data[from + column] ?? NaN);
       }
       return 0;
@@ -207,7 +208,8 @@ function whitenRow(
   const { data } = values;
   const start = values.startOf(row);
   const from = row * mask.columns;
-  for (let at = 0; at < mask.columns; at++) {
+  const end = lastCounted(mask, row) + 1;
+  for (let at = 0; at < end; at++) {
     const weight = mask.data[from + at] ?? NaN;
     if (weight !== 0) column[from + at] = ((data[start + at] ?? NaN) - mean) * scale * weight;
   }

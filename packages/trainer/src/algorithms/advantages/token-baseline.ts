@@ -4,7 +4,9 @@
  */
 
 import { present } from "@rayling/reward-manager-registry/values";
-import type { MatrixView } from "../matrix.ts";
+import { exponentialsInto } from "../exponential.ts";
+import { lastCounted } from "../masked-sums.ts";
+import { type MatrixView, newRoom } from "../matrix.ts";
 import {
   type AdvantageBatch,
   type AdvantageEstimator,
@@ -38,8 +40,8 @@ interface Comparison {
   readonly isCounted: boolean;
   /** For each row of the group, what is rewarded from each token on. */
   readonly toGo: Float64Array[];
-  /** Room for how much the gradient of a row varies at each token. */
-  readonly changes: Float64Array;
+  /** Room for the probabilities of a row. */
+  readonly probabilities: Float64Array;
   /** At each place, over the group: variations, and returns weighted by them. */
   readonly variations: Float64Array;
   readonly weighted: Float64Array;
@@ -56,7 +58,7 @@ function tokenBaseline(
   const { mask } = rows;
   const comparison = comparisonOf(batch, rows, isCounted);
   for (const all of rows.groups.values()) {
-    const group = isCounted ? all.filter((row) => hasTokens(row, mask)) : all;
+    const group = isCounted ? all.filter((row) => lastCounted(mask, row) >= 0) : all;
     comparison.weighted.fill(0);
     comparison.variations.fill(1e-8);
     const lengths = group.map((row, member) => addRow(comparison, row, member));
@@ -66,7 +68,7 @@ function tokenBaseline(
       // A row alone is compared with nothing.
       const compared = group.length < 2 ? 0 : tail?.row === row ? tail.from : Infinity;
       const toGo = present(comparison.toGo[member], "the room of a row");
-      subtractBaselines({ ...comparison, toGo, baselines, compared }, row);
+      subtractBaselines(comparison, { row, toGo, baselines, compared });
     }
   }
   return advantagesOf(rows, comparison.advantages, comparison.returns);
@@ -81,34 +83,36 @@ function comparisonOf(batch: AdvantageBatch, rows: GroupedRows, isCounted: boole
     weights: batch.rolloutIsWeights && neededView("rolloutIsWeights", batch.rolloutIsWeights, rows),
     isCounted,
     toGo: [],
-    changes: new Float64Array(columns),
-    variations: new Float64Array(columns),
-    weighted: new Float64Array(columns),
+    probabilities: newRoom(columns),
+    variations: newRoom(columns),
+    weighted: newRoom(columns),
     advantages: newColumn(rows),
     returns: newColumn(rows),
   };
 }
 
-function hasTokens(row: number, { columns, data }: MatrixView): boolean {
-  for (let at = row * columns; at < (row + 1) * columns; at++) if (data[at] !== 0) return true;
-  return false;
-}
-
-/** Adds a row to what its group is compared by. Returns how many tokens count. */
+/**
+ * Adds a row to what its group is compared by. The gradient varies at each token by 1 - 2 pi + sum
+ * pi^2. Returns how many tokens count.
+ */
 function addRow(comparison: Comparison, row: number, member: number): number {
-  const { rows, isCounted, variations, weighted } = comparison;
+  const { rows, squares, weights, isCounted, variations, weighted } = comparison;
   const { columns, data: mask } = rows.mask;
+  const { data: ofSquares } = squares;
   const from = row * columns;
-  const toGo = rewardToGo(comparison, row, member);
-  const changes = changesOf(comparison, row);
+  const end = lastCounted(rows.mask, row) + 1;
+  const toGo = rewardToGo(comparison, row, member, end);
+  const probabilities = probabilitiesOf(comparison, row, end);
   let variation = 0;
   let length = 0;
   let counted = 0;
-  for (let column = 0; column < columns; column++) {
+  for (let column = 0; column < end; column++) {
     const weight = mask[from + column] ?? NaN;
     if (weight === 0) continue;
     length += weight;
-    variation += (changes[column] ?? NaN) * weight;
+    const change = 1 - 2 * (probabilities[column] ?? NaN) + (ofSquares[from + column] ?? NaN);
+    const scale = weights === undefined ? 1 : (weights.data[from + column] ?? NaN) ** 2;
+    variation += change * scale * weight;
     const place = isCounted ? counted++ : column;
     const own = variation * weight;
     weighted[place] = (weighted[place] ?? NaN) + (toGo[column] ?? NaN) * own;
@@ -117,36 +121,39 @@ function addRow(comparison: Comparison, row: number, member: number): number {
   return length;
 }
 
-/** Returns how much the gradient varies at each token that counts: 1 - 2 pi + sum pi^2. */
-function changesOf(
-  { rows, logProbs, squares, weights, changes }: Comparison,
+/** Returns the probabilities of the tokens up to `end`. */
+function probabilitiesOf(
+  { rows, logProbs, probabilities }: Comparison,
   row: number,
+  end: number,
 ): Float64Array {
-  const { columns, data: mask } = rows.mask;
-  const from = row * columns;
-  for (let column = 0; column < columns; column++) {
-    if (mask[from + column] === 0) continue;
-    const probability = Math.exp(logProbs.data[from + column] ?? NaN);
-    changes[column] = 1 - 2 * probability + (squares.data[from + column] ?? NaN);
-    if (weights === undefined) continue;
-    changes[column] = (changes[column] ?? NaN) * (weights.data[from + column] ?? NaN) ** 2;
+  const from = row * rows.mask.columns;
+  const { data } = logProbs;
+  for (let column = 0; column < end; column++) {
+    probabilities[column] = data[from + column] ?? NaN;
   }
-  return changes;
+  exponentialsInto(probabilities, probabilities, end);
+  return probabilities;
 }
 
-/** Returns the sum of what is rewarded from each token on, which is its return, too. */
+/**
+ * Returns the sum of what is rewarded from each token on, which is its return, too: 0 from `end`
+ * on, behind which no token counts.
+ */
 function rewardToGo(
   { rows, toGo, returns }: Comparison,
   row: number,
   member: number,
+  end: number,
 ): Float64Array {
   const { columns, data: mask } = rows.mask;
-  const sums = (toGo[member] ??= new Float64Array(columns));
+  const { data: rewards } = rows.rewards;
+  const sums = (toGo[member] ??= newRoom(columns));
   const from = row * columns;
   let sum = 0;
-  for (let column = columns - 1; column >= 0; column--) {
+  for (let column = end - 1; column >= 0; column--) {
     const weight = mask[from + column] ?? NaN;
-    if (weight !== 0) sum += (rows.rewards.data[from + column] ?? NaN) * weight;
+    if (weight !== 0) sum += (rewards[from + column] ?? NaN) * weight;
     sums[column] = sum;
     returns[from + column] = sum;
   }
@@ -161,7 +168,8 @@ function baselinesOf({ weighted, variations }: Comparison): Float64Array {
   return weighted;
 }
 
-interface Compared extends Omit<Comparison, "toGo"> {
+interface Compared {
+  readonly row: number;
   readonly toGo: Float64Array;
   readonly baselines: Float64Array;
   /** How many places of the row are compared. */
@@ -169,13 +177,14 @@ interface Compared extends Omit<Comparison, "toGo"> {
 }
 
 function subtractBaselines(
-  { rows, isCounted, toGo, baselines, compared, advantages }: Compared,
-  row: number,
+  { rows, isCounted, advantages }: Comparison,
+  { row, toGo, baselines, compared }: Compared,
 ): void {
   const { columns, data: mask } = rows.mask;
   const from = row * columns;
+  const end = lastCounted(rows.mask, row) + 1;
   let counted = 0;
-  for (let column = 0; column < columns; column++) {
+  for (let column = 0; column < end; column++) {
     const weight = mask[from + column] ?? NaN;
     if (weight === 0) continue;
     const place = isCounted ? counted++ : column;

@@ -2,10 +2,9 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { leavesFewerThan } from "../invalid-scores.ts";
-import { type Whitening, whiteningOf } from "../masked-sums.ts";
-import { type Matrix, type MatrixView, newMatrix, sourceOf } from "../matrix.ts";
+import { lastCounted, type Whitening, whiteningOf } from "../masked-sums.ts";
+import type { MatrixView } from "../matrix.ts";
 import {
-  type AdvantageBatch,
   type AdvantageEstimator,
   advantagesOf,
   neededView,
@@ -23,88 +22,127 @@ import {
 export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const rows = rowsOf(batch);
   const values = neededView("values", batch.values, rows);
-  const advantages = newMatrix(rows.mask.rows, rows.mask.columns);
+  const { mask } = rows;
+  const data = new Float64Array(mask.columns);
+  const estimate = { rows, values, gamma, decay: gamma * lam, data };
+  const source = {
+    data,
+    startOf(row: number): number {
+      estimateRow(estimate, row);
+      return 0;
+    },
+  };
+  const advantages = newColumn(rows);
   const returns = newColumn(rows);
-  const estimate = { rows, values, gamma, lam, advantages, returns };
-  for (let row = 0; row < advantages.rows; row++) estimateRow(estimate, row);
-  return advantagesOf(rows, whitenedRows(advantages, rows, batch), returns);
+  const isLeftOut = leavesFewerThan(2, mask, batch.valid);
+  const whitening = isLeftOut ? undefined : whiteningOf(source, mask);
+  for (let row = 0; row < mask.rows; row++) {
+    if (!rows.isValid(row)) continue;
+    estimateRow(estimate, row);
+    returnsInto(returns, estimate, row);
+    if (whitening !== undefined) whitenRow(advantages, estimate, row, whitening);
+  }
+  return advantagesOf(rows, advantages, returns);
 };
 
+/** One row at a time: to work a row out again costs less than memory for all of them. */
 interface Estimate {
   readonly rows: Rows;
   readonly values: MatrixView;
   readonly gamma: number;
-  readonly lam: number;
-  readonly advantages: Matrix;
-  readonly returns: Float32Array;
+  /** gamma times lambda. */
+  readonly decay: number;
+  /** The advantages of a row. */
+  readonly data: Float64Array;
 }
 
 /** A function of its own: V8 optimises one that is called often better than a long loop. */
-function estimateRow(
-  { rows, values, gamma, lam, advantages, returns }: Estimate,
-  row: number,
-): void {
-  const { rewards, mask } = rows;
-  const isValid = rows.isValid(row);
+function estimateRow({ rows, values, gamma, decay, data }: Estimate, row: number): void {
+  const { data: mask, columns } = rows.mask;
+  const { data: rewards } = rows.rewards;
+  const { data: given } = values;
+  const from = row * columns;
+  const start = lastCounted(rows.mask, row);
   let nextValue = 0;
   let last = 0;
-  for (let at = (row + 1) * mask.columns - 1; at >= row * mask.columns; at--) {
-    const value = values.data[at] ?? NaN;
-    if (mask.data[at] !== 0) {
-      const delta = (rewards.data[at] ?? NaN) + gamma * nextValue - value;
-      last = delta + gamma * lam * last;
+  data.fill(0, start + 1);
+  for (let column = start; column >= 0; column--) {
+    const at = from + column;
+    if (mask[at] !== 0) {
+      const value = given[at] ?? NaN;
+      const delta = (rewards[at] ?? NaN) + gamma * nextValue - value;
+      last = delta + decay * last;
       nextValue = value;
     }
-    advantages.data[at] = last;
-    if (isValid) returns[at] = last + value;
+    data[column] = last;
   }
 }
 
-/** Whitens all tokens of valid rows, masked ones with them. */
-function whitenedRows(
-  advantages: Matrix,
-  rows: Rows,
-  { valid }: AdvantageBatch,
-): Float32Array<ArrayBuffer> {
-  const column = newColumn(rows);
-  if (leavesFewerThan(2, rows.mask, valid)) return column;
-  const whitening = whiteningOf(sourceOf(advantages), rows.mask);
-  for (let row = 0; row < advantages.rows; row++) {
-    if (rows.isValid(row)) whitenRow(column, advantages, row, whitening);
+function returnsInto(
+  returns: Float32Array,
+  { values: { columns, data: values }, data }: Estimate,
+  row: number,
+): void {
+  const from = row * columns;
+  for (let column = 0; column < columns; column++) {
+    returns[from + column] = (data[column] ?? NaN) + (values[from + column] ?? NaN);
   }
-  return column;
 }
 
+/** Whitens all tokens of a row, masked ones with them. */
 function whitenRow(
-  column: Float32Array,
-  { columns, data }: Matrix,
+  advantages: Float32Array,
+  { values: { columns }, data }: Estimate,
   row: number,
   { mean, scale }: Whitening,
 ): void {
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    column[at] = ((data[at] ?? NaN) - mean) * scale;
+  const from = row * columns;
+  for (let column = 0; column < columns; column++) {
+    advantages[from + column] = ((data[column] ?? NaN) - mean) * scale;
   }
 }
 
 /** The discounted sum of what follows, whitened; tokens that do not count are passed over. */
 export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {}) => {
   const rows = rowsOf(batch);
-  const { rewards, mask } = rows;
-  const returns = newMatrix(rewards.rows, rewards.columns);
-  for (let row = 0; row < rewards.rows; row++) {
-    let running = 0;
-    for (let at = (row + 1) * rewards.columns - 1; at >= row * rewards.columns; at--) {
-      if (mask.data[at] === 0) continue;
-      running = (rewards.data[at] ?? NaN) + gamma * running;
-      returns.data[at] = running;
-    }
+  const returns = newColumn(rows);
+  const sums = { rows, gamma, data: new Float64Array(rows.mask.columns), returns };
+  const source = {
+    data: sums.data,
+    startOf(row: number): number {
+      discountRow(sums, row);
+      return 0;
+    },
+  };
+  const advantages = whitened(source, rows, batch);
+  // Then no row was looked at, but all have returns.
+  if (leavesFewerThan(2, rows.mask, batch.valid)) {
+    for (let row = 0; row < rows.mask.rows; row++) discountRow(sums, row);
   }
-  return advantagesOf(
-    rows,
-    whitened(sourceOf(returns), rows, batch),
-    new Float32Array(returns.data),
-  );
+  return advantagesOf(rows, advantages, returns);
 };
+
+function discountRow(
+  {
+    rows,
+    gamma,
+    data,
+    returns,
+  }: Pick<Estimate, "rows" | "gamma" | "data"> & { readonly returns: Float32Array },
+  row: number,
+): void {
+  const { data: mask, columns } = rows.mask;
+  const { data: rewards } = rows.rewards;
+  const from = row * columns;
+  let running = 0;
+  for (let column = lastCounted(rows.mask, row); column >= 0; column--) {
+    const at = from + column;
+    if (mask[at] === 0) continue;
+    running = (rewards[at] ?? NaN) + gamma * running;
+    data[column] = running;
+    returns[at] = running;
+  }
+}
 
 /** The sum of what follows, less what the greedy answer was rewarded with. */
 export const remax: AdvantageEstimator = (batch) => {
