@@ -420,15 +420,15 @@ const trainer: readonly Row[] = [
   [
     "dual-clip",
     "trainer/src/algorithms/losses/clip",
-    "    values[index] = most;",
-    "    values[index] = value;",
+    "      value = bound;",
+    "      value = Math.max(value, bound);",
     "a bad token may push without bound",
     "packages/trainer/test/policy-losses.test.ts",
   ],
   [
     "clip-slope",
     "trainer/src/algorithms/losses/clip",
-    "kept === logRatio ? ratio : 0",
+    "(isKept ? ratio : 0)",
     "ratio",
     "a clipped ratio has a gradient",
     "packages/trainer/test/gradients.test.ts",

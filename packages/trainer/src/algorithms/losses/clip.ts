@@ -18,75 +18,64 @@ export function clipRangeOf({
   return { low: clipRatioLow ?? clipRatio, high: clipRatioHigh ?? clipRatio };
 }
 
-/**
- * Fills a block with the ratios, and with their slopes, for the clip to make losses of. Where a
- * token does not count NaN does harm, and a ratio that is too large does not.
- */
-export function ratiosInto(
-  { length, mask, logRatios, values, slopes }: TokenBlock,
-  maxLogRatio: number,
-): void {
-  for (let index = 0; index < length; index++) {
-    const logRatio = logRatios[index] ?? NaN;
-    const most = mask[index] === 0 ? 1 : maxLogRatio;
-    const kept = clamp(logRatio, -most, most);
-    const ratio = Math.exp(kept);
-    values[index] = ratio;
-    slopes[index] = kept === logRatio ? ratio : 0;
-  }
+/** How many tokens count whose losses were changed. */
+export interface ClipCounts {
+  /** By the range. */
+  clipped: number;
+  /** By the dual clip. */
+  lower: number;
+}
+
+export interface ClipBounds {
+  readonly range: ClipRange;
+  /** A ratio whose log is beyond this has no slope. */
+  readonly maxLogRatio: number;
+  /** Where the advantage is below 0 a loss is at most -A times this. NaN: without this bound. */
+  readonly clipRatioC: number;
 }
 
 /**
  * Makes losses of the ratios of a block: the larger of -A times the ratio, and of -A times what is
- * left of it within the range. Returns how many tokens count for which that is the second.
+ * left of it within the range; then the dual clip.
  */
 export function clipRatios(
-  { length, mask, advantages, values, slopes }: TokenBlock,
-  { low, high }: ClipRange,
-): number {
-  let sum = 0;
+  { length, weight, advantages, logRatios, ratios, values, slopes }: TokenBlock,
+  { range, maxLogRatio, clipRatioC }: ClipBounds,
+  counts: ClipCounts,
+): void {
+  const least = 1 - range.low;
+  const most = 1 + range.high;
+  const largest = weight === 0 ? 1 : maxLogRatio;
+  let clipped = 0;
+  let lower = 0;
   for (let index = 0; index < length; index++) {
     const advantage = advantages[index] ?? NaN;
-    const ratio = values[index] ?? NaN;
-    const kept = clamp(ratio, 1 - low, 1 + high);
-    const plain = -advantage * ratio;
-    const plainSlope = -advantage * (slopes[index] ?? NaN);
-    values[index] = plain;
-    slopes[index] = plainSlope;
-    if (kept === ratio) continue;
-    const clipped = -advantage * kept;
-    if (clipped > plain) sum += mask[index] ?? NaN;
-    values[index] = Math.max(plain, clipped);
-    slopes[index] = slopeOfLarger(plain, plainSlope, clipped, 0);
+    const ratio = ratios[index] ?? NaN;
+    const isKept = Math.abs(logRatios[index] ?? NaN) <= largest;
+    let value = -advantage * ratio;
+    let slope = -advantage * (isKept ? ratio : 0);
+    if (!(ratio >= least && ratio <= most)) {
+      const inRange = -advantage * clamp(ratio, least, most);
+      if (inRange > value) clipped++;
+      slope = slopeOfLarger(value, slope, inRange, 0);
+      value = Math.max(value, inRange);
+    }
+    const bound = -advantage * clipRatioC;
+    if (advantage < 0 && value >= bound) {
+      if (value > bound) lower++;
+      slope = slopeOfLarger(-bound, 0, -value, slope);
+      value = bound;
+    }
+    values[index] = value;
+    slopes[index] = slope;
   }
-  return sum;
+  counts.clipped += clipped * weight;
+  counts.lower += lower * weight;
 }
 
 /** Returns whether the clip changes the loss of a token. */
 export function isClipped(advantage: number, ratio: number, { low, high }: ClipRange): boolean {
   return -advantage * clamp(ratio, 1 - low, 1 + high) > -advantage * ratio;
-}
-
-/**
- * Bounds the losses of a block where the advantage is below 0: at most -A times that ratio. Returns
- * how many tokens count whose losses were above it.
- */
-export function boundLosses(
-  { length, mask, advantages, values, slopes }: TokenBlock,
-  clipRatioC: number,
-): number {
-  let sum = 0;
-  for (let index = 0; index < length; index++) {
-    const advantage = advantages[index] ?? NaN;
-    if (!(advantage < 0)) continue;
-    const value = values[index] ?? NaN;
-    const most = -advantage * clipRatioC;
-    if (!(value >= most)) continue;
-    if (value > most) sum += mask[index] ?? NaN;
-    values[index] = most;
-    slopes[index] = slopeOfLarger(-most, 0, -value, slopes[index] ?? NaN);
-  }
-  return sum;
 }
 
 /** @throws TrainerInputError */

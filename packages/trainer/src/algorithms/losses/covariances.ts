@@ -4,6 +4,7 @@
  */
 
 import type { PolicyRows } from "./policy-loss.ts";
+import type { TokenBlock } from "./token-block.ts";
 
 export interface TokenMeans {
   readonly advantage: number;
@@ -16,45 +17,14 @@ export function covarianceOf(means: TokenMeans, advantage: number, logProb: numb
 
 /** The bound of the largest covariances. */
 export interface LargestCovariances {
-  readonly means: TokenMeans;
   /** Larger covariances are among the largest. NaN where none is. */
   readonly least: number;
   /** How many of those that equal `least` are, too: the first ones. */
   readonly ties: number;
 }
 
-/** Returns the bound of the largest ones: this share of the tokens that count, at least one. */
-export function largestCovariances(rows: PolicyRows, share: number): LargestCovariances {
-  const sums = { valid: 0, advantage: 0, logProb: 0 };
-  for (let row = 0; row < rows.mask.rows; row++) addRow(sums, rows, row);
-  const { valid } = sums;
-  const means = { advantage: sums.advantage / valid, logProb: sums.logProb / valid };
-  const count = Math.max(1, Math.trunc(valid * share));
-  const kept = new Float64Array(Math.max(2 * count, leastKept));
-  const selection = { means, count, kept, length: 0, least: -Infinity, unordered: 0 };
-  for (let row = 0; row < rows.mask.rows; row++) selectIn(selection, rows, row);
-  return { means, ...boundOf(selection) };
-}
-
-function addRow(
-  sums: { valid: number; advantage: number; logProb: number },
-  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
-  row: number,
-): void {
-  let { valid, advantage, logProb: logProbSum } = sums;
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    if (!((mask[at] ?? NaN) > 0)) continue;
-    valid++;
-    advantage += advantages.data[at] ?? NaN;
-    logProbSum += logProb.data[at] ?? NaN;
-  }
-  Object.assign(sums, { valid, advantage, logProb: logProbSum });
-}
-
-/** Numbers that are kept before the smaller ones of them are dropped, at least. */
-const leastKept = 1024;
-
-interface Selection {
+/** The largest covariances among the tokens that were looked at. */
+export interface Selection {
   readonly means: TokenMeans;
   /** How many of the largest are wanted. */
   readonly count: number;
@@ -65,18 +35,64 @@ interface Selection {
   least: number;
   /** How many are NaN. */
   unordered: number;
+  /** The largest of each row. */
+  readonly most: Float64Array;
 }
 
-function selectIn(
+/** @param share of the tokens that count: so many are selected, and at least one */
+export function newSelection(rows: PolicyRows, share: number): Selection {
+  const sums = { valid: 0, advantage: 0, logProb: 0 };
+  for (let row = 0; row < rows.mask.rows; row++) addRow(sums, rows, row);
+  const { valid } = sums;
+  const count = Math.max(1, Math.trunc(valid * share));
+  return {
+    means: { advantage: sums.advantage / valid, logProb: sums.logProb / valid },
+    count,
+    kept: new Float64Array(Math.max(2 * count, leastKept)),
+    length: 0,
+    least: -Infinity,
+    unordered: 0,
+    most: new Float64Array(rows.mask.rows).fill(-Infinity),
+  };
+}
+
+/** Numbers that are kept before the smaller ones of them are dropped, at least. */
+const leastKept = 1024;
+
+function addRow(
+  sums: { valid: number; advantage: number; logProb: number },
+  {
+    mask: { data: mask, columns },
+    advantages: { data: advantages },
+    logProb: { data: logProbs },
+  }: PolicyRows,
+  row: number,
+): void {
+  let { valid, advantage, logProb: logProbSum } = sums;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (!((mask[at] ?? NaN) > 0)) continue;
+    valid++;
+    advantage += advantages[at] ?? NaN;
+    logProbSum += logProbs[at] ?? NaN;
+  }
+  sums.valid = valid;
+  sums.advantage = advantage;
+  sums.logProb = logProbSum;
+}
+
+/** Looks at the tokens of a block of this row. */
+export function selectIn(
   selection: Selection,
-  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
+  { length: tokens, weight, advantages, logProbs }: TokenBlock,
   row: number,
 ): void {
   const { means, count, kept } = selection;
   let { length, least, unordered } = selection;
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    if (!((mask[at] ?? NaN) > 0)) continue;
-    const covariance = covarianceOf(means, advantages.data[at] ?? NaN, logProb.data[at] ?? NaN);
+  let most = selection.most[row] ?? NaN;
+  if (!(weight > 0)) return;
+  for (let index = 0; index < tokens; index++) {
+    const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
+    if (covariance > most) most = covariance;
     if (covariance <= least && length >= count) continue;
     if (Number.isNaN(covariance)) unordered++;
     else kept[length++] = covariance;
@@ -85,15 +101,13 @@ function selectIn(
     kept.copyWithin(0, length - count, length);
     length = count;
   }
-  Object.assign(selection, { length, least, unordered });
+  selection.length = length;
+  selection.least = least;
+  selection.unordered = unordered;
+  selection.most[row] = most;
 }
 
-function boundOf({
-  count,
-  kept,
-  length,
-  unordered,
-}: Selection): Pick<LargestCovariances, "least" | "ties"> {
+export function boundOf({ count, kept, length, unordered }: Selection): LargestCovariances {
   // NaN is above all, as in a sort, and above nothing that is looked for.
   if (count <= unordered) return { least: NaN, ties: 0 };
   const left = kept.subarray(0, length);

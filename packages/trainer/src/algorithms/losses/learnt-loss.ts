@@ -4,18 +4,11 @@
  */
 
 import { asTensor } from "@rayling/data-proto";
+import { sumOf } from "../../values/sums.ts";
 import { divisorOf } from "../masked-sums.ts";
 import { type RowShares, rowSharesOf } from "./aggregation.ts";
 import type { PolicyLossResult, PolicyLossSettings, PolicyRows } from "./policy-loss.ts";
-import {
-  addLogRatios,
-  addLosses,
-  newTokenBlock,
-  scaleBlock,
-  type TokenBlock,
-  tokensInto,
-  tokensOfBlock,
-} from "./token-block.ts";
+import { addBlock, newTokenBlock, scaleBlock, type TokenBlock, tokensInto } from "./token-block.ts";
 
 /** The loss without metrics of its own, and verl's estimate of the divergence. */
 export interface LearntLoss extends Omit<PolicyLossResult, "metrics"> {
@@ -28,10 +21,9 @@ export interface LearntSettings extends Pick<
   "lossAggMode" | "globalBatchInfo"
 > {
   /**
-   * A log ratio beyond this counts as this in `ppoKl`. Default: none is too large; null: `ppoKl` is
-   * not worked out.
+   * A log ratio beyond this counts as this in `ppoKl`. Default: none is too large.
    */
-  readonly maxLogRatio?: number | null;
+  readonly maxLogRatio?: number;
 }
 
 /** Works out the losses and slopes of a block of tokens of this row. */
@@ -43,49 +35,74 @@ export type BlockLoss = (block: TokenBlock, row: number) => void;
  */
 export function learntLossOf(
   rows: PolicyRows,
-  { lossAggMode, globalBatchInfo, maxLogRatio = Infinity }: LearntSettings,
+  settings: LearntSettings,
   fill: BlockLoss,
 ): LearntLoss {
-  const { mask, count, isLeftOut } = rows;
-  const shares = rowSharesOf(mask, lossAggMode, globalBatchInfo, () => count);
-  const gradient = new Float32Array(mask.data.length);
-  const work = { rows, shares, maxLogRatio, fill, block: newTokenBlock(), gradient };
-  const sums = { losses: 0, logRatios: 0 };
-  for (let row = 0; row < mask.rows; row++) addRow(work, sums, row);
+  const work = newLossWork(rows, settings);
+  for (let row = 0; row < rows.mask.rows; row++) fillRow(work, row, fill);
+  return learntOf(work);
+}
+
+/** A loss that is being worked out, row by row. */
+export interface LossWork {
+  readonly rows: PolicyRows;
+  readonly shares: RowShares;
+  readonly maxLogRatio: number;
+  readonly block: TokenBlock;
+  readonly gradient: Float32Array<ArrayBuffer>;
+  /** For each row, before its share. */
+  readonly losses: Float64Array;
+  readonly logRatios: Float64Array;
+}
+
+export function newLossWork(
+  rows: PolicyRows,
+  { lossAggMode, globalBatchInfo, maxLogRatio = Infinity }: LearntSettings,
+): LossWork {
+  const { mask, count } = rows;
   return {
-    loss: isLeftOut ? 0 : sums.losses * shares.factor,
-    gradLogProb: asTensor(gradient, [mask.rows, mask.columns]),
-    ppoKl: -(sums.logRatios / divisorOf(count)),
+    rows,
+    shares: rowSharesOf(mask, lossAggMode, globalBatchInfo, () => count),
+    maxLogRatio,
+    block: newTokenBlock(),
+    gradient: new Float32Array(mask.data.length),
+    losses: new Float64Array(mask.rows),
+    logRatios: new Float64Array(mask.rows),
   };
 }
 
-interface Work {
-  readonly rows: PolicyRows;
-  readonly shares: RowShares;
-  readonly maxLogRatio: number | null;
-  readonly fill: BlockLoss;
-  readonly block: TokenBlock;
-  readonly gradient: Float32Array;
-}
-
-/** A function of its own: V8 optimises one that is called often better than a long loop. */
-function addRow(
-  { rows, shares: { factor, shares, isOfRows }, maxLogRatio, fill, block, gradient }: Work,
-  sums: { losses: number; logRatios: number },
-  row: number,
-): void {
+/**
+ * Works out a row, in place of what it was before, if it was worked out already. A function of its
+ * own: V8 optimises one that is called often better than a long loop.
+ */
+export function fillRow(work: LossWork, row: number, fill: BlockLoss): void {
+  const { rows, shares, maxLogRatio, block, gradient } = work;
   const { columns } = rows.mask;
-  const share = shares[row] ?? NaN;
   const end = (row + 1) * columns;
-  let inRow = isOfRows ? 0 : sums.losses;
-  for (let from = row * columns; from < end; from += tokensOfBlock) {
-    tokensInto(block, rows, [from, Math.min(from + tokensOfBlock, end)], isOfRows);
-    if (block.length === 0) continue;
+  const sums = { losses: 0, logRatios: 0 };
+  const into = { factor: shares.factor * (shares.shares[row] ?? NaN), kept: maxLogRatio, gradient };
+  for (let from = row * columns; from < end;) {
+    from = tokensInto(block, rows, [from, end], shares.isOfRows);
+    if (block.length === 0) break;
     fill(block, row);
     if (rows.weights !== undefined) scaleBlock(block, rows.weights.data);
-    if (maxLogRatio !== null) sums.logRatios = addLogRatios(block, sums.logRatios, maxLogRatio);
-    inRow = addLosses(block, inRow, factor * share, gradient);
+    addBlock(block, sums, into);
   }
-  if (!isOfRows) sums.losses = inRow;
-  else if (share !== 0) sums.losses += inRow * share;
+  work.losses[row] = sums.losses;
+  work.logRatios[row] = sums.logRatios;
+}
+
+export function learntOf({ rows, shares, gradient, losses, logRatios }: LossWork): LearntLoss {
+  const { mask, count, isLeftOut } = rows;
+  let loss = 0;
+  for (let row = 0; row < mask.rows; row++) {
+    const share = shares.shares[row] ?? NaN;
+    // A row that is left out may have no number.
+    if (share !== 0) loss += (losses[row] ?? NaN) * share;
+  }
+  return {
+    loss: isLeftOut ? 0 : loss * shares.factor,
+    gradLogProb: asTensor(gradient, [mask.rows, mask.columns]),
+    ppoKl: -(sumOf(logRatios) / divisorOf(count)),
+  };
 }

@@ -3,134 +3,193 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { shuffled } from "../../values/random.ts";
-import { divisorOf } from "../masked-sums.ts";
+import { divisorOf, lastCounted } from "../masked-sums.ts";
 import { clamp, rowSums } from "../matrix.ts";
-import { type ClipRange, clipRangeOf, clipRatios, isClipped, ratiosInto } from "./clip.ts";
-import { covarianceOf, largestCovariances, type TokenMeans } from "./covariances.ts";
-import { learntLossOf } from "./learnt-loss.ts";
+import { type ClipRange, clipRangeOf, clipRatios, isClipped } from "./clip.ts";
+import { boundOf, covarianceOf, newSelection, selectIn, type TokenMeans } from "./covariances.ts";
+import { fillRow, learntOf, newLossWork } from "./learnt-loss.ts";
 import { type PolicyLoss, type PolicyRows, policyRowsOf, shareOfTokens } from "./policy-loss.ts";
-import { addLogRatios, newTokenBlock, type TokenBlock, tokensInto } from "./token-block.ts";
+import { newTokenBlock, ratiosInto, type TokenBlock, tokensInto } from "./token-block.ts";
 
 /**
  * PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left
- * out, drawn at random: they are what entropy is lost by.
+ * out, drawn at random: they are what entropy is lost by. Rows of such tokens are worked out twice.
  */
 export const clipCov: PolicyLoss = (batch, settings = {}) => {
   const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
-  const range = clipRangeOf(settings);
-  const candidates = candidatesOf(rows, range, { low: clipCovLb, high: clipCovUb });
+  const bounds = { range: clipRangeOf(settings), maxLogRatio: Infinity, clipRatioC: NaN };
+  const search = {
+    means: weightedMeans(rows),
+    range: bounds.range,
+    bounds: { low: clipCovLb, high: clipCovUb },
+    candidates: [] as number[],
+  };
+  const work = newLossWork(rows, settings);
+  const counts = { clipped: 0, lower: 0 };
+  const clip = (block: TokenBlock): void => {
+    ratiosInto(block, Infinity);
+    clipRatios(block, bounds, counts);
+  };
+  const fill = (block: TokenBlock): void => {
+    clip(block);
+    addCandidates(block, search);
+  };
+  for (let row = 0; row < rows.mask.rows; row++) fillRow(work, row, fill);
+  const { candidates } = search;
   const wanted = Math.max(Math.trunc(clipCovRatio * rows.count), 1);
   const order = candidates.length === 0 ? [] : permutation(candidates.length);
-  const drawn = order.slice(0, Math.min(wanted, candidates.length));
-  const places = Int32Array.from(drawn, (place) => candidates[place] ?? NaN).toSorted();
-  let next = 0;
+  const drawn = order.slice(0, wanted).map((place) => candidates[place] ?? NaN);
+  const { columns } = rows.mask;
   let left = 0;
-  const { ppoKl, ...learnt } = learntLossOf(rows, settings, (block) => {
-    ratiosInto(block, Infinity);
-    clipRatios(block, range);
-    const held = block.places.subarray(0, block.length);
-    const last = held.at(-1) ?? NaN;
-    for (let from = 0; next < places.length && (places[next] ?? NaN) <= last; next++) {
-      from = held.indexOf(places[next] ?? NaN, from);
-      left += block.mask[from] ?? NaN;
-      block.values[from] = 0;
-      block.slopes[from] = 0;
-    }
-  });
+  for (const [row, places] of Map.groupBy(drawn, (place) => Math.floor(place / columns))) {
+    fillRow(work, row, (block) => {
+      clip(block);
+      left += leaveOut(block, places);
+    });
+  }
+  const { ppoKl, ...learnt } = learntOf(work);
   return {
     ...learnt,
     metrics: { "actor/pg_clipfrac": shareOfTokens(rows, left), "actor/ppo_kl": ppoKl },
   };
 };
 
-/** Returns the places of tokens that are not clipped, and whose covariance is within the bounds. */
-function candidatesOf(rows: PolicyRows, range: ClipRange, bounds: ClipRange): readonly number[] {
+function weightedMeans(rows: PolicyRows): TokenMeans {
   const sums = { advantage: 0, logProb: 0 };
   for (let row = 0; row < rows.mask.rows; row++) addWeighted(sums, rows, row);
   const divisor = divisorOf(rows.count);
-  const means = { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
-  const candidates: number[] = [];
-  for (let row = 0; row < rows.mask.rows; row++) {
-    addCandidates(candidates, rows, row, { means, range, bounds });
-  }
-  return candidates;
+  return { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
 }
 
 function addWeighted(
   sums: { advantage: number; logProb: number },
-  { mask: { data: mask, columns }, advantages, logProb }: PolicyRows,
+  {
+    mask: { data: mask, columns },
+    advantages: { data: advantages },
+    logProb: { data: logProbs },
+  }: PolicyRows,
   row: number,
 ): void {
   let { advantage, logProb: logProbSum } = sums;
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
+  const end = row * columns + lastCounted({ data: mask, columns }, row);
+  for (let at = row * columns; at <= end; at++) {
     const counted = mask[at] ?? NaN;
     if (counted === 0) continue;
-    advantage += (advantages.data[at] ?? NaN) * counted;
-    logProbSum += (logProb.data[at] ?? NaN) * counted;
+    advantage += (advantages[at] ?? NaN) * counted;
+    logProbSum += (logProbs[at] ?? NaN) * counted;
   }
-  Object.assign(sums, { advantage, logProb: logProbSum });
+  sums.advantage = advantage;
+  sums.logProb = logProbSum;
 }
 
+/** Adds the places of tokens that are not clipped, and whose covariance is within the bounds. */
 function addCandidates(
-  candidates: number[],
-  { mask: { data: mask, columns }, advantages, logProb, oldLogProb }: PolicyRows,
-  row: number,
+  { length, from, weight, advantages, logProbs, ratios }: TokenBlock,
   {
-    means,
+    means: { advantage: meanAdvantage, logProb: meanLogProb },
     range,
-    bounds,
-  }: { readonly means: TokenMeans; readonly range: ClipRange; readonly bounds: ClipRange },
+    bounds: { low, high },
+    candidates,
+  }: {
+    readonly means: TokenMeans;
+    readonly range: ClipRange;
+    readonly bounds: ClipRange;
+    readonly candidates: number[];
+  },
 ): void {
-  const { low, high } = bounds;
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    if (!((mask[at] ?? NaN) > 0)) continue;
-    const advantage = advantages.data[at] ?? NaN;
-    const own = logProb.data[at] ?? NaN;
-    const covariance = covarianceOf(means, advantage, own);
+  if (!(weight > 0)) return;
+  for (let index = 0; index < length; index++) {
+    const advantage = advantages[index] ?? NaN;
+    const covariance = (advantage - meanAdvantage) * ((logProbs[index] ?? NaN) - meanLogProb);
     if (!(covariance < high && covariance > low)) continue;
-    const ratio = Math.exp(own - (oldLogProb.data[at] ?? NaN));
-    if (!isClipped(advantage, ratio, range)) candidates.push(at);
+    if (!isClipped(advantage, ratios[index] ?? NaN, range)) candidates.push(from + index);
   }
+}
+
+/** Takes the tokens at these places out of the loss. Returns how many of them count. */
+function leaveOut(
+  { length, from, weight, values, slopes }: TokenBlock,
+  places: readonly number[],
+): number {
+  let left = 0;
+  for (const place of places) {
+    const index = place - from;
+    if (index < 0 || index >= length) continue;
+    left += weight;
+    values[index] = 0;
+    slopes[index] = 0;
+  }
+  return left;
 }
 
 const anyOrder = (count: number): readonly number[] => shuffled(count, Math.random);
 
-/** No clip; the tokens of the largest covariance pay for how far they have moved. */
+/**
+ * No clip; the tokens of the largest covariance pay for how far they have moved. Rows of such
+ * tokens are worked out twice: which ones they are is known when all rows were seen.
+ */
 export const klCov: PolicyLoss = (batch, settings = {}) => {
   const { klCovRatio = 0.0002, ppoKlCoef = 0.1 } = settings;
   checkRatio("klCovRatio", klCovRatio);
   const rows = policyRowsOf(batch);
-  const { means, least, ...largest } = largestCovariances(rows, klCovRatio);
-  let ties = largest.ties;
-  let distance = 0;
-  const withoutKl = { ...settings, maxLogRatio: null };
-  const { ppoKl: _, ...learnt } = learntLossOf(rows, withoutKl, (block) => {
-    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
-    let sum = distance;
-    for (let index = 0; index < length; index++) {
-      const logRatio = logRatios[index] ?? NaN;
-      const counted = mask[index] ?? NaN;
-      if (counted !== 0) sum += Math.abs(logRatio) * counted;
-      // NaN does harm where the token does not count, and a ratio that is too large does not.
-      const ratio = Math.exp(counted === 0 ? clamp(logRatio, -1, 1) : logRatio);
-      const loss = -(advantages[index] ?? NaN) * ratio;
-      values[index] = loss;
-      slopes[index] = loss;
-    }
-    distance = sum;
-    for (let index = 0; index < length; index++) {
-      const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
-      if (!(covariance >= least && (mask[index] ?? NaN) > 0)) continue;
-      if (covariance === least && ties-- <= 0) continue;
-      const logRatio = logRatios[index] ?? NaN;
-      values[index] = (values[index] ?? NaN) + ppoKlCoef * Math.abs(logRatio);
-      slopes[index] = (slopes[index] ?? NaN) + ppoKlCoef * Math.sign(logRatio);
-    }
-  });
-  return { ...learnt, metrics: { "actor/ppo_kl": shareOfTokens(rows, distance) } };
+  const selection = newSelection(rows, klCovRatio);
+  const work = newLossWork(rows, settings);
+  const distance = { sum: 0 };
+  const fill = (block: TokenBlock, row: number): void => {
+    unclipped(block);
+    addDistances(block, distance);
+    selectIn(selection, block, row);
+  };
+  for (let row = 0; row < rows.mask.rows; row++) fillRow(work, row, fill);
+  const { least, ties } = boundOf(selection);
+  const penalty = { means: selection.means, least, ties, ppoKlCoef };
+  for (const [row, most] of selection.most.entries()) {
+    if (!(most >= least)) continue;
+    fillRow(work, row, (block) => {
+      unclipped(block);
+      penalise(block, penalty);
+    });
+  }
+  const { ppoKl: _, ...learnt } = learntOf(work);
+  return { ...learnt, metrics: { "actor/ppo_kl": shareOfTokens(rows, distance.sum) } };
 };
+
+/** -A times the ratio. */
+function unclipped(block: TokenBlock): void {
+  const { length, advantages, ratios, values, slopes } = block;
+  ratiosInto(block, Infinity);
+  for (let index = 0; index < length; index++) {
+    const loss = -(advantages[index] ?? NaN) * (ratios[index] ?? NaN);
+    values[index] = loss;
+    slopes[index] = loss;
+  }
+}
+
+function addDistances({ length, weight, logRatios }: TokenBlock, distance: { sum: number }): void {
+  if (weight === 0) return;
+  let sum = 0;
+  for (let index = 0; index < length; index++) sum += Math.abs(logRatios[index] ?? NaN);
+  distance.sum += sum * weight;
+}
+
+/** Adds what tokens pay whose covariance is above `least`, or is it while there are ties left. */
+function penalise(
+  { length, weight, advantages, logProbs, logRatios, values, slopes }: TokenBlock,
+  penalty: { readonly means: TokenMeans; readonly least: number; ties: number; ppoKlCoef: number },
+): void {
+  const { means, least, ppoKlCoef } = penalty;
+  if (!(weight > 0)) return;
+  for (let index = 0; index < length; index++) {
+    const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
+    if (!(covariance >= least)) continue;
+    if (covariance === least && penalty.ties-- <= 0) continue;
+    const logRatio = logRatios[index] ?? NaN;
+    values[index] = (values[index] ?? NaN) + ppoKlCoef * Math.abs(logRatio);
+    slopes[index] = (slopes[index] ?? NaN) + ppoKlCoef * Math.sign(logRatio);
+  }
+}
 
 function checkRatio(name: string, ratio: number): void {
   if (ratio > 0 && ratio <= 1) return;
@@ -149,16 +208,20 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const lengths = rowSums(rows.mask);
   const used = lengths.filter((_, row) => rows.isValid(row)).length;
   const gradient = new Float32Array(rows.mask.data.length);
-  const block = newTokenBlock(columns);
+  const block = newTokenBlock();
   const sums = { clipped: 0, lower: 0, distance: 0 };
   let loss = 0;
   for (const [row, length] of lengths.entries()) {
     if (length === 0) continue;
-    tokensInto(block, rows, [row * columns, (row + 1) * columns], true);
-    const { logRatio, advantage } = keptMeans(sums, block, rows, { range, length });
-    const value = (-advantage * Math.exp(logRatio)) / used;
+    const ofRow = { keptRatios: 0, advantages: 0 };
+    const end = (row + 1) * columns;
+    for (let from = row * columns; from < end;) {
+      from = tokensInto(block, rows, [from, end], true);
+      if (block.length > 0) addKept(block, rows, { range, sums, ofRow, gradient });
+    }
+    const value = (-(ofRow.advantages / length) * Math.exp(ofRow.keptRatios / length)) / used;
     loss += value;
-    freeGradient(block, value, length, gradient);
+    freeGradient(gradient, rows.mask, row, value / length);
   }
   return {
     loss,
@@ -171,57 +234,62 @@ export const geoMean: PolicyLoss = (batch, settings = {}) => {
   };
 };
 
-/**
- * Returns means over a row: of its log ratios as far as they are kept, with its weights, and of its
- * advantages. Marks by a slope of 1 the tokens whose log ratio is kept as it is.
- */
-function keptMeans(
-  sums: { clipped: number; lower: number; distance: number },
+interface KeptSums {
+  readonly range: ClipRange;
+  readonly sums: { clipped: number; lower: number; distance: number };
+  /** The log ratios of a row as far as they are kept, with its weights, and its advantages. */
+  readonly ofRow: { keptRatios: number; advantages: number };
+  readonly gradient: Float32Array;
+}
+
+/** Adds a block. Marks by a gradient of 1 the tokens whose log ratio is kept as it is. */
+function addKept(
   block: TokenBlock,
   rows: PolicyRows,
-  { range: { low, high }, length }: { readonly range: ClipRange; readonly length: number },
-): { readonly logRatio: number; readonly advantage: number } {
-  const { mask, advantages, logRatios, slopes } = block;
-  let { clipped, lower } = sums;
+  { range: { low, high }, sums, ofRow, gradient }: KeptSums,
+): void {
+  const { length, from, weight, advantages, logRatios } = block;
+  let clipped = 0;
+  let lower = 0;
+  let distance = 0;
   let keptRatios = 0;
   let advantageSum = 0;
-  for (let index = 0; index < block.length; index++) {
-    const counted = mask[index] ?? NaN;
+  for (let index = 0; index < length; index++) {
     const advantage = advantages[index] ?? NaN;
     const logRatio = logRatios[index] ?? NaN;
     const inRange = clamp(logRatio, -low, high);
-    if (inRange !== logRatio && advantage > 0) clipped += counted;
-    if (inRange !== logRatio && advantage < 0) lower += counted;
+    if (inRange !== logRatio && advantage > 0) clipped++;
+    if (inRange !== logRatio && advantage < 0) lower++;
     const kept = keptLogRatio(advantage, logRatio, inRange);
-    slopes[index] = advantage !== 0 && kept === logRatio ? 1 : 0;
-    keptRatios += kept * counted;
-    advantageSum += advantage * counted;
+    gradient[from + index] = weight !== 0 && advantage !== 0 && kept === logRatio ? 1 : 0;
+    keptRatios += kept;
+    advantageSum += advantage;
+    distance += logRatio;
   }
-  const distance = addLogRatios(block, sums.distance, Infinity);
-  Object.assign(sums, { clipped, lower, distance });
-  const logRatio = (keptRatios + logWeightsOf(block, rows)) / length;
-  return { logRatio, advantage: advantageSum / length };
+  sums.clipped += clipped * weight;
+  sums.lower += lower * weight;
+  if (weight !== 0) sums.distance += distance * weight;
+  ofRow.keptRatios += keptRatios * weight + logWeightsOf(block, rows);
+  ofRow.advantages += advantageSum * weight;
 }
 
+/** Gives the tokens of a row that are marked their gradient. */
 function freeGradient(
-  { length: tokens, places, mask, slopes }: TokenBlock,
-  value: number,
-  length: number,
   gradient: Float32Array,
+  { data: mask, columns }: PolicyRows["mask"],
+  row: number,
+  value: number,
 ): void {
-  for (let index = 0; index < tokens; index++) {
-    const counted = mask[index] ?? NaN;
-    if (counted === 0 || slopes[index] !== 1) continue;
-    gradient[places[index] ?? 0] = (value * counted) / length;
+  for (let at = row * columns; at < (row + 1) * columns; at++) {
+    if (gradient[at] === 1) gradient[at] = value * (mask[at] ?? NaN);
   }
 }
 
-function logWeightsOf({ length, places, mask }: TokenBlock, { weights }: PolicyRows): number {
+function logWeightsOf({ length, from, weight }: TokenBlock, { weights }: PolicyRows): number {
   if (weights === undefined) return 0;
   let sum = 0;
   for (let index = 0; index < length; index++) {
-    const weight = weights.data[places[index] ?? 0] ?? NaN;
-    sum += Math.log(weight + 1e-10) * (mask[index] ?? NaN);
+    sum += Math.log((weights.data[from + index] ?? NaN) + 1e-10) * weight;
   }
   return sum;
 }

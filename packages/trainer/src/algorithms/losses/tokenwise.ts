@@ -3,8 +3,9 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
+import { exponentialsInto } from "../exponential.ts";
 import { clamp, viewOf } from "../matrix.ts";
-import { boundLosses, checkDualClip, clipRangeOf, clipRatios, ratiosInto } from "./clip.ts";
+import { checkDualClip, clipRangeOf, clipRatios } from "./clip.ts";
 import { type LearntLoss, learntLossOf } from "./learnt-loss.ts";
 import {
   type PolicyLoss,
@@ -15,7 +16,7 @@ import {
   policyRowsOf,
   shareOfTokens,
 } from "./policy-loss.ts";
-import type { TokenBlock } from "./token-block.ts";
+import { ratiosInto, type TokenBlock } from "./token-block.ts";
 
 /** A log ratio beyond this is taken for this. */
 const maxLogRatio = 20;
@@ -33,21 +34,19 @@ export function dualClip(
 ): PolicyLossResult {
   const { clipRatioC = 3 } = settings;
   checkDualClip(clipRatioC);
-  const range = clipRangeOf(settings);
-  let clipped = 0;
-  let lower = 0;
+  const bounds = { range: clipRangeOf(settings), maxLogRatio, clipRatioC };
+  const counts = { clipped: 0, lower: 0 };
   const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
     ratiosInto(block, maxLogRatio);
-    clipped += clipRatios(block, range);
-    lower += boundLosses(block, clipRatioC);
+    clipRatios(block, bounds, counts);
     weigh(block);
   });
   return {
     ...learnt,
     metrics: {
-      [`${prefix}pg_clipfrac`]: shareOfTokens(rows, clipped),
+      [`${prefix}pg_clipfrac`]: shareOfTokens(rows, counts.clipped),
       [`${prefix}ppo_kl`]: ppoKl,
-      [`${prefix}pg_clipfrac_lower`]: shareOfTokens(rows, lower),
+      [`${prefix}pg_clipfrac_lower`]: shareOfTokens(rows, counts.lower),
     },
   };
 }
@@ -85,22 +84,34 @@ function dppo(
   let dropped = 0;
   let truncated = 0;
   const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
-    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
+    const {
+      length,
+      weight: counted,
+      advantages,
+      logProbs,
+      logRatios,
+      ratios,
+      values,
+      slopes,
+    } = block;
+    probabilitiesInto(block);
+    ratiosInto(block, maxLogRatio);
     let droppedHere = 0;
     let truncatedHere = 0;
     for (let index = 0; index < length; index++) {
       const advantage = advantages[index] ?? NaN;
       const logProb = logProbs[index] ?? NaN;
       const logRatio = logRatios[index] ?? NaN;
-      const counted = mask[index] ?? NaN;
+      const probability = values[index] ?? NaN;
+      const old = slopes[index] ?? NaN;
       values[index] = 0;
       slopes[index] = 0;
       if (counted === 0) continue;
-      if (!isKept(advantage, Math.exp(logProb), Math.exp(logProb - logRatio), logRatio)) {
+      if (!isKept(advantage, probability, old, logRatio)) {
         droppedHere += counted;
         continue;
       }
-      const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
+      const ratio = ratios[index] ?? NaN;
       if (ratio > clipRatioC) truncatedHere += counted;
       const weight = -advantage * Math.min(ratio, clipRatioC);
       values[index] = weight * logProb;
@@ -119,6 +130,15 @@ function dppo(
   };
 }
 
+/** Puts the probability of each token where its loss goes, and the old one where its slope goes. */
+function probabilitiesInto({ length, logProbs, logRatios, values, slopes }: TokenBlock): void {
+  exponentialsInto(values, logProbs, length);
+  for (let index = 0; index < length; index++) {
+    slopes[index] = (logProbs[index] ?? NaN) - (logRatios[index] ?? NaN);
+  }
+  exponentialsInto(slopes, slopes, length);
+}
+
 /** The losses that are put together in one way, whatever the mode. */
 const ofRowMeans = { lossAggMode: "seq-mean-token-mean" } as const;
 
@@ -129,21 +149,20 @@ const ofRowMeans = { lossAggMode: "seq-mean-token-mean" } as const;
 export const gspo: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const { means, ppoKl } = meanLogRatios(rows);
-  const range = clipRangeOf(settings);
-  let clipped = 0;
-  const inRowMeans = { ...settings, ...ofRowMeans, maxLogRatio: null };
+  const bounds = { range: clipRangeOf(settings), maxLogRatio: Infinity, clipRatioC: NaN };
+  const counts = { clipped: 0, lower: 0 };
+  const inRowMeans = { ...settings, ...ofRowMeans };
   const { ppoKl: _, ...learnt } = learntLossOf(rows, inRowMeans, (block, row) => {
     const mean = means[row] ?? NaN;
     const kept = Math.min(mean, 10);
-    const ratio = Math.exp(kept);
-    block.values.fill(ratio, 0, block.length);
-    block.slopes.fill(kept === mean ? ratio : 0, 0, block.length);
-    clipped += clipRatios(block, range);
+    block.ratios.fill(Math.exp(kept), 0, block.length);
+    clipRatios(block, bounds, counts);
+    if (kept !== mean) block.slopes.fill(0, 0, block.length);
   });
   return {
     ...learnt,
     metrics: {
-      "actor/pg_clipfrac": shareOfTokens(rows, clipped),
+      "actor/pg_clipfrac": shareOfTokens(rows, counts.clipped),
       "actor/ppo_kl": ppoKl,
       "actor/pg_clipfrac_lower": 0,
     },
@@ -187,16 +206,22 @@ export const sapo: PolicyLoss = (batch, settings = {}) => {
   const { ppoKl, ...learnt } = learntLossOf(
     rows,
     { ...settings, ...ofRowMeans, maxLogRatio },
-    ({ length, advantages, logRatios, values, slopes }) => {
+    (block) => {
+      const { length, advantages, logRatios, ratios, values, slopes } = block;
+      ratiosInto(block, maxLogRatio);
+      for (let index = 0; index < length; index++) {
+        const tau = (advantages[index] ?? NaN) > 0 ? tauPos : tauNeg;
+        values[index] = -tau * ((ratios[index] ?? NaN) - 1);
+      }
+      exponentialsInto(values, values, length);
       for (let index = 0; index < length; index++) {
         const advantage = advantages[index] ?? NaN;
-        const logRatio = logRatios[index] ?? NaN;
-        const kept = clamp(logRatio, -maxLogRatio, maxLogRatio);
-        const ratio = Math.exp(kept);
+        const ratio = ratios[index] ?? NaN;
         const tau = advantage > 0 ? tauPos : tauNeg;
-        const gate = 1 / (1 + Math.exp(-tau * (ratio - 1)));
+        const gate = 1 / (1 + (values[index] ?? NaN));
+        const isKept = Math.abs(logRatios[index] ?? NaN) <= maxLogRatio;
         values[index] = -advantage * gate * (4 / tau);
-        slopes[index] = kept === logRatio ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
+        slopes[index] = isKept ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
       }
     },
   );
@@ -212,7 +237,7 @@ export const sapo: PolicyLoss = (batch, settings = {}) => {
 
 /** -A log p. */
 export const gpg: PolicyLoss = (batch, settings = {}) => {
-  const { ppoKl: _, ...learnt } = policyGradient(policyRowsOf(batch), settings, null);
+  const { ppoKl: _, ...learnt } = policyGradient(policyRowsOf(batch), settings);
   return { ...learnt, metrics: {} };
 };
 
@@ -224,16 +249,12 @@ export const reinforce: PolicyLoss = (batch, settings = {}) =>
   weightedGradient(policyRowsOf(batch), settings);
 
 export function weightedGradient(rows: PolicyRows, settings: PolicyLossSettings): PolicyLossResult {
-  const { ppoKl, ...learnt } = policyGradient(rows, settings, Infinity);
+  const { ppoKl, ...learnt } = policyGradient(rows, settings);
   return { ...learnt, metrics: { "actor/ppo_kl": ppoKl } };
 }
 
-function policyGradient(
-  rows: PolicyRows,
-  settings: PolicyLossSettings,
-  kept: number | null,
-): LearntLoss {
-  return learntLossOf(rows, { ...settings, maxLogRatio: kept }, (block) => {
+function policyGradient(rows: PolicyRows, settings: PolicyLossSettings): LearntLoss {
+  return learntLossOf(rows, settings, (block) => {
     const { length, advantages, logProbs, values, slopes } = block;
     for (let index = 0; index < length; index++) {
       const weight = -(advantages[index] ?? NaN);
@@ -274,13 +295,13 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);
   let clipped = 0;
   const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
-    const { length, mask, advantages, logProbs, logRatios, values, slopes } = block;
+    const { length, weight: counted, advantages, logProbs, ratios, values, slopes } = block;
+    ratiosInto(block, maxLogRatio);
     let clippedHere = 0;
     for (let index = 0; index < length; index++) {
-      const logRatio = logRatios[index] ?? NaN;
-      const ratio = Math.exp(clamp(logRatio, -maxLogRatio, maxLogRatio));
+      const ratio = ratios[index] ?? NaN;
       const kept = clamp(ratio, 1 - low, 1 + high);
-      if (kept !== ratio) clippedHere += mask[index] ?? NaN;
+      if (kept !== ratio) clippedHere += counted;
       const weight = -kept * (advantages[index] ?? NaN);
       values[index] = weight * (logProbs[index] ?? NaN);
       slopes[index] = weight;
@@ -354,10 +375,14 @@ function weightedByBehaviour(
   const rows = policyRowsOf({ ...rest, oldLogProb: proximalLogProb });
   const behaviour = viewOf("behavLogProb", behavLogProb, rows.logProb);
   return dualClip({ ...rows, weights: undefined }, settings, prefix, (block) => {
-    const { length, places, values, slopes } = block;
+    const { length, from, ratios, values, slopes } = block;
     for (let index = 0; index < length; index++) {
-      const at = places[index] ?? 0;
-      const weight = Math.exp((rows.oldLogProb.data[at] ?? NaN) - (behaviour.data[at] ?? NaN));
+      const at = from + index;
+      ratios[index] = (rows.oldLogProb.data[at] ?? NaN) - (behaviour.data[at] ?? NaN);
+    }
+    exponentialsInto(ratios, ratios, length);
+    for (let index = 0; index < length; index++) {
+      const weight = ratios[index] ?? NaN;
       const kept = weight > cap ? 0 : weight;
       values[index] = (values[index] ?? NaN) * kept;
       slopes[index] = (slopes[index] ?? NaN) * kept;

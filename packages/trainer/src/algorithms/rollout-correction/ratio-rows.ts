@@ -3,7 +3,8 @@
  * tests and metrics look at. The exponential of a token is worked out once for all of them.
  */
 
-import { clamp, type MatrixView } from "../matrix.ts";
+import { exponentialsInto } from "../exponential.ts";
+import { clamp, type MatrixView, newRoom } from "../matrix.ts";
 
 /** A log ratio beyond this is taken for this: exp of it is still a number to work with. */
 export const safetyBound = 20;
@@ -44,16 +45,15 @@ export function eachRatioRow(batch: RatioBatch, look: (row: RatioRow) => void): 
     tokensInto(tokens, batch);
     const { length, logRatios, bounded, ratios } = tokens;
     for (let index = 0; index < length; index++) {
-      const kept = clamp(logRatios[index] ?? NaN, -safetyBound, safetyBound);
-      bounded[index] = kept;
-      ratios[index] = Math.exp(kept);
+      bounded[index] = clamp(logRatios[index] ?? NaN, -safetyBound, safetyBound);
     }
+    exponentialsInto(ratios, bounded, length);
     look(tokens);
   }
 }
 
 function newRatioRow(columns: number): RatioRow {
-  const numbers = (): Float64Array => new Float64Array(columns);
+  const numbers = (): Float64Array => newRoom(columns);
   return {
     row: 0,
     length: 0,
@@ -71,6 +71,9 @@ function newRatioRow(columns: number): RatioRow {
 
 function tokensInto(tokens: RatioRow, { logProb, rolloutLogProb, mask: given }: RatioBatch): void {
   const { row, places, mask, logRatios } = tokens;
+  const { data: weights } = given;
+  const { data: ofLogProb } = logProb;
+  const { data: ofRollout } = rolloutLogProb;
   const end = (row + 1) * given.columns;
   let length = 0;
   let count = 0;
@@ -78,10 +81,10 @@ function tokensInto(tokens: RatioRow, { logProb, rolloutLogProb, mask: given }: 
   let rolloutSum = 0;
   let logRatioSum = 0;
   for (let at = row * given.columns; at < end; at++) {
-    const counted = given.data[at] ?? NaN;
+    const counted = weights[at] ?? NaN;
     if (counted === 0) continue;
-    const own = logProb.data[at] ?? NaN;
-    const rollout = rolloutLogProb.data[at] ?? NaN;
+    const own = ofLogProb[at] ?? NaN;
+    const rollout = ofRollout[at] ?? NaN;
     const logRatio = own - rollout;
     places[length] = at;
     mask[length] = counted;
@@ -92,5 +95,9 @@ function tokensInto(tokens: RatioRow, { logProb, rolloutLogProb, mask: given }: 
     rolloutSum += rollout * counted;
     logRatioSum += logRatio * counted;
   }
-  Object.assign(tokens, { length, count, logProbSum, rolloutSum, logRatioSum });
+  tokens.length = length;
+  tokens.count = count;
+  tokens.logProbSum = logProbSum;
+  tokens.rolloutSum = rolloutSum;
+  tokens.logRatioSum = logRatioSum;
 }

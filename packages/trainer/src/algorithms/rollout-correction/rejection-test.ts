@@ -5,7 +5,7 @@
  */
 
 import { divisorOf } from "../masked-sums.ts";
-import { clamp } from "../matrix.ts";
+import { clamp, newRoom } from "../matrix.ts";
 import { spreadOf } from "../statistics.ts";
 import type { RatioRow } from "./ratio-rows.ts";
 import type { Band } from "./thresholds.ts";
@@ -60,7 +60,7 @@ export function newRejectionTest(
   band: Band,
   columns: number,
 ): RejectionTest {
-  const values = new Float64Array(columns);
+  const values = newRoom(columns);
   const ofRows: number[] = [];
   const isOfRows = !option.startsWith("token");
   const sums: TokenSums = {
@@ -89,17 +89,26 @@ export function newRejectionTest(
 }
 
 /** Fills in the estimate of each token of the row. */
-function estimatesInto(
-  values: Float64Array,
-  option: RejectionOption,
-  { length, bounded, ratios }: RatioRow,
-): void {
-  const kind = option.slice(-2);
+function estimatesInto(values: Float64Array, option: RejectionOption, row: RatioRow): void {
+  if (option.endsWith("k1")) firstInto(values, row);
+  else if (option.endsWith("k2")) secondInto(values, row);
+  else thirdInto(values, row);
+}
+
+function firstInto(values: Float64Array, { length, bounded }: RatioRow): void {
+  for (let index = 0; index < length; index++) values[index] = -(bounded[index] ?? NaN);
+}
+
+function secondInto(values: Float64Array, { length, bounded }: RatioRow): void {
   for (let index = 0; index < length; index++) {
     const logRatio = bounded[index] ?? NaN;
-    if (kind === "k1") values[index] = -logRatio;
-    else if (kind === "k2") values[index] = 0.5 * logRatio * logRatio;
-    else values[index] = (ratios[index] ?? NaN) - 1 - logRatio;
+    values[index] = 0.5 * logRatio * logRatio;
+  }
+}
+
+function thirdInto(values: Float64Array, { length, bounded, ratios }: RatioRow): void {
+  for (let index = 0; index < length; index++) {
+    values[index] = (ratios[index] ?? NaN) - 1 - (bounded[index] ?? NaN);
   }
 }
 
@@ -147,9 +156,16 @@ function addTokens(
     passed[index] = 0;
     losing = 1;
   }
-  const losingRows = sums.losingRows + losing;
-  const whole = { count: sums.count + count, losingRows };
-  Object.assign(sums, { ...whole, sum, max, min, above, below, failed, inBand, squaresInBand });
+  sums.count += count;
+  sums.losingRows += losing;
+  sums.sum = sum;
+  sums.max = max;
+  sums.min = min;
+  sums.above = above;
+  sums.below = below;
+  sums.failed = failed;
+  sums.inBand = inBand;
+  sums.squaresInBand = squaresInBand;
 }
 
 function metricsOf(

@@ -7,7 +7,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { divisorOf } from "../masked-sums.ts";
-import { clamp, type Matrix, newMatrix } from "../matrix.ts";
+import { clamp, type Matrix, newMatrix, newRoom } from "../matrix.ts";
 import { spreadOf } from "../statistics.ts";
 import { eachRatioRow, type RatioBatch, type RatioRow, safetyBound } from "./ratio-rows.ts";
 import { weightBandOf } from "./thresholds.ts";
@@ -103,7 +103,7 @@ export function newWeightCollector(
     rawMeans: numbers(),
     counts: numbers(),
   };
-  const ofSequence = new Float64Array(columns);
+  const ofSequence = newRoom(columns);
   return {
     add(row) {
       sums.logRatios[row.row] = row.logRatioSum;
@@ -152,8 +152,13 @@ function addWeights(
   }
   sums.means[row] = sum / divisorOf(count);
   sums.rawMeans[row] = rawSum / divisorOf(count);
-  const whole = { count: sums.count + count, sum: sums.sum + sum };
-  Object.assign(sums, { ...whole, squares, high, low, max, min });
+  sums.count += count;
+  sums.sum += sum;
+  sums.squares = squares;
+  sums.high = high;
+  sums.low = low;
+  sums.max = max;
+  sums.min = min;
 }
 
 /** A masked token whose weight would be NaN has it. */
