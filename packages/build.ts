@@ -19,7 +19,7 @@ import { writeRequireEntries } from "./require-entries.ts";
  * bring all of the package along if they were in one file with it.
  */
 export const bundled: Readonly<Record<string, readonly string[]>> = {
-  core: ["host/thread-host", "host/process-main", "host/code/no-tests"],
+  core: ["host/thread-main", "host/thread-host", "host/process-main", "host/code/no-tests"],
   "config-tree": [],
   "data-proto": [],
   "reward-manager-registry": [],
