@@ -84,7 +84,15 @@ test("anew where V8 refuses what is there", async () => {
   await programs.run({ files, args: ["none"] });
   const [file = ""] = await kept();
   const whole = await readFile(file);
-  for (const broken of [Buffer.alloc(0), whole.subarray(0, 1000), Buffer.alloc(whole.length, 1)]) {
+  const damaged = (from: number, to: number): Buffer => Buffer.from(whole).fill(0, from, to);
+  for (const broken of [
+    Buffer.alloc(0),
+    whole.subarray(0, 1000),
+    Buffer.alloc(whole.length, 1),
+    // V8 would run these.
+    damaged(409_600, 413_696),
+    damaged(Math.floor(whole.length / 5), whole.length),
+  ]) {
     await writeFile(file, broken);
     const { ino } = await stat(file);
     const { lines, told } = await programs.run({ files, args: [String(ino)] });
@@ -95,8 +103,56 @@ test("anew where V8 refuses what is there", async () => {
   }
 });
 
+/** Loads a file as a host does, and keeps what is compiled. */
+const direct = `import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+const { KeptCode } = await import(process.argv[2]);
+const file = new URL("./whole.js", import.meta.url);
+if (process.argv.includes("preloaded")) await import(file.href);
+const code = new KeptCode(file);
+const { twice, where } = await code.load();
+code.keep();
+code.keep();
+const folder = process.env.NODE_COMPILE_CACHE;
+const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.includes("whole.js"));
+const isSame = (await import("./whole.js")).twice === twice;
+console.log(JSON.stringify({ four: twice(2), isSame, where: where().endsWith("whole.js"), later: (await where.later()).three, kept: files.length, ino: files.map((name) => statSync(join(folder, name)).ino)[0] }));
+`;
+const whole = (
+  factor: number,
+): string => `const{twice:e0,where:e1}=(function(__url,__import){"use strict";
+const twice=(n)=>n*${factor};const where=Object.assign(()=>__url,{later:()=>__import("./three.js")});
+return{twice,where}})(import.meta.url,(place)=>import(place));
+export{e0 as twice,e1 as where};
+`;
+const source = new URL("../../packages/core/src/host/code/kept-code.ts", import.meta.url).href;
+const good = { four: 4, isSame: true, where: true, later: 3, kept: 1 };
+
+async function loaded(factor: number, ...args: readonly string[]): Promise<unknown> {
+  const three = "export const three = 3;";
+  const own = { "run.ts": direct, "whole.js": whole(factor), "three.js": three };
+  const { lines, told } = await programs.run({ files: own, args: [source, ...args] });
+  expect(told).toBe("");
+  return lines[0];
+}
+
+test("of one text alone, written once, for all who import the file", async () => {
+  const first = await loaded(2);
+  expect(first).toMatchObject(good);
+  expect(await loaded(2)).toEqual(first);
+  const edited = await loaded(3);
+  expect(edited).toMatchObject({ ...good, four: 6 });
+  expect(edited).not.toMatchObject({ ino: (first as { ino: number }).ino });
+});
+
+test("not of a text that something else had loaded before", async () => {
+  expect(await loaded(2, "preloaded")).toMatchObject({ ...good, kept: 0 });
+  expect(await loaded(2)).toMatchObject(good);
+});
+
 test("nowhere without Node's cache of compiled code", async () => {
   vi.stubEnv("NODE_DISABLE_COMPILE_CACHE", "1");
   expect((await programs.run({ files })).lines).toEqual([right]);
+  expect(await loaded(2)).toMatchObject({ ...good, kept: 0 });
   expect(await kept()).toEqual([]);
 });

@@ -304,7 +304,28 @@ export const tasks = [
   (0, eval)("(make) => make(6)")(make),
   new Function("make", "return make(7)")(make),
 ];
+//# sourceURL=file:///elsewhere/made.ts
 `;
+  const getter = `Object.defineProperty(Error, "prepareStackTrace", { get: () => undefined });`;
+  const pair = `let own; Object.defineProperty(Error, "prepareStackTrace", { get: () => own, set: (made) => { own = made; } });`;
+  test.each([getter, pair])("and that stays as it was: %s", async (accessor) => {
+    const { lines, told: said } = await programs.run({
+      files: {
+        "main.ts": `${prelude}
+if (isDriver) { ${accessor} }
+const { one } = await import("./one.ts");
+say([typeof new Error("stack").stack, ...(await outcomes([one.remote()]))]);
+${ended}`,
+        "one.ts": `import * as ray from "@rayling/core";
+export const one = ray.remote(() => 1);
+//# sourceURL=file:///elsewhere/one.ts
+`,
+      },
+    });
+    expect(said).toBe("");
+    expect(lines).toEqual([["string", 1]]);
+  });
+
   test.each(["nothing", "the same text"])(
     "and its hosts, which have none, agree on places: %s",
     async (kind) => {

@@ -47,9 +47,10 @@ import { viewHost } from "./state-view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 
-/** Memory of dropped values that each host keeps for later ones, of the store's limit. */
+/** After the first call, until a host keeps what it has compiled. */
 const aMomentMs = 50;
 
+/** Memory of dropped values that each host keeps for later ones, of the store's limit. */
 const shareOfSpares = 1 / 8;
 
 export interface HostWiring {

@@ -151,6 +151,7 @@ function joinRow(moments: Moments, values: RowSource, mask: MatrixView, row: num
     const difference = (data[start + column] ?? NaN) - mean;
     squares += difference * difference * weight;
   }
+  if (moments.count === 0) return void Object.assign(moments, { count, mean, squares });
   const whole = moments.count + count;
   const between = mean - moments.mean;
   moments.squares += squares + between * between * ((moments.count * count) / whole);

@@ -9,7 +9,15 @@
  *
  * It runs before anything else of this package, and so imports nothing of it.
  */
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { getCompileCacheDir, registerHooks } from "node:module";
 import { basename, join } from "node:path";
 import { Script } from "node:vm";
@@ -20,12 +28,16 @@ const [begin, end] = ["(function(", "})(import.meta.url,"] as const;
 /** Where the file finds its function, in place of its own text. */
 const slot: unique symbol = Symbol.for("rayling.kept-code") as never;
 
+/** Room in front of the code, for its length: V8 reads code at multiples of 8. */
+const headBytes = 64;
+
 export class KeptCode {
   readonly #file: URL;
   /** Undefined: Node's cache is turned off. */
   readonly #place: string | undefined;
   /** There until its compiled code is kept. */
   #script: Script | undefined;
+  #source: Buffer | undefined;
 
   /** @param file as the build has written it */
   constructor(file: URL) {
@@ -38,24 +50,28 @@ export class KeptCode {
 
   /** Returns the exports of the file. */
   async load(): Promise<unknown> {
-    const text = readFileSync(this.#file, "latin1");
+    const source = readFileSync(this.#file);
+    const text = source.toString("latin1");
     const from = text.indexOf(begin);
     const to = text.lastIndexOf(end) + "})".length;
-    const cachedData = this.#kept();
+    const cachedData = this.#kept(source);
     const script = new Script(text.slice(from, to), {
       filename: this.#file.href,
       columnOffset: from,
       ...(cachedData === undefined ? {} : { cachedData }),
     });
-    if (cachedData === undefined || script.cachedDataRejected === true) this.#script = script;
     const holder = globalThis as { [slot]?: unknown };
     holder[slot] = script.runInThisContext();
-    const source = `${text.slice(0, from)}globalThis[Symbol.for("rayling.kept-code")]${text.slice(to)}`;
+    const shim = `${text.slice(0, from)}globalThis[Symbol.for("rayling.kept-code")]${text.slice(to)}`;
+    const isNew = cachedData === undefined || script.cachedDataRejected === true;
     const hooks = registerHooks({
-      load: (url, context, next) =>
-        url === this.#file.href
-          ? { format: "module", source, shortCircuit: true }
-          : next(url, context),
+      load: (url, context, next) => {
+        if (url !== this.#file.href) return next(url, context);
+        // Code that has loaded the file before this, such as a preload, has it already, and the
+        // function does not run.
+        if (isNew) [this.#script, this.#source] = [script, source];
+        return { format: "module", source: shim, shortCircuit: true };
+      },
     });
     try {
       return await import(this.#file.href);
@@ -67,25 +83,66 @@ export class KeptCode {
 
   /** Keeps what is compiled by now for the hosts to come, unless another host has done so. */
   keep(): void {
-    const script = this.#script;
+    const [script, source] = [this.#script, this.#source];
     this.#script = undefined;
-    if (script === undefined || this.#place === undefined) return;
+    this.#source = undefined;
+    if (script === undefined || source === undefined || this.#place === undefined) return;
+    if (this.#kept(source) !== undefined && script.cachedDataRejected !== true) return;
     const part = `${this.#place}.${process.pid}.${process.hrtime.bigint()}`;
     try {
-      if (script.cachedDataRejected !== true && existsSync(this.#place)) return;
-      writeFileSync(part, script.createCachedData(), { mode: 0o600 });
+      writeWhole(part, keptOf(script.createCachedData(), source));
       renameSync(part, this.#place);
     } catch {
       // Hosts start without it, too: a full disk, or a host that may not write here.
+      removed(part);
     }
   }
 
-  #kept(): Buffer | undefined {
+  /** Returns the code that is kept of that source, if it is whole. */
+  #kept(source: Buffer): Buffer | undefined {
     if (this.#place === undefined) return undefined;
     try {
-      return readFileSync(this.#place);
+      return codeOf(readFileSync(this.#place), source);
     } catch {
       return undefined;
     }
+  }
+}
+
+/**
+ * The code twice, and the source that it is of: V8 looks at neither, and ends the process where
+ * code is damaged. To compare takes a tenth of what a hash takes.
+ */
+function keptOf(code: Buffer, source: Buffer): Buffer {
+  const head = Buffer.alloc(headBytes);
+  head.write(`${code.length}`, "latin1");
+  return Buffer.concat([head, code, code, source]);
+}
+
+function codeOf(kept: Buffer, source: Buffer): Buffer | undefined {
+  const length = Number.parseInt(kept.toString("latin1", 0, headBytes), 10);
+  const [second, last] = [headBytes + length, headBytes + 2 * length];
+  if (!(length > 0) || kept.length !== last + source.length) return undefined;
+  const code = kept.subarray(headBytes, second);
+  const isWhole = code.equals(kept.subarray(second, last)) && source.equals(kept.subarray(last));
+  return isWhole ? code : undefined;
+}
+
+/** Returns when it is on the disk: a file that is renamed before that may be found empty later. */
+function writeWhole(path: string, bytes: Buffer): void {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function removed(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // It is in the way of nobody.
   }
 }

@@ -104,10 +104,8 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
  * takes a millisecond in each thread.
  */
 function plainChain(skipped: number): CallChain | undefined {
-  const maker: unknown = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace")?.value;
-  // Node 22 has none until the user sets one.
-  const isNodes = maker === undefined || (typeof maker === "function" && maker.name === nodesOwn);
-  if (process.sourceMapsEnabled || !isNodes) return undefined;
+  const maker = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace");
+  if (process.sourceMapsEnabled || !isNodes(maker)) return undefined;
   const places: Place[] = [];
   let isEsm = false;
   for (const site of callSites(skipped + 1)) {
@@ -115,6 +113,8 @@ function plainChain(skipped: number): CallChain | undefined {
     if (site.isAsync() && places.length > 0) return { places, isEvaluating: false, isEsm };
     const script = site.getFileName();
     if (typeof script !== "string" || runners.test(script)) return undefined;
+    // A text may give itself another name.
+    if (site.getScriptNameOrSourceURL() !== script) return undefined;
     const url = urlOf(script);
     const isOwn = places.length > 0 && url?.startsWith(ownFolder.href) === true;
     if (isOwn || script.startsWith("node:")) {
@@ -129,8 +129,16 @@ function plainChain(skipped: number): CallChain | undefined {
   return undefined;
 }
 
-/** The function of Node that makes the text of a stack, if the user has set none. */
-const nodesOwn = "ErrorPrepareStackTrace";
+/** Whether the function that makes the text of a stack is Node's own, and may be replaced. */
+function isNodes(maker: PropertyDescriptor | undefined): boolean {
+  // Node 22 has none until the user sets one.
+  if (maker === undefined) return Object.isExtensible(Error);
+  const { value, writable } = maker as { readonly value?: unknown; readonly writable?: boolean };
+  if (writable !== true) return false;
+  return (
+    value === undefined || (typeof value === "function" && value.name === "ErrorPrepareStackTrace")
+  );
+}
 
 /** Returns the calls under way, the innermost first, without so many of them. */
 function callSites(skipped: number): readonly NodeJS.CallSite[] {

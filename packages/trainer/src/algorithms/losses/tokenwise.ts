@@ -157,7 +157,11 @@ export const gspo: PolicyLoss = (batch, settings = {}) => {
     const kept = Math.min(mean, 10);
     block.ratios.fill(Math.exp(kept), 0, block.length);
     clipRatios(block, bounds, counts);
-    if (kept !== mean) block.slopes.fill(0, 0, block.length);
+    if (kept === mean) return;
+    // No number stays none.
+    for (let at = 0; at < block.length; at++) {
+      block.slopes[at] = Number.isFinite(block.slopes[at]) ? 0 : NaN;
+    }
   });
   return {
     ...learnt,
