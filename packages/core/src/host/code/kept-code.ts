@@ -111,7 +111,7 @@ export class KeptCode {
 
 /**
  * The code twice, and the source that it is of: V8 looks at neither, and ends the process where
- * code is damaged. To compare takes a tenth of what a hash takes.
+ * code is damaged. A hash of our own would take longer in a thread that has just begun.
  */
 function keptOf(code: Buffer, source: Buffer): Buffer {
   const head = Buffer.alloc(headBytes);
