@@ -64,6 +64,7 @@ export async function inOneFile(
   const taken = new Map([...within].map((path) => [path, new Set<string>()]));
   const rest = [...parts]
     .filter(([path]) => !listed.includes(path) && !within.has(path))
+    // It is made by itself, with the name of the file.
     .filter(([path]) => path !== `${starts.entry}.js`)
     .map(([path, { text }]) => ({ path, text, marks, taken }));
   for (const one of rest) inTermsOf("", one);

@@ -16,7 +16,7 @@ export async function freshFromSource(program: URL, ...args: readonly string[]):
   return await printedBy(program.pathname, ...args);
 }
 
-/** Does so with more in its environment. */
+/** Uses all packages as they lie in the workspace, with more variables in the environment. */
 export async function freshWith(
   env: Readonly<Record<string, string>>,
   program: URL,

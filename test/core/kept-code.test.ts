@@ -52,7 +52,7 @@ export const Probe = ray.remote(class Probe {
     try { inner.options({ numCpus: -1 }); } catch (error) { stack = String((error as Error).stack); }
     return {
       values: await ray.get(await ray.put(values)),
-      isActor: ray.getRuntimeContext().getActorId() !== undefined,
+      isActor: ray.getRuntimeContext().getActorId() !== null,
       hasCluster: Object.keys(cluster).length > 0,
       frame: /core-[0-9A-F]+\\.js:\\d+:\\d+/.test(stack),
     };

@@ -1,11 +1,11 @@
 /**
  * Loads the one file of the built package with what an earlier host has compiled of it.
  *
- * Node's own cache of compiled code holds what V8 has compiled when a file is loaded, and that is
- * not what its functions do: each is compiled when it is first called, 500 of them until the first
+ * Node's own cache is written when V8 has compiled the outermost code of a file. V8 compiles a
+ * function when it is first called, so these are not in the cache: 500 of them until the first
  * answer of a host. The file's code is therefore one function (packages/one-file.ts), which is
- * compiled here by itself, and kept beside Node's cache after the first call. Imports of the file
- * get what that function returns.
+ * compiled here as a script. What is compiled of it soon after the first call is kept in a file
+ * beside Node's cache. Imports of the built file get what the function returns.
  *
  * It runs before anything else of this package, and so imports nothing of it.
  */
@@ -36,8 +36,7 @@ export class KeptCode {
   /** Undefined: Node's cache is turned off. */
   readonly #place: string | undefined;
   /** There until its compiled code is kept. */
-  #script: Script | undefined;
-  #source: Buffer | undefined;
+  #unkept: { readonly script: Script; readonly source: Buffer } | undefined;
 
   /** @param file as the build has written it */
   constructor(file: URL) {
@@ -69,7 +68,7 @@ export class KeptCode {
         if (url !== this.#file.href) return next(url, context);
         // Code that has loaded the file before this, such as a preload, has it already, and the
         // function does not run.
-        if (isNew) [this.#script, this.#source] = [script, source];
+        if (isNew) this.#unkept = { script, source };
         return { format: "module", source: shim, shortCircuit: true };
       },
     });
@@ -83,10 +82,9 @@ export class KeptCode {
 
   /** Keeps what is compiled by now for the hosts to come, unless another host has done so. */
   keep(): void {
-    const [script, source] = [this.#script, this.#source];
-    this.#script = undefined;
-    this.#source = undefined;
-    if (script === undefined || source === undefined || this.#place === undefined) return;
+    if (this.#unkept === undefined || this.#place === undefined) return;
+    const { script, source } = this.#unkept;
+    this.#unkept = undefined;
     if (this.#kept(source) !== undefined && script.cachedDataRejected !== true) return;
     const part = `${this.#place}.${process.pid}.${process.hrtime.bigint()}`;
     try {
@@ -110,8 +108,9 @@ export class KeptCode {
 }
 
 /**
- * The code twice, and the source that it is of: V8 looks at neither, and ends the process where
- * code is damaged. A hash of our own would take longer in a thread that has just begun.
+ * Returns the code twice, and the source that it was compiled from. V8 compares neither: it would
+ * run the code of another source of the same length, and damaged code ends the process. A hash of
+ * our own would take longer in a thread that has just begun.
  */
 function keptOf(code: Buffer, source: Buffer): Buffer {
   const head = Buffer.alloc(headBytes);
