@@ -36,7 +36,7 @@ const inThreads: Readonly<Record<string, OneFile>> = {
   core: {
     file: "core",
     listed: ["index.js", "host/thread-host.js"],
-    starts: { entry: "host/thread-main", asks: "wholeFile" },
+    loader: "shared/compiled/kept-code",
   },
 };
 

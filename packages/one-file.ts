@@ -2,11 +2,12 @@
  * Puts all that threads of hosts load into one file. A bundler makes a file for each set of entries
  * that share something, dozens where there are ten entries, and a thread would open all of them.
  *
- * The file's code is one function, which returns the exports: threads compile it by itself, and keep
- * what they have compiled (core/src/host/code/kept-code.ts).
+ * The file's code is one function, which returns the exports. Node takes another file in its place
+ * (`#kept`, in the package's imports), which compiles that function by itself and keeps what was
+ * compiled of it (core/src/shared/compiled/kept-code.ts). Bundlers take the file.
  */
 import { createHash } from "node:crypto";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { build } from "esbuild";
 import type { BuildOptions, Metafile, OutputFile, Plugin } from "esbuild";
 import { parseSync } from "oxc-parser";
@@ -18,8 +19,8 @@ export interface OneFile {
   readonly file: string;
   /** The entries whose code lies in it, with all that they import: what is left of each is a list of names. */
   readonly listed: readonly string[];
-  /** The module that loads it, and the name there that stands for the file's. */
-  readonly starts: { readonly entry: string; readonly asks: string };
+  /** The module that loads the file with what is kept of it. */
+  readonly loader: string;
 }
 
 /** The bundler's work. */
@@ -46,7 +47,7 @@ type Parts = ReadonlyMap<string, Part>;
  */
 export async function inOneFile(
   made: Made,
-  { file, listed, starts }: OneFile,
+  { file, listed, loader }: OneFile,
   options: BuildOptions,
 ): Promise<OutputFile[]> {
   const { out } = made;
@@ -64,8 +65,6 @@ export async function inOneFile(
   const taken = new Map([...within].map((path) => [path, new Set<string>()]));
   const rest = [...parts]
     .filter(([path]) => !listed.includes(path) && !within.has(path))
-    // It is made by itself, with the name of the file.
-    .filter(([path]) => path !== `${starts.entry}.js`)
     .map(([path, { text }]) => ({ path, text, marks, taken }));
   for (const one of rest) inTermsOf("", one);
   // Nothing else is exported: V8 searches through all exports for each that it looks up.
@@ -89,40 +88,41 @@ export async function inOneFile(
     },
     plugins: [fromMemory(parts)],
   });
-  const text = asFunction(outputFiles.map((one) => one.text).join(""));
+  const { text, names } = asFunction(outputFiles.map((one) => one.text).join(""));
   // Programs that run while this is built anew find one build or the other.
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase();
-  const name = `${file}-${hash}.js`;
+  const name = `${file}-${hash}`;
   return [
-    asFile(join(out, name), text),
-    ...rest.map((one) => asFile(join(out, one.path), inTermsOf(name, one))),
-    ...(await startOf(name, starts, options)),
+    asFile(join(out, `${name}.js`), text),
+    await keptFile(join(out, "kept", `${name}.js`), { names, loader }, options),
+    ...rest.map((one) => asFile(join(out, one.path), inTermsOf(`#kept/${name}`, one))),
     ...listed.map((one) => {
-      const names = parts.get(one)?.exports.toSorted() ?? [];
-      const list = `export {\n  ${names.join(",\n  ")}\n} from "${placeOf(name, one)}";\n`;
+      const own = parts.get(one)?.exports.toSorted() ?? [];
+      const list = `export {\n  ${own.join(",\n  ")}\n} from "#kept/${name}";\n`;
       return asFile(join(out, one), list);
     }),
   ];
 }
 
 /**
- * Returns a module that exports the same, and whose code is one function of the module's URL and of
- * `import`. It stands in brackets, so that V8 compiles it at once.
+ * Returns a module that exports the same, and whose code is one function of the module's URL, of
+ * `import`, and of what keeps its compiled code (core/src/shared/compiled/keep-compiled.ts), which nothing does
+ * here. It stands in brackets, so that V8 compiles it at once.
  *
  * The exports are what they are at its end: no module of this package has an export that changes.
  *
+ * @returns the names are those of the exports, in the order in which the function returns them
  * @throws TypeError where the text imports another module, exports more than one list, or is not
  * all ASCII
  */
-function asFunction(text: string): string {
+function asFunction(text: string): { readonly text: string; readonly names: readonly string[] } {
   const { module, errors } = parseSync("file.js", text);
   const { staticImports, staticExports, dynamicImports, importMetas } = module;
   const [list, ...more] = staticExports;
   if (errors.length > 0 || staticImports.length > 0 || list === undefined || more.length > 0)
     throw new TypeError("the one file is no module with one list of exports and no imports");
-  // Threads read it byte by byte.
+  // It is read byte by byte.
   if (/[^\0-\x7f]/.test(text)) throw new TypeError("the one file has characters beyond ASCII");
-  const names = list.entries.map(({ localName, exportName }) => [localName.name, exportName.name]);
   const replaced = [
     ...importMetas.map(({ start, end }) => ({ start, end: endOfUrl(text, end), by: "__url" })),
     ...dynamicImports.map(({ start }) => ({ start, end: start + "import".length, by: "__import" })),
@@ -134,14 +134,20 @@ function asFunction(text: string): string {
     at = end;
   }
   body += text.slice(at, list.start);
-  const locals = names.map(([local, exported]) => `${exported}:${local}`);
-  const taken = names.map(([, exported], index) => `${exported}:e${index}`);
-  const given = names.map(([, exported], index) => `e${index} as ${exported}`);
-  return `const{${taken.join(",")}}=(function(__url,__import){"use strict";
+  const locals = list.entries.map(({ localName }) => localName.name);
+  const names = list.entries.map(({ exportName }) => exportName.name ?? "default");
+  const whole = `const all=(function(__url,__import,keepCompiled){"use strict";
 ${body}${text.slice(list.end)}
-return{${locals.join(",")}}})(import.meta.url,(place)=>import(place));
-export{${given.join(",")}};
-`;
+return[${locals.join(",")}]})(import.meta.url,(place)=>import(place));
+${exportsOf(names)}`;
+  return { text: whole, names };
+}
+
+/** Returns the end of a module that has the values of its exports in `all`. */
+function exportsOf(names: readonly string[]): string {
+  const values = names.map((_, index) => `e${index}=all[${index}]`);
+  const list = names.map((name, index) => `e${index} as ${name}`);
+  return `const ${values.join(",")};\nexport{${list.join(",")}};\n`;
 }
 
 /** @throws TypeError where more is asked of a module than its URL */
@@ -152,28 +158,27 @@ function endOfUrl(text: string, from: number): number {
   return asked.lastIndex;
 }
 
-/** Returns the module that loads the file, which imports nothing of it. */
-async function startOf(
-  name: string,
-  { entry, asks }: OneFile["starts"],
+/** Returns the file that Node takes in place of the one file, which lies in the folder above. */
+async function keptFile(
+  path: string,
+  { names, loader }: { readonly names: readonly string[]; readonly loader: string },
   options: BuildOptions,
-): Promise<OutputFile[]> {
+): Promise<OutputFile> {
   const { outputFiles } = await build({
     ...options,
     write: false,
-    inject: [],
     splitting: false,
-    entryPoints: [`src/${entry}.ts`],
-    outdir: "dist",
-    define: { [asks]: JSON.stringify(name) },
+    outfile: path,
+    stdin: {
+      contents: `import { loadKept } from "./src/${loader}.ts";
+const file = new URL("../${basename(path)}", import.meta.url);
+const all = loadKept(file, (place) => import(place));
+${exportsOf(names)}`,
+      resolveDir: options.absWorkingDir ?? ".",
+    },
     plugins: [nodeModules],
   });
-  return outputFiles;
-}
-
-/** Returns the specifier of a file in the folder of all, for one of the files. */
-function placeOf(name: string, path: string): string {
-  return `${"../".repeat(path.split("/").length - 1) || "./"}${name}`;
+  return asFile(path, (outputFiles ?? []).map((one) => one.text).join(""));
 }
 
 function asFile(path: string, text: string): OutputFile {
@@ -225,8 +230,8 @@ interface Rest {
 }
 
 /**
- * Returns the text of a file that imports from the one file what it imported from parts of it, and
- * notes these names.
+ * Returns the text of a file that imports from the one file, by that name, what it imported from
+ * parts of it, and notes these names.
  */
 function inTermsOf(file: string, { path, text, marks, taken }: Rest): string {
   const clause: string[] = [];
@@ -247,7 +252,6 @@ function inTermsOf(file: string, { path, text, marks, taken }: Rest): string {
     },
   );
   if (!asks) return text;
-  const place = JSON.stringify(placeOf(file, path));
   const names = clause.length === 0 ? "" : `{${clause.join(",")}\n} from `;
-  return `import ${names}${place};\n${left}`;
+  return `import ${names}${JSON.stringify(file)};\n${left}`;
 }

@@ -1,7 +1,7 @@
-/** Hosts keep what they have compiled of the published core, for hosts of later programs. */
+/** Programs and hosts keep what V8 has compiled of the published core, for those of later programs. */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { Programs } from "../fixtures/program.ts";
 
@@ -22,7 +22,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** With the number of a file it waits until a host has kept another one. */
+/** With an argument it goes on until there are so many kept files other than those of these numbers. */
 const program = `import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
@@ -31,12 +31,12 @@ await ray.init({ numCpus: 1, prewarm: 0 });
 const actor = Probe.options({ isolation: "thread" }).remote();
 const answer = await ray.get(actor.look.remote(await ray.put([1, 2])));
 const folder = process.env.NODE_COMPILE_CACHE ?? ".";
-const [, , before] = process.argv;
-const isThere = () => readdirSync(folder, { recursive: true }).some((name) => {
+const [, , wanted, ...before] = process.argv;
+const added = () => readdirSync(folder, { recursive: true }).filter((name) => {
   const isKept = String(name).endsWith(".rayling");
-  return isKept && String(statSync(join(folder, String(name))).ino) !== before;
+  return isKept && !before.includes(String(statSync(join(folder, String(name))).ino));
 });
-for (let turns = 0; before !== undefined && !isThere(); turns++) {
+for (let turns = 0; added().length < Number(wanted ?? 0); turns++) {
   if (turns > 1_000_000) throw new Error("nothing is kept");
   await ray.get(actor.nothing.remote());
 }
@@ -63,91 +63,154 @@ export const Probe = ray.remote(class Probe {
 const files = { "main.ts": program, "probe.ts": probe };
 const right = { values: [1, 2], isActor: true, hasCluster: true, frame: true };
 
+/** The file that Node takes in place of core's one file. */
+async function keptEntry(): Promise<{ readonly folder: URL; readonly file: string }> {
+  const dist = new URL("../../packages/core/dist/kept/", import.meta.url);
+  const [file = ""] = (await readdir(dist)).filter((one) => one.endsWith(".js"));
+  return { folder: dist, file };
+}
+
 async function kept(): Promise<string[]> {
   const names = await readdir(folder, { recursive: true });
   return names.filter((name) => name.includes(".rayling")).map((name) => join(folder, name));
 }
 
-test("after the first call, once for all hosts of a version", async () => {
-  expect((await programs.run({ files, args: ["none"] })).lines).toEqual([right]);
-  const [file = "", ...others] = await kept();
-  expect(others).toEqual([]);
-  expect(file).toMatch(/core-[0-9A-F]+\.js\.rayling$/);
+test("once for all programs and hosts of a version", async () => {
+  expect((await programs.run({ files, args: ["1"] })).lines).toEqual([right]);
+  const keptFiles = await kept();
+  expect(keptFiles.map((one) => basename(one)).toSorted()).toEqual([
+    expect.stringMatching(/^core-[0-9A-F]+\.js\.driver\.rayling$/),
+    expect.stringMatching(/^core-[0-9A-F]+\.js\.thread\.rayling$/),
+  ]);
+  const before = await Promise.all(keptFiles.map((one) => stat(one)));
   // Others could change what hosts run.
-  expect((await stat(file)).mode & 0o077).toBe(0);
-  const { mtimeMs, ino } = await stat(file);
+  expect(before.map(({ mode }) => mode & 0o077)).toEqual([0, 0]);
   expect((await programs.run({ files })).lines).toEqual([right]);
-  expect(await stat(file)).toMatchObject({ mtimeMs, ino });
+  const after = await Promise.all(keptFiles.map((one) => stat(one)));
+  const numbers = (all: typeof before): unknown => all.map(({ ino, mtimeMs }) => [ino, mtimeMs]);
+  expect(numbers(after)).toEqual(numbers(before));
+  expect(await kept()).toEqual(keptFiles);
+});
+
+test("at the end of a session that is over soon", async () => {
+  const brief = `import * as ray from "@rayling/core";
+await ray.init({ prewarm: 0 });
+console.log(JSON.stringify(await ray.get(await ray.put(1))));
+await ray.shutdown();
+`;
+  expect((await programs.run({ files: { "main.ts": brief } })).lines).toEqual([1]);
+  expect((await kept()).map((one) => basename(one))).toEqual([
+    expect.stringMatching(/\.driver\.rayling$/),
+  ]);
+});
+
+test("by a host in a process of its own, too", async () => {
+  const own = program.replace('isolation: "thread"', 'isolation: "process"');
+  const { lines } = await programs.run({ files: { ...files, "main.ts": own }, args: ["1"] });
+  expect(lines).toEqual([right]);
+  const kinds = (await kept()).map((one) => /[a-z]+(?=\.rayling)/.exec(one)?.[0] ?? one);
+  expect(kinds.toSorted((one, other) => one.localeCompare(other))).toEqual(["driver", "process"]);
 });
 
 test("anew where V8 refuses what is there", async () => {
-  await programs.run({ files, args: ["none"] });
-  const [file = ""] = await kept();
-  const whole = await readFile(file);
-  const damaged = (from: number, to: number): Buffer => Buffer.from(whole).fill(0, from, to);
+  await programs.run({ files, args: ["1"] });
+  const keptFiles = await kept();
+  const wholes = await Promise.all(keptFiles.map((one) => readFile(one)));
+  const damaged =
+    (from: number, to: number) =>
+    (one: Buffer): Buffer =>
+      Buffer.from(one).fill(0, Math.floor(one.length * from), Math.floor(one.length * to));
   for (const broken of [
-    Buffer.alloc(0),
-    whole.subarray(0, 1000),
-    Buffer.alloc(whole.length, 1),
+    () => Buffer.alloc(0),
+    (one: Buffer) => one.subarray(0, 1000),
+    (one: Buffer) => Buffer.alloc(one.length, 1),
     // V8 would run these.
-    damaged(409_600, 413_696),
-    damaged(Math.floor(whole.length / 5), whole.length),
+    damaged(0.2, 0.21),
+    damaged(0.2, 1),
   ]) {
-    await writeFile(file, broken);
-    const { ino } = await stat(file);
-    const { lines, told } = await programs.run({ files, args: [String(ino)] });
+    await Promise.all(
+      keptFiles.map((one, at) => writeFile(one, broken(wholes[at] ?? Buffer.of()))),
+    );
+    const numbers = await Promise.all(keptFiles.map(async (one) => String((await stat(one)).ino)));
+    const { lines, told } = await programs.run({ files, args: ["1", ...numbers] });
     expect(lines).toEqual([right]);
     expect(told).toBe("");
-    expect((await readFile(file)).length).toBeGreaterThan(whole.length / 2);
-    expect(await kept()).toEqual([file]);
+    const sizes = await Promise.all(keptFiles.map(async (one) => (await stat(one)).size));
+    expect(Math.min(...sizes)).toBeGreaterThan(1_000_000);
+    expect(await kept()).toEqual(keptFiles);
   }
 });
 
-/** Loads a file as a host does, and keeps what is compiled. */
+test("not where a program has globals of its own, as under a test runner", async () => {
+  const realm = `import { readFileSync } from "node:fs";
+import vm from "node:vm";
+const url = new URL(process.argv[2]);
+const own = Object.getOwnPropertyNames(vm.runInNewContext("globalThis"));
+const names = Object.getOwnPropertyNames(globalThis).filter((name) => !own.includes(name));
+const context = vm.createContext(Object.fromEntries(names.map((name) => [name, globalThis[name]])));
+const module = new vm.SourceTextModule(readFileSync(url, "utf8"), {
+  context, identifier: url.href, initializeImportMeta: (meta) => { meta.url = url.href; },
+});
+await module.link(() => undefined);
+await module.evaluate();
+let error;
+try { module.namespace.remote(1); } catch (thrown) { error = thrown; }
+context.error = error;
+console.log(JSON.stringify([error instanceof Error, vm.runInContext("error instanceof Error", context), error.stack.includes("core-")]));
+`;
+  const flags = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
+  const { folder: dist, file } = await keptEntry();
+  const { lines } = await programs.run({
+    files: { "main.mjs": realm },
+    flags,
+    args: [new URL(file, dist).href],
+  });
+  expect(lines).toEqual([[false, true, true]]);
+  expect(await kept()).toEqual([]);
+});
+
+test("not without addons, where the file is a module like any other", async () => {
+  const { lines } = await programs.run({ files, flags: ["--no-addons"] });
+  expect(lines).toEqual([right]);
+  expect(await kept()).toEqual([]);
+});
+
+/** Loads a file as the package does, and keeps what is compiled. */
 const direct = `import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-const { KeptCode } = await import(process.argv[2]);
-const file = new URL("./whole.js", import.meta.url);
-if (process.argv.includes("preloaded")) await import(file.href);
-const code = new KeptCode(file);
-const { twice, where } = await code.load();
-code.keep();
-code.keep();
+const { loadKept } = await import(process.argv[2]);
+const [twice, where, keep] = loadKept(new URL("./whole.js", import.meta.url), (place) => import(place));
+keep();
+keep();
 const folder = process.env.NODE_COMPILE_CACHE;
 const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.includes("whole.js"));
-const isSame = (await import("./whole.js")).twice === twice;
-console.log(JSON.stringify({ four: twice(2), isSame, where: where().endsWith("whole.js"), later: (await where.later()).three, kept: files.length, ino: files.map((name) => statSync(join(folder, name)).ino)[0] }));
+console.log(JSON.stringify({ four: twice(2), where: where().endsWith("whole.js"), later: (await where.later()).three, kept: files.length, ino: files.map((name) => statSync(join(folder, name)).ino)[0] }));
 `;
 const whole = (
   factor: number,
-): string => `const{twice:e0,where:e1}=(function(__url,__import){"use strict";
+): string => `const all=(function(__url,__import,keepCompiled){"use strict";
 const twice=(n)=>n*${factor};const where=Object.assign(()=>__url,{later:()=>__import("./three.js")});
-return{twice,where}})(import.meta.url,(place)=>import(place));
-export{e0 as twice,e1 as where};
+return[twice,where,()=>keepCompiled?.()]})(import.meta.url,(place)=>import(place));
 `;
-const source = new URL("../../packages/core/src/host/code/kept-code.ts", import.meta.url).href;
-const good = { four: 4, isSame: true, where: true, later: 3, kept: 1 };
+const source = new URL("../../packages/core/src/shared/compiled/kept-code.ts", import.meta.url)
+  .href;
+const good = { four: 4, where: true, later: 3, kept: 1 };
 
-async function loaded(factor: number, ...args: readonly string[]): Promise<unknown> {
+async function loaded(factor: number): Promise<unknown> {
   const three = "export const three = 3;";
   const own = { "run.ts": direct, "whole.js": whole(factor), "three.js": three };
-  const { lines, told } = await programs.run({ files: own, args: [source, ...args] });
+  const { lines, told } = await programs.run({ files: own, args: [source] });
   expect(told).toBe("");
   return lines[0];
 }
 
-test("of one text alone, written once, for all who import the file", async () => {
+test("of one text alone, written once", async () => {
   const first = await loaded(2);
   expect(first).toMatchObject(good);
   expect(await loaded(2)).toEqual(first);
   const edited = await loaded(3);
   expect(edited).toMatchObject({ ...good, four: 6 });
   expect(edited).not.toMatchObject({ ino: (first as { ino: number }).ino });
-});
-
-test("not of a text that something else had loaded before", async () => {
-  expect(await loaded(2, "preloaded")).toMatchObject({ ...good, kept: 0 });
-  expect(await loaded(2)).toMatchObject(good);
 });
 
 test("nowhere without Node's cache of compiled code", async () => {

@@ -19,6 +19,7 @@ import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { Driver } from "../runtime/driver.ts";
 import { type InitOptions, readInitOptions } from "../runtime/init-options.ts";
 import { hasSettings } from "../runtime/launch/host.ts";
+import { keepCompiledAfter, keepCompiledNow } from "../shared/compiled/keep-compiled.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { refusePlace } from "../shared/machine/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -56,6 +57,9 @@ const slot: DriverSlot = threadSlot("driver", () => ({
   closing: Promise.resolve(),
   hasEnded: false,
 }));
+
+/** When a session has run most of what a short one runs. */
+const aWhileMs = 2000;
 
 /** The most threads that stand ready. */
 const mostPrewarmed = 1024;
@@ -112,12 +116,13 @@ export async function init(options: InitOptions = {}): Promise<SessionInfo> {
 
 async function servedMetrics(
   driver: Driver,
-  { metricsPort, metricsToken = newToken() }: InitOptions,
+  { metricsPort, metricsToken }: InitOptions,
 ): Promise<Pick<SessionInfo, "metricsPort" | "metricsToken">> {
   if (metricsPort === undefined) return {};
+  const token = metricsToken ?? newToken();
   return {
-    metricsPort: await driver.endpoints.serveMetrics(metricsPort, metricsToken),
-    metricsToken,
+    metricsPort: await driver.endpoints.serveMetrics(metricsPort, token),
+    metricsToken: token,
   };
 }
 
@@ -217,6 +222,8 @@ export async function shutdown(): Promise<void> {
     setCurrentCaller(undefined, "", false);
     // The callers that ended earlier sessions already got their errors.
     slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
+    await slot.closing;
+    keepCompiledNow();
   }
   await slot.closing;
 }
@@ -287,6 +294,7 @@ function start(options: InitOptions): Driver {
   noteUsedModules();
   const driver = new Driver(readInitOptions(options));
   slot.driver = driver;
+  keepCompiledAfter(aWhileMs);
   setCurrentCaller(driver.caller, driver.namespace, driver.hasEngine);
   return driver;
 }

@@ -19,6 +19,7 @@ import { causeFromData } from "../protocol/death-cause-data.ts";
 import { limitGarbage } from "../protocol/shared-memory.ts";
 import type { CallMessage } from "../protocol/message.ts";
 import type { Session } from "../rpc/session/session.ts";
+import { keepCompiledAfter } from "../shared/compiled/keep-compiled.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import type { Budget } from "../store/memory-budget.ts";
 import { ImmutabilityCheck } from "../store/immutability.ts";
@@ -47,7 +48,7 @@ import { viewHost } from "./state-view.ts";
 import { foundCycle, taskNodeId, waitNodesOf } from "./wait-nodes.ts";
 import { DirectChannels } from "./channels/direct-channels.ts";
 
-/** After the first call, until a host keeps what it has compiled. */
+/** After the first call, when it is answered if it is a short one. */
 const aMomentMs = 50;
 
 /** Memory of dropped values that each host keeps for later ones, of the store's limit. */
@@ -69,8 +70,6 @@ export interface HostWiring {
   readonly keepsResults: boolean;
   /** Called with an uncaught error that ends the runtime. */
   readonly onFatal?: (error: unknown) => void;
-  /** Called a moment after the first call has begun, when it is answered if it is a short one. */
-  readonly onFirstCall?: () => void;
 }
 
 /** Starts the host of this thread or process. Returns the driver's control of it. */
@@ -259,8 +258,7 @@ export class HostRuntime {
 
   #firstCall(): void {
     this.#hasCalls = true;
-    const { onFirstCall } = this.#wiring;
-    if (onFirstCall !== undefined) setTimeout(onFirstCall, aMomentMs).unref();
+    keepCompiledAfter(aMomentMs);
   }
 
   #runTask(call: CallMessage, session: Session): Promise<void> {

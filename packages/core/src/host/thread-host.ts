@@ -11,8 +11,7 @@ import type { LauncherControl, ThreadSettings } from "./host-control.ts";
 import { startHost } from "./host-runtime.ts";
 import { type OutputMessage, redirectOutput } from "./output.ts";
 
-/** @param onFirstCall called a moment after the first call has begun */
-export function startThread(onFirstCall: () => void): void {
+export function startThread(): void {
   const settings = workerData as ThreadSettings;
   const { logToDriver } = settings.inside;
   if (logToDriver !== "raw") {
@@ -32,7 +31,6 @@ export function startThread(onFirstCall: () => void): void {
       spillDirectory: settings.objectStore.spillDirectory,
       isDevelopment: settings.objectStore.isDevelopment,
     },
-    onFirstCall,
   });
   expose(control, portEndpoint(settings.control));
   void driver.ready();

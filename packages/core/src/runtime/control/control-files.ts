@@ -22,7 +22,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { DriverAbout } from "../../rpc/commands.ts";
 import { RaySystemError } from "../../shared/errors.ts";
-import { isOfUserAlone } from "./user-directory.ts";
+import { isOfUserAlone } from "../../shared/machine/user-directory.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 
 /** A driver's description of itself. */

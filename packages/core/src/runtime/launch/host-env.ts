@@ -3,16 +3,11 @@
  * without tokens, which actors and their child processes do not need.
  *
  * Hosts share Node's compile cache: the first one that loads a module strips its types and compiles
- * it, and the others read the result. A writer to that cache could change the code of hosts, so the
- * cache is private to this user. NODE_COMPILE_CACHE names another directory, and
+ * it, and the others read the result. NODE_COMPILE_CACHE names another directory, and
  * NODE_DISABLE_COMPILE_CACHE=1 turns the cache off.
  */
-import { lstatSync, mkdirSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { codeDirectory } from "../../shared/compiled/code-directory.ts";
 import { warn } from "../../shared/text/warning.ts";
-import { isOfUserAlone } from "../control/user-directory.ts";
-import { asError } from "../../shared/errors/thrown.ts";
 
 export function hostEnv(env: Readonly<Record<string, string>> | undefined): NodeJS.ProcessEnv {
   const own = { ...withoutTokens(process.env), ...env };
@@ -51,19 +46,12 @@ let warned = false;
  * then compile for themselves.
  */
 function codeCache(): string | undefined {
-  const directory = join(tmpdir(), `rayling-code-${process.getuid?.() ?? "user"}`);
-  let problem: string;
-  try {
-    mkdirSync(directory, { mode: 0o700, recursive: true });
-    if (isOfUserAlone(lstatSync(directory))) return directory;
-    problem = "is not a directory of this user alone";
-  } catch (error) {
-    problem = `cannot be made: ${asError(error).message}`;
-  }
+  const { path, directory, problem } = codeDirectory();
+  if (problem === undefined) return directory;
   if (!warned) {
     warned = true;
     warn(
-      `${directory} ${problem}: hosts share no compiled code, and start more slowly. Remove it, or name another in NODE_COMPILE_CACHE`,
+      `${path} ${problem}: hosts share no compiled code, and start more slowly. Remove it, or name another in NODE_COMPILE_CACHE`,
     );
   }
   return undefined;
