@@ -92,11 +92,10 @@ test("once for all programs and hosts of a version", async () => {
   expect(await kept()).toEqual(keptFiles);
 });
 
-test("at the end of a session that is over soon", async () => {
+test("at the end of a program that is over soon", async () => {
   const brief = `import * as ray from "@rayling/core";
 await ray.init({ prewarm: 0 });
-console.log(JSON.stringify(await ray.get(await ray.put(1))));
-await ray.shutdown();
+process.stdout.write(JSON.stringify(await ray.get(await ray.put(1))), () => process.exit());
 `;
   expect((await programs.run({ files: { "main.ts": brief } })).lines).toEqual([1]);
   expect((await kept()).map((one) => basename(one))).toEqual([

@@ -19,7 +19,7 @@ import type { Directory, RuntimeEnv } from "../rpc/directory.ts";
 import { Driver } from "../runtime/driver.ts";
 import { type InitOptions, readInitOptions } from "../runtime/init-options.ts";
 import { hasSettings } from "../runtime/launch/host.ts";
-import { keepCompiledAfter, keepCompiledNow } from "../shared/compiled/keep-compiled.ts";
+import { keepCompiledAfter } from "../shared/compiled/keep-compiled.ts";
 import { InvalidOptionError, RaySystemError, SessionEndedError } from "../shared/errors.ts";
 import { refusePlace } from "../shared/machine/refuse-place.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
@@ -222,8 +222,6 @@ export async function shutdown(): Promise<void> {
     setCurrentCaller(undefined, "", false);
     // The callers that ended earlier sessions already got their errors.
     slot.closing = Promise.all([slot.closing.catch(() => undefined), driver.close()]);
-    await slot.closing;
-    keepCompiledNow();
   }
   await slot.closing;
 }

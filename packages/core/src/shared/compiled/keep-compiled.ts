@@ -3,15 +3,20 @@
 /** The build makes it a parameter of all code of the package. */
 declare const keepCompiled: (() => void) | undefined;
 
+let isAsked = false;
+
 let keep: (() => void) | undefined = typeof keepCompiled === "function" ? keepCompiled : undefined;
 
-/** Keeps it by now, once. */
-export function keepCompiledNow(): void {
-  keep?.();
-  keep = undefined;
+/** Keeps it so much later, or at the end of the thread or process, if that is before. */
+export function keepCompiledAfter(ms: number): void {
+  if (keep === undefined || isAsked) return;
+  isAsked = true;
+  setTimeout(keepNow, ms).unref();
+  process.once("exit", keepNow);
 }
 
-/** Keeps it so much later, if the thread or the process is still there. */
-export function keepCompiledAfter(ms: number): void {
-  if (keep !== undefined) setTimeout(keepCompiledNow, ms).unref();
+function keepNow(): void {
+  process.removeListener("exit", keepNow);
+  keep?.();
+  keep = undefined;
 }

@@ -46,7 +46,7 @@ type Whole = (
  * @param importModule imports a package, or a module by its URL
  */
 export function loadKept(file: URL, importModule: Import): readonly unknown[] {
-  const { whole, keep } = hasOwnGlobals() ? evaluated(file) : compiled(file);
+  const { whole, keep } = isOfNode() ? compiled(file) : evaluated(file);
   return whole(
     file.href,
     (asked) => importModule(asked.startsWith(".") ? new URL(asked, file).href : asked),
@@ -60,10 +60,15 @@ interface Loaded {
   readonly keep?: () => void;
 }
 
-/** Test runners give a test file globals of its own. A script would have those of the process. */
-function hasOwnGlobals(): boolean {
+/**
+ * Whether scripts have the globals of this module. Test runners give a test file globals of its
+ * own, and other runtimes have no code to keep.
+ */
+function isOfNode(): boolean {
+  const { bun, deno } = process.versions;
+  if (bun !== undefined || deno !== undefined) return false;
   const { runInThisContext } = process.getBuiltinModule("node:vm");
-  return runInThisContext("Function.prototype") !== Function.prototype;
+  return runInThisContext("Function.prototype") === Function.prototype;
 }
 
 function evaluated(file: URL): Loaded {
