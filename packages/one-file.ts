@@ -106,7 +106,7 @@ export async function inOneFile(
 
 /**
  * Returns a module that exports the same, and whose code is one function of the module's URL, of
- * `import`, and of what keeps its compiled code (core/src/shared/compiled/keep-compiled.ts), which nothing does
+ * `import`, and of what has loaded it (core/src/shared/compiled/keep-compiled.ts), which is nothing
  * here. It stands in brackets, so that V8 compiles it at once.
  *
  * The exports are what they are at its end: no module of this package has an export that changes.
@@ -136,7 +136,7 @@ function asFunction(text: string): { readonly text: string; readonly names: read
   body += text.slice(at, list.start);
   const locals = list.entries.map(({ localName }) => localName.name);
   const names = list.entries.map(({ exportName }) => exportName.name ?? "default");
-  const whole = `const all=(function(__url,__import,keepCompiled){"use strict";
+  const whole = `const all=(function(__url,__import,loadedCode){"use strict";
 ${body}${text.slice(list.end)}
 return[${locals.join(",")}]})(import.meta.url,(place)=>import(place));
 ${exportsOf(names)}`;

@@ -187,9 +187,9 @@ console.log(JSON.stringify({ four: twice(2), where: where().endsWith("whole.js")
 `;
 const whole = (
   factor: number,
-): string => `const all=(function(__url,__import,keepCompiled){"use strict";
+): string => `const all=(function(__url,__import,loadedCode){"use strict";
 const twice=(n)=>n*${factor};const where=Object.assign(()=>__url,{later:()=>__import("./three.js")});
-return[twice,where,()=>keepCompiled?.()]})(import.meta.url,(place)=>import(place));
+return[twice,where,()=>loadedCode?.keep?.()]})(import.meta.url,(place)=>import(place));
 `;
 const source = new URL("../../packages/core/src/shared/compiled/kept-code.ts", import.meta.url)
   .href;

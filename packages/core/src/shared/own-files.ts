@@ -9,6 +9,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import util from "node:util";
+import { isReadFromFile } from "./compiled/keep-compiled.ts";
 
 /** Bundlers that make CommonJS leave `import.meta.url` undefined. */
 const here = (import.meta.url as string | undefined) ?? "";
@@ -57,6 +58,7 @@ function placesOf(folder: URL): readonly string[] {
  * Hosts cannot start from a bundle.
  */
 export function bundledInto(): string | undefined {
+  if (isReadFromFile) return undefined;
   // Some bundlers replace `import.meta.url` by the URL that the module had before.
   const running = pathOf(util.getCallSites(1, { sourceMap: false })[0]?.scriptName ?? "");
   if (running === undefined) return "a bundle";

@@ -1,11 +1,19 @@
 /** Keeps what V8 has compiled of this package, where kept-code.ts has found nothing kept. */
 
-/** The build makes it a parameter of all code of the package. */
-declare const keepCompiled: (() => void) | undefined;
+/** There where kept-code.ts has loaded all code of the package, of which it is a parameter. */
+declare const loadedCode: LoadedCode | undefined;
+
+export interface LoadedCode {
+  /** There if nothing is kept yet. */
+  readonly keep?: () => void;
+}
+
+/** Whether this code was read from the package's own file. */
+export const isReadFromFile: boolean = typeof loadedCode === "object";
+
+let keep: (() => void) | undefined = typeof loadedCode === "object" ? loadedCode.keep : undefined;
 
 let isAsked = false;
-
-let keep: (() => void) | undefined = typeof keepCompiled === "function" ? keepCompiled : undefined;
 
 /** Keeps it so much later, or at the end of the thread or process, if that is before. */
 export function keepCompiledAfter(ms: number): void {

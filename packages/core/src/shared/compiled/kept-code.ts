@@ -23,6 +23,7 @@ import {
 import { getCompileCacheDir } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { codeDirectory } from "./code-directory.ts";
+import type { LoadedCode } from "./keep-compiled.ts";
 
 /** The function stands between these in the file. */
 const [begin, end] = ["(function(", "})(import.meta.url,"] as const;
@@ -32,12 +33,8 @@ const headBytes = 64;
 
 type Import = (place: string) => Promise<unknown>;
 
-/** The function of the file. It keeps what is compiled of it when it calls the last one. */
-type Whole = (
-  url: string,
-  importModule: Import,
-  keepCompiled: (() => void) | undefined,
-) => readonly unknown[];
+/** The function of the file. */
+type Whole = (url: string, importModule: Import, loaded: LoadedCode) => readonly unknown[];
 
 /**
  * Returns the exports of the file, in the order of its list.
@@ -46,18 +43,16 @@ type Whole = (
  * @param importModule imports a package, or a module by its URL
  */
 export function loadKept(file: URL, importModule: Import): readonly unknown[] {
-  const { whole, keep } = isOfNode() ? compiled(file) : evaluated(file);
+  const { whole, ...loaded } = isOfNode() ? compiled(file) : evaluated(file);
   return whole(
     file.href,
     (asked) => importModule(asked.startsWith(".") ? new URL(asked, file).href : asked),
-    keep,
+    loaded,
   );
 }
 
-interface Loaded {
+interface Loaded extends LoadedCode {
   readonly whole: Whole;
-  /** There if nothing is kept yet. */
-  readonly keep?: () => void;
 }
 
 /**
