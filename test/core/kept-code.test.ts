@@ -1,8 +1,9 @@
 /** Programs and hosts keep what V8 has compiled of the published core, for those of later programs. */
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { Programs } from "../fixtures/program.ts";
 
 let programs: Programs;
@@ -63,16 +64,9 @@ export const Probe = ray.remote(class Probe {
 const files = { "main.ts": program, "probe.ts": probe };
 const right = { values: [1, 2], isActor: true, hasCluster: true, frame: true };
 
-/** The file that Node takes in place of core's one file. */
-async function keptEntry(): Promise<{ readonly folder: URL; readonly file: string }> {
-  const dist = new URL("../../packages/core/dist/kept/", import.meta.url);
-  const [file = ""] = (await readdir(dist)).filter((one) => one.endsWith(".js"));
-  return { folder: dist, file };
-}
-
 async function kept(): Promise<string[]> {
   const names = await readdir(folder, { recursive: true });
-  return names.filter((name) => name.includes(".rayling")).map((name) => join(folder, name));
+  return names.filter((name) => name.endsWith(".rayling")).map((name) => join(folder, name));
 }
 
 test("once for all programs and hosts of a version", async () => {
@@ -141,28 +135,18 @@ test("anew where V8 refuses what is there", async () => {
 });
 
 test("not where a program has globals of its own, as under a test runner", async () => {
-  const realm = `import { readFileSync } from "node:fs";
-import vm from "node:vm";
-const url = new URL(process.argv[2]);
-const own = Object.getOwnPropertyNames(vm.runInNewContext("globalThis"));
-const names = Object.getOwnPropertyNames(globalThis).filter((name) => !own.includes(name));
-const context = vm.createContext(Object.fromEntries(names.map((name) => [name, globalThis[name]])));
-const module = new vm.SourceTextModule(readFileSync(url, "utf8"), {
-  context, identifier: url.href, initializeImportMeta: (meta) => { meta.url = url.href; },
-});
-await module.link(() => undefined);
-await module.evaluate();
-let error;
-try { module.namespace.remote(1); } catch (thrown) { error = thrown; }
-context.error = error;
-console.log(JSON.stringify([error instanceof Error, vm.runInContext("error instanceof Error", context), error.stack.includes("core-")]));
+  const realm = `import vm from "node:vm";
+import { loadCore } from "./own-globals.mjs";
+const { core, context } = await loadCore(process.argv[2]);
+try { core.remote(1); } catch (error) {
+  context.error = error;
+  console.log(JSON.stringify([error instanceof Error, vm.runInContext("error instanceof Error", context), error.stack.includes("core-")]));
+}
 `;
-  const flags = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning"];
-  const { folder: dist, file } = await keptEntry();
   const { lines } = await programs.run({
-    files: { "main.mjs": realm },
-    flags,
-    args: [new URL(file, dist).href],
+    files: { "main.mjs": realm, "own-globals.mjs": ownGlobals },
+    flags: ownGlobalsFlags,
+    args: [await coreForNode()],
   });
   expect(lines).toEqual([[false, true, true]]);
   expect(await kept()).toEqual([]);
@@ -210,6 +194,20 @@ test("of one text alone, written once", async () => {
   const edited = await loaded(3);
   expect(edited).toMatchObject({ ...good, four: 6 });
   expect(edited).not.toMatchObject({ ino: (first as { ino: number }).ino });
+});
+
+test("and what others left who were ended while they wrote is removed", async () => {
+  await loaded(2);
+  const [file = ""] = await kept();
+  const [old, fresh] = [`${file}.1.1`, `${file}.2.2`];
+  await writeFile(old, "");
+  await writeFile(fresh, "");
+  await utimes(old, 0, 0);
+  await rm(file);
+  expect(await loaded(2)).toMatchObject({ ...good, kept: 2 });
+  const names = await readdir(dirname(file));
+  expect(names).toContain(basename(fresh));
+  expect(names).not.toContain(basename(old));
 });
 
 test("nowhere without Node's cache of compiled code", async () => {

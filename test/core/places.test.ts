@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { build, type BuildOptions } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { ended, prelude, Programs } from "../fixtures/program.ts";
 
 let programs: Programs;
@@ -285,6 +286,28 @@ main();
       }
     },
   );
+});
+
+test("with globals of its own a program has its places from Node's stacks, which a runner maps", async () => {
+  const main = `import { join } from "node:path";
+import vm from "node:vm";
+import { loadCore } from "./own-globals.mjs";
+const { core, context } = await loadCore(process.argv[2]);
+Error.prepareStackTrace = (error, sites) =>
+  [String(error), ...sites.map((site) => "    at " + String(site).replace("moved.ts:1:", "moved.ts:7:"))].join("\\n");
+context.ray = core;
+const filename = join(import.meta.dirname, "moved.ts");
+const one = vm.runInContext("ray.remote(() => 1)", context, { filename });
+await core.init();
+await core.get(one.remote()).catch(({ message }) => console.log(JSON.stringify(message)));
+await core.shutdown();
+`;
+  const { lines } = await programs.run({
+    files: { "main.mjs": main, "own-globals.mjs": ownGlobals, "moved.ts": "export {};\n" },
+    flags: ownGlobalsFlags,
+    args: [await coreForNode()],
+  });
+  expect(lines).toEqual([expect.stringMatching(/moved\.ts:7:5\) did not run while the module/)]);
 });
 
 describe("a driver whose stacks are made by a function of the user's", () => {

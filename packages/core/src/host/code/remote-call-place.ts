@@ -10,6 +10,7 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
 import util from "node:util";
 import { driversOf, driversText } from "../../shared/code-roots.ts";
+import { hasGlobalsOfNode } from "../../shared/machine/globals.ts";
 import { ownFolder } from "../../shared/own-files.ts";
 
 export interface Place {
@@ -106,6 +107,8 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
 function plainChain(skipped: number): CallChain | undefined {
   const maker = Object.getOwnPropertyDescriptor(Error, "prepareStackTrace");
   if (process.sourceMapsEnabled || !isNodes(maker)) return undefined;
+  // Node asks the function of its own globals, too, which is not seen from others.
+  if (!hasGlobalsOfNode()) return undefined;
   const places: Place[] = [];
   let isEsm = false;
   for (const site of callSites(skipped + 1)) {

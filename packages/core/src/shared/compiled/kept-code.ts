@@ -15,13 +15,16 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { hasGlobalsOfNode } from "../machine/globals.ts";
 import { codeDirectory } from "./code-directory.ts";
 import type { LoadedCode } from "./keep-compiled.ts";
 
@@ -30,6 +33,9 @@ const [begin, end] = ["(function(", "})(import.meta.url,"] as const;
 
 /** Room in front of the code, for its length: V8 reads code at multiples of 8. */
 const headBytes = 64;
+
+/** Nobody writes for so long. */
+const leftMs = 600_000;
 
 type Import = (place: string) => Promise<unknown>;
 
@@ -55,15 +61,10 @@ interface Loaded extends LoadedCode {
   readonly whole: Whole;
 }
 
-/**
- * Whether scripts have the globals of this module. Test runners give a test file globals of its
- * own, and other runtimes have no code to keep.
- */
+/** Scripts have the globals of Node, and other runtimes have no code to keep. */
 function isOfNode(): boolean {
   const { bun, deno } = process.versions;
-  if (bun !== undefined || deno !== undefined) return false;
-  const { runInThisContext } = process.getBuiltinModule("node:vm");
-  return runInThisContext("Function.prototype") === Function.prototype;
+  return bun === undefined && deno === undefined && hasGlobalsOfNode();
 }
 
 function evaluated(file: URL): Loaded {
@@ -137,12 +138,25 @@ function keepCode(place: string, code: Buffer, source: Buffer): void {
   const part = `${place}.${process.pid}.${process.hrtime.bigint()}`;
   try {
     mkdirSync(dirname(place), { recursive: true });
+    for (const one of partsOf(place)) removed(one);
     writeWhole(part, Buffer.concat([head, code, code, source]));
     renameSync(part, place);
   } catch {
     // It starts without it, too: a full disk, or a host that may not write here.
     removed(part);
   }
+}
+
+/** Returns what is left of those who were ended while they wrote. */
+function partsOf(place: string): string[] {
+  const [folder, start] = [dirname(place), `${basename(place)}.`];
+  const parts = readdirSync(folder).filter((name) => name.startsWith(start));
+  return parts
+    .map((name) => join(folder, name))
+    .filter((path) => {
+      const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+      return written < Date.now() - leftMs;
+    });
 }
 
 /** Returns the code that is kept there of that source, if it is whole. */
