@@ -32,10 +32,17 @@ export interface ScoringParts {
   readonly watched: WatchedSource | undefined;
 }
 
+/** Counts the answer of the source, or its failure, and passes it on. */
+interface AskEnds {
+  readonly settled: (outcome: SampleOutcome) => SampleOutcome;
+  readonly rejected: (error: unknown) => never;
+}
+
 export class LoopScores {
   readonly #parts: ScoringParts;
   readonly #answers = new AnswerCounts();
   readonly #metrics = new LoopMetrics();
+  readonly #laneEnds = new Map<string, AskEnds>();
   /** Rounds with rows that were not scored yet. */
   readonly #rounds = new Set<ScoreRound>();
 
@@ -117,19 +124,39 @@ export class LoopScores {
       : this.#recorded(sample, lane, place, kept);
   }
 
-  async #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
+  /** No async function: each sample waits here, with no more than a promise and what ends it. */
+  #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
     const traced = tracedSample(sample, lane);
     this.#metrics.began(lane, 1);
+    const { settled, rejected } =
+      traced === undefined ? this.#endsOf(lane) : this.#ends(lane, traced);
     try {
-      const outcome = await this.#parts.source.score(traced?.sample ?? sample, lane, kept);
-      this.#ended(lane, outcome, traced);
-      this.#answers.add(outcome);
-      return outcome;
+      return this.#parts.source.score(traced?.sample ?? sample, lane, kept).then(settled, rejected);
     } catch (error) {
-      this.#metrics.rejected(lane, 1);
-      traced?.failed(error);
-      throw error;
+      return Promise.reject(error).catch(rejected);
     }
+  }
+
+  /** The ends of all samples in a lane that have no span. */
+  #endsOf(lane: string): AskEnds {
+    let ends = this.#laneEnds.get(lane);
+    if (ends === undefined) this.#laneEnds.set(lane, (ends = this.#ends(lane, undefined)));
+    return ends;
+  }
+
+  #ends(lane: string, traced: TracedSample | undefined): AskEnds {
+    return {
+      settled: (outcome) => {
+        this.#ended(lane, outcome, traced);
+        this.#answers.add(outcome);
+        return outcome;
+      },
+      rejected: (error) => {
+        this.#metrics.rejected(lane, 1);
+        traced?.failed(error);
+        throw error;
+      },
+    };
   }
 
   async #askGroup(

@@ -111,7 +111,7 @@ export class Dispatcher {
       this.#pump();
     } else {
       this.#waiting.served(lane);
-      this.#send(worker, submitted);
+      worker.score(submitted);
     }
     return submitted.outcome;
   }
@@ -146,7 +146,10 @@ export class Dispatcher {
       if (this.#again.length > 0) this.#again.shift();
       else this.#waiting.shift();
       if (isUnpaid) submitted.resolve(this.#unpaid());
-      else if (worker !== undefined) this.#send(worker, submitted);
+      else if (worker !== undefined) {
+        submitted.waited();
+        worker.score(submitted);
+      }
     }
     if (this.#isLost) {
       void this.#workers[0]?.failure.then((error) => this.#rejectAll(error));
@@ -163,11 +166,6 @@ export class Dispatcher {
 
   #next(): SubmittedSample | undefined {
     return this.#again[0] ?? this.#waiting.peek()?.item;
-  }
-
-  #send(worker: SupervisedWorker, submitted: SubmittedSample): void {
-    submitted.sent();
-    worker.score(submitted);
   }
 
   #unpaid(): SampleOutcome {

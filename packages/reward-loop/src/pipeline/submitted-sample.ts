@@ -27,7 +27,10 @@ export class SubmittedSample {
   readonly lane: string;
   /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
-  readonly #settled: PromiseWithResolvers<SampleOutcome> = Promise.withResolvers();
+  readonly outcome: Promise<SampleOutcome>;
+  /** The ends of `outcome`: settling a sample that is with no worker. */
+  resolve!: (outcome: SampleOutcome) => void;
+  reject!: (error: unknown) => void;
   readonly #owner: SampleOwner;
   readonly #account: SampleAccount | undefined;
   readonly #sinceMs: number = performance.now();
@@ -39,6 +42,11 @@ export class SubmittedSample {
     kept: Promise<void> | undefined,
     owner: SampleOwner,
   ) {
+    // Not `withResolvers`, whose object would wait with each sample.
+    this.outcome = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
     this.sample = sample;
     this.lane = lane;
     this.kept = kept;
@@ -46,12 +54,8 @@ export class SubmittedSample {
     this.#account = owner.budget && new SampleAccount(owner.budget);
   }
 
-  get outcome(): Promise<SampleOutcome> {
-    return this.#settled.promise;
-  }
-
-  sent(): void {
-    // Time with a worker that died counts as waiting.
+  /** It stood in line, and is being sent. Time with a worker that died counts as waiting. */
+  waited(): void {
     this.#inLineMs = performance.now() - this.#sinceMs;
   }
 
@@ -93,16 +97,6 @@ export class SubmittedSample {
     this.#account?.lost();
     if (error instanceof NotEncodableError) this.resolve({ ...unsendable(error), version });
     else this.reject(error);
-  }
-
-  /** Settles a sample that is with no worker. */
-  resolve(outcome: SampleOutcome): void {
-    this.#settled.resolve(outcome);
-  }
-
-  /** Settles a sample that is with no worker. */
-  reject(error: unknown): void {
-    this.#settled.reject(error);
   }
 }
 
