@@ -70,7 +70,7 @@ export {
   loadScorer,
 } from "./loader/load.ts";
 export type { LoadedScorer, LoadOptions } from "./loader/load.ts";
-export { onClock } from "./calling/call-clock.ts";
+export { timedBy } from "./calling/call-clock.ts";
 export type { CallClock } from "./calling/call-clock.ts";
 export { resolveRewardModule } from "./loader/module-url.ts";
 export { parseRewardSpec } from "./loader/reward-spec.ts";

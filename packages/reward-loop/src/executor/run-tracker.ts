@@ -11,7 +11,7 @@
  */
 
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
-import { onClock } from "@rayling/reward-manager-registry";
+import { timedBy } from "@rayling/reward-manager-registry";
 import type { CallClock } from "@rayling/reward-manager-registry";
 import type { RunTable } from "./run-table.ts";
 import type { Run } from "./run.ts";
@@ -50,6 +50,13 @@ export class RunTracker {
     return this.#context.getStore();
   }
 
+  /** The run in whose context this is called. Throws outside of a run. */
+  get here(): Run {
+    const run = this.#context.getStore();
+    if (run === undefined) throw new Error("called outside of a run");
+    return run;
+  }
+
   /** The signal of the current run, aborted when its result is no longer needed. */
   get signal(): AbortSignal {
     const run = this.#context.getStore();
@@ -60,13 +67,13 @@ export class RunTracker {
   }
 
   /**
-   * The clock of the calling run, which starts with a call.
+   * The clock of the run in whose context it is used, which starts with a call.
    *
    * It goes on until the reply is made: reading a result may run user code (a getter, a proxy).
    *
    * @param onThenable called when a call has returned a promise
    */
-  clock(onThenable?: () => void): CallClock<Run | undefined> {
+  clock(onThenable?: () => void): CallClock {
     return {
       enter: () => {
         const run = this.#context.getStore();
@@ -74,9 +81,9 @@ export class RunTracker {
           run.startedAt ??= performance.now();
           this.#table.start(run.slot);
         }
-        return run;
       },
-      leave: (run) => {
+      leave: () => {
+        const run = this.#context.getStore();
         if (run !== undefined) run.depth -= 1;
       },
       onThenable,
@@ -88,8 +95,7 @@ export class RunTracker {
     work: (...args: Args) => Result | PromiseLike<Result>,
     onThenable?: () => void,
   ): (...args: Args) => Result | Promise<Result> {
-    const clock = this.clock(onThenable);
-    return (...args) => onClock(clock, () => work(...args)) as Result | Promise<Result>;
+    return timedBy(this.clock(onThenable), work);
   }
 
   #mark(id: number): void {

@@ -201,39 +201,49 @@ export class ScoreExecutor {
     return functions.overlaps;
   }
 
-  /** No async function of its own: with so many samples at work at once each of them counts. */
+  /**
+   * No async function of its own, and what ends a run knows it by the context: with so many samples
+   * at work at once each object counts.
+   */
   #start(functions: UserFunctions, run: Run): void {
     this.#runs.set(run.id, run);
     void this.#tracker.follow(run, () =>
-      runWork(functions, run).then(
-        (result) => run.answer(this.#over(run, functions, result), run.id),
-        (error: unknown) => run.answer(this.#failed(run, functions, error), run.id),
-      ),
+      runWork(functions, run).then(this.#settled, this.#rejected),
     );
   }
 
-  #over(run: Run, functions: UserFunctions, result: RewardResult): ScoreReply {
+  readonly #settled = (result: RewardResult): void => {
+    const run = this.#tracker.here;
+    run.answer(this.#over(run, result), run.id);
+  };
+
+  readonly #rejected = (error: unknown): void => {
+    const run = this.#tracker.here;
+    run.answer(this.#failed(run, error), run.id);
+  };
+
+  #over(run: Run, result: RewardResult): ScoreReply {
     try {
       const { rewardScore, rewardExtraInfo } = result;
-      const { latencyMs, overlaps } = this.#measured(run, functions);
+      const { latencyMs, overlaps } = this.#measured(run);
       return withSeen({ ok: true, rewardScore, rewardExtraInfo, latencyMs, overlaps }, run);
     } catch (error) {
       // The user's manager failed.
-      return this.#failed(run, functions, error);
+      return this.#failed(run, error);
     }
   }
 
-  #failed(run: Run, functions: UserFunctions, error: unknown): ScoreReply {
-    const { latencyMs, overlaps } = this.#measured(run, functions);
+  #failed(run: Run, error: unknown): ScoreReply {
+    const { latencyMs, overlaps } = this.#measured(run);
     // The result of an aborted run is no longer needed.
     const failure = failureOf(error, !run.isAborted);
     return withSeen({ ok: false, error: failure, latencyMs, overlaps }, run);
   }
 
-  #measured(run: Run, { overlaps }: UserFunctions): Pick<ScoreReply, "latencyMs" | "overlaps"> {
+  #measured(run: Run): Pick<ScoreReply, "latencyMs" | "overlaps"> {
     this.#runs.delete(run.id);
     const now = performance.now();
-    return { latencyMs: now - (run.startedAt ?? now), overlaps };
+    return { latencyMs: now - (run.startedAt ?? now), overlaps: this.#overlaps };
   }
 
   /** Sends the reply with others, or keeps it until it is asked for. */
@@ -278,9 +288,13 @@ export class ScoreExecutor {
   }
 
   #dropReady(id: number): void {
-    const overlaps = this.#loaded?.overlaps ?? false;
     const run = this.#queue.drop(id);
+    const overlaps = this.#overlaps;
     run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps }, id);
+  }
+
+  get #overlaps(): boolean {
+    return this.#loaded?.overlaps ?? false;
   }
 
   /**

@@ -2,10 +2,11 @@
  * Gives any user function, whatever its parameters, one calling convention.
  */
 
-import type { ComputeScore, ScoreInput } from "../scoring/compute-score.ts";
+import { passingOn } from "../scoring/compute-score.ts";
+import type { ComputeScore, PassOn, ScoreInput } from "../scoring/compute-score.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
-import { noClock, onClock } from "./call-clock.ts";
+import { failedOn, noClock, onClock } from "./call-clock.ts";
 import type { CallClock } from "./call-clock.ts";
 import { argumentNamed, orderedArguments, withOwnNames } from "./argument-names.ts";
 import { conventionOf, isListName, mayBeMissing } from "./convention.ts";
@@ -46,9 +47,14 @@ export async function calledFunction(
 ): Promise<CalledFunction> {
   const { convention, given } = await read(callable, options);
   const call = caller(callable, options, convention, given);
-  return convention.takesLists
-    ? { takesLists: true, call: (inputs) => call(listsOf(inputs)) as ReturnType<ComputeScores> }
-    : { takesLists: false, call: (input) => call(input) as ReturnType<ComputeScore> };
+  if (convention.takesLists) {
+    return {
+      takesLists: true,
+      call: (inputs) => call(listsOf(inputs)) as ReturnType<ComputeScores>,
+    };
+  }
+  const single: ComputeScore = (input) => call(input) as ReturnType<ComputeScore>;
+  return { takesLists: false, call: Object.assign(single, { [passingOn]: call as PassOn }) };
 }
 
 /** Wraps a function of all answers to a prompt, which takes a list of objects, or verl's lists. */
@@ -101,11 +107,16 @@ function groupCaller(
   { self, clock = noClock }: CallableOptions,
   given: GivenArguments,
 ): ComputeScores {
+  const failed = failedOn(clock);
   return (inputs) => {
     const group = inputs.map((input) => given.of(input));
     const work = (): unknown => Reflect.apply(callable, self, [group]);
-    const verify = (): void => group.forEach((one) => given.verify(one));
-    return onClock(clock, work, verify) as ReturnType<ComputeScores>;
+    const ended = (result: unknown): unknown => {
+      clock.leave();
+      for (const one of group) given.verify(one);
+      return result;
+    };
+    return onClock(clock, work, ended, failed) as ReturnType<ComputeScores>;
   };
 }
 
@@ -114,17 +125,30 @@ function caller(
   { self, clock = noClock }: CallableOptions,
   convention: Convention,
   given: GivenArguments,
-): (input: Readonly<Record<string, unknown>>) => unknown {
-  return (input) => {
+): Call {
+  const failed = failedOn(clock);
+  const work = (all: ScoreInput): unknown => {
+    const values =
+      convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
+    return Reflect.apply(callable, self, values);
+  };
+  return (input, next, subject) => {
     const all = given.of(input);
-    const work = (): unknown => {
-      const values =
-        convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
-      return Reflect.apply(callable, self, values);
+    // The only closure that waits with a call.
+    const ended = (output: unknown): unknown => {
+      clock.leave();
+      given.verify(all);
+      return next === undefined ? output : next(output, subject);
     };
-    return onClock(clock, work, () => given.verify(all));
+    return onClock(clock, () => work(all), ended, failed);
   };
 }
+
+type Call = (
+  input: Readonly<Record<string, unknown>>,
+  next?: (output: unknown, subject: unknown) => unknown,
+  subject?: unknown,
+) => unknown;
 
 function valueOf(slot: Slot, all: ScoreInput): unknown {
   if (slot.kind === "nothing") return undefined;

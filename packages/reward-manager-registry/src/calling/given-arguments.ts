@@ -76,6 +76,7 @@ class Returned {
 
 class Given extends Returned {
   readonly #kind: GivenKind;
+  /** The values that are read through accessors: of the context, and of all that is watched. */
   readonly #input: Readonly<Record<string, unknown>>;
   #unknown: UnknownScoreArgumentError | undefined;
   #isRead = false;
@@ -85,7 +86,7 @@ class Given extends Returned {
     const { prototype, keywords, isWatched } = kind;
     super(isWatched ? { __proto__: prototype } : fieldsOf(kind, input));
     this.#kind = kind;
-    this.#input = input;
+    this.#input = isWatched ? input : contextIn(input);
     if (!isWatched) return;
     for (const name in input) if (!ofContext.has(name)) this.#watch(name);
     for (const name in keywords) this.#watch(name);
@@ -186,6 +187,17 @@ function hasAll(fields: Readonly<Record<string, unknown>>): boolean {
 }
 
 const ofContext: ReadonlySet<string> = new Set(["uid", "group", "step", "lane"]);
+
+/** The context of a call: what else it was given is let go of. */
+function contextIn({ uid, group, step, lane }: Readonly<Record<string, unknown>>): Context {
+  const hasLaneOnly = uid === undefined && group === undefined && step === undefined;
+  return hasLaneOnly && lane === "training" ? inTraining : { uid, group, step, lane };
+}
+
+type Context = Readonly<Record<string, unknown>>;
+
+/** Most calls outside of a trainer say nothing else. */
+const inTraining: Context = { lane: "training" };
 
 /** Defines an alias; a write to it changes the other property. */
 function nameAlso(prototype: object, name: string, other: string): void {

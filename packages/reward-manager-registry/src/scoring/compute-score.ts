@@ -108,6 +108,25 @@ export type ScoreOutput = ScoreValue | readonly TokenScore[] | ScoreRecord | Sco
 export type ComputeScore = (input: ScoreInput) => ScoreOutput | PromiseLike<ScoreOutput>;
 
 /**
+ * The key of a second way to call a function that this package has wrapped: what is done with its
+ * output is done in the very reaction in which the output is there. Many calls wait at once, and
+ * each promise fewer is a tenth of what a call holds meanwhile.
+ */
+export const passingOn: unique symbol = Symbol("passingOn");
+
+/** Returns what `next` makes of the output, or a promise of it. Throws as the function does. */
+export type PassOn = <Subject, Result>(
+  input: ScoreInput,
+  next: (output: ScoreOutput, subject: Subject) => Result,
+  subject: Subject,
+) => Result | Promise<Result>;
+
+/** Undefined for a function that is not wrapped. */
+export function passOnOf(computeScore: ComputeScore): PassOn | undefined {
+  return (computeScore as { readonly [passingOn]?: PassOn })[passingOn];
+}
+
+/**
  * Returns the function with fixed arguments, which override those of the call (verl
  * `custom_reward_function.reward_kwargs`).
  */

@@ -8,7 +8,13 @@ import { InvalidScoreError } from "../errors.ts";
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
 import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
-import type { ComputeScore, RewardModelArguments, ScoreInput } from "./compute-score.ts";
+import { passOnOf } from "./compute-score.ts";
+import type {
+  ComputeScore,
+  RewardModelArguments,
+  ScoreInput,
+  ScoreOutput,
+} from "./compute-score.ts";
 import { byToken, byTurn, tokenScoresIn, turnScoresIn } from "./placed-score.ts";
 import { toRewardResult } from "./reward-result.ts";
 import type { RewardResult } from "./reward-result.ts";
@@ -42,9 +48,9 @@ export function scoreSample(
     checkSample(sample);
     const { response } = sample;
     return typeof response === "string"
-      ? scored(sample, computeScore(inputOf(sample, response, options)))
+      ? scored(sample, computeScore, inputOf(sample, response, options))
       : decodeResponse(sample, options.tokenizer).then((text) =>
-          scored(sample, computeScore(inputOf(sample, text, options))),
+          scored(sample, computeScore, inputOf(sample, text, options)),
         );
   } catch (error) {
     return Promise.reject(error);
@@ -52,10 +58,18 @@ export function scoreSample(
 }
 
 /** Awaits the score, and puts it in its place. */
-function scored(sample: RewardSample, score: ReturnType<ComputeScore>): Promise<RewardResult> {
-  return Promise.resolve(score).then((output) =>
-    placed(toRewardResult(output, sample.dataSource), sample),
-  );
+function scored(
+  sample: RewardSample,
+  computeScore: ComputeScore,
+  input: ScoreInput,
+): Promise<RewardResult> {
+  const passOn = passOnOf(computeScore);
+  if (passOn !== undefined) return Promise.resolve(passOn(input, resultOf, sample));
+  return Promise.resolve(computeScore(input)).then((output) => resultOf(output, sample));
+}
+
+function resultOf(output: ScoreOutput, sample: RewardSample): RewardResult {
+  return placed(toRewardResult(output, sample.dataSource), sample);
 }
 
 /**
