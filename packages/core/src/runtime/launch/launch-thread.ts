@@ -26,7 +26,15 @@ import { HostThread } from "./host-thread.ts";
  * generation must fit in there, or V8 ends the whole process: with Node's 48 MB, 5 of 6 processes
  * ended where twelve threads on a busy machine filled 48 MB each; with 12 MB none of 6 did.
  */
-const youngGenerationMb = 12;
+const limitedYoungMb = 12;
+
+/**
+ * The limit of other threads, as in Node 22. In Node 24 a young generation grows to 192 MB, and
+ * V8 keeps it: 128 MB stay resident in each thread in which many objects once lived for a while.
+ * Measured with 48: the four threads of a reward loop hold 68 MB less while 100,000 samples wait,
+ * and calls in flight and scores take the same CPU time.
+ */
+const youngMb = 48;
 
 /** @throws HostLostError when Node refuses the settings of the thread */
 export function launchThread(request: HostRequest, options: LauncherOptions): Host {
@@ -91,16 +99,16 @@ function workerOptions(
     transferList: [settings.data, settings.control, settings.directory],
     // A thread without flags of its own inherits all flags.
     ...(flags.length === 0 ? {} : { execArgv: [...moduleFlags(process.execArgv), ...flags] }),
-    ...(resourceLimits === undefined
-      ? {}
-      : { resourceLimits: withYoungGeneration(resourceLimits) }),
+    resourceLimits: withYoungGeneration(resourceLimits),
     env: hostEnv(env),
   };
 }
 
-function withYoungGeneration(limits: ResourceLimits): ResourceLimits {
-  if (limits.maxOldGenerationSizeMb === undefined) return limits;
-  return { maxYoungGenerationSizeMb: youngGenerationMb, ...limits };
+/** The flag --max-semi-space-size of the program counts for its threads, too: V8 prefers it. */
+function withYoungGeneration(limits: ResourceLimits = {}): ResourceLimits {
+  const isLimited = limits.maxOldGenerationSizeMb !== undefined;
+  const maxYoungGenerationSizeMb = isLimited ? limitedYoungMb : youngMb;
+  return { maxYoungGenerationSizeMb, ...limits };
 }
 
 /** Answers the thread's calls over that port until the thread ends. */
