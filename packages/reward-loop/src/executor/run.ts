@@ -23,8 +23,10 @@ export interface Run {
   /** The sample that is to be scored, unless it is other work. */
   readonly sample: RewardSample | undefined;
   readonly work: ScoreWork | undefined;
-  /** Called on its account, once, with the run's id. */
-  readonly answer: (reply: ScoreReply, id: number) => void;
+  /** Called on its account, once. */
+  readonly answer: (reply: ScoreReply, run: Run) => void;
+  /** It was begun by the queue of samples, and takes room there. */
+  isAtWork: boolean;
   /** How many of the user's functions are at work on it: a manager calls a score function. */
   depth: number;
   startedAt: number | undefined;
@@ -53,6 +55,7 @@ export function newRun({
     sample,
     work,
     answer,
+    isAtWork: false,
     depth: 0,
     startedAt: undefined,
     abort: undefined,

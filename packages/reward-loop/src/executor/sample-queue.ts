@@ -15,12 +15,18 @@ import { BRIEF_TURN_MS, BriefRuns } from "./brief-run-batching.ts";
 /** Begins a sample. Returns whether samples overlap: otherwise it has held the thread. */
 export type Begin<Sample> = (sample: Sample) => boolean;
 
-export class SampleQueue<Sample extends { readonly id: number }> {
+/** A sample knows whether it is at work: a set of their ids would be half as big again. */
+export interface QueuedSample {
+  readonly id: number;
+  /** It is at work and was not given up. */
+  isAtWork: boolean;
+}
+
+export class SampleQueue<Sample extends QueuedSample> {
   readonly #atOnce: number;
   readonly #begin: Begin<Sample>;
   readonly #areSent: () => boolean;
-  /** Samples at work that were not given up. */
-  readonly #atWork: Set<number> = new Set();
+  #atWork = 0;
   /** Samples that stand ready until a synchronous run, or one of the concurrent runs, ends. */
   #ready: Sample[] = [];
   /** A synchronous run has held the thread, and the next one is not to begin yet. */
@@ -58,23 +64,31 @@ export class SampleQueue<Sample extends { readonly id: number }> {
 
   /** Begins ready samples while there is room. */
   pump(): void {
-    while (!this.#isHeld && this.#atWork.size < this.#atOnce) {
+    while (!this.#isHeld && this.#atWork < this.#atOnce) {
       const sample = this.#ready.shift();
       if (sample === undefined) return;
-      this.#atWork.add(sample.id);
+      sample.isAtWork = true;
+      this.#atWork += 1;
       if (!this.#begin(sample)) this.#hold();
     }
   }
 
   /** The run of a sample has ended, and its result is about to be sent with others. */
-  ended(id: number, latencyMs: number): void {
+  ended(sample: Sample, latencyMs: number): void {
     this.#brief.ended(latencyMs);
-    if (this.#atWork.delete(id)) this.#next();
+    if (this.#isOver(sample)) this.#next();
   }
 
   /** The sample was given up, or its result has been sent. */
-  left(id: number): void {
-    if (this.#atWork.delete(id)) this.#soon();
+  left(sample: Sample): void {
+    if (this.#isOver(sample)) this.#soon();
+  }
+
+  #isOver(sample: Sample): boolean {
+    if (!sample.isAtWork) return false;
+    sample.isAtWork = false;
+    this.#atWork -= 1;
+    return true;
   }
 
   /** All results are in answers that leave this turn. */

@@ -89,8 +89,8 @@ export class ScoreExecutor {
   #loaded: UserFunctions | undefined;
   /** How busy the thread was when its first samples came. */
   #atFirst: ReturnType<typeof performance.eventLoopUtilization> | undefined;
-  /** Runs in progress. */
-  readonly #runs: Map<number, Run> = new Map();
+  /** Runs in progress, by their slots. */
+  readonly #runs: (Run | undefined)[] = [];
   readonly #queue: SampleQueue<Run>;
   /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply, TokenUsage | undefined> = new Outbox(
@@ -188,7 +188,7 @@ export class ScoreExecutor {
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
     await this.#functions;
     return new Promise((resolve) => {
-      const answer = (reply: ScoreReply): void => this.#answerAlone(id, reply, resolve);
+      const answer = (reply: ScoreReply, run: Run): void => this.#answerAlone(run, reply, resolve);
       this.#queue.push(newRun({ id, slot, sample, answer }), false);
       this.#queue.pump();
     });
@@ -206,7 +206,7 @@ export class ScoreExecutor {
    * at work at once each object counts.
    */
   #start(functions: UserFunctions, run: Run): void {
-    this.#runs.set(run.id, run);
+    this.#runs[run.slot] = run;
     void this.#tracker.follow(run, () =>
       runWork(functions, run).then(this.#settled, this.#rejected),
     );
@@ -214,12 +214,12 @@ export class ScoreExecutor {
 
   readonly #settled = (result: RewardResult): void => {
     const run = this.#tracker.here;
-    run.answer(this.#over(run, result), run.id);
+    run.answer(this.#over(run, result), run);
   };
 
   readonly #rejected = (error: unknown): void => {
     const run = this.#tracker.here;
-    run.answer(this.#failed(run, error), run.id);
+    run.answer(this.#failed(run, error), run);
   };
 
   #over(run: Run, result: RewardResult): ScoreReply {
@@ -241,13 +241,14 @@ export class ScoreExecutor {
   }
 
   #measured(run: Run): Pick<ScoreReply, "latencyMs" | "overlaps"> {
-    this.#runs.delete(run.id);
+    this.#runs[run.slot] = undefined;
     const now = performance.now();
     return { latencyMs: now - (run.startedAt ?? now), overlaps: this.#overlaps };
   }
 
   /** Sends the reply with others, or keeps it until it is asked for. */
-  readonly #answer = (reply: ScoreReply, id: number): void => {
+  readonly #answer = (reply: ScoreReply, run: Run): void => {
+    const { id } = run;
     const sent = sentOf(reply);
     if (sent === undefined) {
       this.#kept.set(id, this.#travelling(reply));
@@ -255,12 +256,12 @@ export class ScoreExecutor {
       const used = lastUsageOf(reply.ok ? { ...reply, valid: true } : { ...reply, valid: false });
       this.#outbox.withhold(id, used);
     } else this.#outbox.push(id, sent);
-    this.#queue.ended(id, reply.latencyMs);
+    this.#queue.ended(run, reply.latencyMs);
   };
 
-  #answerAlone(id: number, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
+  #answerAlone(run: Run, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
     answer(this.#travelling(reply));
-    this.#queue.left(id);
+    this.#queue.left(run);
   }
 
   /** Returns the reply with texts in place of what cannot travel, which is told once. */
@@ -279,18 +280,18 @@ export class ScoreExecutor {
   }
 
   /** Aborts the run's signal; a sample that stands ready is not begun. */
-  abort(id: number): void {
-    const run = this.#runs.get(id);
-    if (run === undefined) return this.#dropReady(id);
+  abort(id: number, slot: number): void {
+    const run = this.#runs[slot];
+    if (run?.id !== id) return this.#dropReady(id);
     run.isAborted = true;
     run.abort?.abort();
-    this.#queue.left(id);
+    this.#queue.left(run);
   }
 
   #dropReady(id: number): void {
     const run = this.#queue.drop(id);
     const overlaps = this.#overlaps;
-    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps }, id);
+    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps }, run);
   }
 
   get #overlaps(): boolean {
@@ -304,8 +305,8 @@ export class ScoreExecutor {
   async breathe(): Promise<SignOfLife> {
     await delay(1);
     await turn();
-    const used = [...this.#runs.values()].flatMap((run): SignOfLife["used"] =>
-      run.used === undefined ? [] : [[run.id, run.used]],
+    const used = this.#runs.flatMap((run): SignOfLife["used"] =>
+      run?.used === undefined ? [] : [[run.id, run.used]],
     );
     const { active: busyMs } = performance.eventLoopUtilization(this.#atFirst);
     return { done: this.#outbox.waiting, used, busyMs };

@@ -28,9 +28,8 @@ export class SubmittedSample {
   /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
   readonly outcome: Promise<SampleOutcome>;
-  /** The ends of `outcome`: settling a sample that is with no worker. */
-  resolve!: (outcome: SampleOutcome) => void;
-  reject!: (error: unknown) => void;
+  /** Settles a sample that is with no worker. */
+  resolve!: (outcome: SampleOutcome | Promise<never>) => void;
   readonly #owner: SampleOwner;
   readonly #account: SampleAccount | undefined;
   readonly #sinceMs: number = performance.now();
@@ -42,10 +41,9 @@ export class SubmittedSample {
     kept: Promise<void> | undefined,
     owner: SampleOwner,
   ) {
-    // Not `withResolvers`, whose object would wait with each sample.
-    this.outcome = new Promise((resolve, reject) => {
+    // Not `withResolvers`, whose object and second function would wait with each sample.
+    this.outcome = new Promise((resolve) => {
       this.resolve = resolve;
-      this.reject = reject;
     });
     this.sample = sample;
     this.lane = lane;
@@ -97,6 +95,11 @@ export class SubmittedSample {
     this.#account?.lost();
     if (error instanceof NotEncodableError) this.resolve({ ...unsendable(error), version });
     else this.reject(error);
+  }
+
+  /** Settles a sample that is with no worker. */
+  reject(reason: unknown): void {
+    this.resolve(Promise.reject(reason));
   }
 }
 

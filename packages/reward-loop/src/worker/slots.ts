@@ -23,8 +23,14 @@ export function readyOf({
   return Math.floor(readyPerSlot * concurrency);
 }
 
+export interface SlotUser {
+  /** It has to wait for its slot. */
+  waits?(): void;
+  begin(): void;
+}
+
 export class Slots {
-  readonly #waiting = new Queue<{ begin(): void }>();
+  readonly #waiting = new Queue<SlotUser>();
   #free: number;
 
   constructor(count: number) {
@@ -32,12 +38,14 @@ export class Slots {
   }
 
   /**
-   * Calls `begin` when there is a slot: now, or when one is given back. It is to be given back by
-   * `leave`, once.
+   * Calls `begin` when there is a slot: now, or, after `waits`, when one is given back. It is to be
+   * given back by `leave`, once.
    */
-  enter(user: { begin(): void }): void {
-    if (this.#free === 0) this.#waiting.enqueue(user);
-    else {
+  enter(user: SlotUser): void {
+    if (this.#free === 0) {
+      user.waits?.();
+      this.#waiting.enqueue(user);
+    } else {
       this.#free -= 1;
       user.begin();
     }

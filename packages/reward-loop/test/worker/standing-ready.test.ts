@@ -86,7 +86,7 @@ describe("samples that stand ready in an executor", () => {
       await ray.get(executor.breathe.remote());
       expect(begun).toHaveLength(2);
       // One that stands ready, and one that is at work and heeds nothing.
-      await ray.get([executor.abort.remote(3), executor.abort.remote(1)]);
+      await ray.get([executor.abort.remote(3, 2), executor.abort.remote(1, 0)]);
       await expect.poll(() => begun).toEqual(["hold 0", "hold 1", "hold 3"]);
       const { ids, rows } = await answers;
       expect(ids).toEqual([3]);

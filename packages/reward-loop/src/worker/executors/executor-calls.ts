@@ -90,8 +90,8 @@ export class ExecutorCalls {
   }
 
   /** Aborts the run's signal. */
-  abort({ id }: SentRun): void {
-    void this.#actor.abort.remote(id);
+  abort({ id, slot }: SentRun): void {
+    void this.#actor.abort.remote(id, slot);
   }
 
   /** Rejects when the executor has died. */

@@ -101,8 +101,7 @@ export class Job {
   readonly #ends: JobEnds;
   readonly #options: SubmitOptions;
   readonly #owner: JobOwner;
-  /** When it began to wait for its slot, if it takes one. */
-  readonly #askedMs: number;
+  /** How long it waited for its slot; until then less the time at which it began to. */
   #waitedMs: number = 0;
 
   constructor(id: number, ends: JobEnds, options: SubmitOptions, owner: JobOwner) {
@@ -110,7 +109,6 @@ export class Job {
     this.#ends = ends;
     this.#options = options;
     this.#owner = owner;
-    this.#askedMs = options.slots === undefined ? 0 : performance.now();
     const { pair } = options;
     this.isSecond = pair !== undefined && pair.length > 0;
     pair?.push(this);
@@ -139,9 +137,14 @@ export class Job {
     return this.runs?.jobAgeMs(this);
   }
 
+  /** It waits for a slot. */
+  waits(): void {
+    this.#waitedMs = -performance.now();
+  }
+
   /** It has its slot, if it takes one. */
   begin(): void {
-    if (this.#options.slots !== undefined) this.#waitedMs = performance.now() - this.#askedMs;
+    if (this.#waitedMs < 0) this.#waitedMs += performance.now();
     this.#owner.place(this);
   }
 
