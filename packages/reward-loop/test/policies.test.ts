@@ -299,8 +299,8 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
-      run: (_, id, ends, { settled }) => {
-        settled?.(late);
+      run: (_, id, ends, { call }) => {
+        call?.answered(late);
         ends.settled(late, id);
       },
     });
@@ -337,12 +337,12 @@ describe("calls that we give up ourselves", () => {
       limiter: { acquire: async () => lease } as unknown as LimiterClient,
       slots: new Slots(1),
       onPause: () => undefined,
-      run: async (_, id, ends, { signal, settled, over }) => {
+      run: async (_, id, ends, { signal, call }) => {
         await once(signal as AbortSignal, "abort");
         nowMs += share * totalTimeoutMs;
-        settled?.(late);
+        call?.answered(late);
         ends.settled(late, id);
-        over?.();
+        call?.over();
       },
     });
     await attempts.score(sampleOf("late"), "training");

@@ -26,13 +26,14 @@ interface Payer {
 
 /**
  * Returns the spending of one call, including the calls that replace it when its executor ends.
+ * Undefined: nobody is asked.
  */
 export function spendingOf(
   spending: Pick<SpendRequests, "mayBegin" | "ended"> | undefined,
   { id, measured }: Payer,
   signal: AbortSignal | undefined,
-): CallSpending {
-  if (spending === undefined || id === undefined) return freeOfCharge;
+): CallSpending | undefined {
+  if (spending === undefined || id === undefined) return undefined;
   let underWay = 0;
   const mayBegin = async (): Promise<boolean> => {
     const asked = spending.mayBegin(id);
@@ -64,12 +65,6 @@ export function spendingOf(
     },
   };
 }
-
-const freeOfCharge: CallSpending = {
-  mayBegin: async () => true,
-  again: async () => undefined,
-  ended: () => undefined,
-};
 
 const nothingUsed: Use = { attempts: 0, usage: undefined, unknown: 0 };
 

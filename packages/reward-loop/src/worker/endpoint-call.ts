@@ -15,7 +15,7 @@ import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { CallSpending } from "./call-spending.ts";
-import type { JobEnds, SubmitOptions } from "./executors/job.ts";
+import type { JobCall, JobEnds, SubmitOptions } from "./executors/job.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 
@@ -70,11 +70,15 @@ export interface CallOptions {
 /** The other call of a hedge has answered. */
 export const isNeedless = new DOMException("another call of it was quicker", "AbortError");
 
-export class EndpointCall {
+/**
+ * No async function where nothing is to be waited for, and no functions of its own: the job hears
+ * of the call itself. As many wait as samples are asked at once.
+ */
+export class EndpointCall implements JobCall, JobEnds {
   readonly #attempted: AttemptedSample;
   readonly #options: CallOptions;
   readonly #parts: CallParts;
-  readonly #spending: CallSpending;
+  readonly #spending: CallSpending | undefined;
   /** The limiter's estimate of the call. */
   readonly #tokens: number;
   #lease: RemoteLease | undefined;
@@ -85,6 +89,10 @@ export class EndpointCall {
   #isLate = false;
   #isOver = false;
   #report: LimitReport = isCutOff;
+  /** The listener on its signal, where it has a lease. */
+  #givenUp: (() => void) | undefined;
+  /** Ends the call for its caller. */
+  #resolve: ((outcome: SampleOutcome | Promise<never>) => void) | undefined;
 
   constructor(attempted: AttemptedSample, options: CallOptions, parts: CallParts) {
     this.#attempted = attempted;
@@ -95,43 +103,60 @@ export class EndpointCall {
   }
 
   /** Rejects with the signal's reason, and as `run` and the limiter do. */
-  async run(): Promise<SampleOutcome> {
-    const { sample, measured } = this.#attempted;
-    const { lane, signal, askedMs, pair } = this.#options;
+  run(): Promise<SampleOutcome> {
+    const { limiter } = this.#parts;
+    if (limiter === undefined && this.#spending === undefined) return this.#begin();
+    return this.#allowed().then((isAllowed) => (isAllowed ? this.#begin() : unpaid));
+  }
+
+  /** Takes a lease, and gives it back where the call may not begin. */
+  async #allowed(): Promise<boolean> {
+    const { lane, signal } = this.#options;
     this.#lease = await this.#parts.limiter?.acquire({ lane, tokens: this.#tokens }, signal);
-    if (!(await this.#mayBegin())) return unpaid;
+    let isAllowed = false;
+    try {
+      isAllowed = this.#spending === undefined || (await this.#spending.mayBegin());
+    } finally {
+      if (!isAllowed) this.#lease?.release({ outcome: "unknown", tokens: 0 });
+    }
+    return isAllowed;
+  }
+
+  #begin(): Promise<SampleOutcome> {
+    const { sample, measured } = this.#attempted;
+    const { signal, askedMs, pair } = this.#options;
     this.#sentMs = performance.now();
     this.#place = pair?.length ?? 0;
     this.#send();
     measured.waitedMs += this.#sentMs - askedMs;
     measured.attempts += 1;
     // A call that was given up may still be pending at its endpoint.
-    const givenUp =
-      this.#parts.limiter === undefined ? undefined : (): void => this.#lease?.givenUp();
-    if (givenUp !== undefined) signal?.addEventListener("abort", givenUp, { once: true });
-    try {
-      return await new Promise<SampleOutcome>((settled, rejected) => {
-        this.#parts.run(sample, 0, { settled, rejected }, this.#submitOptions());
-      });
-    } catch (error) {
-      if (error !== isUnpaid) throw error;
-      // Its executor ended, and nothing is left for another call.
-      return unpaid;
-    } finally {
-      if (givenUp !== undefined) signal?.removeEventListener("abort", givenUp);
-      this.#sent?.failed();
+    if (this.#parts.limiter !== undefined && signal !== undefined) {
+      this.#givenUp = () => this.#lease?.givenUp();
+      signal.addEventListener("abort", this.#givenUp, { once: true });
     }
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      this.#parts.run(sample, 0, this, { signal, pair, call: this });
+    });
   }
 
-  /** Gives the lease back where the call may not begin. */
-  async #mayBegin(): Promise<boolean> {
-    let isAllowed = false;
-    try {
-      isAllowed = await this.#spending.mayBegin();
-    } finally {
-      if (!isAllowed) this.#lease?.release({ outcome: "unknown", tokens: 0 });
+  settled(outcome: SampleOutcome): void {
+    this.#end();
+    this.#resolve?.(outcome);
+  }
+
+  rejected(reason: unknown): void {
+    this.#end();
+    // Its executor ended, and nothing is left for another call.
+    this.#resolve?.(reason === isUnpaid ? unpaid : Promise.reject(reason));
+  }
+
+  #end(): void {
+    if (this.#givenUp !== undefined) {
+      this.#options.signal?.removeEventListener("abort", this.#givenUp);
     }
-    return isAllowed;
+    this.#sent?.failed();
   }
 
   #send(): void {
@@ -145,22 +170,12 @@ export class EndpointCall {
     this.#sent = this.#parts.hedge?.sent(ageMs, isSecond ? undefined : onLate);
   }
 
-  #submitOptions(): SubmitOptions {
-    const { signal, pair } = this.#options;
-    const isWatched = this.#parts.limiter !== undefined || this.#sent !== undefined;
-    return {
-      signal,
-      pair,
-      settled: (outcome, announced) => this.#settled(outcome, announced),
-      ...(isWatched ? { beforeAgain: () => this.#beforeAgain() } : {}),
-      over: () => {
-        this.#isOver = true;
-        this.#lease?.release(this.#report);
-      },
-    };
+  over(): void {
+    this.#isOver = true;
+    this.#lease?.release(this.#report);
   }
 
-  #settled(outcome: SampleOutcome, announced: AnnouncedLimits | undefined): void {
+  answered(outcome: SampleOutcome, announced: AnnouncedLimits | undefined): void {
     const { measured } = this.#attempted;
     const { signal } = this.#options;
     const mostMs = this.#parts.settings.retry?.maxRetryAfterMs;
@@ -172,11 +187,16 @@ export class EndpointCall {
     else this.#sent?.failed();
     measured.attempts += outcome.attempts - 1;
     measured.waitedMs += outcome.waitedMs;
-    this.#spending.ended(outcome);
+    this.#spending?.ended(outcome);
+  }
+
+  /** Where nobody counts its calls, it begins anew at once. */
+  get asksAgain(): boolean {
+    return this.#parts.limiter !== undefined || this.#parts.hedge !== undefined;
   }
 
   /** The executor ended, and the call with it: what is sent now is another one. */
-  async #beforeAgain(): Promise<void> {
+  async beforeAgain(): Promise<void> {
     const { measured } = this.#attempted;
     const { signal } = this.#options;
     this.#lease?.release(isCutOff);
@@ -188,7 +208,7 @@ export class EndpointCall {
     const next = await this.#parts.limiter?.acquire(request, signal);
     if (this.#isOver) return next?.release({ outcome: "unknown", tokens: 0 });
     this.#lease = next;
-    await this.#spending.again();
+    await this.#spending?.again();
     this.#send();
     this.#sentMs = performance.now();
     measured.waitedMs += this.#sentMs - againMs;

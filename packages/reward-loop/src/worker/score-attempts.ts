@@ -15,7 +15,7 @@ import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { Hedges, SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { Hedges, InvalidOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
@@ -76,14 +76,18 @@ export class ScoreAttempts {
     );
   }
 
-  async #withPolicies(
-    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
-  ): Promise<SampleOutcome> {
+  #withPolicies(given: Pick<AttemptedSample, "sample" | "lane" | "id">): Promise<SampleOutcome> {
     const { totalTimeoutMs } = this.#settings;
+    if (totalTimeoutMs !== undefined) return this.#inTime(given, totalTimeoutMs);
     const measured = { attempts: 0, waitedMs: 0 };
-    if (totalTimeoutMs === undefined) {
-      return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
-    }
+    return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
+  }
+
+  async #inTime(
+    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
+    totalTimeoutMs: number,
+  ): Promise<SampleOutcome> {
+    const measured = { attempts: 0, waitedMs: 0 };
     const over = new AbortController();
     const { signal } = over;
     const attempted: AttemptedSample = { ...given, signal, measured, heldBack: undefined };
@@ -107,16 +111,21 @@ export class ScoreAttempts {
   }
 
   /** Rejects with the signal's reason, too. */
-  async #untilDone(attempted: AttemptedSample): Promise<SampleOutcome> {
-    const { measured } = attempted;
+  #untilDone(attempted: AttemptedSample): Promise<SampleOutcome> {
     this.#retry?.began();
+    return this.#try(attempted, attempted.lane).then((outcome) =>
+      outcome.valid
+        ? { ...outcome, ...attempted.measured }
+        : this.#afterFailure(attempted, outcome),
+    );
+  }
+
+  /** Only a sample that has failed takes an async function: many wait for their first attempt. */
+  async #afterFailure(attempted: AttemptedSample, first: InvalidOutcome): Promise<SampleOutcome> {
+    const { measured } = attempted;
     let failed: ScoreFailure | undefined;
-    for (let tries = 1; ; tries++) {
-      const outcome = await this.#try(attempted, tries === 1 ? attempted.lane : "recovery");
-      if (outcome.valid) {
-        if (tries > 1) this.#retry?.succeeded();
-        return { ...outcome, ...measured };
-      }
+    let outcome: SampleOutcome = first;
+    for (let tries = 1; !outcome.valid; tries++) {
       const { error } = outcome;
       const pauseMs = this.#retry?.delayMs(tries, classOf(error), error.retryAfterMs);
       if (pauseMs === undefined) {
@@ -126,7 +135,10 @@ export class ScoreAttempts {
       const used = together(measured.usageBefore, lastUsageOf(outcome));
       if (used !== undefined) measured.usageBefore = used;
       await this.#pause(pauseMs, error, attempted);
+      outcome = await this.#try(attempted, "recovery");
     }
+    this.#retry?.succeeded();
+    return { ...outcome, ...measured };
   }
 
   /** Waits for the next attempt: its own pause, and then its turn in the shared budget. */
@@ -149,8 +161,8 @@ export class ScoreAttempts {
   #try(attempted: AttemptedSample, lane: string): Promise<SampleOutcome> {
     const askedMs = performance.now();
     const { signal } = attempted;
-    return this.#parts.slots.run(async () => {
-      signal?.throwIfAborted();
+    return this.#parts.slots.run(() => {
+      if (signal?.aborted === true) return Promise.reject(signal.reason);
       const options = { lane, signal, askedMs };
       return this.#hedge === undefined
         ? this.#call(attempted, options)

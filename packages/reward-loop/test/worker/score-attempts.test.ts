@@ -33,7 +33,7 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
         options,
         ageMs: 0,
         settle: (outcome) => {
-          options.settled?.(outcome);
+          options.call?.answered(outcome);
           ends.settled(outcome, id);
         },
       };
@@ -81,7 +81,7 @@ test("a call that loses its executor after its second one went out takes no more
   const scores: Promise<{ readonly valid: boolean }>[] = [];
   const a = await late("a");
   for (let n = 0; n < 5; n++) {
-    await a.options.beforeAgain?.();
+    await a.options.call?.beforeAgain();
     await another();
   }
   await late("b");

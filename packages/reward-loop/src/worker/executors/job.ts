@@ -25,23 +25,28 @@ export interface SubmitOptions {
   readonly slots?: Slots | undefined;
   /** Aborted when the result is no longer needed. */
   readonly signal?: AbortSignal | undefined;
-  /** Called when it has its outcome and its endpoint has announced its limits, before its ends. */
-  readonly settled?: (outcome: SampleOutcome, announced?: AnnouncedLimits) => void;
-  /**
-   * Called when it was begun and lost its executor; it begins anew when this resolves. If it
-   * rejects, so does the sample, or it is given up where the signal is aborted. Default: at once.
-   */
-  readonly beforeAgain?: () => Promise<void>;
+  /** The call that the job makes, if somebody wants to hear of it. */
+  readonly call?: JobCall | undefined;
   /**
    * All concurrent calls of a sample, one shared list: they go to different executors, if there are
    * several.
    */
   readonly pair?: Job[] | undefined;
+}
+
+/** Hears what becomes of its job. */
+export interface JobCall {
+  /** It has its outcome, and its endpoint may have announced its limits. Called before its ends. */
+  answered(outcome: SampleOutcome, announced?: AnnouncedLimits): void;
+  /** Whether `beforeAgain` is asked; otherwise it begins anew at once. */
+  readonly asksAgain: boolean;
   /**
-   * Called when no code of it runs any more: a function that was given up may go on after its
-   * outcome.
+   * Called when it was begun and lost its executor; it begins anew when this resolves. If it
+   * rejects, so does the sample, or it is given up where the signal is aborted.
    */
-  readonly over?: () => void;
+  beforeAgain(): Promise<void>;
+  /** No code of it runs any more: a function that was given up may go on after its outcome. */
+  over(): void;
 }
 
 /** The sender of jobs: one of the two is called for each job, once. */
@@ -121,7 +126,8 @@ export class Job {
 
   /** Resolves when it may begin once more. Undefined: at once. */
   get beforeAgain(): (() => Promise<void>) | undefined {
-    return this.#options.beforeAgain;
+    const { call } = this.#options;
+    return call?.asksAgain === true ? () => call.beforeAgain() : undefined;
   }
 
   /**
@@ -150,9 +156,9 @@ export class Job {
 
   /** Reports its outcome. A run that was given up may go on after it. */
   settle(outcome: Writable<SampleOutcome>, announced?: AnnouncedLimits): void {
-    const { slots, settled } = this.#options;
+    const { slots, call } = this.#options;
     this.#owner.hasOutcome();
-    settled?.(outcome, announced);
+    call?.answered(outcome, announced);
     outcome.waitedMs += this.#waitedMs;
     this.#ends.settled(outcome, this.id);
     slots?.leave();
@@ -167,7 +173,7 @@ export class Job {
 
   /** Called once after `settle` or `reject`, when no code of it runs any more. */
   over(): void {
-    this.#options.over?.();
+    this.#options.call?.over();
   }
 }
 
