@@ -32,10 +32,36 @@ export interface SentCall {
   failed(): void;
 }
 
-interface UnderWay {
+/** A call under way, which tells its policy of its end. One object: as many wait as are asked. */
+class UnderWay implements SentCall {
   /** Undefined while it is not at work. */
   readonly ageMs: () => number | undefined;
   readonly late: (() => void) | undefined;
+  readonly #policy: HedgeEnds;
+
+  constructor(policy: HedgeEnds, ageMs: () => number | undefined, late: (() => void) | undefined) {
+    this.#policy = policy;
+    this.ageMs = ageMs;
+    this.late = late;
+  }
+
+  answered(latencyMs: number): void {
+    this.#policy.answered(this, latencyMs);
+  }
+
+  givenUp(latencyMs: number): void {
+    this.#policy.givenUp(this, latencyMs);
+  }
+
+  failed(): void {
+    this.#policy.over(this);
+  }
+}
+
+interface HedgeEnds {
+  readonly answered: (call: UnderWay, latencyMs: number) => void;
+  readonly givenUp: (call: UnderWay, latencyMs: number) => void;
+  readonly over: (call: UnderWay) => void;
 }
 
 export class HedgePolicy {
@@ -63,7 +89,7 @@ export class HedgePolicy {
    * out for a second call
    */
   sent(ageMs: () => number | undefined, late?: () => void): SentCall {
-    const call: UnderWay = { ageMs, late };
+    const call = new UnderWay(this.#ends, ageMs, late);
     this.#underWay.add(call);
     if (late !== undefined) {
       this.#line.add(call);
@@ -71,23 +97,24 @@ export class HedgePolicy {
       this.#saved = Math.min(Math.max(this.#saved, saved), this.#saved + this.#budget);
       this.#look();
     }
-    const end = (): void => {
+    return call;
+  }
+
+  readonly #ends: HedgeEnds = {
+    answered: (call, latencyMs) => {
+      this.#ends.over(call);
+      this.#latency.add(latencyMs, this.#clock.now());
+      this.#look();
+    },
+    givenUp: (call, latencyMs) => {
+      this.#ends.over(call);
+      this.#latency.addAtLeast(latencyMs, this.#clock.now());
+    },
+    over: (call) => {
       this.#underWay.delete(call);
       this.#line.delete(call);
-    };
-    return {
-      answered: (latencyMs) => {
-        end();
-        this.#latency.add(latencyMs, this.#clock.now());
-        this.#look();
-      },
-      givenUp: (latencyMs) => {
-        end();
-        this.#latency.addAtLeast(latencyMs, this.#clock.now());
-      },
-      failed: end,
-    };
-  }
+    },
+  };
 
   /** Begins what is late, and comes back when the next one may be. */
   #look(): void {

@@ -8,6 +8,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import type { SignalOfCall } from "../faults/call-signal.ts";
 import { limiterOptions } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
@@ -75,7 +76,7 @@ export class LimiterClient {
   }
 
   /** Rejects with the signal's reason when it is aborted before, and as `ready` does. */
-  async acquire(request: LimitRequest, signal?: AbortSignal): Promise<RemoteLease> {
+  async acquire(request: LimitRequest, signal?: SignalOfCall): Promise<RemoteLease> {
     signal?.throwIfAborted();
     const id = ++this.#count;
     const leave = (): void => void this.#limiter.leave.remote(this.#holder, id);
@@ -99,7 +100,7 @@ export class LimiterClient {
     }
   }
 
-  async #ask(id: number, request: LimitRequest, signal?: AbortSignal): Promise<number> {
+  async #ask(id: number, request: LimitRequest, signal?: SignalOfCall): Promise<number> {
     for (;;) {
       await this.#isOpen;
       signal?.throwIfAborted();

@@ -4,6 +4,7 @@ import { classOf } from "../faults/failure-class.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { Use } from "../spend/cost-budget.ts";
 import { lastUsageOf } from "../spend/usage.ts";
+import type { SignalOfCall } from "../faults/call-signal.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 
 export interface CallSpending {
@@ -31,7 +32,7 @@ interface Payer {
 export function spendingOf(
   spending: Pick<SpendRequests, "mayBegin" | "ended"> | undefined,
   { id, measured }: Payer,
-  signal: AbortSignal | undefined,
+  signal: SignalOfCall | undefined,
 ): CallSpending | undefined {
   if (spending === undefined || id === undefined) return undefined;
   let underWay = 0;
@@ -100,7 +101,7 @@ function mayHaveUsed(outcome: SampleOutcome): boolean {
 
 function unlessAborted<Value>(
   promise: Promise<Value>,
-  signal: AbortSignal | undefined,
+  signal: SignalOfCall | undefined,
 ): Promise<Value> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

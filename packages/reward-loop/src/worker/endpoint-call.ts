@@ -14,6 +14,7 @@ import type { LimitReport } from "../limits/limiter.ts";
 import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
+import type { SignalOfCall } from "../faults/call-signal.ts";
 import type { CallSpending } from "./call-spending.ts";
 import type { JobCall, JobEnds, SubmitOptions } from "./executors/job.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
@@ -58,7 +59,7 @@ export interface AttemptedSample {
 export interface CallOptions {
   readonly lane: string;
   /** Aborted when its result is no longer needed. */
-  readonly signal: AbortSignal | undefined;
+  readonly signal: SignalOfCall | undefined;
   /** When it began to wait. */
   readonly askedMs: number;
   /** Called when it takes longer than most: a second call is to be sent. */

@@ -18,6 +18,7 @@ import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
 import type { Hedges, InvalidOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
+import { CallSignal } from "../faults/call-signal.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
 import type { JobEnds, SubmitOptions } from "./executors/job.ts";
@@ -83,7 +84,8 @@ export class ScoreAttempts {
     return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
   }
 
-  async #inTime(
+  /** No race and no async function: each sample waits here for as long as its attempts take. */
+  #inTime(
     given: Pick<AttemptedSample, "sample" | "lane" | "id">,
     totalTimeoutMs: number,
   ): Promise<SampleOutcome> {
@@ -91,23 +93,29 @@ export class ScoreAttempts {
     const over = new AbortController();
     const { signal } = over;
     const attempted: AttemptedSample = { ...given, signal, measured, heldBack: undefined };
-    const late = Promise.withResolvers<SampleOutcome>();
-    const timer = setTimeout(() => {
-      const { heldBack } = attempted;
-      const error =
-        heldBack === undefined
-          ? totalTimeoutFailure(totalTimeoutMs)
-          : retryBudgetFailure(totalTimeoutMs, heldBack);
-      // Taken before the abort, which settles an attempt that has not begun without counting it.
-      const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
-      over.abort(error);
-      late.resolve(outcome);
-    }, totalTimeoutMs);
-    try {
-      return await Promise.race([late.promise, this.#untilDone(attempted)]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const { heldBack } = attempted;
+        const error =
+          heldBack === undefined
+            ? totalTimeoutFailure(totalTimeoutMs)
+            : retryBudgetFailure(totalTimeoutMs, heldBack);
+        // Taken before the abort, which settles an attempt that has not begun without counting it.
+        const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
+        over.abort(error);
+        resolve(outcome);
+      }, totalTimeoutMs);
+      this.#untilDone(attempted).then(
+        (outcome) => {
+          clearTimeout(timer);
+          resolve(outcome);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+      );
+    });
   }
 
   /** Rejects with the signal's reason, too. */
@@ -172,27 +180,53 @@ export class ScoreAttempts {
 
   /**
    * Resolves to the first valid outcome and gives the other call up; to the first call's outcome
-   * where neither is valid.
+   * where neither is valid. Most first calls are in time, and only a late one costs more than the
+   * promise.
    */
-  async #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
-    const { measured } = attempted;
-    const one = new AbortController();
-    let other: AbortController | undefined;
-    const { promise: isLate, resolve: late } = Promise.withResolvers<undefined>();
+  #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
+    const signal = new CallSignal(attempted.signal);
     // Both calls of the hedge.
     const pair: SubmitOptions["pair"] = [];
-    const own = { ...options, signal: signalOf(options.signal, one), pair };
-    const first = this.#call(attempted, { ...own, late: () => late(undefined) });
+    return new Promise((resolve, reject) => {
+      let isOver = false;
+      const seconded = (): void => {
+        // In a turn of its own: it may be late before its promise is there.
+        queueMicrotask(() => {
+          if (isOver) return;
+          isOver = true;
+          const second = { ...options, lane: "recovery", askedMs: performance.now(), pair };
+          this.#seconded(attempted, { first, signal }, second).then(resolve, reject);
+        });
+      };
+      const first = this.#call(attempted, { ...options, signal, pair, late: seconded });
+      first.then(
+        (outcome) => {
+          if (isOver) return;
+          isOver = true;
+          signal.leave();
+          resolve(outcome);
+        },
+        (error: unknown) => {
+          if (isOver) return;
+          isOver = true;
+          signal.leave();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** Sends a second call beside the first one, which is late. */
+  async #seconded(
+    attempted: AttemptedSample,
+    one: { readonly first: Promise<SampleOutcome>; readonly signal: CallSignal },
+    options: CallOptions,
+  ): Promise<SampleOutcome> {
+    const { measured } = attempted;
+    const { first } = one;
+    const signal = new CallSignal(attempted.signal);
     try {
-      const inTime = await Promise.race([first, isLate]);
-      if (inTime !== undefined) return inTime;
-      other = new AbortController();
-      const second = this.#call(attempted, {
-        lane: "recovery",
-        signal: signalOf(options.signal, other),
-        askedMs: performance.now(),
-        pair,
-      });
+      const second = this.#call(attempted, { ...options, signal });
       const { begun, won } = measured.hedges ?? noHedges;
       measured.hedges = { begun: begun + 1, won };
       const seconded = second.then(
@@ -207,10 +241,9 @@ export class ScoreAttempts {
       if (winner.isSecond) measured.hedges = { begun: begun + 1, won: won + 1 };
       return winner.outcome;
     } finally {
-      // Without a second call the first one is over.
-      if (other !== undefined) {
-        one.abort(isNeedless);
-        other.abort(isNeedless);
+      for (const each of [one.signal, signal]) {
+        each.abort(isNeedless);
+        each.leave();
       }
     }
   }
@@ -226,9 +259,4 @@ const noHedges: Hedges = { begun: 0, won: 0 };
 function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {
   if (error.code !== "SPEND_CAP" || before === undefined) return error;
   return { ...error, message: `${error.message}; before that it failed: ${before.message}` };
-}
-
-/** Returns a signal that ends one call, with its sample or before. */
-function signalOf(signal: AbortSignal | undefined, own: AbortController): AbortSignal {
-  return signal === undefined ? own.signal : AbortSignal.any([signal, own.signal]);
 }

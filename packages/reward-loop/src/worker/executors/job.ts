@@ -18,13 +18,14 @@ import type {
   Writable,
 } from "../../outcome.ts";
 import type { TokenUsage } from "../../outcome.ts";
+import type { SignalOfCall } from "../../faults/call-signal.ts";
 import type { Slots } from "../slots.ts";
 
 export interface SubmitOptions {
   /** A slot of these is taken before it begins, and given back when it is settled. */
   readonly slots?: Slots | undefined;
   /** Aborted when the result is no longer needed. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: SignalOfCall | undefined;
   /** The call that the job makes, if somebody wants to hear of it. */
   readonly call?: JobCall | undefined;
   /**
@@ -120,7 +121,7 @@ export class Job {
   }
 
   /** Aborted when the result is no longer needed. */
-  get signal(): AbortSignal | undefined {
+  get signal(): SignalOfCall | undefined {
     return this.#options.signal;
   }
 
