@@ -144,7 +144,7 @@ export class SupervisedExecutor {
   }
 
   run(job: Job): void {
-    const run = this.#runs.add(job, (one) => this.#giveUp(one));
+    const run = this.#runs.add(job, this.#giveUp);
     job.executor = this;
     job.version = this.#otherVersion;
     this.#watch.sent();
@@ -194,7 +194,8 @@ export class SupervisedExecutor {
     if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
   }
 
-  #giveUp(run: SentRun): void {
+  /** One function for all runs: each that may be given up keeps it. */
+  readonly #giveUp = (run: SentRun): void => {
     run.givenUpAt = performance.now();
     this.#calls.abort(run);
     if (this.#state === "ended") return;
@@ -205,7 +206,7 @@ export class SupervisedExecutor {
     this.#stoodReady(run, 0);
     settleGivenUp(run.job);
     this.#owner.changed();
-  }
+  };
 
   #late(run: SentRun, failure: ScoreFailure, ageMs: number): void {
     run.isEndless = true;
