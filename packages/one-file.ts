@@ -93,7 +93,7 @@ export async function inOneFile(
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 8).toUpperCase();
   const name = `${file}-${hash}`;
   return [
-    asFile(join(out, `${name}.js`), text),
+    asFile(join(out, `${name}.js`), `${text}${mentionOf(name)}`),
     await keptFile(join(out, "kept", `${name}.js`), { names, loader }, options),
     ...rest.map((one) => asFile(join(out, one.path), inTermsOf(`#kept/${name}`, one))),
     ...listed.map((one) => {
@@ -143,6 +143,11 @@ ${exportsOf(names)}`;
   return { text: whole, names };
 }
 
+/** Programs that copy what a module needs find Node's file by it. */
+function mentionOf(name: string): string {
+  return `void(()=>import.meta.resolve("./kept/${name}.js"));\n`;
+}
+
 /** Returns the end of a module that has the values of its exports in `all`. */
 function exportsOf(names: readonly string[]): string {
   const values = names.map((_, index) => `e${index}=all[${index}]`);
@@ -171,8 +176,8 @@ async function keptFile(
     outfile: path,
     stdin: {
       contents: `import { loadKept } from "./src/${loader}.ts";
-const file = new URL("../${basename(path)}", import.meta.url);
-const all = loadKept(file, (place) => import(place));
+const name = "${basename(path)}";
+const all = loadKept({ url: import.meta.url, name, importModule: (place) => import(place) });
 ${exportsOf(names)}`,
       resolveDir: options.absWorkingDir ?? ".",
     },

@@ -1,8 +1,18 @@
 /** Programs and hosts keep what V8 has compiled of the published core, for those of later programs. */
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { Programs } from "../fixtures/program.ts";
 
@@ -158,53 +168,157 @@ test("not without addons, where the file is a module like any other", async () =
   expect(await kept()).toEqual([]);
 });
 
-/** Loads a file as the package does, and keeps what is compiled. */
+/** Loads a file as the package does, and keeps what is compiled: late, early (of a short program) or not. */
 const direct = `import { readdirSync, statSync } from "node:fs";
+import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-const { loadKept } = await import(process.argv[2]);
-const [twice, where, keep] = loadKept(new URL("./whole.js", import.meta.url), (place) => import(place));
-keep();
-keep();
-const folder = process.env.NODE_COMPILE_CACHE;
-const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.includes("whole.js"));
-console.log(JSON.stringify({ four: twice(2), where: where().endsWith("whole.js"), later: (await where.later()).three, kept: files.length, ino: files.map((name) => statSync(join(folder, name)).ino)[0] }));
+import v8 from "node:v8";
+const [, , source, keeps, setting] = process.argv;
+if (setting === "enabled") enableCompileCache(process.env.OPEN);
+if (setting === "flags") v8.setFlagsFromString("--no-flush-bytecode");
+const { loadKept } = await import(source);
+const url = new URL(setting === "bundled" ? "./whole.js" : "./kept/whole.js", import.meta.url).href;
+const [twice, where, keep] = loadKept({ url, name: "whole.js", importModule: (place) => import(place) });
+const answer = [twice(2), where().endsWith("whole.js"), (await where.later()).three];
+if (setting === "flags after") v8.setFlagsFromString("--no-flush-bytecode");
+if (keeps !== "never") for (const _ of [1, 2]) keep(keeps === "early");
+const files = readdirSync(process.env.KEPT, { recursive: true }).map(String).filter((name) => name.includes("whole.js"));
+console.log(JSON.stringify({ answer, files: files.map((name) => [name, statSync(join(process.env.KEPT, name)).ino]) }));
 `;
 const whole = (
   factor: number,
 ): string => `const all=(function(__url,__import,loadedCode){"use strict";
 const twice=(n)=>n*${factor};const where=Object.assign(()=>__url,{later:()=>__import("./three.js")});
-return[twice,where,()=>loadedCode?.keep?.()]})(import.meta.url,(place)=>import(place));
+return[twice,where,(isEarly)=>loadedCode?.keep?.(isEarly)]})(import.meta.url,(place)=>import(place));
 `;
 const source = new URL("../../packages/core/src/shared/compiled/kept-code.ts", import.meta.url)
   .href;
-const good = { four: 4, where: true, later: 3, kept: 1 };
 
-async function loaded(factor: number): Promise<unknown> {
+interface Direct {
+  readonly factor?: number;
+  readonly keeps?: "late" | "early" | "never";
+  readonly setting?: "enabled" | "flags" | "flags after" | "bundled";
+}
+
+interface Told {
+  readonly answer: readonly unknown[];
+  /** Names and numbers of the files that are kept. */
+  readonly files: readonly (readonly [string, number])[];
+}
+
+async function loaded({ factor = 2, keeps = "late", setting }: Direct = {}): Promise<Told> {
+  vi.stubEnv("KEPT", folder);
   const three = "export const three = 3;";
   const own = { "run.ts": direct, "whole.js": whole(factor), "three.js": three };
-  const { lines, told } = await programs.run({ files: own, args: [source] });
+  const args = [source, keeps, ...(setting === undefined ? [] : [setting])];
+  const { lines, told } = await programs.run({ files: own, args });
   expect(told).toBe("");
-  return lines[0];
+  const [line] = lines as Told[];
+  expect(line?.answer).toEqual([2 * factor, true, 3]);
+  return line as Told;
 }
 
 test("of one text alone, written once", async () => {
-  const first = await loaded(2);
-  expect(first).toMatchObject(good);
-  expect(await loaded(2)).toEqual(first);
-  const edited = await loaded(3);
-  expect(edited).toMatchObject({ ...good, four: 6 });
-  expect(edited).not.toMatchObject({ ino: (first as { ino: number }).ino });
+  const first = await loaded();
+  expect(first.files).toHaveLength(1);
+  expect(await loaded()).toEqual(first);
+  const edited = await loaded({ factor: 3 });
+  expect(edited.files).toHaveLength(1);
+  expect(edited.files).not.toEqual(first.files);
+});
+
+test("of a program that ends early until a longer one has run", async () => {
+  const early = await loaded({ keeps: "early" });
+  expect(early.files).toHaveLength(1);
+  expect(await loaded({ keeps: "early" })).toEqual(early);
+  const late = await loaded();
+  expect(late.files).toHaveLength(1);
+  expect(late).not.toEqual(early);
+  for (const keeps of ["early", "late"] as const) expect(await loaded({ keeps })).toEqual(late);
+});
+
+test("of other flags for a day, not by each program in turn", async () => {
+  const first = await loaded();
+  expect(await loaded({ setting: "flags" })).toEqual(first);
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400;
+  await utimes((await kept())[0] ?? "", twoDaysAgo, twoDaysAgo);
+  expect((await loaded({ setting: "flags" })).files).not.toEqual(first.files);
+});
+
+describe("in a directory of this user's own, where none is named", () => {
+  beforeEach(() => {
+    vi.stubEnv("NODE_COMPILE_CACHE", undefined);
+    vi.stubEnv("TMPDIR", folder);
+  });
+  const directory = (): string => join(folder, `rayling-code-${process.getuid?.() ?? "user"}`);
+
+  test("made when something is kept", async () => {
+    expect((await loaded({ keeps: "never" })).files).toEqual([]);
+    expect(await readdir(folder)).toEqual([]);
+    const first = await loaded();
+    expect(first.files).toHaveLength(1);
+    expect(await loaded()).toEqual(first);
+    const [file = ""] = await kept();
+    for (const path of [directory(), dirname(file)])
+      expect((await stat(path)).mode & 0o777).toBe(0o700);
+    await rm(directory(), { recursive: true });
+    expect((await loaded()).files).toHaveLength(1);
+    expect((await stat(directory())).mode & 0o777).toBe(0o700);
+  });
+
+  test("that others can write to, nothing", async () => {
+    await mkdir(directory());
+    await chmod(directory(), 0o777);
+    expect((await loaded()).files).toEqual([]);
+  });
+
+  test("whatever cache the program has made of its own", async () => {
+    vi.stubEnv("OPEN", join(folder, "open"));
+    await loaded({ setting: "enabled" });
+    expect((await kept()).map((file) => file.startsWith(`${directory()}/`))).toEqual([true]);
+  });
+
+  test("by V8's flags, and not where they change meanwhile", async () => {
+    const plain = await loaded();
+    const both = await loaded({ setting: "flags" });
+    expect(both.files).toHaveLength(2);
+    expect(both.files).toEqual(expect.arrayContaining([...plain.files]));
+    expect((await loaded({ factor: 3, setting: "flags after" })).files).toEqual(both.files);
+  });
+
+  test("without those that are old", async () => {
+    await loaded();
+    const [file = ""] = await kept();
+    const other = join(directory(), "v1.0.0-x64", basename(file));
+    await mkdir(dirname(other));
+    await writeFile(other, "");
+    await utimes(other, 0, 0);
+    await rm(file);
+    await loaded();
+    expect(await kept()).toEqual([file]);
+  });
+});
+
+test("not where it is slower because it counts what runs", async () => {
+  vi.stubEnv("NODE_V8_COVERAGE", join(folder, "coverage"));
+  expect((await loaded()).files).toEqual([]);
+});
+
+test("a loader that a bundler has taken away from the file says so", async () => {
+  await expect(loaded({ setting: "bundled" })).rejects.toThrow(
+    /rayling is inside the bundle file:.*, where its workers cannot start/,
+  );
 });
 
 test("and what others left who were ended while they wrote is removed", async () => {
-  await loaded(2);
+  await loaded();
   const [file = ""] = await kept();
   const [old, fresh] = [`${file}.1.1`, `${file}.2.2`];
   await writeFile(old, "");
   await writeFile(fresh, "");
   await utimes(old, 0, 0);
   await rm(file);
-  expect(await loaded(2)).toMatchObject({ ...good, kept: 2 });
+  await loaded();
   const names = await readdir(dirname(file));
   expect(names).toContain(basename(fresh));
   expect(names).not.toContain(basename(old));
@@ -213,6 +327,5 @@ test("and what others left who were ended while they wrote is removed", async ()
 test("nowhere without Node's cache of compiled code", async () => {
   vi.stubEnv("NODE_DISABLE_COMPILE_CACHE", "1");
   expect((await programs.run({ files })).lines).toEqual([right]);
-  expect(await loaded(2)).toMatchObject({ ...good, kept: 0 });
-  expect(await kept()).toEqual([]);
+  expect((await loaded()).files).toEqual([]);
 });

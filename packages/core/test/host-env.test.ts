@@ -55,10 +55,18 @@ describe("the code cache of hosts", () => {
     expect(warning).not.toHaveBeenCalled();
   });
 
+  test("is made private again where Node has made it for others to read", async () => {
+    mkdirSync(join(folder, name));
+    chmodSync(join(folder, name), 0o755);
+    expect((await envOf())["NODE_COMPILE_CACHE"]).toBe(join(folder, name));
+    expect(lstatSync(join(folder, name)).mode & 0o777).toBe(0o700);
+    expect(warning).not.toHaveBeenCalled();
+  });
+
   const others: Readonly<Record<string, (path: string) => void>> = {
-    "that others may enter": (path) => {
+    "that others may write to": (path) => {
       mkdirSync(path);
-      chmodSync(path, 0o755);
+      chmodSync(path, 0o777);
     },
     "that leads elsewhere": (path) => {
       mkdirSync(join(folder, "elsewhere"), { mode: 0o700 });

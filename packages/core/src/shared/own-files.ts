@@ -58,7 +58,7 @@ function placesOf(folder: URL): readonly string[] {
  * Hosts cannot start from a bundle.
  */
 export function bundledInto(): string | undefined {
-  if (isReadFromFile) return undefined;
+  if (isReadFromFile) return existsSync(hostEntry("thread")) ? undefined : "a bundle";
   // Some bundlers replace `import.meta.url` by the URL that the module had before.
   const running = pathOf(util.getCallSites(1, { sourceMap: false })[0]?.scriptName ?? "");
   if (running === undefined) return "a bundle";

@@ -4,14 +4,18 @@
 declare const loadedCode: LoadedCode | undefined;
 
 export interface LoadedCode {
-  /** There if nothing is kept yet. */
-  readonly keep?: () => void;
+  /**
+   * There if nothing is kept yet, or not much.
+   *
+   * @param isEarly whether the program ends before it has run much
+   */
+  readonly keep?: (isEarly: boolean) => void;
 }
 
 /** Whether this code was read from the package's own file. */
 export const isReadFromFile: boolean = typeof loadedCode === "object";
 
-let keep: (() => void) | undefined = typeof loadedCode === "object" ? loadedCode.keep : undefined;
+let keep: LoadedCode["keep"] = typeof loadedCode === "object" ? loadedCode.keep : undefined;
 
 let isAsked = false;
 
@@ -19,12 +23,16 @@ let isAsked = false;
 export function keepCompiledAfter(ms: number): void {
   if (keep === undefined || isAsked) return;
   isAsked = true;
-  setTimeout(keepNow, ms).unref();
-  process.once("exit", keepNow);
+  setTimeout(keepNow, ms, false).unref();
+  process.once("exit", keepAtExit);
 }
 
-function keepNow(): void {
-  process.removeListener("exit", keepNow);
-  keep?.();
+function keepAtExit(): void {
+  keepNow(true);
+}
+
+function keepNow(isEarly: boolean): void {
+  process.removeListener("exit", keepAtExit);
+  keep?.(isEarly);
   keep = undefined;
 }

@@ -10,45 +10,48 @@
  *
  * It runs before anything else of this package, and is part of the file that loads it.
  */
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { basename, dirname, join } from "node:path";
+import type { Script } from "node:vm";
 import { hasGlobalsOfNode } from "../machine/globals.ts";
+import { insideBundle } from "../machine/inside-bundle.ts";
 import { codeDirectory } from "./code-directory.ts";
 import type { LoadedCode } from "./keep-compiled.ts";
+import { ageMs, foldersBeside, readKept, sweep, writeKept } from "./kept-file.ts";
 
 /** The function stands between these in the file. */
 const [begin, end] = ["(function(", "})(import.meta.url,"] as const;
 
-/** Room in front of the code, for its length: V8 reads code at multiples of 8. */
-const headBytes = 64;
-
-/** Nobody writes for so long. */
-const leftMs = 600_000;
+/**
+ * Code of other flags of V8, which it refuses, stays so long. Programs that set flags as they run
+ * and others would write it in turns.
+ */
+const refusedMs = 24 * 3_600_000;
 
 type Import = (place: string) => Promise<unknown>;
 
 /** The function of the file. */
 type Whole = (url: string, importModule: Import, loaded: LoadedCode) => readonly unknown[];
 
+export interface Loader {
+  /** Its own URL, in the folder `kept` beside the file. */
+  readonly url: string | undefined;
+  /** The file's name, which the loader has, too. */
+  readonly name: string;
+  /** Imports a package, or a module by its URL. */
+  readonly importModule: Import;
+}
+
 /**
  * Returns the exports of the file, in the order of its list.
  *
- * @param file as the build has written it
- * @param importModule imports a package, or a module by its URL
+ * @throws Error where a bundler has taken the loader away from the file
  */
-export function loadKept(file: URL, importModule: Import): readonly unknown[] {
+export function loadKept({ url = "", name, importModule }: Loader): readonly unknown[] {
+  if (!URL.canParse(url) || !new URL(url).pathname.endsWith(`/kept/${name}`))
+    throw new Error(insideBundle(url === "" ? "a bundle" : `the bundle ${url}`));
+  const file = new URL(`../${name}`, url);
   const { whole, ...loaded } = isOfNode() ? compiled(file) : evaluated(file);
   return whole(
     file.href,
@@ -77,23 +80,60 @@ function compiled(file: URL): Loaded {
   const source = readFileSync(file);
   const { code, columnOffset } = functionIn(source);
   const place = placeOf(file);
-  const cachedData = place === undefined ? undefined : codeIn(place, source);
-  const { Script } = process.getBuiltinModule("node:vm");
-  const script = new Script(code, {
+  const kept = place === undefined ? undefined : readKept(place.path, source);
+  const vm = process.getBuiltinModule("node:vm");
+  const script = new vm.Script(code, {
     filename: file.href,
     columnOffset,
-    ...(cachedData === undefined ? {} : { cachedData }),
+    ...(kept === undefined ? {} : { cachedData: kept.code }),
   });
   const whole = script.runInThisContext() as Whole;
-  const isKept = cachedData !== undefined && script.cachedDataRejected !== true;
-  if (isKept || place === undefined) return { whole };
+  const isRefused = script.cachedDataRejected === true;
+  const isKept = kept !== undefined && !isRefused && !kept.isPartial;
+  if (isKept || place === undefined || isMeasured(place)) return { whole };
+  const hasPart = kept !== undefined && !isRefused;
   return {
     whole,
-    keep() {
-      const isThereNow = cachedData === undefined && codeIn(place, source) !== undefined;
-      if (!isThereNow) keepCode(place, script.createCachedData(), source);
+    keep(isEarly) {
+      if (isEarly && hasPart) return;
+      // The file may be another by now, and to hold its bytes until then takes memory.
+      keep({ file, place, code, script, isRefused, isPartial: isEarly });
     },
   };
+}
+
+interface ToKeep {
+  readonly file: URL;
+  readonly place: Place;
+  readonly code: string;
+  readonly script: Script;
+  /** Whether V8 has refused what was kept. */
+  readonly isRefused: boolean;
+  readonly isPartial: boolean;
+}
+
+function keep({ file, place, code, script, isRefused, isPartial }: ToKeep): void {
+  const { path, tag } = place;
+  try {
+    const source = readFileSync(file);
+    if (functionIn(source).code !== code) return;
+    if (isRefused ? ageMs(path) < refusedMs : isThere(path, source, isPartial)) return;
+    if (tag !== undefined) {
+      // Flags may have been set meanwhile.
+      if (tagOfV8() !== tag || codeDirectory().directory === undefined) return;
+      mkdirSync(dirname(path), { mode: 0o700, recursive: true });
+    }
+    for (const folder of tag === undefined ? [dirname(path)] : foldersBeside(path)) sweep(folder);
+    writeKept(path, source, { isPartial, compiled: () => script.createCachedData() });
+  } catch {
+    // It starts without it, too: a full disk, or a host that may not write here.
+  }
+}
+
+/** Whether another program has kept as much by now. */
+function isThere(path: string, source: Buffer, isPartial: boolean): boolean {
+  const now = readKept(path, source);
+  return now !== undefined && (isPartial || !now.isPartial);
 }
 
 /** Returns the function's text, and where in the first line it begins. */
@@ -103,93 +143,44 @@ function functionIn(source: Buffer): { readonly code: string; readonly columnOff
   return { code: text.slice(from, text.lastIndexOf(end) + "})".length), columnOffset: from };
 }
 
+interface Place {
+  readonly path: string;
+  readonly kind: string;
+  /** That of V8's version and flags, where the directory is not Node's. */
+  readonly tag?: string;
+}
+
 /**
- * Returns the file that holds the code, or undefined where nothing is to be kept. Threads,
- * processes and programs call other functions, and each has a file for its kind.
+ * Returns where the code is kept, or undefined where nothing is to be kept. Threads, processes and
+ * programs call other functions, and each has a file for its kind.
  */
-function placeOf(file: URL): string | undefined {
+function placeOf(file: URL): Place | undefined {
+  const { NODE_COMPILE_CACHE: named, NODE_DISABLE_COMPILE_CACHE: off } = process.env;
+  // Code that counts what runs is slower, and V8 takes it for any other.
+  if ((process.env["NODE_V8_COVERAGE"] ?? "") !== "") return undefined;
   const kind = /^(thread|process)-main\.js$/.exec(basename(process.argv[1] ?? ""))?.[1] ?? "driver";
   const name = `${basename(file.pathname)}.${kind}.rayling`;
-  // Node's directory is that of one user, one version and one set of V8's flags.
-  const ofNode = getCompileCacheDir();
-  if (ofNode !== undefined) return join(ofNode, name);
-  if (process.env["NODE_DISABLE_COMPILE_CACHE"] !== undefined) return undefined;
-  const { directory } = codeDirectory();
+  if ((named ?? "") !== "") {
+    // Node's directory is that of one user, one version and one set of V8's flags.
+    const ofNode = getCompileCacheDir();
+    return ofNode === undefined ? undefined : { path: join(ofNode, name), kind };
+  }
+  if (off !== undefined) return undefined;
+  const { directory } = codeDirectory(false);
   if (directory === undefined) return undefined;
-  return join(directory, `${process.version}-${process.arch}${flagsTag()}`, name);
+  const tag = tagOfV8();
+  const folder = `${process.version}-${process.arch}-${tag}`;
+  return { path: join(directory, folder, name), kind, tag };
 }
 
-/** V8 takes no code that was compiled under other flags. To ask it for its own tag takes 2 ms. */
-function flagsTag(): string {
-  const flags = [process.env["NODE_OPTIONS"] ?? "", ...process.execArgv].join(" ");
-  let hash = 0;
-  for (let at = 0; at < flags.length; at++) hash = (hash * 31 + flags.charCodeAt(at)) >>> 0;
-  return hash === 0 ? "" : `-${hash.toString(16)}`;
+/** Whether a test runner may count what runs, by an inspector that cannot be seen. */
+function isMeasured({ kind }: Place): boolean {
+  if (kind !== "driver") return false;
+  return process.env["NODE_TEST_CONTEXT"] !== undefined || "__vitest_worker__" in globalThis;
 }
 
-/**
- * Writes the code twice, and the source that it was compiled from. V8 compares neither: it would
- * run the code of another source of the same length, and damaged code ends the process. A hash of
- * our own would take longer in a thread that has just begun.
- */
-function keepCode(place: string, code: Buffer, source: Buffer): void {
-  const head = Buffer.alloc(headBytes);
-  head.write(`${code.length}`, "latin1");
-  const part = `${place}.${process.pid}.${process.hrtime.bigint()}`;
-  try {
-    mkdirSync(dirname(place), { recursive: true });
-    for (const one of partsOf(place)) removed(one);
-    writeWhole(part, Buffer.concat([head, code, code, source]));
-    renameSync(part, place);
-  } catch {
-    // It starts without it, too: a full disk, or a host that may not write here.
-    removed(part);
-  }
-}
-
-/** Returns what is left of those who were ended while they wrote. */
-function partsOf(place: string): string[] {
-  const [folder, start] = [dirname(place), `${basename(place)}.`];
-  const parts = readdirSync(folder).filter((name) => name.startsWith(start));
-  return parts
-    .map((name) => join(folder, name))
-    .filter((path) => {
-      const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
-      return written < Date.now() - leftMs;
-    });
-}
-
-/** Returns the code that is kept there of that source, if it is whole. */
-function codeIn(place: string, source: Buffer): Buffer | undefined {
-  let kept: Buffer;
-  try {
-    kept = readFileSync(place);
-  } catch {
-    return undefined;
-  }
-  const length = Number.parseInt(kept.toString("latin1", 0, headBytes), 10);
-  const [second, last] = [headBytes + length, headBytes + 2 * length];
-  if (!(length > 0) || kept.length !== last + source.length) return undefined;
-  const code = kept.subarray(headBytes, second);
-  const isWhole = code.equals(kept.subarray(second, last)) && source.equals(kept.subarray(last));
-  return isWhole ? code : undefined;
-}
-
-/** Returns when it is on the disk: a file that is renamed before that may be found empty later. */
-function writeWhole(path: string, bytes: Buffer): void {
-  const file = openSync(path, "wx", 0o600);
-  try {
-    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-function removed(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    // It is in the way of nobody.
-  }
+/** Returns the head of what V8 compiles: to ask for its tag loads a module that takes 2 ms. */
+function tagOfV8(): string {
+  const { Script } = process.getBuiltinModule("node:vm");
+  return new Script("0").createCachedData().toString("hex", 0, 20);
 }

@@ -4,6 +4,7 @@
  */
 import { RaySystemError } from "../errors.ts";
 import { bundledInto } from "../own-files.ts";
+import { insideBundle } from "./inside-bundle.ts";
 
 /** @throws RaySystemError */
 export function refusePlace(): void {
@@ -12,9 +13,7 @@ export function refusePlace(): void {
   if (deno !== undefined) throw new RaySystemError(notNode(`Deno ${deno}`));
   const bundle = bundledInto();
   if (bundle !== undefined) {
-    throw new RaySystemError(
-      `rayling is inside ${bundle}, where its workers cannot start. Leave it out, and install it where the bundle runs: ${settings}`,
-    );
+    throw new RaySystemError(insideBundle(bundle));
   }
 }
 
@@ -25,10 +24,3 @@ export function refusePlace(): void {
 function notNode(what: string): string {
   return `rayling runs on Node, and this is ${what}: its workers do not start there. Run the program with node (22.18 or later)`;
 }
-
-const settings: string = [
-  'esbuild: external: ["rayling", "@rayling/*"]',
-  'vite: ssr: { external: ["rayling", "@rayling/core"] }',
-  "rolldown and rollup: external: [/^@?rayling/]",
-  'webpack: externals: [/^@?rayling/], with externalsType: "commonjs" where it makes no module',
-].join("; ");
