@@ -58,7 +58,10 @@ interface Endpoint extends AsyncDisposable {
   readonly calls: () => number;
 }
 
-async function startEndpoint(): Promise<Endpoint> {
+/** @param turn awaited before a call is answered, with how many there are by now */
+async function startEndpoint(
+  turn: (calls: number) => Promise<void> = async () => undefined,
+): Promise<Endpoint> {
   let calls = 0;
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];
@@ -70,8 +73,10 @@ async function startEndpoint(): Promise<Endpoint> {
       };
       const [text = ""] = messages[0].content.split(" #");
       const { status = 200, body } = answers[text] ?? { body: {} };
-      response.writeHead(status, { "content-type": "application/json" });
-      response.end(JSON.stringify(body));
+      void turn(calls).then(() => {
+        response.writeHead(status, { "content-type": "application/json" });
+        response.end(JSON.stringify(body));
+      });
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -201,6 +206,32 @@ describe("a cap holds with answers of no use", () => {
     expect(endpoint.calls()).toBe(11);
     expect(spent).toBeCloseTo(11, 9);
   });
+});
+
+test("a call whose executor ended is paid for, and asks whether it may begin again", async () => {
+  // The first waits until the second has ended its executor; the rest is answered at once.
+  const second = Promise.withResolvers<void>();
+  await using endpoint = await startEndpoint(async (calls) => {
+    if (calls === 1) return new Promise(() => undefined);
+    if (calls === 2) second.resolve();
+  });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    spend: { prices, cap: 20, mostPerCall },
+    reward: {
+      path: fixture("asks.ts"),
+      name: "thenExits",
+      rewardKwargs: { judgeUrl: endpoint.url },
+    },
+  });
+  const lost = loop.computeScore(sampleOf("right"));
+  await expect.poll(() => endpoint.calls()).toBe(1);
+  const exits = loop.computeScore(sampleOf("exit"));
+  await second.promise;
+  expect(codesOf(await Promise.all([lost, exits]))).toEqual([1, "EXECUTOR_DIED"]);
+  expect(endpoint.calls()).toBeGreaterThan(2);
+  expect(loop.spent).toBeCloseTo(endpoint.calls(), 9);
 });
 
 test("cached input and reasoning have prices of their own", async () => {

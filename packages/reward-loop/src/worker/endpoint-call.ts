@@ -193,7 +193,8 @@ export class EndpointCall implements JobCall, JobEnds {
 
   /** Where nobody counts its calls, it begins anew at once. */
   get asksAgain(): boolean {
-    return this.#parts.limiter !== undefined || this.#parts.hedge !== undefined;
+    const { limiter, hedge } = this.#parts;
+    return limiter !== undefined || hedge !== undefined || this.#spending !== undefined;
   }
 
   /** The executor ended, and the call with it: what is sent now is another one. */
