@@ -9,8 +9,9 @@ import {
   loadComputeScore,
   loadRewardManagerClass,
   loadScorer,
+  scoreSample,
 } from "@rayling/reward-manager-registry";
-import type { ScoreInput } from "@rayling/reward-manager-registry";
+import type { ComputeScore, ScoreInput } from "@rayling/reward-manager-registry";
 
 const baseDirectory = realpathSync(mkdtempSync(join(tmpdir(), "rayling-calling-")));
 afterAll(() => rmSync(baseDirectory, { recursive: true }));
@@ -467,6 +468,17 @@ describe("a class, or an object, has its methods by our names and by the documen
       exportName: "default.postProcessScores",
     });
   });
+});
+
+test.each<[string, (computeScore: ComputeScore) => ComputeScore]>([
+  ["a function with its properties", (own) => Object.assign(() => 7, own)],
+  ["a proxy", (own) => new Proxy(own, { apply: () => 7 })],
+])("what a manager puts around the function is called: %s", async (_, around) => {
+  const path = moduleOf("export const computeScore = () => 1;");
+  const computeScore = await loadComputeScore(path, { baseDirectory });
+  const sample = { dataSource: "toy", response: "four", groundTruth: "4" };
+  expect(await scoreSample(sample, computeScore)).toMatchObject({ rewardScore: 1 });
+  expect(await scoreSample(sample, around(computeScore))).toMatchObject({ rewardScore: 7 });
 });
 
 test.each(["reward.py", "/verl/reward.PY", "file:///verl/reward.py", "notebook.ipynb:score"])(

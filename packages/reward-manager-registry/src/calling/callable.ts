@@ -2,7 +2,7 @@
  * Gives any user function, whatever its parameters, one calling convention.
  */
 
-import { passingOn } from "../scoring/compute-score.ts";
+import { withPassOn } from "../scoring/compute-score.ts";
 import type { ComputeScore, PassOn, ScoreInput } from "../scoring/compute-score.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
@@ -54,7 +54,7 @@ export async function calledFunction(
     };
   }
   const single: ComputeScore = (input) => call(input) as ReturnType<ComputeScore>;
-  return { takesLists: false, call: Object.assign(single, { [passingOn]: call as PassOn }) };
+  return { takesLists: false, call: withPassOn(single, call as PassOn) };
 }
 
 /** Wraps a function of all answers to a prompt, which takes a list of objects, or verl's lists. */

@@ -108,22 +108,33 @@ export type ScoreOutput = ScoreValue | readonly TokenScore[] | ScoreRecord | Sco
 export type ComputeScore = (input: ScoreInput) => ScoreOutput | PromiseLike<ScoreOutput>;
 
 /**
- * The key of a second way to call a function that this package has wrapped: what is done with its
- * output is done in the very reaction in which the output is there. Many calls wait at once, and
- * each promise fewer is a tenth of what a call holds meanwhile.
+ * A second way to call a function that this package has wrapped: what is done with its output is
+ * done in the very reaction in which the output is there. Many calls wait at once, and each promise
+ * fewer is a tenth of what a call holds meanwhile.
+ *
+ * Returns what `next` makes of the output, or a promise of it. Throws as the function does.
  */
-export const passingOn: unique symbol = Symbol("passingOn");
-
-/** Returns what `next` makes of the output, or a promise of it. Throws as the function does. */
 export type PassOn = <Subject, Result>(
   input: ScoreInput,
   next: (output: ScoreOutput, subject: Subject) => Result,
   subject: Subject,
 ) => Result | Promise<Result>;
 
+/**
+ * By the functions themselves, and not in a property of theirs: a manager may wrap the function in
+ * one that has all of its properties (a memo, a proxy), and means that one to be called.
+ */
+const passOns = new WeakMap<ComputeScore, PassOn>();
+
+/** Returns the function, which can be called in that way as well from now on. */
+export function withPassOn(computeScore: ComputeScore, passOn: PassOn): ComputeScore {
+  passOns.set(computeScore, passOn);
+  return computeScore;
+}
+
 /** Undefined for a function that is not wrapped. */
 export function passOnOf(computeScore: ComputeScore): PassOn | undefined {
-  return (computeScore as { readonly [passingOn]?: PassOn })[passingOn];
+  return passOns.get(computeScore);
 }
 
 /**
