@@ -7,8 +7,8 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { fixture, sampleOf } from "./loop.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -126,3 +126,28 @@ test.each(["cache", "joinSame"] as const)(
     }
   },
 );
+
+test("a score is its own sample's, where a library runs its reactions in another one's context", async () => {
+  const reward = `${fixture("own-then.ts")}:computeScore`;
+  const texts = numbers(64);
+  const outcomes = await scoreTexts({ reward, concurrency: 16 }, texts);
+  expect(outcomes.map((one) => (one.valid ? String(one.rewardScore) : one.error.code))).toEqual(
+    texts,
+  );
+});
+
+test("a tracer that fails rejects the sample, and throws nothing", async () => {
+  await using loop = await open("tellsContext");
+  const fails = (): never => {
+    throw new Error("no span");
+  };
+  const api = {
+    trace: { getTracer: () => ({ startSpan: fails }) },
+    context: { active: () => ({}), with: (_: unknown, work: () => unknown) => work() },
+    propagation: { inject: () => undefined },
+  };
+  ray.provideTracing(api as never);
+  onTestFinished(() => ray.provideTracing(undefined));
+  const scoring = loop.computeScore(sampleOf("2"));
+  await expect(scoring).rejects.toThrow("no span");
+});

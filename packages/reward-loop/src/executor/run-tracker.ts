@@ -50,13 +50,6 @@ export class RunTracker {
     return this.#context.getStore();
   }
 
-  /** The run in whose context this is called. Throws outside of a run. */
-  get here(): Run {
-    const run = this.#context.getStore();
-    if (run === undefined) throw new Error("called outside of a run");
-    return run;
-  }
-
   /** The signal of the current run, aborted when its result is no longer needed. */
   get signal(): AbortSignal {
     const run = this.#context.getStore();

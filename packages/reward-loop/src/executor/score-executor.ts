@@ -202,25 +202,24 @@ export class ScoreExecutor {
   }
 
   /**
-   * No async function of its own, and what ends a run knows it by the context: with so many samples
-   * at work at once each object counts.
+   * No async function of its own: with so many samples at work at once each object counts. But what
+   * ends a run has it bound, and does not find it by the context: a library that replaces `then`
+   * (zone.js) runs reactions in the context of another run, which would get this one's score.
    */
   #start(functions: UserFunctions, run: Run): void {
     this.#runs[run.slot] = run;
-    void this.#tracker.follow(run, () =>
-      runWork(functions, run).then(this.#settled, this.#rejected),
-    );
+    const settled = this.#settled.bind(this, run);
+    const rejected = this.#rejected.bind(this, run);
+    void this.#tracker.follow(run, () => runWork(functions, run).then(settled, rejected));
   }
 
-  readonly #settled = (result: RewardResult): void => {
-    const run = this.#tracker.here;
+  #settled(run: Run, result: RewardResult): void {
     run.answer(this.#over(run, result), run);
-  };
+  }
 
-  readonly #rejected = (error: unknown): void => {
-    const run = this.#tracker.here;
+  #rejected(run: Run, error: unknown): void {
     run.answer(this.#failed(run, error), run);
-  };
+  }
 
   #over(run: Run, result: RewardResult): ScoreReply {
     try {

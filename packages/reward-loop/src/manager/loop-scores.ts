@@ -126,7 +126,13 @@ export class LoopScores {
 
   /** No async function: each sample waits here, with no more than a promise and what ends it. */
   #ask(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const traced = tracedSample(sample, lane);
+    let traced: TracedSample | undefined;
+    try {
+      traced = tracedSample(sample, lane);
+    } catch (error) {
+      // The user's tracer failed.
+      return Promise.reject(error);
+    }
     this.#metrics.began(lane, 1);
     const { settled, rejected } =
       traced === undefined ? this.#endsOf(lane) : this.#ends(lane, traced);
