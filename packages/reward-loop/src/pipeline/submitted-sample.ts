@@ -99,7 +99,10 @@ export class SubmittedSample {
 
   /** Settles a sample that is with no worker. */
   reject(reason: unknown): void {
-    this.resolve(Promise.reject(reason));
+    const failed = Promise.reject(reason);
+    // Nobody hears of it where the sample has settled.
+    failed.catch(() => undefined);
+    this.resolve(failed);
   }
 }
 

@@ -149,8 +149,11 @@ export class EndpointCall implements JobCall, JobEnds {
 
   rejected(reason: unknown): void {
     this.#end();
+    if (reason === isUnpaid) return this.#resolve?.(unpaid);
     // Its executor ended, and nothing is left for another call.
-    this.#resolve?.(reason === isUnpaid ? unpaid : Promise.reject(reason));
+    const failed = Promise.reject(reason);
+    failed.catch(() => undefined);
+    this.#resolve?.(failed);
   }
 
   #end(): void {

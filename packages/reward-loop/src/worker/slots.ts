@@ -70,8 +70,13 @@ export class Slots {
 
   /** Runs `work` and passes its slot on before its result is seen. */
   #begin<Result>(work: () => Promise<Result>): Promise<Result> {
-    // Not `finally`, which makes two more promises, and no functions of its own: many wait at once.
-    return work().then(this.#passOn, this.#passOnAfter);
+    try {
+      // Not `finally`, which makes two more promises, and no functions of its own: many wait.
+      return work().then(this.#passOn, this.#passOnAfter);
+    } catch (error) {
+      this.leave();
+      return Promise.reject(error);
+    }
   }
 
   readonly #passOn = <Result>(result: Result): Result => {

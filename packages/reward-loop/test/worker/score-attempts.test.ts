@@ -102,3 +102,12 @@ test("a call that has failed gets no second one", async () => {
   expect(sent).toHaveLength(2);
   expect((await Promise.all(scores)).map((one) => one.valid)).toEqual([false, true]);
 });
+
+test("a slot is given back where its work throws at once", async () => {
+  const slots = new Slots(1);
+  const throwing = (): never => {
+    throw new Error("at once");
+  };
+  await expect(slots.run(throwing)).rejects.toThrow("at once");
+  expect(await slots.run(async () => "next")).toBe("next");
+});
