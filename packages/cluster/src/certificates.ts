@@ -9,7 +9,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import type { generate as Generate } from "selfsigned";
 import { CertificateError, certificatesIn, defaultCredentialFolder } from "@rayling/core/cluster";
-import { neededPackage } from "./needed-package.ts";
+import { whyNotImported } from "./needed-package.ts";
 
 /** Where certificates are stored, and how long they are valid. */
 export interface CertificateOptions {
@@ -139,11 +139,7 @@ async function signed(
   ca: KeyAndCertificate | undefined,
   extensions: Extensions,
 ): Promise<KeyAndCertificate> {
-  const { generate } = await neededPackage(
-    "selfsigned",
-    () => import("selfsigned"),
-    (problem, cause) => new CertificateError("making a certificate", problem, cause),
-  );
+  const generate = await generator();
   const made = await generate([{ name: "commonName", value: commonName }], {
     keyType: "ec",
     curve: "P-256",
@@ -154,6 +150,18 @@ async function signed(
     ...(ca === undefined ? {} : { ca }),
   });
   return { key: made.private, cert: made.cert };
+}
+
+async function generator(): Promise<typeof Generate> {
+  try {
+    return (await import("selfsigned")).generate;
+  } catch (error) {
+    throw whyNotImported(
+      "selfsigned",
+      error,
+      (problem, cause) => new CertificateError("making a certificate", problem, cause),
+    );
+  }
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {

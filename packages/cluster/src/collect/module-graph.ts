@@ -10,9 +10,10 @@ import { readFileSync, statSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type * as Bundler from "esbuild";
 import type { Loader, OnLoadResult, OnResolveArgs, Plugin, PluginBuild } from "esbuild";
 import { isRuntimePackage, runtimePackageOf } from "../code/runtime-packages.ts";
-import { neededPackage } from "../needed-package.ts";
+import { whyNotImported } from "../needed-package.ts";
 import { isInstalled, type Listing, packageFolderOf, realPathOf } from "./listing.ts";
 import type { NpmPackages } from "./npm-packages.ts";
 
@@ -36,11 +37,7 @@ export async function addModules(
   const graph = new Graph(listing, packages);
   const entries = files.filter((file) => graph.takes(file));
   if (entries.length === 0) return;
-  const { build, stop } = await neededPackage(
-    "esbuild",
-    () => import("esbuild"),
-    (problem, cause) => new Error(`finding the imports of a module ${problem}`, { cause }),
-  );
+  const { build, stop } = await bundler();
   try {
     await build({
       entryPoints: entries,
@@ -62,6 +59,18 @@ export async function addModules(
     if (typeof error !== "object" || error === null || !("errors" in error)) throw error;
   } finally {
     await stop();
+  }
+}
+
+async function bundler(): Promise<typeof Bundler> {
+  try {
+    return await import("esbuild");
+  } catch (error) {
+    throw whyNotImported(
+      "esbuild",
+      error,
+      (problem, cause) => new Error(`finding the imports of a module ${problem}`, { cause }),
+    );
   }
 }
 

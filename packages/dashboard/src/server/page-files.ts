@@ -51,7 +51,8 @@ async function builtBefore(): Promise<ReadonlyMap<string, string>> {
 
 /** The build is no part of what is published. */
 async function builtNow(): Promise<ReadonlyMap<string, string>> {
-  const builder = new URL("../../../build-page.ts", import.meta.url).href;
+  // Put together, so that bundlers do not look for it.
+  const builder = new URL(["../../..", "build-page.ts"].join("/"), import.meta.url).href;
   const { pageTexts } = (await import(builder)) as {
     readonly pageTexts: () => Promise<ReadonlyMap<string, string>>;
   };
