@@ -4,7 +4,7 @@
  *
  * The file's code is one function, which returns the exports. Node takes another file in its place
  * (`#kept`, in the package's imports), which compiles that function by itself and keeps what was
- * compiled of it (core/src/shared/compiled/kept-code.ts). Bundlers take the file.
+ * compiled of it (core/src/shared/compiled/kept-code.ts). Most bundlers take the file itself.
  */
 import { createHash } from "node:crypto";
 import { basename, dirname, join, relative } from "node:path";
@@ -143,7 +143,7 @@ ${exportsOf(names)}`;
   return { text: whole, names };
 }
 
-/** Programs that copy what a module needs find Node's file by it. */
+/** File tracers, which copy what a program needs, find Node's file by it. It never runs. */
 function mentionOf(name: string): string {
   return `void(()=>import.meta.resolve("./kept/${name}.js"));\n`;
 }

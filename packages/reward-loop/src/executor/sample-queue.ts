@@ -15,7 +15,7 @@ import { BRIEF_TURN_MS, BriefRuns } from "./brief-run-batching.ts";
 /** Begins a sample. Returns whether samples overlap: otherwise it has held the thread. */
 export type Begin<Sample> = (sample: Sample) => boolean;
 
-/** A sample knows whether it is at work: a set of their ids would be half as big again. */
+/** Whether it is at work is a mark on the sample: a set of ids would take memory for each. */
 export interface QueuedSample {
   readonly id: number;
   /** It is at work and was not given up. */

@@ -24,8 +24,8 @@ import { ageMs, foldersBeside, readKept, sweep, writeKept } from "./kept-file.ts
 const [begin, end] = ["(function(", "})(import.meta.url,"] as const;
 
 /**
- * Code of other flags of V8, which it refuses, stays so long. Programs that set flags as they run
- * and others would write it in turns.
+ * Kept code that V8 refuses, as it has other flags, is replaced only when it is older. Otherwise
+ * programs that set flags at run time, and those that do not, would replace it in turns.
  */
 const refusedMs = 24 * 3_600_000;
 
@@ -156,7 +156,7 @@ interface Place {
  */
 function placeOf(file: URL): Place | undefined {
   const { NODE_COMPILE_CACHE: named, NODE_DISABLE_COMPILE_CACHE: off } = process.env;
-  // Code that counts what runs is slower, and V8 takes it for any other.
+  // Code compiled for coverage is slower, and V8 accepts it in programs without coverage, too.
   if ((process.env["NODE_V8_COVERAGE"] ?? "") !== "") return undefined;
   const kind = /^(thread|process)-main\.js$/.exec(basename(process.argv[1] ?? ""))?.[1] ?? "driver";
   const name = `${basename(file.pathname)}.${kind}.rayling`;
@@ -173,7 +173,7 @@ function placeOf(file: URL): Place | undefined {
   return { path: join(directory, folder, name), kind, tag };
 }
 
-/** Whether a test runner may count what runs, by an inspector that cannot be seen. */
+/** Whether a test runner may measure coverage here, by an inspector that this code cannot see. */
 function isMeasured({ kind }: Place): boolean {
   if (kind !== "driver") return false;
   return process.env["NODE_TEST_CONTEXT"] !== undefined || "__vitest_worker__" in globalThis;

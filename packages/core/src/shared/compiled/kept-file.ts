@@ -20,10 +20,10 @@ const headBytes = 64;
 
 const partial = "partial";
 
-/** Nobody writes one for so long. */
+/** A writer takes milliseconds: a part that is older was left by one that was ended. */
 const partMs = 600_000;
 
-/** Its version may be gone by then, or nobody has its flags. */
+/** Files that are older are removed: their version or flags may be used no more. */
 const oldMs = 30 * 24 * 3_600_000;
 
 export interface Kept {
