@@ -139,7 +139,7 @@ describe("a few bytes", () => {
 
   test("that are cut off, or followed by more, are no small value", () => {
     const packed = packr.pack(view(5));
-    for (let end = 1; end < packed.length; end++) {
+    for (let end = 0; end < packed.length; end++) {
       expect(unpackSmall(packed, 0, end)).toBe(notSmall);
       expect(unpackSmall(packed.subarray(0, end), 0, end)).toBe(notSmall);
     }
@@ -194,7 +194,7 @@ describe("a list", () => {
 test("bytes that are cut off, or followed by more, are no small value", () => {
   for (const value of [[300, 70_000, -200, -40_000, 2 ** 31, 0.5, null, true], 70_000, 0.5]) {
     const bytes = packr.pack(value);
-    for (let end = 1; end < bytes.length; end++) {
+    for (let end = 0; end < bytes.length; end++) {
       expect(unpackSmall(bytes.subarray(0, end), 0, end)).toBe(notSmall);
       expect(unpackSmall(bytes, 0, end)).toBe(notSmall);
     }

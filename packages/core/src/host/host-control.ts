@@ -24,6 +24,7 @@ import type { RemoteKey } from "../rpc/remote-key.ts";
 import type { WaitNode } from "../rpc/wait-graph.ts";
 import type { HostReport, RuntimeView } from "../rpc/state.ts";
 import type { CodeRoot } from "../shared/code-roots.ts";
+import type { HasHandedCode } from "../shared/compiled/handed-code.ts";
 import type { Credentials } from "../transport/tls/credentials.ts";
 import type { Address, NetworkSettings } from "../transport/address.ts";
 
@@ -55,7 +56,7 @@ export interface Program {
 }
 
 /** The settings of a host thread. */
-export interface ThreadSettings extends HostIdentity {
+export interface ThreadSettings extends HostIdentity, HasHandedCode {
   readonly data: MessagePort;
   /** The driver calls the host here. */
   readonly control: MessagePort;

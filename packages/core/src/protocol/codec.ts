@@ -20,6 +20,7 @@ import { notePath } from "./values/live-memory.ts";
 import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
 import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
 import { serializers } from "./values/serializers.ts";
+import { leastLentBytes, lend } from "./lent-memory.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { notSmall, SmallPacker, unpackSmall } from "./small-values.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
@@ -51,6 +52,8 @@ export interface Encoded {
   readonly isSignal?: boolean;
   /** Whether this is the context of a trace, which belongs to a call and is no argument. */
   readonly isTrace?: boolean;
+  /** Whether `bytes` is lent memory (lent-memory.ts), and this its only window. */
+  readonly isLent?: boolean;
 }
 
 /** Where a value was packed that has nothing beside its bytes. */
@@ -144,15 +147,20 @@ export class Codec {
     return smallPacker.list(list) ? smallPacker : undefined;
   }
 
-  /** @throws NotEncodableError naming the path below `root`. */
-  encode(value: unknown, root: string): Encoded {
+  /**
+   * @param borrows whether a window that is not small lies in lent memory, which the caller gives
+   * back
+   * @throws NotEncodableError naming the path below `root`
+   */
+  encode(value: unknown, root: string, borrows = false): Encoded {
     if (smallPacker.value(value)) return smallWindow();
-    if (this.#isFlat(value, root)) return packTree(value, root);
-    return this.#encodeDeep(value, root);
+    if (this.#isFlat(value, root)) return packTree(value, root, borrows);
+    return this.#encodeDeep(value, root, borrows);
   }
 
   /**
    * Encodes a list that the runtime made itself: it has all of its items and no other properties.
+   * If it is not small, it lies in lent memory, which the caller gives back.
    *
    * @param slots takes the AbortSignals inside; without it they are refused
    */
@@ -162,10 +170,12 @@ export class Codec {
 
   /** As `encodeList`, for a list that `packSmallList` did not take. */
   encodeOtherList(list: readonly unknown[], root: string, slots?: SignalPlaces): Encoded {
-    return isFlatList(list) ? packTree(list, root) : this.#encodeDeep(list, root, slots);
+    return isFlatList(list)
+      ? packTree(list, root, true)
+      : this.#encodeDeep(list, root, true, slots);
   }
 
-  #encodeDeep(value: unknown, root: string, slots?: SignalPlaces): Encoded {
+  #encodeDeep(value: unknown, root: string, borrows: boolean, slots?: SignalPlaces): Encoded {
     const isSpecial = slots === undefined ? this.#isSpecial : this.#isSpecialArgument;
     let found: Survey;
     try {
@@ -174,7 +184,7 @@ export class Codec {
       // A getter inside the value, or a proxy, throws.
       throw refusalOf(value, root, isSpecial);
     }
-    if (found === "tree") return packTree(value, root);
+    if (found === "tree") return packTree(value, root, borrows);
     if (found === "plain") return pack(value, root, noBuffers, noReferences);
     if (found === "refused") throw refusalOf(value, root, isSpecial);
     const where = (matches: (part: object) => boolean): string | undefined =>
@@ -348,7 +358,7 @@ function pack(
   return encodedOf(bytes.length < outOfBandBytes ? bytes : shared(bytes), buffers, references);
 }
 
-function packTree(value: unknown, root: string): Encoded {
+function packTree(value: unknown, root: string, borrows: boolean): Encoded {
   let bytes: Buffer & { start: number; end: number };
   try {
     bytes = treePackr.pack(value, REUSE_BUFFER_MODE) as typeof bytes;
@@ -361,7 +371,12 @@ function packTree(value: unknown, root: string): Encoded {
   if (end - start >= outOfBandBytes) {
     return encodedOf(shared(bytes.subarray(start, end)), noBuffers, noReferences);
   }
-  return windowOf(bytes, start, end);
+  if (!borrows || end - start < leastLentBytes) return windowOf(bytes, start, end);
+  const lent = lend(end - start);
+  lent.set(bytes.subarray(start, end));
+  // The packer may write into the window again.
+  treePackr.position = start;
+  return { ...windowOf(lent, 0, end - start), isLent: true };
 }
 
 /** The value that was packed by hand. */

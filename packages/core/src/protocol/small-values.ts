@@ -223,8 +223,8 @@ let next = 0;
  * among them.
  */
 export function unpackSmall(bytes: Uint8Array, start: number, end: number): unknown {
-  // A window that ends beyond its memory is not read.
-  if (end > bytes.length || end - start > maxListBytes) return notSmall;
+  // A window that ends beyond its memory is not read, and an empty one has no first byte.
+  if (end > bytes.length || start >= end || end - start > maxListBytes) return notSmall;
   const token = bytes[start]!;
   next = start + 1;
   if (token < lists || token > lists + maxItems) {

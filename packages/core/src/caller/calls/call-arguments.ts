@@ -1,5 +1,6 @@
 /** Arguments of a call as they travel: refs among them become slots, signals are listened to. */
 import { type Codec, type Encoded, type PackedWindow, windowOf } from "../../protocol/codec.ts";
+import { giveBack } from "../../protocol/lent-memory.ts";
 import { slot } from "../../protocol/values/special.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
@@ -46,11 +47,18 @@ export class CallArguments {
   get signals(): Companions | undefined {
     return undefined;
   }
+
+  /** Somebody reads the values after the call is settled. */
+  keep(): void {}
+
+  /** The call is settled: nobody reads the values any more, except where they are kept. */
+  letGo(): void {}
 }
 
 /** Arguments of any kind. */
 export class AnyArguments extends CallArguments {
-  readonly #values: Encoded;
+  #values: Encoded;
+  #isKept = false;
   readonly #dependencies: readonly ObjectEntry[];
   readonly #signals: Companions | undefined;
 
@@ -76,7 +84,21 @@ export class AnyArguments extends CallArguments {
   override get signals(): Companions | undefined {
     return this.#signals;
   }
+
+  override keep(): void {
+    this.#isKept = true;
+  }
+
+  override letGo(): void {
+    const values = this.#values;
+    if (values.isLent !== true || this.#isKept) return;
+    // Nobody can decode this, so a mistake is not silent.
+    this.#values = nothing;
+    giveBack(values.bytes);
+  }
 }
+
+const nothing: Encoded = windowOf(new Uint8Array(0), 0, 0);
 
 /** Shared by all calls without dependencies. */
 const none: readonly ObjectEntry[] = [];

@@ -288,6 +288,7 @@ function endSettled(call: Call): void {
   const { events } = call.owner.link;
   if (events !== undefined) noteSettle(events, call);
   call.args.signals?.end();
+  call.args.letGo();
   if (!call.keepsPlace) call.owner.settled(call);
 }
 

@@ -309,7 +309,7 @@ export function answerOf(
   const label = `result of ${functionName}`;
   try {
     if (returns === undefined || returns === "streaming") {
-      const encoded = codec.encode(value, label);
+      const encoded = codec.encode(value, label, true);
       return { kind: "result", id, value: site.caller.objects.placed(encoded, functionName) };
     }
     const values = severalOf(value, returns, label).map((one, index) =>

@@ -35,7 +35,7 @@ export async function runStream(
       if (done === true) return execution.answer(index);
       const item: unknown = await value;
       if (!execution.isWanted) continue;
-      const encoded = caller.values.codec.encode(item, `item ${index} of ${label}`);
+      const encoded = caller.values.codec.encode(item, `item ${index} of ${label}`, true);
       session.send({ kind: "item", id, index, value: encoded });
       index += 1;
       if (performance.now() - since > sliceMs) {

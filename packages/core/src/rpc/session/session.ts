@@ -8,6 +8,7 @@
  * in parts (PartTransfers), and calls to one actor (CallWindows).
  */
 import { type Encoded, sizeOf } from "../../protocol/codec.ts";
+import { giveBackLent } from "../../protocol/lent-memory.ts";
 import type { Answer, CallMessage, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
@@ -130,15 +131,22 @@ export class Session {
     this.requests.credit.charge(id, this.#outbox.send({ kind: "abort", id, index, reason }));
   }
 
-  /** Tells the other side something that has no answer. */
+  /**
+   * Tells the other side something that has no answer. Lent memory of a value is given back; nobody
+   * reads that value any more.
+   */
   send(notice: Notice): void {
     if (this.#outbox.isClosed) return;
     if ("value" in notice) this.#export(notice.value);
     this.#outbox.send(notice);
+    if ("value" in notice) giveBackLent(notice.value);
     if (notice.kind === "item") this.#outbox.flushIfLate();
   }
 
-  /** Answers one of the peer's calls or fetches. */
+  /**
+   * Answers one of the peer's calls or fetches. Lent memory of a value is given back; nobody reads
+   * that value any more.
+   */
   answer(answer: Answer): void {
     this.calls.ended(answer.id);
     if (this.#outbox.isClosed) return;
@@ -146,6 +154,7 @@ export class Session {
     else if (answer.kind === "failure") this.#export(answer.error);
     else if (answer.kind === "results") for (const value of answer.values) this.#export(value);
     this.#outbox.send(answer);
+    if (answer.kind === "result") giveBackLent(answer.value);
     this.#outbox.flushIfLate();
   }
 

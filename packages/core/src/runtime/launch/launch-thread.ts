@@ -6,6 +6,7 @@ import { MessageChannel, type MessagePort, type WorkerOptions } from "node:worke
 import { expose, type Remote, wrap } from "comlink";
 import type { HostControl, LauncherControl, ThreadSettings } from "../../host/host-control.ts";
 import type { ResourceLimits } from "../../rpc/directory.ts";
+import { compiledForThreads } from "../../shared/compiled/keep-compiled.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { portEndpoint, threadChannel } from "../../transport/thread.ts";
@@ -43,8 +44,10 @@ export function launchThread(request: HostRequest, options: LauncherOptions): Ho
   const data = new MessageChannel();
   const control = new MessageChannel();
   const directory = new MessageChannel();
+  const compiled = compiledForThreads();
   const settings: ThreadSettings = {
     ...identityOf(id, nodeId, options),
+    ...(compiled === undefined ? {} : { compiled }),
     data: data.port2,
     control: control.port2,
     directory: directory.port2,

@@ -1,5 +1,7 @@
 /** Keeps what V8 has compiled of this package, where kept-code.ts has found nothing kept. */
 
+import type { HandedCode } from "./handed-code.ts";
+
 /** There where kept-code.ts has loaded all code of the package, of which it is a parameter. */
 declare const loadedCode: LoadedCode | undefined;
 
@@ -10,14 +12,23 @@ export interface LoadedCode {
    * @param isEarly whether the program ends before it has run much
    */
   readonly keep?: (isEarly: boolean) => void;
+  /** Returns what a thread of this program gets of it. */
+  readonly forThreads?: () => HandedCode | undefined;
 }
 
 /** Whether this code was read from the package's own file. */
 export const isReadFromFile: boolean = typeof loadedCode === "object";
 
-let keep: LoadedCode["keep"] = typeof loadedCode === "object" ? loadedCode.keep : undefined;
+const loaded: LoadedCode = typeof loadedCode === "object" ? loadedCode : {};
+
+let { keep } = loaded;
 
 let isAsked = false;
+
+/** Returns what a thread that is started now gets of it. */
+export function compiledForThreads(): HandedCode | undefined {
+  return loaded.forThreads?.();
+}
 
 /** Keeps it so much later, or at the end of the thread or process, if that is before. */
 export function keepCompiledAfter(ms: number): void {

@@ -6,7 +6,7 @@
  * it is on, holds what is compiled when a file is loaded, before any of its functions ran. The
  * file's code is therefore one function (packages/one-file.ts), which is compiled here as a
  * script. What is compiled of it a while later is kept in a file, for the programs and the hosts
- * to come.
+ * to come. Threads get it from their driver (handed-code.ts).
  *
  * It runs before anything else of this package, and is part of the file that loads it.
  */
@@ -17,6 +17,7 @@ import type { Script } from "node:vm";
 import { hasGlobalsOfNode } from "../machine/globals.ts";
 import { insideBundle } from "../machine/inside-bundle.ts";
 import { codeDirectory } from "./code-directory.ts";
+import { type Found, handedTo, handing, type Place } from "./handed-code.ts";
 import type { LoadedCode } from "./keep-compiled.ts";
 import { ageMs, foldersBeside, readKept, sweep, writeKept } from "./kept-file.ts";
 
@@ -77,10 +78,10 @@ function evaluated(file: URL): Loaded {
 }
 
 function compiled(file: URL): Loaded {
-  const source = readFileSync(file);
+  const kind = /^(thread|process)-main\.js$/.exec(basename(process.argv[1] ?? ""))?.[1] ?? "driver";
+  const handed = kind === "thread" && !isOff() ? handedTo(file.href) : undefined;
+  const { source, place, kept } = handed ?? found(file, kind);
   const { code, columnOffset } = functionIn(source);
-  const place = placeOf(file);
-  const kept = place === undefined ? undefined : readKept(place.path, source);
   const vm = process.getBuiltinModule("node:vm");
   const script = new vm.Script(code, {
     filename: file.href,
@@ -90,15 +91,29 @@ function compiled(file: URL): Loaded {
   const whole = script.runInThisContext() as Whole;
   const isRefused = script.cachedDataRejected === true;
   const isKept = kept !== undefined && !isRefused && !kept.isPartial;
-  if (isKept || place === undefined || isMeasured(place)) return { whole };
+  const forThreads = handing(file, () => placeOf(file, "thread"));
+  if (isKept || place === undefined || isMeasured(kind)) return { whole, forThreads };
   const hasPart = kept !== undefined && !isRefused;
   return {
     whole,
+    forThreads,
     keep(isEarly) {
       if (isEarly && hasPart) return;
       // The file may be another by now, and to hold its bytes until then takes memory.
       keep({ file, place, code, script, isRefused, isPartial: isEarly });
     },
+  };
+}
+
+/** Returns what is there for a program, or for a host that is a process. */
+function found(file: URL, kind: string): Found {
+  const source = readFileSync(file);
+  const place = kind === "thread" ? undefined : placeOf(file, kind);
+  const kept = place === undefined ? undefined : readKept(place.path, source);
+  return {
+    source,
+    ...(place === undefined ? {} : { place }),
+    ...(kept === undefined ? {} : { kept }),
   };
 }
 
@@ -131,50 +146,49 @@ function keep({ file, place, code, script, isRefused, isPartial }: ToKeep): void
 }
 
 /** Whether another program has kept as much by now. */
-function isThere(path: string, source: Buffer, isPartial: boolean): boolean {
+function isThere(path: string, source: Uint8Array, isPartial: boolean): boolean {
   const now = readKept(path, source);
   return now !== undefined && (isPartial || !now.isPartial);
 }
 
 /** Returns the function's text, and where in the first line it begins. */
-function functionIn(source: Buffer): { readonly code: string; readonly columnOffset: number } {
-  const text = source.toString("latin1");
+function functionIn(source: Uint8Array): {
+  readonly code: string;
+  readonly columnOffset: number;
+} {
+  const { buffer, byteOffset, length } = source;
+  const text = Buffer.from(buffer, byteOffset, length).toString("latin1");
   const from = text.indexOf(begin);
   return { code: text.slice(from, text.lastIndexOf(end) + "})".length), columnOffset: from };
-}
-
-interface Place {
-  readonly path: string;
-  readonly kind: string;
-  /** That of V8's version and flags, where the directory is not Node's. */
-  readonly tag?: string;
 }
 
 /**
  * Returns where the code is kept, or undefined where nothing is to be kept. Threads, processes and
  * programs call other functions, and each has a file for its kind.
  */
-function placeOf(file: URL): Place | undefined {
-  const { NODE_COMPILE_CACHE: named, NODE_DISABLE_COMPILE_CACHE: off } = process.env;
-  // Code compiled for coverage is slower, and V8 accepts it in programs without coverage, too.
-  if ((process.env["NODE_V8_COVERAGE"] ?? "") !== "") return undefined;
-  const kind = /^(thread|process)-main\.js$/.exec(basename(process.argv[1] ?? ""))?.[1] ?? "driver";
+function placeOf(file: URL, kind: string): Place | undefined {
+  if (isOff()) return undefined;
   const name = `${basename(file.pathname)}.${kind}.rayling`;
-  if ((named ?? "") !== "") {
+  if ((process.env["NODE_COMPILE_CACHE"] ?? "") !== "") {
     // Node's directory is that of one user, one version and one set of V8's flags.
     const ofNode = getCompileCacheDir();
-    return ofNode === undefined ? undefined : { path: join(ofNode, name), kind };
+    return ofNode === undefined ? undefined : { path: join(ofNode, name) };
   }
-  if (off !== undefined) return undefined;
   const { directory } = codeDirectory(false);
   if (directory === undefined) return undefined;
   const tag = tagOfV8();
   const folder = `${process.version}-${process.arch}-${tag}`;
-  return { path: join(directory, folder, name), kind, tag };
+  return { path: join(directory, folder, name), tag };
+}
+
+function isOff(): boolean {
+  const { NODE_V8_COVERAGE: coverage = "", NODE_DISABLE_COMPILE_CACHE: off } = process.env;
+  // Code compiled for coverage is slower, and V8 accepts it in programs without coverage, too.
+  return coverage !== "" || off !== undefined;
 }
 
 /** Whether a test runner may measure coverage here, by an inspector that this code cannot see. */
-function isMeasured({ kind }: Place): boolean {
+function isMeasured(kind: string): boolean {
   if (kind !== "driver") return false;
   return process.env["NODE_TEST_CONTEXT"] !== undefined || "__vitest_worker__" in globalThis;
 }

@@ -27,13 +27,13 @@ const partMs = 600_000;
 const oldMs = 30 * 24 * 3_600_000;
 
 export interface Kept {
-  readonly code: Buffer;
+  readonly code: Uint8Array;
   /** Whether it is of a program that ended before it had run much. */
   readonly isPartial: boolean;
 }
 
 /** Returns what is kept there of that source, if it is whole. */
-export function readKept(path: string, source: Buffer): Kept | undefined {
+export function readKept(path: string, source: Uint8Array): Kept | undefined {
   let kept: Buffer;
   try {
     kept = readFileSync(path);
@@ -45,7 +45,7 @@ export function readKept(path: string, source: Buffer): Kept | undefined {
   const [second, last] = [headBytes + length, headBytes + 2 * length];
   if (!(length > 0) || kept.length !== last + source.length) return undefined;
   const code = kept.subarray(headBytes, second);
-  const isWhole = code.equals(kept.subarray(second, last)) && source.equals(kept.subarray(last));
+  const isWhole = code.equals(kept.subarray(second, last)) && kept.subarray(last).equals(source);
   return isWhole ? { code, isPartial: head.includes(partial) } : undefined;
 }
 
@@ -61,7 +61,7 @@ export function ageMs(path: string): number {
  */
 export function writeKept(
   path: string,
-  source: Buffer,
+  source: Uint8Array,
   { isPartial, compiled }: Pick<Kept, "isPartial"> & { readonly compiled: () => Buffer },
 ): void {
   const part = `${path}.${process.pid}.${process.hrtime.bigint()}`;
@@ -82,7 +82,7 @@ export function writeKept(
   }
 }
 
-function writeWhole(file: number, bytes: Buffer): void {
+function writeWhole(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
 }
 

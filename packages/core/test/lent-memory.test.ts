@@ -1,0 +1,103 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { Codec } from "../src/protocol/codec.ts";
+import { giveBack, giveBackLent, lend } from "../src/protocol/lent-memory.ts";
+import { AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
+
+const codec = new Codec({
+  isReference: () => false,
+  write: () => undefined,
+  read: () => ({}),
+  decline: () => undefined,
+});
+const bytesOf = (mark: number, size = 16_384): Uint8Array => new Uint8Array(size).fill(mark);
+const decoded = ({ values }: Pick<AnyArguments, "values">): unknown => codec.decode(values);
+
+describe("memory that was given back", () => {
+  test("is lent again for what needs as many steps", () => {
+    const memory = lend(5000);
+    expect(memory.length).toBeGreaterThanOrEqual(5000);
+    giveBack(memory);
+    expect(lend(20_000)).not.toBe(memory);
+    expect(lend(8000)).toBe(memory);
+    expect(lend(5000)).not.toBe(memory);
+  });
+
+  test("stands ready up to 16 MiB", async () => {
+    vi.resetModules();
+    const fresh = await import("../src/protocol/lent-memory.ts");
+    const all = Array.from({ length: 400 }, () => fresh.lend(65_536));
+    for (const memory of all) fresh.giveBack(memory);
+    expect(fresh.lendableBytes()).toBeLessThanOrEqual(16 * 1024 * 1024);
+    expect(fresh.lendableBytes()).toBeGreaterThan(15 * 1024 * 1024);
+  });
+});
+
+describe("memory that nobody wants", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("is let go after a while, and not as long as it is wanted", async () => {
+    vi.useFakeTimers();
+    vi.resetModules();
+    const fresh = await import("../src/protocol/lent-memory.ts");
+    fresh.giveBack(fresh.lend(5000));
+    for (let turn = 0; turn < 5; turn++) {
+      vi.advanceTimersByTime(1500);
+      expect(fresh.lendableBytes()).toBe(8192);
+      fresh.giveBack(fresh.lend(5000));
+    }
+    vi.advanceTimersByTime(4001);
+    expect(fresh.lendableBytes()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("arguments", () => {
+  test("of 4 KiB and more lie in it until they are let go", () => {
+    const first = encodeArguments(codec, [bytesOf(1)]);
+    const second = encodeArguments(codec, [bytesOf(2), "text"]);
+    expect(first.values.isLent).toBe(true);
+    const { bytes } = first.values;
+    first.letGo();
+    first.letGo();
+    const third = encodeArguments(codec, [bytesOf(3)]);
+    expect(third.values.bytes).toBe(bytes);
+    expect(decoded(second)).toEqual([bytesOf(2), "text"]);
+    expect(decoded(third)).toEqual([bytesOf(3)]);
+    expect(() => decoded(first)).toThrow("a value of 0 bytes cannot be decoded");
+  });
+
+  test("that are kept are never written over", () => {
+    const kept = encodeArguments(codec, [bytesOf(1)]);
+    kept.keep();
+    kept.letGo();
+    const others = [2, 3, 4].map((mark) => encodeArguments(codec, [bytesOf(mark)]));
+    expect(others.every(({ values }) => values.bytes !== kept.values.bytes)).toBe(true);
+    expect(decoded(kept)).toEqual([bytesOf(1)]);
+  });
+
+  test.for([100, 4000, 65_536, 100_000])("of %d bytes have memory of their own", (size) => {
+    const args = encodeArguments(codec, [bytesOf(1, size)]);
+    expect(args.values.isLent).toBeUndefined();
+    args.letGo();
+    expect(decoded(args)).toEqual([bytesOf(1, size)]);
+  });
+});
+
+test("the packer's next window does not end in one that is lent or small", () => {
+  const small = codec.encode({ text: "small" }, "value");
+  const lent = codec.encode({ text: "x".repeat(10_000) }, "value", true);
+  const next = codec.encode({ text: "next" }, "value");
+  expect(codec.decode(small)).toEqual({ text: "small" });
+  expect(codec.decode(lent)).toEqual({ text: "x".repeat(10_000) });
+  expect(codec.decode(next)).toEqual({ text: "next" });
+  expect(lent.isLent).toBe(true);
+  giveBackLent(next);
+  giveBackLent(lent);
+  expect(codec.encode({ text: "y".repeat(10_000) }, "value", true).bytes).toBe(lent.bytes);
+});
+
+test("what nobody gives back is not lent", () => {
+  expect(codec.encode({ text: "x".repeat(10_000) }, "value").isLent).toBeUndefined();
+});
