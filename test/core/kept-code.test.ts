@@ -96,6 +96,36 @@ test("once for all programs and hosts of a version", async () => {
   expect(await kept()).toEqual(keptFiles);
 });
 
+test("handed to later threads in memory, whatever becomes of the file", async () => {
+  const later = `import { rm } from "node:fs/promises";
+import * as ray from "@rayling/core";
+import { Probe } from "./probe.ts";
+await ray.init({ numCpus: 8, prewarm: 0 });
+const started = async (env: Record<string, string> = {}) => {
+  const actor = Probe.options({ isolation: "thread", runtimeEnv: { env } }).remote();
+  const answer = await ray.get(actor.look.remote([1, 2]));
+  return { answer, loaded: await ray.get(actor.loaded.remote()) };
+};
+const path = process.argv[2];
+const [handed] = [await started(), await rm(path)];
+const without = [await started(), await started({ NODE_DISABLE_COMPILE_CACHE: "1" })];
+console.log(JSON.stringify([handed, ...without]));
+await ray.shutdown();
+`;
+  const looks = `import { workerData } from "node:worker_threads";
+${probe.replace("nothing(): void {}", "loaded() { const { kept, place } = workerData.compiled ?? {}; return { bytes: kept?.code.length > 100_000, path: place?.path }; }")}`;
+  await programs.run({ files, args: ["1"] });
+  const [path = ""] = (await kept()).filter((one) => one.includes(".thread."));
+  const { lines } = await programs.run({
+    files: { "main.ts": later, "probe.ts": looks },
+    args: [path],
+  });
+  const loaded = { answer: right, loaded: { bytes: true, path } };
+  expect(lines).toEqual([[loaded, loaded, loaded]]);
+  // Nobody had to write it again.
+  expect((await kept()).filter((one) => one.includes(".thread."))).toEqual([]);
+});
+
 test("at the end of a program that is over soon", async () => {
   const brief = `import * as ray from "@rayling/core";
 await ray.init({ prewarm: 0 });

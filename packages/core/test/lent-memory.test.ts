@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Codec } from "../src/protocol/codec.ts";
 import { giveBack, giveBackLent, lend } from "../src/protocol/lent-memory.ts";
-import { AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
+import { type AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
 
 const codec = new Codec({
   isReference: () => false,
