@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Codec } from "../src/protocol/codec.ts";
-import { giveBack, giveBackLent, lend } from "../src/protocol/lent-memory.ts";
+import { Codec, giveBackLent } from "../src/protocol/codec.ts";
+import { giveBack, lend } from "../src/protocol/lent-memory.ts";
 import { type AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
 
 const codec = new Codec({

@@ -20,7 +20,7 @@ import { notePath } from "./values/live-memory.ts";
 import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
 import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
 import { serializers } from "./values/serializers.ts";
-import { leastLentBytes, lend } from "./lent-memory.ts";
+import { giveBack, leastLentBytes, lend } from "./lent-memory.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { notSmall, SmallPacker, unpackSmall } from "./small-values.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
@@ -83,6 +83,11 @@ export function sizeOf(encoded: Encoded): number {
   let size = encoded.end - encoded.start;
   for (const { byteLength } of encoded.buffers) size += byteLength;
   return size;
+}
+
+/** Gives back the memory of a value, if it is lent. */
+export function giveBackLent({ bytes, isLent }: Encoded): void {
+  if (isLent === true) giveBack(bytes);
 }
 
 const packr: Packr = new Packr({

@@ -5,12 +5,10 @@
  * garbage after each answer, and made V8 look through all objects after every 10 MB (measured: 3.5
  * times for 2,000 calls with 16 KiB each, 0.4 times with this).
  *
- * Whoever borrows gives back, when nobody reads the bytes any more. What is not given back is
- * garbage like any other.
+ * Borrowers give it back when nobody reads the bytes any more. Without that it is garbage like any
+ * other.
  */
-import type { Encoded } from "./codec.ts";
-
-/** What is smaller shares the packer's memory. */
+/** Smaller values share the packer's memory. */
 export const leastLentBytes = 4096;
 
 /** Memory is a multiple of this. */
@@ -38,17 +36,12 @@ export function lend(size: number): Uint8Array {
   return memory;
 }
 
-/** @param memory as `lend` returned it; whoever gave it back never looks at it again */
+/** @param memory as `lend` returned it; nobody may look at it again */
 export function giveBack(memory: Uint8Array): void {
   if (readyBytes + memory.length > mostReadyBytes) return;
   readyBytes += memory.length;
   (ready[memory.length / stepBytes] ??= []).push(memory);
   idle ??= setTimeout(letGo, idleMs).unref();
-}
-
-/** Gives back the memory of a value, if it is lent. */
-export function giveBackLent(value: Pick<Encoded, "bytes" | "isLent">): void {
-  if (value.isLent === true) giveBack(value.bytes);
 }
 
 /** Returns the bytes that stand ready. */

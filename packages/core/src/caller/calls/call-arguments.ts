@@ -1,6 +1,11 @@
 /** Arguments of a call as they travel: refs among them become slots, signals are listened to. */
-import { type Codec, type Encoded, type PackedWindow, windowOf } from "../../protocol/codec.ts";
-import { giveBack } from "../../protocol/lent-memory.ts";
+import {
+  type Codec,
+  type Encoded,
+  giveBackLent,
+  type PackedWindow,
+  windowOf,
+} from "../../protocol/codec.ts";
 import { slot } from "../../protocol/values/special.ts";
 import type { ObjectEntry } from "../../store/object-entry.ts";
 import { liveEntryOf, ObjectRef } from "../../store/object-ref.ts";
@@ -94,7 +99,7 @@ export class AnyArguments extends CallArguments {
     if (values.isLent !== true || this.#isKept) return;
     // Nobody can decode this, so a mistake is not silent.
     this.#values = nothing;
-    giveBack(values.bytes);
+    giveBackLent(values);
   }
 }
 

@@ -7,8 +7,7 @@
  * (Requests), the peer's calls and what it may have under way (IncomingCalls), values that travel
  * in parts (PartTransfers), and calls to one actor (CallWindows).
  */
-import { type Encoded, sizeOf } from "../../protocol/codec.ts";
-import { giveBackLent } from "../../protocol/lent-memory.ts";
+import { type Encoded, giveBackLent, sizeOf } from "../../protocol/codec.ts";
 import type { Answer, CallMessage, FetchMessage, Message, Notice } from "../../protocol/message.ts";
 import { assertNever, type DeathCause } from "../../shared/errors.ts";
 import type { Channel } from "../../transport/channel.ts";
