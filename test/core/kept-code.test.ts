@@ -120,8 +120,8 @@ ${probe.replace("nothing(): void {}", "loaded() { const { kept, place } = worker
     files: { "main.ts": later, "probe.ts": looks },
     args: [path],
   });
-  const loaded = { answer: right, loaded: { bytes: true, path } };
-  expect(lines).toEqual([[loaded, loaded, loaded]]);
+  const expected = { answer: right, loaded: { bytes: true, path } };
+  expect(lines).toEqual([[expected, expected, expected]]);
   // Nobody had to write it again.
   expect((await kept()).filter((one) => one.includes(".thread."))).toEqual([]);
 });

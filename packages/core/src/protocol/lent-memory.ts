@@ -8,6 +8,7 @@
  * Borrowers give it back when nobody reads the bytes any more. Without that it is garbage like any
  * other.
  */
+
 /** Smaller values share the packer's memory. */
 export const leastLentBytes = 4096;
 
