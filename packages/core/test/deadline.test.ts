@@ -10,7 +10,7 @@ function hold(ms: number): void {
 }
 
 test("a deadline calls back when it is over, once", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "hrtime"] });
   onTestFinished(() => void vi.useRealTimers());
   deadline(1000, over);
   await vi.advanceTimersByTimeAsync(999);
@@ -58,7 +58,7 @@ test("who was waited for while this thread was held gets its time once more", as
 });
 
 test("patience passes only while it runs, and is whole again when it is renewed", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "hrtime"] });
   onTestFinished(() => void vi.useRealTimers());
   const patience = new TimeLimit(1000, over);
   patience.run();

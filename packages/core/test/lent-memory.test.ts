@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Codec, giveBackLent } from "../src/protocol/codec.ts";
-import { giveBack, lend } from "../src/protocol/lent-memory.ts";
+import { LentMemory } from "../src/protocol/lent-memory.ts";
 import { type AnyArguments, encodeArguments } from "../src/caller/calls/call-arguments.ts";
 
 const codec = new Codec({
@@ -14,21 +14,21 @@ const decoded = ({ values }: Pick<AnyArguments, "values">): unknown => codec.dec
 
 describe("memory that was given back", () => {
   test("is lent again for what needs as many steps", () => {
-    const memory = lend(5000);
-    expect(memory.length).toBeGreaterThanOrEqual(5000);
-    giveBack(memory);
-    expect(lend(20_000)).not.toBe(memory);
-    expect(lend(8000)).toBe(memory);
-    expect(lend(5000)).not.toBe(memory);
+    const memory = new LentMemory();
+    const first = memory.lend(5000);
+    expect(first.length).toBeGreaterThanOrEqual(5000);
+    memory.giveBack(first);
+    expect(memory.lend(20_000)).not.toBe(first);
+    expect(memory.lend(8000)).toBe(first);
+    expect(memory.lend(5000)).not.toBe(first);
   });
 
-  test("stands ready up to 16 MiB", async () => {
-    vi.resetModules();
-    const fresh = await import("../src/protocol/lent-memory.ts");
-    const all = Array.from({ length: 400 }, () => fresh.lend(65_536));
-    for (const memory of all) fresh.giveBack(memory);
-    expect(fresh.lendableBytes()).toBeLessThanOrEqual(16 * 1024 * 1024);
-    expect(fresh.lendableBytes()).toBeGreaterThan(15 * 1024 * 1024);
+  test("stands ready up to 16 MiB", () => {
+    const memory = new LentMemory();
+    const all = Array.from({ length: 400 }, () => memory.lend(65_536));
+    for (const one of all) memory.giveBack(one);
+    expect(memory.readyBytes).toBeLessThanOrEqual(16 * 1024 * 1024);
+    expect(memory.readyBytes).toBeGreaterThan(15 * 1024 * 1024);
   });
 });
 
@@ -37,18 +37,17 @@ describe("memory that nobody wants", () => {
     vi.useRealTimers();
   });
 
-  test("is let go after a while, and not as long as it is wanted", async () => {
+  test("is let go after a while, and not as long as it is wanted", () => {
     vi.useFakeTimers();
-    vi.resetModules();
-    const fresh = await import("../src/protocol/lent-memory.ts");
-    fresh.giveBack(fresh.lend(5000));
+    const memory = new LentMemory();
+    memory.giveBack(memory.lend(5000));
     for (let turn = 0; turn < 5; turn++) {
       vi.advanceTimersByTime(1500);
-      expect(fresh.lendableBytes()).toBe(8192);
-      fresh.giveBack(fresh.lend(5000));
+      expect(memory.readyBytes).toBe(8192);
+      memory.giveBack(memory.lend(5000));
     }
     vi.advanceTimersByTime(4001);
-    expect(fresh.lendableBytes()).toBe(0);
+    expect(memory.readyBytes).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -155,7 +155,7 @@ describe("a peer that does not read", () => {
     raw.on("data", ({ length }: Buffer) => (seen.bytes += length));
     raw.pause();
     const [, second, deaf] = await pair({});
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "hrtime"] });
     ends.push(() => vi.useRealTimers());
     channel.send({ bytes: new Uint8Array(size), buffers: [] });
     second.send({ bytes: new Uint8Array(size), buffers: [] });

@@ -109,7 +109,7 @@ async function cutByTest() {
     () => link.close(died),
     () => listener.close(),
   );
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "hrtime"] });
   ends.push(() => vi.useRealTimers());
   wire.close(died);
   // The listener hears of it over the socket, whose time is not the test's.
@@ -332,7 +332,7 @@ describe("a link", () => {
   test("is waited for at the end of a process no longer than all of them together", async () => {
     const pairs = await Promise.all(Array.from({ length: 5 }, () => pair()));
     for (const { left } of pairs) left.send(numbered(1));
-    vi.useFakeTimers({ toFake: ["performance"] });
+    vi.useFakeTimers({ toFake: ["performance", "hrtime"] });
     const wait = vi.spyOn(Atomics, "wait").mockImplementation(() => {
       vi.advanceTimersByTime(1);
       return "timed-out";

@@ -1,7 +1,7 @@
 /**
  * A simulated world: one clock, one line of events, one seed.
  *
- * The globals that code waits with (`setTimeout`, `setImmediate`, `performance.now`, `Math.random`, node:timers/promises) are the world's while one is installed. Nothing
+ * The globals that code waits with (`setTimeout`, `setImmediate`, `process.hrtime`, `performance.now`, `Math.random`, node:timers/promises) are the world's while one is installed. Nothing
  * takes any time but what is scheduled, so a minute of the world passes in milliseconds, and the same seed gives the same run. Every event belongs to a
  * process: one that is busy does not see its events until it is not, and one that has ended never does.
  */
@@ -60,6 +60,7 @@ const real = {
   turn: timersPromises.setImmediate,
 };
 const realNow: () => number = performance.now.bind(performance);
+const realHrtime: NodeJS.HRTime = process.hrtime;
 
 export class World {
   readonly random: Random;
@@ -132,6 +133,11 @@ export class World {
     setWorld(this);
     Object.assign(globalThis, simulated);
     performance.now = () => this.nowMs;
+    const hrtime = (): [number, number] => [
+      Math.floor(this.nowMs / 1e3),
+      Math.round((this.nowMs % 1e3) * 1e6),
+    ];
+    process.hrtime = Object.assign(hrtime, { bigint: realHrtime.bigint });
     Math.random = () => this.random.next();
     timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
     timersPromises.setImmediate = nextTurn as typeof timersPromises.setImmediate;
@@ -143,6 +149,7 @@ export class World {
     const { setTimeout, clearTimeout, setImmediate, clearImmediate } = real;
     Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate, clearImmediate });
     performance.now = realNow;
+    process.hrtime = realHrtime;
     Math.random = real.random;
     timersPromises.setTimeout = real.pause;
     timersPromises.setImmediate = real.turn;

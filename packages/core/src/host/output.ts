@@ -9,6 +9,7 @@
 import { writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { currentTask } from "../caller/waits/task-scope.ts";
+import { clockMs } from "../shared/clock.ts";
 import { shortId } from "../shared/ids.ts";
 import { codeOf } from "../shared/errors/thrown.ts";
 
@@ -109,9 +110,9 @@ export class PipeWriter {
   /** Waits at the end of the process until all is written, within a limit. */
   end(): void {
     this.#isEnding = true;
-    const until = performance.now() + lastWordsMs;
+    const until = clockMs() + lastWordsMs;
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    while (!this.#try() && performance.now() < until) Atomics.wait(pause, 0, 0, retryMs);
+    while (!this.#try() && clockMs() < until) Atomics.wait(pause, 0, 0, retryMs);
   }
 
   #send(): void {

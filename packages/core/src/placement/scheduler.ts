@@ -13,6 +13,7 @@ import type {
   GroupState,
 } from "../rpc/cluster-directory.ts";
 import type { Amounts, Demand } from "../rpc/resource-demand.ts";
+import { clockMs } from "../shared/clock.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
 import {
@@ -44,7 +45,7 @@ export class Scheduler implements Placement {
   #lastSpread: string | undefined;
   #closed: Error | undefined;
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor(now: () => number = () => clockMs()) {
     this.#now = now;
   }
 

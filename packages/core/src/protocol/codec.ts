@@ -20,7 +20,7 @@ import { notePath } from "./values/live-memory.ts";
 import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
 import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
 import { serializers } from "./values/serializers.ts";
-import { giveBack, leastLentBytes, lend } from "./lent-memory.ts";
+import { leastLentBytes, lentMemory } from "./lent-memory.ts";
 import { allocateShared } from "./shared-memory.ts";
 import { notSmall, SmallPacker, unpackSmall } from "./small-values.ts";
 import { type Reviver, reviving, Special } from "./values/special.ts";
@@ -87,7 +87,7 @@ export function sizeOf(encoded: Encoded): number {
 
 /** Gives back the memory of a value, if it is lent. */
 export function giveBackLent({ bytes, isLent }: Encoded): void {
-  if (isLent === true) giveBack(bytes);
+  if (isLent === true) lentMemory.giveBack(bytes);
 }
 
 const packr: Packr = new Packr({
@@ -377,7 +377,7 @@ function packTree(value: unknown, root: string, borrows: boolean): Encoded {
     return encodedOf(shared(bytes.subarray(start, end)), noBuffers, noReferences);
   }
   if (!borrows || end - start < leastLentBytes) return windowOf(bytes, start, end);
-  const lent = lend(end - start);
+  const lent = lentMemory.lend(end - start);
   lent.set(bytes.subarray(start, end));
   // The packer may write into the window again.
   treePackr.position = start;

@@ -21,42 +21,46 @@ const mostReadyBytes: number = 16 * 1024 * 1024;
 /** Memory that was not wanted for this time is let go. */
 const idleMs = 2000;
 
-/** Memory that nobody uses, by its size in steps. */
-const ready: Uint8Array[][] = [];
-let readyBytes = 0;
-let wasUsed = false;
-let idle: NodeJS.Timeout | undefined;
+export class LentMemory {
+  /** Memory that nobody uses, by its size in steps. */
+  readonly #ready: Uint8Array[][] = [];
+  #readyBytes = 0;
+  #wasUsed = false;
+  #idle: NodeJS.Timeout | undefined;
 
-/** Returns memory of at least that size, with anything in it. */
-export function lend(size: number): Uint8Array {
-  const steps = Math.ceil(size / stepBytes);
-  wasUsed = true;
-  const memory = ready[steps]?.pop();
-  if (memory === undefined) return Buffer.allocUnsafeSlow(steps * stepBytes);
-  readyBytes -= memory.length;
-  return memory;
-}
-
-/** @param memory as `lend` returned it; nobody may look at it again */
-export function giveBack(memory: Uint8Array): void {
-  if (readyBytes + memory.length > mostReadyBytes) return;
-  readyBytes += memory.length;
-  (ready[memory.length / stepBytes] ??= []).push(memory);
-  idle ??= setTimeout(letGo, idleMs).unref();
-}
-
-/** Returns the bytes that stand ready. */
-export function lendableBytes(): number {
-  return readyBytes;
-}
-
-function letGo(): void {
-  idle = undefined;
-  if (wasUsed) {
-    wasUsed = false;
-    idle = setTimeout(letGo, idleMs).unref();
-    return;
+  /** Bytes that stand ready. */
+  get readyBytes(): number {
+    return this.#readyBytes;
   }
-  ready.length = 0;
-  readyBytes = 0;
+
+  /** Returns memory of at least that size, with anything in it. */
+  lend(size: number): Uint8Array {
+    const steps = Math.ceil(size / stepBytes);
+    this.#wasUsed = true;
+    const memory = this.#ready[steps]?.pop();
+    if (memory === undefined) return Buffer.allocUnsafeSlow(steps * stepBytes);
+    this.#readyBytes -= memory.length;
+    return memory;
+  }
+
+  /** @param memory as `lend` returned it; nobody may look at it again */
+  giveBack(memory: Uint8Array): void {
+    if (this.#readyBytes + memory.length > mostReadyBytes) return;
+    this.#readyBytes += memory.length;
+    (this.#ready[memory.length / stepBytes] ??= []).push(memory);
+    this.#idle ??= this.#lookLater();
+  }
+
+  #lookLater(): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#idle = this.#wasUsed ? this.#lookLater() : undefined;
+      this.#wasUsed = false;
+      if (this.#idle !== undefined) return;
+      this.#ready.length = 0;
+      this.#readyBytes = 0;
+    }, idleMs).unref();
+  }
 }
+
+/** That of this thread. */
+export const lentMemory: LentMemory = new LentMemory();

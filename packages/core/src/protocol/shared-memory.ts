@@ -9,6 +9,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { clockMs } from "../shared/clock.ts";
 import { ObjectStoreFullError, RaySystemError } from "../shared/errors.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import {
@@ -135,9 +136,7 @@ export function cameBy(byteLength: number): void {
 function isDue(): boolean {
   const { sinceCollection, quantum, collectedAtMs, collectionMs } = seen;
   if (sinceCollection < leastQuantum) return false;
-  return (
-    sinceCollection >= quantum || performance.now() - collectedAtMs >= restFactor * collectionMs
-  );
+  return sinceCollection >= quantum || clockMs() - collectedAtMs >= restFactor * collectionMs;
 }
 
 /**
@@ -173,10 +172,10 @@ export function uncollectedBytes(): number {
 export function collectGarbage(): void {
   seen.sinceCollection = 0;
   seen.collect ??= collector();
-  const startMs = performance.now();
+  const startMs = clockMs();
   seen.collect();
   noteCollection();
-  seen.collectedAtMs = performance.now();
+  seen.collectedAtMs = clockMs();
   seen.collectionMs = seen.collectedAtMs - startMs;
 }
 

@@ -19,6 +19,7 @@ import type {
 import type { Labels } from "../placement/labels.ts";
 import { toAmounts } from "../placement/resources.ts";
 import type { Placement } from "../placement/placement.ts";
+import { clockMs } from "../shared/clock.ts";
 import type { DeathCause } from "../shared/errors.ts";
 import { newId } from "../shared/ids.ts";
 
@@ -137,9 +138,9 @@ export class LocalCluster {
   async #emptyNode(nodeId: string, timeoutMs: number): Promise<boolean> {
     const name = this.#nodes.get(nodeId)?.nodeName ?? nodeId;
     const cause: DeathCause = { kind: "drained", message: `node ${name} is being drained` };
-    const deadline = performance.now() + timeoutMs;
+    const deadline = clockMs() + timeoutMs;
     while (!this.#parts.leaveNode(nodeId, cause)) {
-      if (performance.now() >= deadline || !this.isDraining(nodeId)) return false;
+      if (clockMs() >= deadline || !this.isDraining(nodeId)) return false;
       await pause(lookAgainMs);
     }
     return true;

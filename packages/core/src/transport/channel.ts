@@ -40,7 +40,7 @@ export interface Channel {
    * Sends everything at once, for a runtime that is ending (transport/drain.ts). Gives up on a peer
    * that does not read.
    *
-   * @param until the deadline for peers that do not read, by performance.now()
+   * @param until the deadline for peers that do not read, by clockMs()
    */
   drainNow(until?: number): void;
   /**

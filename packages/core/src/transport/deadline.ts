@@ -2,6 +2,7 @@
  * Time limits that do not punish the peer for this thread's own work: a thread that was busy past a
  * limit reads what has arrived before the limit counts.
  */
+import { clockMs } from "../shared/clock.ts";
 
 export interface Deadline {
   /** The time that is left, in ms. */
@@ -23,9 +24,9 @@ export function deadline(ms: number, onOver: () => void): Deadline {
   let dueAt = 0;
   let isOver = false;
   const heldMs = Math.min(ms, graceMs);
-  const isLate = (): boolean => performance.now() > dueAt + lateMs;
+  const isLate = (): boolean => clockMs() > dueAt + lateMs;
   const wait = (waitMs: number, onTime: () => void): void => {
-    dueAt = performance.now() + waitMs;
+    dueAt = clockMs() + waitMs;
     timer = setTimeout(() => {
       if (isLate()) limit(heldMs);
       else onTime();
@@ -40,7 +41,7 @@ export function deadline(ms: number, onOver: () => void): Deadline {
   return {
     get leftMs() {
       if (isOver) return 0;
-      return isLate() ? heldMs : Math.max(0, dueAt - performance.now());
+      return isLate() ? heldMs : Math.max(0, dueAt - clockMs());
     },
     end: () => clearTimeout(timer),
   };

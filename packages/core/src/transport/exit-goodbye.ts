@@ -2,6 +2,7 @@
  * Links of a process that ends without closing them: they say goodbye at exit, so that peers need
  * not wait for a timeout.
  */
+import { clockMs } from "../shared/clock.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 import type { Link } from "./link/link.ts";
 
@@ -29,7 +30,7 @@ export function sayGoodbyeAtExit(link: Link): void {
   if (exitMessages.isExpected) return;
   exitMessages.isExpected = true;
   process.once("exit", () => {
-    const until = performance.now() + goodbyeMs;
+    const until = clockMs() + goodbyeMs;
     for (const one of links) one.sayGoodbyeNow(until);
   });
 }

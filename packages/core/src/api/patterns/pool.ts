@@ -7,6 +7,7 @@
  * no call while nobody waits. An actor is idle only if nothing is queued.
  */
 import { inspect } from "node:util";
+import { clockMs } from "../../shared/clock.ts";
 import {
   ActorDiedError,
   GetTimeoutError,
@@ -326,7 +327,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       }
       const refs = Array.from(watched.values(), ({ ref }) => ref);
       const timeout =
-        deadline === undefined ? {} : { timeoutMs: Math.max(0, deadline - performance.now()) };
+        deadline === undefined ? {} : { timeoutMs: Math.max(0, deadline - clockMs()) };
       const { ready } = await wait(refs, timeout);
       const done = ready[0] === undefined ? undefined : watched.get(ready[0].id)?.one;
       if (done === undefined) return undefined;
@@ -402,7 +403,7 @@ function firstRef({ call }: { readonly call: PoolCall | undefined }): ObjectRef 
 }
 
 function deadlineOf({ timeoutMs }: PoolGetOptions): number | undefined {
-  return timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+  return timeoutMs === undefined ? undefined : clockMs() + timeoutMs;
 }
 
 function timedOut(

@@ -10,6 +10,7 @@
 import type { Encoded } from "../../protocol/codec.ts";
 import type { Answer } from "../../protocol/message.ts";
 import type { Session } from "../../rpc/session/session.ts";
+import { clockMs } from "../../shared/clock.ts";
 import {
   type DeathCause,
   ObjectFetchTimedOutError,
@@ -77,7 +78,7 @@ export class Question {
     if (!session.isOpen) {
       return this.#lost({ kind: "unreachable", message: "it is not connected" });
     }
-    this.#askedAt = performance.now();
+    this.#askedAt = clockMs();
     session.requests.fetch({
       objectId: id,
       whole: asker.whole,
@@ -99,7 +100,7 @@ export class Question {
   /** Waits a while for the directory to say that the owner is dead, and tries again. */
   #lost(reason: DeathCause): void {
     if (!this.#asker.isWanted()) return;
-    const now = performance.now();
+    const now = clockMs();
     const lostAt = this.#lostAt ?? now;
     const hasHeld = this.#askedAt > lostAt && now - this.#askedAt > this.#outOfReachMs;
     if (this.#lostAt === undefined || hasHeld) {
@@ -128,7 +129,7 @@ export class Question {
       const text = `object ${id} was asked for twice, and both times the way to its owner broke: ${message}`;
       return this.#asker.fail(new ObjectLostError(id, text));
     }
-    if (performance.now() - (this.#lostAt ?? 0) > this.#outOfReachMs) {
+    if (clockMs() - (this.#lostAt ?? 0) > this.#outOfReachMs) {
       return this.#asker.fail(new ObjectFetchTimedOutError(id, owner, this.#outOfReachMs, message));
     }
     void this.ask();

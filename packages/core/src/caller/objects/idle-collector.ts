@@ -9,6 +9,7 @@
  * collection takes some tens of milliseconds.
  */
 import { performance } from "node:perf_hooks";
+import { clockMs } from "../../shared/clock.ts";
 import { outsideTasks } from "../waits/task-scope.ts";
 import { collectGarbage } from "../../protocol/shared-memory.ts";
 
@@ -80,9 +81,9 @@ export class IdleCollector {
     if (held === 0) return;
     const isIdle = this.#thread.activeMs() - this.#activeThen <= leastActiveMs;
     if (!isIdle) {
-      const start = performance.now();
+      const start = clockMs();
       this.#thread.collect();
-      this.#restMs = pauseFactor * (performance.now() - start);
+      this.#restMs = pauseFactor * (clockMs() - start);
       this.#activeThen = this.#thread.activeMs();
     }
     const longer = isIdle ? this.#pauseMs : Math.min(2 * this.#pauseMs, mostPauseMs);

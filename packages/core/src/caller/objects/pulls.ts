@@ -7,6 +7,7 @@
  * begun with it before that.
  */
 import type { Room } from "../../rpc/session/part-transfers.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { Fifo } from "../../shared/fifo.ts";
 
 interface Waiting {
@@ -66,7 +67,7 @@ export class Pulls {
   }
 
   #begin({ peer, bytes, begin }: Waiting, known: Sender | undefined): void {
-    const sender = known ?? { bytes: 0, pulls: 0, cameAt: performance.now(), stalled: undefined };
+    const sender = known ?? { bytes: 0, pulls: 0, cameAt: clockMs(), stalled: undefined };
     this.#senders.set(peer, sender);
     sender.pulls += 1;
     sender.bytes += bytes;
@@ -74,7 +75,7 @@ export class Pulls {
     let hasEnded = false;
     begin({
       came: () => {
-        sender.cameAt = performance.now();
+        sender.cameAt = clockMs();
         if (sender.stalled === undefined) return;
         this.#bytes += sender.bytes;
         this.#goOn(sender);
@@ -107,7 +108,7 @@ export class Pulls {
     for (const { stalled, cameAt } of this.#senders.values()) {
       if (stalled === undefined) first = Math.min(first, cameAt + this.#stalledAfterMs);
     }
-    const ms = Math.max(0, Math.ceil(first - performance.now()));
+    const ms = Math.max(0, Math.ceil(first - clockMs()));
     this.#watch = setTimeout(() => {
       // After what has arrived meanwhile is read: it may be this thread that did not go on.
       setImmediate(() => {
@@ -120,7 +121,7 @@ export class Pulls {
 
   #passOverStalled(): void {
     if (this.#waiting.size === 0) return;
-    const now = performance.now();
+    const now = clockMs();
     for (const sender of this.#senders.values()) {
       if (sender.stalled !== undefined || now - sender.cameAt < this.#stalledAfterMs) continue;
       sender.stalled = [];

@@ -5,6 +5,7 @@
  * Calls pay nothing: a timer runs while an execution waits without a time limit, and looks only at
  * waits that last, ever less often. The timer keeps no process alive, and belongs to no task.
  */
+import { clockMs } from "../../shared/clock.ts";
 import type { StuckWatch } from "./stuck-watch.ts";
 import { outsideTasks, type TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
@@ -42,7 +43,7 @@ export class CycleWatch {
 
   #tick(): void {
     this.#timer = undefined;
-    const now = performance.now();
+    const now = clockMs();
     const suspects = new Set<TaskScope>();
     let isAnyLeft = false;
     for (const wait of this.#stuck.waits()) {

@@ -1,5 +1,6 @@
 /** The waits of a runtime that have not ended, for people: looked up when somebody asks. */
 import type { WaitLook } from "../../rpc/stacks.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { ObjectEntry } from "../../store/object-entry.ts";
 import type { Caller } from "../caller.ts";
 import { StreamState } from "../stream.ts";
@@ -11,7 +12,7 @@ const mostNames = 3;
 
 export function openWaits({ stuck }: Caller): readonly WaitLook[] {
   const looks: WaitLook[] = [];
-  const nowMs = performance.now();
+  const nowMs = clockMs();
   for (const { what, task, sinceMs, waitables } of stuck.waits()) {
     if (looks.length >= mostWaits) break;
     const open = waitables.filter(({ isReady }) => !isReady);

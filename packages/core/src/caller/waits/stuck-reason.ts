@@ -6,6 +6,7 @@
  * silent, which is an answer, too.
  */
 import type { ActorStatus, Directory } from "../../rpc/directory.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { assertNever } from "../../shared/errors.ts";
 import { ObjectEntry } from "../../store/object-entry.ts";
 import { Call } from "../calls/call.ts";
@@ -37,7 +38,7 @@ export async function describeStuck(link: ExplainLink, stuck: readonly Wait[]): 
 
 async function describeWait(link: ExplainLink, wait: Wait): Promise<string> {
   const waitables = wait.waitables.filter((one) => !one.isReady);
-  const seconds = ((performance.now() - wait.sinceMs) / 1000).toFixed(1);
+  const seconds = ((clockMs() - wait.sinceMs) / 1000).toFixed(1);
   const who = wait.task === undefined ? "" : ` in ${wait.task.taskName}`;
   const count =
     waitables.length === wait.waitables.length

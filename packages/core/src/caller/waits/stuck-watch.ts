@@ -5,7 +5,7 @@
  * A list in order of time and one timer for its first: a wait that ends early costs a few pointers,
  * and no wait at all costs no timer. The timer keeps no process alive.
  */
-import { sharedMs } from "../../shared/clock.ts";
+import { clockMs } from "../../shared/clock.ts";
 import type { Stop, TaskScope } from "./task-scope.ts";
 import type { Waitable } from "./waitable.ts";
 
@@ -67,11 +67,6 @@ export class Wait {
     this.stuckWarningMs = stuckWarningMs;
     this.signal = signal;
   }
-
-  /** As of clockMs(). */
-  get beganMs(): number {
-    return sharedMs(this.sinceMs);
-  }
 }
 
 export class StuckWatch {
@@ -95,7 +90,7 @@ export class StuckWatch {
   /** The code that begins a wait ends it. */
   begin(wait: Wait): void {
     wait.id = this.#count++;
-    wait.sinceMs = performance.now();
+    wait.sinceMs = clockMs();
     const { stuckWarningMs: afterMs } = wait;
     if (wait.isEndless && wait.task !== undefined) this.onEndless?.();
     if (afterMs !== undefined) {
@@ -135,7 +130,7 @@ export class StuckWatch {
 
   #sweep(): void {
     this.#timer = undefined;
-    const latest = performance.now() - this.#afterMs;
+    const latest = clockMs() - this.#afterMs;
     const stuck: Wait[] = [];
     let wait = this.#untold;
     for (; wait !== undefined && wait.sinceMs <= latest; wait = wait.next) {

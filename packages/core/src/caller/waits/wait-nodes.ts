@@ -44,7 +44,7 @@ export class WaitNodes {
 
   /** The wait of an execution. */
   wait(wait: Wait): WaitNode {
-    const { what, waitables, task, beganMs, numReturns } = wait;
+    const { what, waitables, task, sinceMs, numReturns } = wait;
     const id = nodeId("wait", this.#caller.id, `${wait.id}`);
     const targets = waitables.filter(({ isReady }) => !isReady);
     const ready = waitables.length - targets.length;
@@ -57,7 +57,14 @@ export class WaitNodes {
     }
     const of = targets.map((target) => this.target(target));
     const name = `${task?.taskName} (${task?.taskId})`;
-    return this.add({ id, name, says: `waits in ${what} for`, of, least, wait: { beganMs } });
+    return this.add({
+      id,
+      name,
+      says: `waits in ${what} for`,
+      of,
+      least,
+      wait: { beganMs: sinceMs },
+    });
   }
 
   /** Whether enough of them go on, as far as can be seen without a question. */

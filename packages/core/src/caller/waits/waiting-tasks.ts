@@ -4,7 +4,7 @@
  * that last too long. Code that belongs to no task counts as one.
  */
 import type { TaskEvents } from "../../telemetry/task-events.ts";
-import { clockMs, sharedMs } from "../../shared/clock.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { SessionEndedError } from "../../shared/errors.ts";
 import type { StuckWatch, Wait } from "./stuck-watch.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
@@ -131,7 +131,6 @@ function endedIn(what: string, why: string): SessionEndedError {
 }
 
 function noteWait(events: TaskEvents, { what, waitables, sinceMs, task }: Wait): void {
-  const endMs = clockMs();
-  const startMs = sharedMs(sinceMs);
+  const [startMs, endMs] = [sinceMs, clockMs()];
   events.add({ kind: "wait", what, count: waitables.length, taskId: task?.taskId, startMs, endMs });
 }

@@ -47,7 +47,7 @@ export class Execution implements Running, TaskScope {
   readonly sequence: number;
   readonly route: Route;
   readonly session: Session;
-  /** When it began to run, or to wait in a mailbox, as of performance.now(). */
+  /** When it began to run, or to wait in a mailbox, as of clockMs(). */
   sinceMs: number;
   readonly #site: ExecutionSite;
   #controller: AbortController | undefined;

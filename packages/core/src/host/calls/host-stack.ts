@@ -9,6 +9,7 @@ import type { Caller } from "../../caller/caller.ts";
 import { openWaits } from "../../caller/waits/open-waits.ts";
 import { runningTask } from "../../caller/waits/task-scope.ts";
 import type { CallLook, RuntimeLook } from "../../rpc/stacks.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { namesOwnFile } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import { stateOf } from "../state-view.ts";
@@ -32,7 +33,7 @@ export function lookAt(caller: Caller, isHeld: boolean): RuntimeLook {
   const waits = openWaits(caller);
   const waiting = new Map(waits.map(({ taskId, what }) => [taskId, what]));
   const { sync, scope } = isHeld ? runningTask() : { sync: undefined, scope: undefined };
-  const nowMs = performance.now();
+  const nowMs = clockMs();
   const calls: CallLook[] = [];
   const running = sync?.running;
   if (running !== undefined) {

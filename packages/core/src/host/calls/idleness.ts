@@ -8,6 +8,7 @@
  * look happens before the code of a call runs while no other call does, at most once in `freshMs`
  * (0.2 us each). Unreferenced resources and work of the thread pool are not visible.
  */
+import { clockMs } from "../../shared/clock.ts";
 
 /**
  * Leftovers of a call within this time, in ms, count as part of the next one, so that nothing is
@@ -23,7 +24,7 @@ export class Idleness {
   /** Looks at the resources, before the code of a call, a task or a constructor runs. */
   look(): void {
     if (this.#running > 0) return;
-    const now = performance.now();
+    const now = clockMs();
     if (now - this.#lookedMs < freshMs) return;
     this.#lookedMs = now;
     this.#before = counts();

@@ -7,6 +7,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Caller } from "../../caller/caller.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { TaskCancelledError } from "../../shared/errors.ts";
 import type { Execution } from "./execution.ts";
 
@@ -28,7 +29,7 @@ export async function runStream(
   const { session, id } = execution;
   const label = execution.functionName;
   let index = 0;
-  let since = performance.now();
+  let since = clockMs();
   try {
     while (await execution.wanted(index)) {
       const { done, value } = await iterator.next();
@@ -38,10 +39,10 @@ export async function runStream(
       const encoded = caller.values.codec.encode(item, `item ${index} of ${label}`, true);
       session.send({ kind: "item", id, index, value: encoded });
       index += 1;
-      if (performance.now() - since > sliceMs) {
+      if (clockMs() - since > sliceMs) {
         session.flush();
         await setImmediate();
-        since = performance.now();
+        since = clockMs();
       }
     }
   } catch (error) {

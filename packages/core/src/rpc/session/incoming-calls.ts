@@ -37,7 +37,7 @@ export class IncomingCalls {
   readonly #beganMs: () => number;
 
   /**
-   * @param beganMs when the call that holds the thread began, as of performance.now()
+   * @param beganMs when the call that holds the thread began, as of clockMs()
    * @param claims memory for the claims of calls, if both sides share some
    */
   constructor(
@@ -52,7 +52,7 @@ export class IncomingCalls {
     this.#beganMs = beganMs;
   }
 
-  /** When the call that holds the thread began, as of performance.now(). */
+  /** When the call that holds the thread began, as of clockMs(). */
   get sinceMs(): number {
     return this.#beganMs();
   }

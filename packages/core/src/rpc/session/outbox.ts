@@ -7,6 +7,7 @@
 import { BatchWriter } from "../../protocol/frames/batch-writer.ts";
 import type { Message } from "../../protocol/message.ts";
 import { warnOfCopies } from "../../protocol/values/live-memory.ts";
+import { clockMs } from "../../shared/clock.ts";
 import type { Channel } from "../../transport/channel.ts";
 
 /** A batch leaves early at this size (measured in bench/). */
@@ -51,7 +52,7 @@ export class Outbox {
   /** A batch has arrived and is about to be read. */
   beginReceiving(): void {
     this.#state = "receiving";
-    this.#lapSince = performance.now();
+    this.#lapSince = clockMs();
     this.#unsentMs = 0;
   }
 
@@ -61,14 +62,14 @@ export class Outbox {
     this.flush();
   }
 
-  /** The last lap, or when the batch arrived, as of performance.now(); now between batches. */
+  /** The last lap, or when the batch arrived, as of clockMs(); now between batches. */
   get lapSinceMs(): number {
-    return this.isReceiving ? this.#lapSince : performance.now();
+    return this.isReceiving ? this.#lapSince : clockMs();
   }
 
   /** Milliseconds since the last lap, or since the batch arrived; one reading of the clock. */
   lap(): number {
-    const now = performance.now();
+    const now = clockMs();
     const ms = now - this.#lapSince;
     this.#lapSince = now;
     this.#unsentMs += ms;

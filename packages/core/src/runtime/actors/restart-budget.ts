@@ -1,5 +1,6 @@
 /** How often an actor may live again; how soon is restart-pause.ts. */
 import type { ActorSpec } from "../../rpc/directory.ts";
+import { clockMs } from "../../shared/clock.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 
 const none: readonly number[] = [];
@@ -7,7 +8,7 @@ const none: readonly number[] = [];
 export class RestartBudget {
   readonly #intensity: ActorSpec["restartIntensity"];
   #restartsLeft: number;
-  /** Times of restarts, by performance.now(), within the window of the restart intensity. */
+  /** Times of restarts, by clockMs(), within the window of the restart intensity. */
   #restarts: readonly number[] = none;
 
   constructor({ maxRestarts, restartIntensity }: ActorSpec) {
@@ -27,7 +28,7 @@ export class RestartBudget {
   diesTooOften(cause: DeathCause): DeathCause | undefined {
     const limit = this.#intensity;
     if (limit === undefined) return undefined;
-    const now = performance.now();
+    const now = clockMs();
     this.#restarts = [...this.#restarts.filter((at) => now - at < limit.withinMs), now];
     if (this.#restarts.length <= limit.restarts) return undefined;
     return {

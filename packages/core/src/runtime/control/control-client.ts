@@ -7,6 +7,7 @@
  */
 import { wrap } from "comlink";
 import type { DriverAbout, DriverCommands } from "../../rpc/commands.ts";
+import { clockMs } from "../../shared/clock.ts";
 import {
   AuthenticationError,
   type DeathCause,
@@ -91,9 +92,9 @@ export async function findDrivers(
 
 async function findDriver(record: FoundRecord): Promise<FoundDriver> {
   const about = aboutOf(record);
-  const startedAt = performance.now();
+  const startedAt = clockMs();
   let found = await connectTo(record);
-  const wasCut = performance.now() - startedAt < handshakeMs / 2;
+  const wasCut = clockMs() - startedAt < handshakeMs / 2;
   // A driver that was about to end is gone by now.
   if (found instanceof Error && wasCut && !isRefusal(found)) found = await connectTo(record);
   if (!(found instanceof Error)) return { state: "answers", about, client: found };

@@ -7,6 +7,7 @@ import type { PendingLine, PendingRequest } from "../../placement/request-queues
 import { covers, toUnits } from "../../placement/resources.ts";
 import type { NodeInfo } from "../../rpc/cluster-directory.ts";
 import type { Amounts, Demand } from "../../rpc/resource-demand.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { newId } from "../../shared/ids.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { OpenEngine } from "./engine.ts";
@@ -58,7 +59,7 @@ export class Leases {
     const waiter: Waiting = {
       label,
       demand,
-      sinceMs: performance.now(),
+      sinceMs: clockMs(),
       isOver: false,
       leave: () => false,
       settle: resolve,

@@ -9,6 +9,7 @@ import type { PendingLine, PendingRequest } from "../../placement/request-queues
 import type { ResourceRequest } from "../../placement/placement.ts";
 import type { GroupInfo, GroupSpec, NodeInfo } from "../../rpc/cluster-directory.ts";
 import type { Amounts, Demand } from "../../rpc/resource-demand.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { present } from "../../shared/errors/internal.ts";
 import { newId } from "../../shared/ids.ts";
 import { show } from "../../shared/text/show.ts";
@@ -70,7 +71,7 @@ export class ReservedBundles {
 
   request(demand: Demand, label: string): ResourceRequest {
     const request = new FirstOf(notReserved);
-    const waiter = { demand, label, sinceMs: performance.now(), request };
+    const waiter = { demand, label, sinceMs: clockMs(), request };
     const over = (): void => void this.#waiting.delete(waiter);
     request.outcome.then(over, over);
     if (this.#closed !== undefined) request.fail(this.#closed);
@@ -169,7 +170,7 @@ export class ReservedBundles {
     const onNode: ResourceRequest = this.#parts.onNode(() =>
       this.#pools.request(inside, label, () => {
         this.#served.add(key);
-        this.#starting.set(onNode, performance.now());
+        this.#starting.set(onNode, clockMs());
       }),
     );
     const isNode = (): void => void this.#starting.delete(onNode);
@@ -195,7 +196,7 @@ export class ReservedBundles {
 
   /** Whether the work in a bundle has not begun yet, because its machine is becoming a node. */
   #isStarting(): boolean {
-    const since = performance.now() - startMs;
+    const since = clockMs() - startMs;
     return [...this.#starting.values()].some((sinceMs) => sinceMs > since);
   }
 }

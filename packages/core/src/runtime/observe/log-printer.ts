@@ -7,6 +7,7 @@
  * not counted. Ray does this, too. Lines contain nothing that a terminal obeys, except colours.
  */
 import type { OutputStream } from "../../host/output.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { shortId } from "../../shared/ids.ts";
 import { terminalLine, terminalText } from "../../shared/text/terminal-text.ts";
 import type { HostOutput } from "../launch/host.ts";
@@ -55,7 +56,7 @@ export class LogPrinter implements HostOutput {
     write,
     onLine,
     takesColours = () => false,
-    now = () => performance.now(),
+    now = () => clockMs(),
   }: LogPrinterParts) {
     this.#write = write;
     this.#onLine = onLine;

@@ -5,6 +5,7 @@
 import type { ActorStateName } from "../../rpc/state.ts";
 import type { DriverAbout, NodeStatus, ResourceUse, SessionStatus } from "../../rpc/commands.ts";
 import type { NodeInfo } from "../../rpc/cluster-directory.ts";
+import { clockMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import { stateNames } from "./actor-status.ts";
 
@@ -29,7 +30,7 @@ export function sessionStatus(
     placementGroups[state] = (placementGroups[state] ?? 0) + 1;
   }
   const lines = directory.waitingLines();
-  const now = performance.now();
+  const now = clockMs();
   return {
     driver,
     timeMs: Date.now(),

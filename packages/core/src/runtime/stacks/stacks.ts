@@ -6,6 +6,7 @@ import type { Remote } from "comlink";
 import type { HostControl } from "../../host/host-control.ts";
 import type { RuntimeLook, SentCall, StackAnswer, StackRow, WaitLook } from "../../rpc/stacks.ts";
 import type { TaskRow } from "../../rpc/state.ts";
+import { clockMs } from "../../shared/clock.ts";
 import type { LocalDirectory } from "../directory.ts";
 import type { Host } from "../launch/host.ts";
 import { answerOf } from "../observe/actor-status.ts";
@@ -90,13 +91,13 @@ async function rowOf(host: Host, parts: StacksParts, how: How): Promise<StackRow
 }
 
 async function lookInto(host: Host, { threads, timeoutMs }: How): Promise<RuntimeLook | undefined> {
-  const startedMs = performance.now();
+  const startedMs = clockMs();
   const ask = async (control: Remote<HostControl>): Promise<RuntimeLook> => control.look();
   const answer = answerOf<RuntimeLook>(host, ask, timeoutMs);
   if (!isThreadHere(host)) return answer;
   const soon = await before(answer, freeMs);
   if (soon !== undefined) return soon;
-  const leftMs = Math.max(0, timeoutMs - (performance.now() - startedMs));
+  const leftMs = Math.max(0, timeoutMs - (clockMs() - startedMs));
   // A thread may be free again before the inspector has its turn.
   return firstOf([before(threads.of(host.id), leftMs), answer]);
 }

@@ -2,6 +2,7 @@
  * The first of several connections that is made: an attempt that begins while the network is away
  * may hang, even when the network is back.
  */
+import { clockMs } from "../../shared/clock.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 import { cutOff } from "../address.ts";
 import { type Deadline, deadline } from "../deadline.ts";
@@ -65,14 +66,14 @@ class FirstConnection {
   readonly #begin = (): void => {
     const own = new AbortController();
     this.#underWay.add(own);
-    const sinceMs = performance.now();
+    const sinceMs = clockMs();
     this.#beginIn(hedgeMs);
     this.#attempt(own.signal, () => this.#isReached(own)).then(
       (connected) => {
         if (this.#underWay.has(own)) this.#succeed(own, connected);
         else connected.channel.close(cutOff);
       },
-      (error: Error) => this.#failed(own, error, performance.now() - sinceMs),
+      (error: Error) => this.#failed(own, error, clockMs() - sinceMs),
     );
   };
 

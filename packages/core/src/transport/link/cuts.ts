@@ -1,4 +1,5 @@
 /** Counts the cuts of a link, and warns of a connection that is cut again and again. */
+import { clockMs } from "../../shared/clock.ts";
 import { warn } from "../../shared/text/warning.ts";
 
 /** This many cuts within this time cause a warning, at most once in that time. */
@@ -25,7 +26,7 @@ export class Cuts {
   }
 
   warnOfFlapping(): void {
-    const now = performance.now();
+    const now = clockMs();
     this.#last = [...this.#last.filter((at) => now - at < flapping.ms), now];
     if (this.#last.length < flapping.cuts || now - this.#warnedAt < flapping.ms) return;
     this.#warnedAt = now;

@@ -18,6 +18,7 @@
  *
  * An ending process may send one word over the heartbeat: goodbye (Link.sayGoodbyeNow).
  */
+import { clockMs } from "../../shared/clock.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import type { Link } from "./link.ts";
 import { longestSilenceMs } from "./link-connection.ts";
@@ -116,7 +117,7 @@ async function endSilence(
     Math.min(silence.mostMs, link.connection.reconnectTimeoutMs * silence.part),
   );
   for (let waitMs = quietMs; await passed(waitMs, ended);) {
-    const silentMs = performance.now() - link.receipts.heardAt;
+    const silentMs = clockMs() - link.receipts.heardAt;
     waitMs = quietMs;
     if (!link.connection.isAttached) continue;
     if (silentMs < quietMs) {
@@ -124,7 +125,7 @@ async function endSilence(
       continue;
     }
     const { cuts } = link.connection;
-    const askedAt = performance.now();
+    const askedAt = clockMs();
     // No answer has come yet, over an unchanged connection.
     const isSilent = (): boolean =>
       link.receipts.heardAt <= askedAt && link.connection.cuts === cuts;
@@ -155,7 +156,7 @@ export async function watchSilence(link: Link): Promise<void> {
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
   for (let waitMs = longestSilenceMs; await passed(waitMs, ended.signal);) {
-    waitMs = link.receipts.heardAt + longestSilenceMs - performance.now();
+    waitMs = link.receipts.heardAt + longestSilenceMs - clockMs();
     if (waitMs > 0) continue;
     link.connection.cut();
     waitMs = longestSilenceMs;

@@ -7,6 +7,7 @@
  * heartbeat, for up to half an hour. A connection that breaks before any data came over it does not
  * restart the time.
  */
+import { clockMs } from "../../shared/clock.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { TimeLimit } from "../deadline.ts";
 import type { SocketChannel } from "../socket/socket.ts";
@@ -33,7 +34,7 @@ export interface LinkConnectionParts {
   readonly goesOn: () => boolean;
   /** The number of received batches. */
   readonly received: () => number;
-  /** When data last arrived from the peer, by performance.now(). */
+  /** When data last arrived from the peer, by clockMs(). */
   readonly heardAt: () => number;
   /** Goes on over a connection that was made. */
   readonly onConnected: (resumed: Resumed) => void;
@@ -129,7 +130,7 @@ export class LinkConnection {
     this.#wire = wire;
     last?.close(replaced);
     this.#timeLimit.renew();
-    this.#attachedAt = performance.now();
+    this.#attachedAt = clockMs();
     this.#redialler?.succeeded();
     void wire.closed.then((reason) => this.#ended(wire, reason));
   }
@@ -196,7 +197,7 @@ export class LinkConnection {
     if (!this.#parts.onEnded(reason)) return;
     this.#cuts.add();
     this.#parts.onCut?.();
-    this.#redialler?.cutAfter(performance.now() - this.#attachedAt);
+    this.#redialler?.cutAfter(clockMs() - this.#attachedAt);
     this.#cuts.warnOfFlapping();
     if (this.#isOpen) this.#timeLimit.run();
     this.begin();
@@ -209,7 +210,7 @@ export class LinkConnection {
   #giveUpPeer(): void {
     const { onLost, heardAt } = this.#parts;
     // The peer computes, and dials when it has time.
-    if (this.#isHeldBeside && performance.now() - heardAt() < longestSilenceMs) {
+    if (this.#isHeldBeside && clockMs() - heardAt() < longestSilenceMs) {
       return this.#renew();
     }
     onLost(this.#notReached(), this.#redialler?.failure, () => this.#timeLimit.isOver);

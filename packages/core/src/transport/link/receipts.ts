@@ -1,5 +1,6 @@
 /** Received batches: how many there are, when data last came, and what the peer has heard of it. */
 import type { Batch } from "../../protocol/message.ts";
+import { clockMs } from "../../shared/clock.ts";
 import { receivedWord } from "./link-words.ts";
 
 /** A side that receives data acknowledges it at least this often, in ms. */
@@ -28,14 +29,14 @@ export class Receipts {
     return this.#received;
   }
 
-  /** When data last arrived from the peer, by performance.now(). */
+  /** When data last arrived from the peer, by clockMs(). */
   get heardAt(): number {
     return this.#heardAt;
   }
 
   /** Another connection is there, whose first words said how much has arrived. */
   attached(): void {
-    this.#heardAt = performance.now();
+    this.#heardAt = clockMs();
     this.#saidAt = this.#heardAt;
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
@@ -43,7 +44,7 @@ export class Receipts {
 
   /** Bytes came, perhaps in the middle of a big frame. */
   heardBytes(): void {
-    const now = performance.now();
+    const now = clockMs();
     this.#heardAt = now;
     if (now - this.#saidAt >= sayMs) this.say();
   }
@@ -61,7 +62,7 @@ export class Receipts {
 
   /** Tells the peer how much has arrived. */
   say(): void {
-    this.#saidAt = performance.now();
+    this.#saidAt = clockMs();
     this.#acknowledged = this.#received;
     this.#unacknowledgedBytes = 0;
     this.#send(receivedWord(this.#received));

@@ -4,6 +4,7 @@
  */
 import { readSync, writeSync } from "node:fs";
 import type { Socket } from "node:net";
+import { clockMs } from "../../shared/clock.ts";
 import { codeOf } from "../../shared/errors/thrown.ts";
 import { type Deadline, deadline } from "../deadline.ts";
 
@@ -97,14 +98,14 @@ export function writeNow(
   for (const piece of [...writing, ...queue]) {
     let at = Math.min(skip, piece.length);
     skip -= at;
-    let since = performance.now();
+    let since = clockMs();
     while (at < piece.length) {
       try {
         at += writeSync(handle.fd, piece, at);
-        since = performance.now();
+        since = clockMs();
       } catch (error) {
         const isFull = codeOf(error) === "EAGAIN";
-        const now = performance.now();
+        const now = clockMs();
         const mostMs = now > until ? lateDrainMs : drainMs;
         if (!isFull || now - since > mostMs) return;
         Atomics.wait(pause, 0, 0, 1);

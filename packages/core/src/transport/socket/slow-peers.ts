@@ -7,6 +7,7 @@
  * Thus a frame with many long gaps is slow, and a frame with one is not. A peer that is silent for
  * very long is gone. Between frames a peer may be silent.
  */
+import { clockMs } from "../../shared/clock.ts";
 import { RaySystemError } from "../../shared/errors.ts";
 
 export interface PeerLimits {
@@ -45,7 +46,7 @@ export class FrameRate {
 
   /** The time since the last bytes, in ms. */
   get silentMs(): number {
-    return performance.now() - this.#lastMs;
+    return clockMs() - this.#lastMs;
   }
 
   /**
@@ -55,7 +56,7 @@ export class FrameRate {
    */
   came(frame: number, bytes: number): void {
     const { graceMs, leastBytesPerSecond, gapMs } = this.#rate;
-    const now = performance.now();
+    const now = clockMs();
     if (frame !== this.#frame) {
       this.#frame = frame;
       this.#lateMs = 0;

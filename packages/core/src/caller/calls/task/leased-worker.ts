@@ -7,6 +7,7 @@
  */
 import { sizeOf } from "../../../protocol/codec.ts";
 import type { Session } from "../../../rpc/session/session.ts";
+import { clockMs } from "../../../shared/clock.ts";
 import type { MeanDuration } from "../../../shared/mean-duration.ts";
 import type { Call } from "../call.ts";
 
@@ -35,13 +36,13 @@ export function mostAtOnce({ ms }: MeanDuration): number {
 export class LeasedWorker {
   readonly session: Session;
   readonly incarnation = 0;
-  /** Until when it takes one task after the other, as of performance.now(). */
+  /** Until when it takes one task after the other, as of clockMs(). */
   readonly untilMs: number;
   /** In the order in which they were sent. */
   readonly #sent: Call[] = [];
   /** Sent with a claim, which tells whether they have begun. */
   readonly #claimed: WeakSet<Call> = new WeakSet();
-  /** Since when the first of them may run, as of performance.now(). */
+  /** Since when the first of them may run, as of clockMs(). */
   #sinceMs = 0;
   /** Whether the first of them, and so what stands behind it, may take long. */
   #isHeld = false;
@@ -81,7 +82,7 @@ export class LeasedWorker {
     if (session.requests.opensClaim()) this.#claimed.add(call);
     call.send(this, call.plan.route);
     if (call.isSettled) return;
-    if (this.#sent.push(call) === 1) this.#begin(performance.now());
+    if (this.#sent.push(call) === 1) this.#begin(clockMs());
   }
 
   /** Whether a task may be sent before the one that runs is answered. */
@@ -186,7 +187,7 @@ export class LeasedWorkers {
   }
 
   #takeBack(worker: LeasedWorker, afterMs: number): void {
-    const taken = worker.takeBackAll(afterMs, performance.now());
+    const taken = worker.takeBackAll(afterMs, clockMs());
     for (const call of taken) this.#onTakenBack(call);
   }
 
@@ -203,7 +204,7 @@ export class LeasedWorkers {
     call.leavePlace();
     const worker = this.at(session);
     if (worker === undefined) return;
-    worker.answered(call, performance.now());
+    worker.answered(call, clockMs());
     for (const taken of worker.takeBackSurplus()) this.#onTakenBack(taken);
     const { first } = worker;
     if (first === undefined || !this.#forced.has(first)) return;

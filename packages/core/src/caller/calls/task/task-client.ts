@@ -8,6 +8,7 @@
  */
 import type { WorkerLease, WorkerRequest } from "../../../rpc/directory.ts";
 import type { Session } from "../../../rpc/session/session.ts";
+import { clockMs } from "../../../shared/clock.ts";
 import { type DeathCause, RaySystemError, taskDeath } from "../../../shared/errors.ts";
 import { Fifo } from "../../../shared/fifo.ts";
 import type { Call, CallOwner, CallPlan, HowLost, Stage } from "../call.ts";
@@ -234,7 +235,7 @@ export class TaskClient implements CallOwner {
     }
     const { hostId } = lease;
     const oneTask = queue.worker.demand.strategy.kind === "SPREAD";
-    const untilMs = oneTask ? 0 : performance.now() + longestLeaseMs;
+    const untilMs = oneTask ? 0 : clockMs() + longestLeaseMs;
     let unreached = "";
     const session = await this.link.session(hostId).catch((error: Error) => {
       unreached = error.message;
@@ -272,7 +273,7 @@ export class TaskClient implements CallOwner {
   #next(queue: TaskQueue, session: Session): void {
     const worker = this.#workers.at(session);
     if (worker === undefined) return this.#ask(queue);
-    if (performance.now() < worker.untilMs) return this.#run(queue, session);
+    if (clockMs() < worker.untilMs) return this.#run(queue, session);
     if (!worker.isIdle) return;
     this.#release(session.peerId);
     this.#ask(queue);
@@ -289,7 +290,7 @@ export class TaskClient implements CallOwner {
     while (session.isOpen) {
       const call = queue.ready.peek();
       if (call === undefined) break;
-      if (!call.isSettled && !worker.isIdle && !worker.takes(call, performance.now())) break;
+      if (!call.isSettled && !worker.isIdle && !worker.takes(call, clockMs())) break;
       queue.ready.shift();
       if (call.isSettled) continue;
       if (this.#remaking(call)) continue;

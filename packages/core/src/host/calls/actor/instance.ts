@@ -284,7 +284,7 @@ export class Instance implements ExecutionSite, ActorScope {
       if (next === undefined) return;
       const call = next.queued;
       next.queued = undefined;
-      next.sinceMs = performance.now();
+      next.sinceMs = clockMs();
       if (call === undefined) group.withdrawn -= 1;
       else this.#start(call, next.session, group, next);
     }
