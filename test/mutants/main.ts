@@ -77,11 +77,11 @@ function thereIn(copy: string, files: readonly string[]): string[] {
 }
 
 async function tried(mutant: Mutant, copy: string): Promise<Verdict> {
-  const began = clockMs();
+  const began = performance.now();
   const verdict = (more: Pick<Verdict, "killer" | "invalid">): Verdict => ({
     mutant,
     ...more,
-    seconds: (clockMs() - began) / 1000,
+    seconds: (performance.now() - began) / 1000,
   });
   const path = join(copy, "packages", `${mutant.file}.ts`);
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";

@@ -69,11 +69,7 @@ async function untilSilent(
     ask().then(isThere, isThere);
     const signal = AbortSignal.any([answered.signal, ended.signal]);
     // A flaky network may cut off answers again and again: any data proves that the agent is there.
-    for (
-      let waitMs = timeoutMs;
-      waitMs > 0;
-      waitMs = link.receipts.heardAt + timeoutMs - performance.now()
-    ) {
+    for (let waitMs = timeoutMs; waitMs > 0; waitMs = timeoutMs - link.receipts.silentMs) {
       if (!(await silent(waitMs, signal))) break;
     }
     if (!signal.aborted) return;

@@ -117,7 +117,7 @@ async function endSilence(
     Math.min(silence.mostMs, link.connection.reconnectTimeoutMs * silence.part),
   );
   for (let waitMs = quietMs; await passed(waitMs, ended);) {
-    const silentMs = clockMs() - link.receipts.heardAt;
+    const { silentMs } = link.receipts;
     waitMs = quietMs;
     if (!link.connection.isAttached) continue;
     if (silentMs < quietMs) {
@@ -156,7 +156,7 @@ export async function watchSilence(link: Link): Promise<void> {
   const ended = new AbortController();
   void link.closed.then(() => ended.abort());
   for (let waitMs = longestSilenceMs; await passed(waitMs, ended.signal);) {
-    waitMs = link.receipts.heardAt + longestSilenceMs - clockMs();
+    waitMs = longestSilenceMs - link.receipts.silentMs;
     if (waitMs > 0) continue;
     link.connection.cut();
     waitMs = longestSilenceMs;

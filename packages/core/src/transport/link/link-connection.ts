@@ -34,8 +34,8 @@ export interface LinkConnectionParts {
   readonly goesOn: () => boolean;
   /** The number of received batches. */
   readonly received: () => number;
-  /** When data last arrived from the peer, by clockMs(). */
-  readonly heardAt: () => number;
+  /** Milliseconds since data last arrived from the peer. */
+  readonly silentMs: () => number;
   /** Goes on over a connection that was made. */
   readonly onConnected: (resumed: Resumed) => void;
   /** The connection has ended. Returns whether the link goes on, because it was only cut. */
@@ -208,9 +208,9 @@ export class LinkConnection {
    * explained. Another cut meanwhile has its own time.
    */
   #giveUpPeer(): void {
-    const { onLost, heardAt } = this.#parts;
+    const { onLost, silentMs } = this.#parts;
     // The peer computes, and dials when it has time.
-    if (this.#isHeldBeside && clockMs() - heardAt() < longestSilenceMs) {
+    if (this.#isHeldBeside && silentMs() < longestSilenceMs) {
       return this.#renew();
     }
     onLost(this.#notReached(), this.#redialler?.failure, () => this.#timeLimit.isOver);

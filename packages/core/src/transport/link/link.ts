@@ -80,7 +80,7 @@ export class Link implements Channel {
       goodbyeMs: explainMs,
       goesOn: () => this.isOpen,
       received: () => this.receipts.count,
-      heardAt: () => this.receipts.heardAt,
+      silentMs: () => this.receipts.silentMs,
       onConnected: (resumed) => this.#resume(resumed),
       onEnded: (reason) => this.#outlives(reason),
       onCut,

@@ -34,6 +34,11 @@ export class Receipts {
     return this.#heardAt;
   }
 
+  /** Milliseconds since data last arrived from the peer. */
+  get silentMs(): number {
+    return clockMs() - this.#heardAt;
+  }
+
   /** Another connection is there, whose first words said how much has arrived. */
   attached(): void {
     this.#heardAt = clockMs();
