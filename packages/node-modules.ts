@@ -17,6 +17,8 @@ const late: ReadonlySet<string> = new Set([
   "node:http",
   "node:inspector",
   "node:net",
+  "node:perf_hooks",
+  "node:timers/promises",
   "node:tls",
   "node:v8",
   "node:vm",

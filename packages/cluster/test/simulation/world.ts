@@ -137,7 +137,7 @@ export class World {
       Math.floor(this.nowMs / 1e3),
       Math.round((this.nowMs % 1e3) * 1e6),
     ];
-    process.hrtime = Object.assign(hrtime, { bigint: realHrtime.bigint });
+    process.hrtime = Object.assign(hrtime, { bigint: () => realHrtime.bigint() });
     Math.random = () => this.random.next();
     timersPromises.setTimeout = pause as typeof timersPromises.setTimeout;
     timersPromises.setImmediate = nextTurn as typeof timersPromises.setImmediate;
