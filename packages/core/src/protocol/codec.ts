@@ -348,6 +348,12 @@ function memoryOf(part: object): object {
   return ArrayBuffer.isView(part) ? part.buffer : part;
 }
 
+/**
+ * Packs under way: a getter inside a value may make a call, whose arguments are packed meanwhile.
+ * The packers share their memory and their place in it, which belong to the outermost pack.
+ */
+let packing = 0;
+
 function pack(
   value: unknown,
   root: string,
@@ -355,20 +361,26 @@ function pack(
   references: readonly object[],
 ): Encoded {
   let bytes: Uint8Array;
+  packing += 1;
   try {
     bytes = packr.pack(value);
   } catch (cause) {
     throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
+  } finally {
+    packing -= 1;
   }
   return encodedOf(bytes.length < outOfBandBytes ? bytes : shared(bytes), buffers, references);
 }
 
 function packTree(value: unknown, root: string, borrows: boolean): Encoded {
   let bytes: Buffer & { start: number; end: number };
+  packing += 1;
   try {
     bytes = treePackr.pack(value, REUSE_BUFFER_MODE) as typeof bytes;
   } catch (cause) {
     throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
+  } finally {
+    packing -= 1;
   }
   // This is the packer's own memory, with the window of this value. The packer continues behind the
   // window and does not write into it again.
@@ -376,7 +388,7 @@ function packTree(value: unknown, root: string, borrows: boolean): Encoded {
   if (end - start >= outOfBandBytes) {
     return encodedOf(shared(bytes.subarray(start, end)), noBuffers, noReferences);
   }
-  if (!borrows || end - start < leastLentBytes) return windowOf(bytes, start, end);
+  if (!borrows || end - start < leastLentBytes || packing > 0) return windowOf(bytes, start, end);
   const lent = lentMemory.lend(end - start);
   lent.set(bytes.subarray(start, end));
   // The packer may write into the window again.
@@ -411,7 +423,7 @@ function shared(bytes: Uint8Array): Uint8Array {
   body.set(bytes);
   // The packers share their memory and continue behind the last value, so a large one would stay
   // allocated.
-  if (bytes.length >= packerBytes) packr.useBuffer(Buffer.allocUnsafeSlow(8192));
+  if (bytes.length >= packerBytes && packing === 0) packr.useBuffer(Buffer.allocUnsafeSlow(8192));
   return body;
 }
 

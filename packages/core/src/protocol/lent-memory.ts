@@ -9,17 +9,21 @@
  * other.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 /** Smaller values share the packer's memory. */
 export const leastLentBytes = 4096;
 
 /** Memory is a multiple of this. */
-const stepBytes = 4096;
+const stepBytes = 1024;
 
 /** The most memory that stands ready. */
 const mostReadyBytes: number = 16 * 1024 * 1024;
 
 /** Memory that was not wanted for this time is let go. */
 const idleMs = 2000;
+
+const outside: <T>(run: () => T) => T = AsyncLocalStorage.snapshot();
 
 export class LentMemory {
   /** Memory that nobody uses, by its size in steps. */
@@ -52,13 +56,16 @@ export class LentMemory {
   }
 
   #lookLater(): NodeJS.Timeout {
-    return setTimeout(() => {
-      this.#idle = this.#wasUsed ? this.#lookLater() : undefined;
-      this.#wasUsed = false;
-      if (this.#idle !== undefined) return;
-      this.#ready.length = 0;
-      this.#readyBytes = 0;
-    }, idleMs).unref();
+    // It would keep what belongs to the task that gave back first.
+    return outside(() => setTimeout(() => this.#look(), idleMs).unref());
+  }
+
+  #look(): void {
+    this.#idle = this.#wasUsed ? this.#lookLater() : undefined;
+    this.#wasUsed = false;
+    if (this.#idle !== undefined) return;
+    this.#ready.length = 0;
+    this.#readyBytes = 0;
   }
 }
 

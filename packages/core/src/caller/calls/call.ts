@@ -166,7 +166,7 @@ export class Call extends CallState implements Pending {
 
   /** Sends it; its arguments are ready. Or fails it, if one of them failed. */
   send(place: CallPlace, route: Route): void {
-    const { values, dependencies: entries, signals } = this.args;
+    const { dependencies: entries, signals } = this.args;
     const isPlain = entries.length === 0 && signals === undefined;
     const dependencies: Encoded[] = isPlain ? none : [];
     for (const dependency of entries) {
@@ -177,8 +177,11 @@ export class Call extends CallState implements Pending {
     }
     if (signals !== undefined) {
       dependencies.push(...signals.states());
+      // The reason of an abort may have a getter, which may cancel this call.
+      if (this.isSettled) return;
       signals.listen((index, reason) => this.session?.abort(this.id, index, reason));
     }
+    const { values } = this.args;
     this.#place = place;
     const { session } = place;
     const { sequence } = this.entry;

@@ -63,7 +63,7 @@ export interface RunningCall {
   readonly taskId: string;
   readonly name: string;
   readonly actorId: string | undefined;
-  /** As of performance.now(). */
+  /** As of clockMs(). */
   readonly sinceMs: number;
 }
 

@@ -50,10 +50,12 @@ export function handing(
 ): () => HandedCode | undefined {
   let handed: HandedCode | undefined;
   return () => {
-    if (handed?.kept?.isPartial === false) return handed;
     try {
+      // The flags of V8, on which it depends, may have changed.
       const place = findPlace();
       if (place === undefined) return undefined;
+      const isSame = handed?.place?.path === place.path;
+      if (isSame && handed?.kept?.isPartial === false) return handed;
       const source = handed?.source ?? shared(readFileSync(file));
       const kept = readKept(place.path, source);
       handed = {

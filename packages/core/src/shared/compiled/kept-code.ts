@@ -105,10 +105,10 @@ function compiled(file: URL): Loaded {
   };
 }
 
-/** Returns what is there for a program, or for a host that is a process. */
+/** Returns what is there for a program, a host that is a process, or a thread that got nothing. */
 function found(file: URL, kind: string): Found {
   const source = readFileSync(file);
-  const place = kind === "thread" ? undefined : placeOf(file, kind);
+  const place = placeOf(file, kind);
   const kept = place === undefined ? undefined : readKept(place.path, source);
   return {
     source,
