@@ -109,8 +109,17 @@ async function cutByTest() {
     () => link.close(died),
     () => listener.close(),
   );
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "hrtime"] });
-  ends.push(() => vi.useRealTimers());
+  // The link has read the clock before: its time goes on from there.
+  const [began] = process.hrtime();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const clock = vi.spyOn(process, "hrtime").mockImplementation(() => {
+    const ms = performance.now();
+    return [began + Math.floor(ms / 1e3), Math.floor((ms % 1e3) * 1e6)];
+  });
+  ends.push(() => {
+    clock.mockRestore();
+    vi.useRealTimers();
+  });
   wire.close(died);
   // The listener hears of it over the socket, whose time is not the test's.
   while (link.connection.cuts === 0) await new Promise((resolve) => setImmediate(resolve));
