@@ -153,7 +153,7 @@ export class Codec {
   }
 
   /**
-   * @param borrows whether a window that is not small lies in lent memory, which the caller gives
+   * @param borrows whether the result may lie in lent memory (`isLent`), for a caller that gives it
    * back
    * @throws NotEncodableError naming the path below `root`
    */
@@ -165,7 +165,7 @@ export class Codec {
 
   /**
    * Encodes a list that the runtime made itself: it has all of its items and no other properties.
-   * If it is not small, it lies in lent memory, which the caller gives back.
+   * The result may lie in lent memory (`isLent`), which a caller may give back.
    *
    * @param slots takes the AbortSignals inside; without it they are refused
    */

@@ -6,7 +6,11 @@
 
 /** Returns milliseconds since a moment that all threads and processes of the machine share. */
 export function clockMs(): number {
-  const [seconds, nanoseconds] = process.hrtime();
+  return msOf(process.hrtime());
+}
+
+/** Returns a reading of `process.hrtime` in milliseconds. */
+export function msOf([seconds, nanoseconds]: readonly [number, number]): number {
   return seconds * 1e3 + nanoseconds / 1e6;
 }
 

@@ -8,6 +8,7 @@
  * that others need, the answer comes no sooner, and the thread sleeps as usual. Now and then a
  * trial measures the alternative.
  */
+import { msOf } from "../shared/clock.ts";
 
 /** The clock and the event loop of a spin wait; tests replace it. */
 export interface SpinClock {
@@ -57,12 +58,11 @@ const lookMs = 0.005;
 /** Node's own, whatever a test puts in their place: a channel must not stand still by it. */
 const { setImmediate } = globalThis;
 const { hrtime } = process;
-const now = (): number => {
-  const [seconds, nanoseconds] = hrtime();
-  return seconds * 1e3 + nanoseconds / 1e6;
-};
 
-const realClock: SpinClock = { now, nextTurn: (turn) => void setImmediate(turn) };
+const realClock: SpinClock = {
+  now: () => msOf(hrtime()),
+  nextTurn: (turn) => void setImmediate(turn),
+};
 
 export class SpinWait {
   /** Spin waits of this thread whose turns go on: two take turns, and neither holds the loop. */

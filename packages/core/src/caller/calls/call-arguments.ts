@@ -53,17 +53,18 @@ export class CallArguments {
     return undefined;
   }
 
-  /** Somebody reads the values after the call is settled. */
-  keep(): void {}
+  /** Returns the values to somebody who reads them after the call is settled, too. */
+  keep(): Encoded {
+    return this.values;
+  }
 
-  /** The call is settled: nobody reads the values any more, except where they are kept. */
+  /** The call is settled: nobody reads the values any more, unless they are kept. */
   letGo(): void {}
 }
 
 /** Arguments of any kind. */
 export class AnyArguments extends CallArguments {
   #values: Encoded;
-  #isKept = false;
   readonly #dependencies: readonly ObjectEntry[];
   readonly #signals: Companions | undefined;
 
@@ -90,14 +91,15 @@ export class AnyArguments extends CallArguments {
     return this.#signals;
   }
 
-  override keep(): void {
-    this.#isKept = true;
+  override keep(): Encoded {
+    if (this.#values.isLent === true) this.#values = { ...this.#values, isLent: false };
+    return this.#values;
   }
 
   override letGo(): void {
     const values = this.#values;
-    if (values.isLent !== true || this.#isKept) return;
-    // Nobody can decode this, so a mistake is not silent.
+    if (values.isLent !== true) return;
+    // An empty value cannot be decoded, so a later reader gets an error and no other call's bytes.
     this.#values = nothing;
     giveBackLent(values);
   }

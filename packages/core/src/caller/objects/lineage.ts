@@ -80,8 +80,8 @@ export class Lineage {
   /** `call` has just made the value of `entry`. */
   note(entry: ObjectEntry, call: Call): void {
     const { owner, plan, parent, retriesLeft } = call;
-    const { values, dependencies, signals } = call.args;
-    call.args.keep();
+    const { dependencies, signals } = call.args;
+    const values = call.args.keep();
     const ingredients = dependencies.map((dependency) => this.#ingredient(dependency));
     const inside = ingredients.flatMap(({ value }) => value ?? []);
     const bytes = [values, ...inside].reduce((sum, value) => sum + sizeOf(value), recipeBytes);
@@ -131,7 +131,6 @@ export class Lineage {
     const { owner, plan, parent } = call;
     const again = this.#link.createEntry(entry.label);
     const args = new AnyArguments(call.args.values, dependencies, call.args.signals);
-    args.keep();
     const attempt = new Call(owner, plan, args, again);
     attempt.parent = parent;
     attempt.retriesLeft = recipe.attemptsLeft;
