@@ -1,5 +1,5 @@
 /** The control socket from inside: who is let in, what may be asked, and that nothing is left of who asked. */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -117,6 +117,28 @@ describe("the socket", () => {
       },
     );
   }
+
+  test("that cannot be opened, or removed, is a warning: the session ends as another does", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", onWarning);
+    // Nothing can be made or removed below a file.
+    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", join(process.execPath, "drivers"));
+    await start();
+    await vi.waitFor(() => expect(warnings).toHaveLength(1));
+    await shutdown();
+    expect(warnings).toEqual([expect.stringMatching(/cannot be opened.*ENOTDIR/)]);
+    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", directory);
+    await start();
+    const { path } = await record();
+    await rm(path);
+    await mkdir(path);
+    await shutdown();
+    await vi.waitFor(() => expect(warnings).toHaveLength(2));
+    process.off("warning", onWarning);
+    expect(warnings[1]).toContain(`the files of the control socket ${path} cannot be removed`);
+    await rm(path, { recursive: true });
+  });
 
   test("is gone with its session, also with one that ends at once", async () => {
     await start();

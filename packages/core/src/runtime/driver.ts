@@ -133,15 +133,19 @@ export class Driver {
     // Waits end with the session's error before their calls fail one by one.
     this.caller.end(cause);
     this.#directory.end(cause);
-    await this.endpoints.close();
-    await this.#launcher.close(cause);
-    await this.#engine?.close();
+    // What cannot be closed leaves nothing else open.
+    const failures: unknown[] = [];
+    const note = (error: unknown): void => void failures.push(error);
+    await this.endpoints.close().catch(note);
+    await this.#launcher.close(cause).catch(note);
+    await this.#engine?.close().catch(note);
     this.#logs.close();
-    await this.#control?.close(cause);
+    await this.#control?.close(cause).catch(note);
     tellUnhandled();
-    await this.caller.objects.memory.close();
-    await this.#objectStore.close();
+    await this.caller.objects.memory.close().catch(note);
+    await this.#objectStore.close().catch(note);
     this.#keepAlive.close();
+    if (failures.length > 0) throw failures[0];
   }
 
   #newInspector(): Inspector {

@@ -14,6 +14,7 @@ import { currentLoading } from "../../caller/current.ts";
 import type { ExportName, RemoteKey, RemotePlace } from "../../rpc/remote-key.ts";
 import { hereOf } from "../../shared/code-roots.ts";
 import { InvalidOptionError, RemoteNotRegisteredError } from "../../shared/errors.ts";
+import { refuseRuntime } from "../../shared/machine/refuse-place.ts";
 import { ownFolder } from "../../shared/own-files.ts";
 import { threadSlot } from "../../shared/thread-slot.ts";
 import { contentHash } from "./content-hash.ts";
@@ -93,8 +94,8 @@ export interface Registration {
 
 /**
  * @param frames the number of frames of this package above the user's `remote()` call
- * @throws RemoteNotRegisteredError when that call is in no file; InvalidOptionError when another
- * remote has that name
+ * @throws RemoteNotRegisteredError when that call is in no file; RaySystemError when it is in a
+ * runtime that is not Node; InvalidOptionError when another remote has that name
  */
 export function registerRemote(
   target: unknown,
@@ -106,6 +107,8 @@ export function registerRemote(
   const chain = callChain(frames + 1);
   if ("script" in chain) {
     const { script } = chain;
+    // Other runtimes do not say where a call stands.
+    refuseRuntime();
     throw new RemoteNotRegisteredError(
       name,
       script === "" ? "unknown" : script,

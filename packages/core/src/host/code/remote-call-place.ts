@@ -69,7 +69,9 @@ export function callChain(skipped: number): CallChain | { readonly script: strin
   let within = "";
   let isEvaluating = false;
   let isEsm = false;
-  for (const [index, { scriptName, lineNumber, columnNumber }] of sites.entries()) {
+  for (const [index, { scriptName: named, lineNumber, columnNumber }] of sites.entries()) {
+    // Bun's own frames have none.
+    const scriptName = (named as string | undefined) ?? "";
     isEvaluating = scriptName.startsWith("node:internal/modules/");
     const ran = `${lineNumber}:${columnNumber}`;
     const shown = stack[index] ?? { script: scriptName, at: ran };

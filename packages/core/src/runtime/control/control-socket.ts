@@ -37,7 +37,11 @@ export class ControlSocket {
   #path: string | undefined;
   #isClosed = false;
   readonly #onExit = (): void => {
-    if (this.#path !== undefined) removeFilesNow(this.#path);
+    try {
+      if (this.#path !== undefined) removeFilesNow(this.#path);
+    } catch {
+      // The next driver removes what a dead one has left.
+    }
   };
 
   constructor(about: DriverAbout, answers: ControlAnswers) {
@@ -45,16 +49,19 @@ export class ControlSocket {
     this.#answers = answers;
     // The caller that started the runtime goes on first.
     this.#soon = setImmediate(() => {
-      this.#opening = this.#open().catch((error: unknown) => {
+      this.#opening = this.#open().catch(async (error: unknown) => {
         warn(
           `the control socket cannot be opened, and commands like \`rayling status\` will not find this driver: ${asError(error).message}`,
         );
+        this.#closeListener?.();
+        await this.#leave();
+        this.#path = undefined;
       });
     });
     this.#soon.unref();
   }
 
-  /** Resolves when no client is connected and no file is left. */
+  /** Resolves when no client is connected and no file is left, or a warning names what is. */
   async close(cause: DeathCause): Promise<void> {
     this.#isClosed = true;
     clearImmediate(this.#soon);
@@ -62,8 +69,22 @@ export class ControlSocket {
     this.#answers.lines?.end();
     this.#closeListener?.();
     await Promise.all([...this.#sessions].map((session) => session.close(cause)));
+    const left = await this.#leave();
+    if (left !== undefined) {
+      warn(`the files of the control socket ${this.#path} cannot be removed: ${left.message}`);
+    }
+  }
+
+  /** Removes its files. Returns what kept it from that, where there are some. */
+  async #leave(): Promise<Error | undefined> {
     process.off("exit", this.#onExit);
-    if (this.#path !== undefined) await removeFiles(this.#path);
+    if (this.#path === undefined) return undefined;
+    try {
+      await removeFiles(this.#path);
+    } catch (error) {
+      return asError(error);
+    }
+    return undefined;
   }
 
   async #open(): Promise<void> {

@@ -8,13 +8,18 @@ import { insideBundle } from "./inside-bundle.ts";
 
 /** @throws RaySystemError */
 export function refusePlace(): void {
-  const { bun, deno } = process.versions;
-  if (bun !== undefined) throw new RaySystemError(notNode(`Bun ${bun}`));
-  if (deno !== undefined) throw new RaySystemError(notNode(`Deno ${deno}`));
+  refuseRuntime();
   const bundle = bundledInto();
   if (bundle !== undefined) {
     throw new RaySystemError(insideBundle(bundle));
   }
+}
+
+/** @throws RaySystemError in a runtime that is not Node */
+export function refuseRuntime(): void {
+  const { bun, deno } = process.versions;
+  if (bun !== undefined) throw new RaySystemError(notNode(`Bun ${bun}`));
+  if (deno !== undefined) throw new RaySystemError(notNode(`Deno ${deno}`));
 }
 
 /**
