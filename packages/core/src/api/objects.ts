@@ -3,9 +3,9 @@
  */
 import { appendLocalStack } from "../protocol/failure.ts";
 import { dueCollection } from "../protocol/shared-memory.ts";
-import { getValues, waitReady } from "../caller/waits/get-and-wait.ts";
+import { getValues, valuesHere, waitReady } from "../caller/waits/get-and-wait.ts";
 import { type LookedAt, lookedAt, noteLeft } from "../caller/waits/looked-at.ts";
-import { Wait } from "../caller/waits/stuck-watch.ts";
+import { Wait, type WaitLimits } from "../caller/waits/stuck-watch.ts";
 import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
@@ -112,7 +112,7 @@ async function getOrReject(
   const caller = useCaller();
   try {
     checkInterrupted();
-    const values = await getValues(caller, entries, asked);
+    const values = valuesHere(caller, entries, asked) ?? (await getValues(caller, entries, asked));
     const collection = dueCollection();
     if (collection !== undefined) await collection;
     if (names !== undefined) {
@@ -195,6 +195,30 @@ async function waitOrReject<Ref extends ObjectRef | ObjectRefGenerator>(
   await waitReady(caller, refs.map(waitableOf), numReturns, asked);
   // Another wait may have been given the same list meanwhile.
   return split(refs, placesOfReady(refs, numReturns), lookedAt(refs));
+}
+
+/**
+ * Waits as `wait` does until one of the refs is ready, or for `timeoutMs`; they need no check, and
+ * one may stand twice. Rejects with SessionEndedError as `wait` does.
+ */
+export function waitForOne(refs: readonly ObjectRef[], limits: WaitLimits): Promise<void> {
+  const asked = new Wait("wait");
+  const answer = waitForEntries(refs, limits, asked);
+  asked.answer = answer;
+  return answer;
+}
+
+async function waitForEntries(
+  refs: readonly ObjectRef[],
+  limits: WaitLimits,
+  asked: Wait,
+): Promise<void> {
+  if (isDriverCode()) return never();
+  const entries = refs.map(liveEntryOf);
+  const caller = useCaller();
+  asked.limit(limits);
+  checkInterrupted();
+  await waitReady(caller, entries, 1, asked);
 }
 
 /** Returns the places of the first ready refs, so many at most. */

@@ -60,4 +60,9 @@ export class Line<T> {
   entries(): Iterable<readonly [place: number, item: T]> {
     return this.#items.entries();
   }
+
+  /** As `entries`, without their places. */
+  items(): Iterable<T> {
+    return this.#items.values();
+  }
 }

@@ -20,9 +20,9 @@ import { Line } from "../../shared/waiting-line.ts";
 import { checkOptions, count, flag } from "../../shared/options.ts";
 import { letGo } from "../session.ts";
 import { show } from "../../shared/text/show.ts";
-import { ObjectRef } from "../../store/object-ref.ts";
+import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import { kill } from "../actors.ts";
-import { get, wait } from "../objects.ts";
+import { get, waitForOne } from "../objects.ts";
 import type { ActorHandle, RefValue, RefValues } from "../handle-types.ts";
 
 /** The result of a pool's function: the ref, or refs, of the call that it made. */
@@ -64,9 +64,12 @@ interface Submission<Actor> {
   /** The actor that does it, until that actor is free for other work. */
   actor: Actor | undefined;
   call: PoolCall | undefined;
-  /** Set when the call is over, or could not be made. */
+  /** Whether its call is over and its actor free, or the call could not be made. */
+  isOver: boolean;
+  /** Of a call that is over, from when it is looked at. */
   result: Promise<unknown> | undefined;
-  freed: Promise<void> | undefined;
+  /** While a call that may have failed is looked at. */
+  ending: Promise<void> | undefined;
 }
 
 /** Distributes calls over a set of actors. */
@@ -204,7 +207,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       while (line.size > 0) yield (await take(line)) as PoolValue<Call>;
     } finally {
       // A consumer that leaves early needs no more results, and queued submissions never start.
-      for (const [, one] of line.entries()) this.#giveUp(one);
+      for (const one of line.items()) this.#giveUp(one);
     }
   }
 
@@ -220,8 +223,9 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       state: "wanted",
       actor: undefined,
       call: undefined,
+      isOver: false,
       result: undefined,
-      freed: undefined,
+      ending: undefined,
     };
     const actor = this.#idle.shift();
     if (actor === undefined) {
@@ -254,6 +258,7 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       } catch (error) {
         one.result = Promise.reject(error);
         one.result.catch(ignore);
+        one.isOver = true;
       }
     }
     this.#idle.push(actor);
@@ -267,8 +272,8 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     const one = line.shift();
     if (one === undefined) throw new NoMoreResultsError(where);
     try {
-      const isOver = await this.#oneOver(() => [one], where, deadlineOf(options));
-      if (isOver !== undefined) return await one.result;
+      const over = await this.#oneOver(() => [one], where, deadlineOf(options));
+      if (over !== undefined) return await resultOf(one);
     } catch (error) {
       // The submission's own failure is its result; any other error leaves it to be taken later.
       if (one.result === undefined) line.putBack(one.place, one);
@@ -285,18 +290,17 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     options: PoolGetOptions,
   ): Promise<unknown> {
     const deadline = deadlineOf(options);
-    const waiting = (): Submission<Actor>[] => Array.from(line.entries(), ([, one]) => one);
     for (;;) {
-      const one = await this.#oneOver(waiting, where, deadline);
+      const one = await this.#oneOver(() => line.items(), where, deadline);
       if (one === undefined) {
-        const late = waiting();
+        const late = [...line.items()];
         const oldest = late.find(({ actor }) => actor !== undefined);
         if (options.ignoreIfTimedOut === true && oldest !== undefined) this.#giveUp(oldest);
         throw timedOut(options, late);
       }
       if (line.take(one.place) === undefined) continue;
       if (line === this.#submitted) this.#unordered = line.size > 0;
-      return await one.result;
+      return await resultOf(one);
     }
   }
 
@@ -305,40 +309,54 @@ export class ActorPool<Actor extends ActorHandle<object>> {
    * work. Returns undefined when the time is over first.
    */
   async #oneOver(
-    wanted: () => readonly Submission<Actor>[],
+    wanted: () => Iterable<Submission<Actor>>,
     where: string,
     deadline: number | undefined,
   ): Promise<Submission<Actor> | undefined> {
     for (;;) {
-      const candidates = wanted();
-      if (candidates.length === 0) throw new NoMoreResultsError(where);
-      const over = candidates.find(({ result }) => result !== undefined);
-      if (over !== undefined) return over;
-      // The map is by id, because two calls may give one ref.
-      const watched = new Map<string, { ref: ObjectRef; one: Submission<Actor> }>();
-      for (const one of [...candidates, ...(this.#queue.size > 0 ? this.#busy : [])]) {
-        const ref = firstRef(one);
-        if (ref !== undefined && !watched.has(ref.id)) watched.set(ref.id, { ref, one });
+      const watched: Submission<Actor>[] = [];
+      let isAnyWanted = false;
+      for (const one of wanted()) {
+        if (one.isOver) return one;
+        isAnyWanted = true;
+        if (one.call !== undefined) watched.push(one);
       }
-      if (watched.size === 0) {
+      if (!isAnyWanted) throw new NoMoreResultsError(where);
+      if (this.#queue.size > 0) watched.push(...this.#busy);
+      if (watched.length === 0) {
         throw new RaySystemError(
           `${where}: the pool has no actor left for the queued calls; push one`,
         );
       }
-      const refs = Array.from(watched.values(), ({ ref }) => ref);
-      const timeout =
-        deadline === undefined ? {} : { timeoutMs: Math.max(0, deadline - clockMs()) };
-      const { ready } = await wait(refs, timeout);
-      const done = ready[0] === undefined ? undefined : watched.get(ready[0].id)?.one;
-      if (done === undefined) return undefined;
-      await (done.freed ??= this.#finish(done));
+      let done = watched.find(isReady);
+      if (done === undefined) {
+        const timeout =
+          deadline === undefined ? {} : { timeoutMs: Math.max(0, deadline - clockMs()) };
+        await waitForOne(watched.map(firstRef), timeout);
+        done = watched.find(isReady);
+        if (done === undefined) return undefined;
+      }
+      if (!this.#endGood(done)) await (done.ending ??= this.#end(done));
     }
   }
 
+  /** Frees the actor of a call that has given its one value. Returns whether it was such a one. */
+  #endGood(one: Submission<Actor>): boolean {
+    if (!(one.call instanceof ObjectRef) || entryOf(one.call).outcome?.ok !== true) return false;
+    one.isOver = true;
+    const { actor } = one;
+    if (actor !== undefined) {
+      this.#letGo(one);
+      this.#free(actor);
+    }
+    return true;
+  }
+
   /** Handles a call that is over: it keeps the result, and frees the actor unless it is dead. */
-  async #finish(one: Submission<Actor>): Promise<void> {
+  async #end(one: Submission<Actor>): Promise<void> {
     one.result = get(one.call as ObjectRef);
     const failure = await one.result.then(ignore, (error: unknown) => error);
+    one.isOver = true;
     const { actor } = one;
     if (actor === undefined) return;
     this.#letGo(one);
@@ -398,18 +416,35 @@ function checkedCall(call: PoolCall): PoolCall {
   return call;
 }
 
-function firstRef({ call }: { readonly call: PoolCall | undefined }): ObjectRef | undefined {
-  return call instanceof ObjectRef ? call : call?.[0];
+/** A submission as far as its call goes. */
+interface Called {
+  readonly call: PoolCall | undefined;
+}
+
+/** Of a submission whose call was made. */
+function firstRef({ call }: Called): ObjectRef {
+  return (call instanceof ObjectRef ? call : call?.[0]) as ObjectRef;
+}
+
+function isReady(one: Called): boolean {
+  return entryOf(firstRef(one)).isReady;
+}
+
+/** The result of a submission that is over. */
+function resultOf(one: {
+  readonly call: PoolCall | undefined;
+  result: Promise<unknown> | undefined;
+}): Promise<unknown> {
+  return (one.result ??= get(one.call as ObjectRef));
 }
 
 function deadlineOf({ timeoutMs }: PoolGetOptions): number | undefined {
   return timeoutMs === undefined ? undefined : clockMs() + timeoutMs;
 }
 
-function timedOut(
-  options: PoolGetOptions,
-  late: readonly { readonly call: PoolCall | undefined }[],
-): GetTimeoutError {
-  const waitingFor = late.map((one) => inspect(firstRef(one) ?? "a call that is queued"));
+function timedOut(options: PoolGetOptions, late: readonly Called[]): GetTimeoutError {
+  const waitingFor = late.map((one) =>
+    inspect(one.call === undefined ? "a call that is queued" : firstRef(one)),
+  );
   return new GetTimeoutError(options.timeoutMs ?? 0, waitingFor);
 }

@@ -39,6 +39,22 @@ function beginWait(
   };
 }
 
+/**
+ * Returns the values of all entries where they are in memory, and nothing can end the wait for
+ * them; undefined: `getValues` has more to do.
+ *
+ * @throws what `getValues` rejects with, for a value that cannot be read
+ */
+export function valuesHere(
+  caller: Caller,
+  entries: readonly ObjectEntry[],
+  { signal }: Wait,
+): unknown[] | undefined {
+  if (signal !== undefined) return undefined;
+  for (const { outcome } of entries) if (outcome?.value === undefined) return undefined;
+  return entries.map((entry) => valueOf(caller, entry));
+}
+
 /** Resolves with the values of all entries. Rejects with the first failure. */
 export function getValues(
   caller: Caller,
