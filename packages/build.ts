@@ -37,6 +37,7 @@ const inThreads: Readonly<Record<string, OneFile>> = {
     file: "core",
     listed: ["index.js", "host/thread-host.js"],
     loader: "shared/compiled/kept-code",
+    threadMain: "startThread",
   },
 };
 

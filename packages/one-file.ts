@@ -21,6 +21,8 @@ export interface OneFile {
   readonly listed: readonly string[];
   /** The module that loads the file with what is kept of it. */
   readonly loader: string;
+  /** The export that a thread calls which begins with the loader. */
+  readonly threadMain: string;
 }
 
 /** The bundler's work. */
@@ -47,7 +49,7 @@ type Parts = ReadonlyMap<string, Part>;
  */
 export async function inOneFile(
   made: Made,
-  { file, listed, loader }: OneFile,
+  { file, listed, loader, threadMain }: OneFile,
   options: BuildOptions,
 ): Promise<OutputFile[]> {
   const { out } = made;
@@ -94,7 +96,7 @@ export async function inOneFile(
   const name = `${file}-${hash}`;
   return [
     asFile(join(out, `${name}.js`), `${text}${mentionOf(name)}`),
-    await keptFile(join(out, "kept", `${name}.js`), { names, loader }, options),
+    await keptFile(join(out, "kept", `${name}.js`), { names, loader, threadMain }, options),
     ...rest.map((one) => asFile(join(out, one.path), inTermsOf(`#kept/${name}`, one))),
     ...listed.map((one) => {
       const own = parts.get(one)?.exports.toSorted() ?? [];
@@ -163,12 +165,19 @@ function endOfUrl(text: string, from: number): number {
   return asked.lastIndex;
 }
 
+interface Kept extends Pick<OneFile, "loader" | "threadMain"> {
+  readonly names: readonly string[];
+}
+
 /** Returns the file that Node takes in place of the one file, which lies in the folder above. */
 async function keptFile(
   path: string,
-  { names, loader }: { readonly names: readonly string[]; readonly loader: string },
+  { names, loader, threadMain }: Kept,
   options: BuildOptions,
 ): Promise<OutputFile> {
+  // Its name may have an end there.
+  const main = names.findIndex((name) => name.replace(/_\d+$/, "") === threadMain);
+  if (main < 0) throw new TypeError(`the one file exports no ${threadMain}`);
   const { outputFiles } = await build({
     ...options,
     write: false,
@@ -177,7 +186,7 @@ async function keptFile(
     stdin: {
       contents: `import { loadKept } from "./src/${loader}.ts";
 const name = "${basename(path)}";
-const all = loadKept({ url: import.meta.url, name, importModule: (place) => import(place) });
+const all = loadKept({ url: import.meta.url, name, importModule: (place) => import(place), threadMain: ${main} });
 ${exportsOf(names)}`,
       resolveDir: options.absWorkingDir ?? ".",
     },

@@ -1,6 +1,7 @@
 /** Programs and hosts keep what V8 has compiled of the published core, for those of later programs. */
 import {
   chmod,
+  cp,
   mkdir,
   mkdtemp,
   readdir,
@@ -12,6 +13,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { coreForNode, ownGlobals, ownGlobalsFlags } from "../fixtures/own-globals.ts";
 import { Programs } from "../fixtures/program.ts";
@@ -124,6 +126,28 @@ ${probe.replace("nothing(): void {}", "loaded() { const { kept, place } = worker
   expect(lines).toEqual([[expected, expected, expected]]);
   // Nobody had to write it again.
   expect((await kept()).filter((one) => one.includes(".thread."))).toEqual([]);
+});
+
+test("by threads that begin with it, whatever link leads there, and no other copy of the package", async () => {
+  const copy = join(folder, "copy");
+  const core = new URL("../../packages/core/", import.meta.url);
+  await cp(new URL("dist", core), join(copy, "dist"), { recursive: true });
+  await cp(new URL("package.json", core), join(copy, "package.json"));
+  vi.stubEnv("COPY", pathToFileURL(join(copy, "dist/index.js")).href);
+  const brief = `import * as ray from "@rayling/core";
+import { One } from "./one.ts";
+await ray.init({ numCpus: 1, prewarm: 0 });
+console.log(await ray.get(One.options({ isolation: "thread" }).remote().give.remote()));
+await ray.shutdown();
+`;
+  const one = `import * as ray from "@rayling/core";
+const copy = await import(process.env.COPY ?? "");
+export const One = ray.remote(class One { give() { return copy.init === ray.init ? 0 : 1; } });
+`;
+  for (const flags of [[], ["--preserve-symlinks"], ["--preserve-symlinks-main"]]) {
+    const { lines } = await programs.run({ files: { "main.ts": brief, "one.ts": one }, flags });
+    expect(lines).toEqual([1]);
+  }
 });
 
 test("at the end of a program that is over soon", async () => {

@@ -7,6 +7,7 @@ import { Worker, type WorkerOptions } from "node:worker_threads";
 import type { OutputMessage, OutputSink, OutputStream } from "../../host/output.ts";
 import type { DeathCause } from "../../shared/errors.ts";
 import { asError, codeOf } from "../../shared/errors/thrown.ts";
+import { threadEntry } from "../../shared/compiled/keep-compiled.ts";
 import { hostEntry } from "../../shared/own-files.ts";
 import { HostLostError } from "./host.ts";
 
@@ -70,7 +71,7 @@ function isOutput(message: unknown): message is OutputMessage {
 
 function startWorker(id: string, options: WorkerOptions): Worker {
   try {
-    return new Worker(hostEntry("thread"), options);
+    return new Worker(threadEntry ?? hostEntry("thread"), options);
   } catch (thrown) {
     const error = asError(thrown);
     throw new HostLostError(id, { kind: "runtime-env-failed", message: error.message, error });

@@ -12,6 +12,8 @@ export interface LoadedCode {
    * @param isEarly whether the program ends before it has run much
    */
   readonly keep?: (isEarly: boolean) => void;
+  /** What a thread of this program begins with, in place of the entry of the package's modules. */
+  readonly threadEntry?: URL;
   /** Returns what a thread of this program gets of it. */
   readonly forThreads?: () => HandedCode | undefined;
 }
@@ -29,6 +31,9 @@ let isAsked = false;
 export function compiledForThreads(): HandedCode | undefined {
   return loaded.forThreads?.();
 }
+
+/** What threads begin with, where they take compiled code. */
+export const threadEntry: URL | undefined = loaded.threadEntry;
 
 /** Keeps it so much later, or at the end of the thread or process, if that is before. */
 export function keepCompiledAfter(ms: number): void {

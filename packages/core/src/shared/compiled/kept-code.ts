@@ -10,9 +10,10 @@
  *
  * It runs before anything else of this package, and is part of the file that loads it.
  */
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, realpathSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Script } from "node:vm";
 import { hasGlobalsOfNode } from "../machine/globals.ts";
 import { insideBundle } from "../machine/inside-bundle.ts";
@@ -42,6 +43,8 @@ export interface Loader {
   readonly name: string;
   /** Imports a package, or a module by its URL. */
   readonly importModule: Import;
+  /** The place among the exports of what a thread calls that begins with the loader. */
+  readonly threadMain: number;
 }
 
 /**
@@ -49,16 +52,39 @@ export interface Loader {
  *
  * @throws Error where a bundler has taken the loader away from the file
  */
-export function loadKept({ url = "", name, importModule }: Loader): readonly unknown[] {
+export function loadKept({ url = "", name, importModule, threadMain }: Loader): readonly unknown[] {
   if (!URL.canParse(url) || !new URL(url).pathname.endsWith(`/kept/${name}`))
     throw new Error(insideBundle(url === "" ? "a bundle" : `the bundle ${url}`));
-  const file = new URL(`../${name}`, url);
-  const { whole, ...loaded } = isOfNode() ? compiled(file) : evaluated(file);
-  return whole(
+  const own = new URL(url);
+  const file = new URL(`../${name}`, own);
+  const isMain = isMainFile(own);
+  const { whole, ...loaded } = isOfNode()
+    ? compiled(file, own, isMain ? "thread" : kindOfMain())
+    : evaluated(file);
+  const all = whole(
     file.href,
     (asked) => importModule(asked.startsWith(".") ? new URL(asked, file).href : asked),
     loaded,
   );
+  if (isMain) (all[threadMain] as () => void)();
+  return all;
+}
+
+type Kind = "thread" | "process" | "driver";
+
+/** Whether this thread begins with the loader itself: it opens no other file of the package. */
+function isMainFile(own: URL): boolean {
+  const main = process.argv[1] ?? "";
+  const path = fileURLToPath(own);
+  if (basename(main) !== basename(path)) return false;
+  // One of the two may be a link. Another copy of this package is another file.
+  return main === path || realpathSync(main) === realpathSync(path);
+}
+
+function kindOfMain(): Kind {
+  const main = basename(process.argv[1] ?? "");
+  if (main === "thread-main.js") return "thread";
+  return main === "process-main.js" ? "process" : "driver";
 }
 
 interface Loaded extends LoadedCode {
@@ -77,8 +103,7 @@ function evaluated(file: URL): Loaded {
   return { whole: globalThis.eval(`${code}\n//# sourceURL=${file.href}`) as Whole };
 }
 
-function compiled(file: URL): Loaded {
-  const kind = /^(thread|process)-main\.js$/.exec(basename(process.argv[1] ?? ""))?.[1] ?? "driver";
+function compiled(file: URL, own: URL, kind: Kind): Loaded {
   const handed = kind === "thread" && !isOff() ? handedTo(file.href) : undefined;
   const { source, place, kept } = handed ?? found(file, kind);
   const { code, columnOffset } = functionIn(source);
@@ -92,11 +117,11 @@ function compiled(file: URL): Loaded {
   const isRefused = script.cachedDataRejected === true;
   const isKept = kept !== undefined && !isRefused && !kept.isPartial;
   const forThreads = handing(file, () => placeOf(file, "thread"));
-  if (isKept || place === undefined || isMeasured(kind)) return { whole, forThreads };
+  const loaded = { whole, threadEntry: own, forThreads };
+  if (isKept || place === undefined || isMeasured(kind)) return loaded;
   const hasPart = kept !== undefined && !isRefused;
   return {
-    whole,
-    forThreads,
+    ...loaded,
     keep(isEarly) {
       if (isEarly && hasPart) return;
       // The file may be another by now, and to hold its bytes until then takes memory.
@@ -106,7 +131,7 @@ function compiled(file: URL): Loaded {
 }
 
 /** Returns what is there for a program, a host that is a process, or a thread that got nothing. */
-function found(file: URL, kind: string): Found {
+function found(file: URL, kind: Kind): Found {
   const source = readFileSync(file);
   const place = placeOf(file, kind);
   const kept = place === undefined ? undefined : readKept(place.path, source);
@@ -166,7 +191,7 @@ function functionIn(source: Uint8Array): {
  * Returns where the code is kept, or undefined where nothing is to be kept. Threads, processes and
  * programs call other functions, and each has a file for its kind.
  */
-function placeOf(file: URL, kind: string): Place | undefined {
+function placeOf(file: URL, kind: Kind): Place | undefined {
   if (isOff()) return undefined;
   const name = `${basename(file.pathname)}.${kind}.rayling`;
   if ((process.env["NODE_COMPILE_CACHE"] ?? "") !== "") {
@@ -188,7 +213,7 @@ function isOff(): boolean {
 }
 
 /** Whether a test runner may measure coverage here, by an inspector that this code cannot see. */
-function isMeasured(kind: string): boolean {
+function isMeasured(kind: Kind): boolean {
   if (kind !== "driver") return false;
   return process.env["NODE_TEST_CONTEXT"] !== undefined || "__vitest_worker__" in globalThis;
 }
