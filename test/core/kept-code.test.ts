@@ -134,19 +134,16 @@ test("by threads that begin with it, whatever link leads there, and no other cop
   await cp(new URL("dist", core), join(copy, "dist"), { recursive: true });
   await cp(new URL("package.json", core), join(copy, "package.json"));
   vi.stubEnv("COPY", pathToFileURL(join(copy, "dist/index.js")).href);
-  const brief = `import * as ray from "@rayling/core";
-import { One } from "./one.ts";
-await ray.init({ numCpus: 1, prewarm: 0 });
-console.log(await ray.get(One.options({ isolation: "thread" }).remote().give.remote()));
-await ray.shutdown();
-`;
-  const one = `import * as ray from "@rayling/core";
+  const withCopy = `${probe}
 const copy = await import(process.env.COPY ?? "");
-export const One = ray.remote(class One { give() { return copy.init === ray.init ? 0 : 1; } });
+if (copy.init === ray.init) throw new Error("it is no other copy");
 `;
   for (const flags of [[], ["--preserve-symlinks"], ["--preserve-symlinks-main"]]) {
-    const { lines } = await programs.run({ files: { "main.ts": brief, "one.ts": one }, flags });
-    expect(lines).toEqual([1]);
+    for (const isolation of ["thread", "process"]) {
+      const main = program.replace('isolation: "thread"', `isolation: "${isolation}"`);
+      const own = { "main.ts": main, "probe.ts": withCopy };
+      expect((await programs.run({ files: own, flags })).lines).toEqual([right]);
+    }
   }
 });
 

@@ -25,8 +25,19 @@ export interface FlagsRequest {
 
 export function hostFlags(request: FlagsRequest): string[] {
   const { execArgv = [], permissions } = request.runtimeEnv ?? {};
-  if (permissions === undefined) return [...execArgv];
-  return [...execArgv, ...permissionFlags(permissions, request)];
+  const flags = [...linkFlags(), ...execArgv];
+  if (permissions === undefined) return flags;
+  return [...flags, ...permissionFlags(permissions, request)];
+}
+
+/**
+ * Where links are not followed, a host does not follow that to its own file either: it would load
+ * this package from there, and the user's module another copy of it by the link.
+ */
+function linkFlags(): string[] {
+  const { NODE_OPTIONS: options = "" } = process.env;
+  const all = [...process.execArgv, ...options.split(/\s+/)];
+  return all.includes("--preserve-symlinks") ? ["--preserve-symlinks-main"] : [];
 }
 
 /**
