@@ -13,11 +13,22 @@ const IN_A_ROW = 16;
 /** Brief runs share a turn for so long: what a thread that ends loses is no more than that. */
 export const BRIEF_TURN_MS = 1;
 
-/** Brief runs that are sent ahead of the one that runs, so that many go in one message. */
-const BRIEF_IN_FLIGHT = 64;
+/**
+ * Brief runs are sent ahead of the one that runs, so that many go in one message: as many as take
+ * this time together. Another executor may be idle for so long meanwhile.
+ */
+const AHEAD_MS = 16;
+
+/** The most of them. Measured: a sample takes 29 us of CPU with 64, 26 with 128, 17 with 256. */
+const MOST_IN_FLIGHT = 256;
+
+/** The share that a run has in the mean: the last few dozens count. */
+const IN_MEAN = 1 / 16;
 
 export class BriefRuns {
   #inARow = 0;
+  /** How long a brief run took of late. */
+  #meanMs = BRIEF_MS;
 
   /** Whether the next run will probably be brief. */
   get areExpected(): boolean {
@@ -26,10 +37,13 @@ export class BriefRuns {
 
   /** @param usual how many samples may be sent to an executor while its runs may take long */
   inFlight(usual: number): number {
-    return this.areExpected ? BRIEF_IN_FLIGHT : usual;
+    if (!this.areExpected) return usual;
+    return Math.min(MOST_IN_FLIGHT, Math.floor(AHEAD_MS / this.#meanMs));
   }
 
   ended(latencyMs: number): void {
-    this.#inARow = latencyMs < BRIEF_MS ? this.#inARow + 1 : 0;
+    const isBrief = latencyMs < BRIEF_MS;
+    this.#inARow = isBrief ? this.#inARow + 1 : 0;
+    this.#meanMs = isBrief ? this.#meanMs + IN_MEAN * (latencyMs - this.#meanMs) : BRIEF_MS;
   }
 }
