@@ -52,7 +52,7 @@ export function givenArguments(options: GivenOptions): GivenArguments {
   Object.setPrototypeOf(prototype, lookOut(options));
   return {
     of: (input) => new Given(kind, input) as unknown as ScoreInput,
-    verify: (given) => Given.verify(given),
+    verify: (given) => Given.verify(given, kind),
   };
 }
 
@@ -66,6 +66,9 @@ interface GivenKind extends GivenOptions {
   readonly watched: Map<string, PropertyDescriptor>;
 }
 
+/** Each includes the one before. */
+type Read = "nothing" | "arguments" | "context";
+
 /** Its derived classes add their private fields to the object that they are given. */
 // oxlint-disable-next-line typescript/no-extraneous-class -- it is what returns the object
 class Returned {
@@ -74,61 +77,60 @@ class Returned {
   }
 }
 
+/**
+ * Two private fields, and no private method: they lie outside of the object that they are added to,
+ * in an array with room for three. As many wait as samples are asked at once.
+ */
 class Given extends Returned {
-  readonly #kind: GivenKind;
   /** The values that are read through accessors: of the context, and of all that is watched. */
   readonly #input: Readonly<Record<string, unknown>>;
-  #unknown: UnknownScoreArgumentError | undefined;
-  #isRead = false;
-  #hasReadContext = false;
+  /** The most that the function has read; or the first refusal, which stands for all. */
+  #read: Read | UnknownScoreArgumentError = "nothing";
 
   constructor(kind: GivenKind, input: Readonly<Record<string, unknown>>) {
     const { prototype, keywords, isWatched } = kind;
     super(isWatched ? { __proto__: prototype } : fieldsOf(kind, input));
-    this.#kind = kind;
     this.#input = isWatched ? input : contextIn(input);
     if (!isWatched) return;
-    for (const name in input) if (!ofContext.has(name)) this.#watch(name);
-    for (const name in keywords) this.#watch(name);
+    for (const name in input) if (!ofContext.has(name)) Given.#watch(this, name, kind);
+    for (const name in keywords) Given.#watch(this, name, kind);
   }
 
   /** Returns a value of the call's context and records that it was read. */
   static contextOf(value: unknown, name: string): unknown {
     if (!Given.#isGiven(value)) return undefined;
-    value.#isRead = true;
-    value.#hasReadContext = true;
+    if (typeof value.#read === "string") value.#read = "context";
     return value.#input[name];
   }
 
-  /** Records the first refusal, which stands for all. */
+  /** Records the first refusal. */
   static refuse(value: unknown, error: UnknownScoreArgumentError): void {
-    if (Given.#isGiven(value)) value.#unknown ??= error;
+    if (Given.#isGiven(value) && typeof value.#read === "string") value.#read = error;
   }
 
-  static verify(value: unknown): void {
+  static verify(value: unknown, { functionName, isWatched, onContext }: GivenKind): void {
     if (!Given.#isGiven(value)) return;
-    const { functionName, isWatched, onContext } = value.#kind;
-    if (value.#unknown !== undefined) throw value.#unknown;
-    if (value.#hasReadContext) onContext?.();
-    if (!isWatched || value.#isRead) return;
+    const read = value.#read;
+    if (typeof read !== "string") throw read;
+    if (read === "context") onContext?.();
+    if (!isWatched || read !== "nothing") return;
     const problem =
       "it gets one object, and returned a score without reading it: it may take positional arguments, or wrap another function";
     throw new RewardFunctionSignatureError(functionName, undefined, problem);
   }
 
   static #isGiven(value: unknown): value is Given {
-    return typeof value === "object" && value !== null && #unknown in value;
+    return typeof value === "object" && value !== null && #read in value;
   }
 
   /** Defines an ordinary property, which can be copied and sent. */
-  #watch(name: string): void {
-    const { watched, keywords } = this.#kind;
+  static #watch(given: Given, name: string, { watched, keywords }: GivenKind): void {
     let property = watched.get(name);
     if (property === undefined) {
       property = Given.#watchedProperty(name, keywords);
       watched.set(name, property);
     }
-    Object.defineProperty(this, name, property);
+    Object.defineProperty(given, name, property);
   }
 
   static #watchedProperty(
@@ -140,7 +142,7 @@ class Given extends Returned {
       get(this: unknown) {
         const given = Given.#givenIn(this);
         if (given === undefined) return undefined;
-        given.#isRead = true;
+        if (given.#read === "nothing") given.#read = "arguments";
         return isKeyword ? keywords[name] : given.#input[name];
       },
       set(this: object, value: unknown) {
