@@ -10,7 +10,7 @@ const pure = [
   "packages/cluster/test/host-output.test.ts",
   "packages/config-tree/test/*.test.ts",
   "packages/data-proto/test/**/*.test.ts",
-  "packages/reward-manager-registry/test/{dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
+  "packages/reward-manager-registry/test/{begin,dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
   "packages/reward-loop/test/{agreement,chat-template,config,options,exchange}/*.test.ts",
   "packages/reward-loop/test/{faults/faults,limits/limits,manager/flattened,page,record/reward-version,worker/{brief-runs,executor-watch,score-attempts}}.test.ts",
   "packages/trainer/test/*.test.ts",

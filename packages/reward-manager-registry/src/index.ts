@@ -11,6 +11,7 @@ export type {
   ComputeScore,
   RewardModelAccess,
   RewardModelArguments,
+  ScoreCall,
   ScoreInput,
   ScoreOutput,
   ScoreRecord,

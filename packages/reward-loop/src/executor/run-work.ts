@@ -1,20 +1,33 @@
-/** Does one kind of work with the user's functions. */
+/** Does one kind of work with the user's functions. A run hears of its end, and of no other's. */
 
 import { InvalidScoreError } from "@rayling/reward-manager-registry";
 import type { RewardResult, RewardSample, ScoredBatch } from "@rayling/reward-manager-registry";
 import { itemsIn } from "@rayling/reward-manager-registry/values";
 import { isGroup } from "../sample/group-sample.ts";
 import { withLane } from "../sample/lane.ts";
-import { runTraced } from "../sample/sample-trace.ts";
+import { isTraced, runTraced } from "../sample/sample-trace.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { Run } from "./run.ts";
 import type { GroupScoreList, ScoreWork } from "./score-work.ts";
 
+/** Scores the sample of a run, which hears of the end. */
+export function beginSample(functions: UserFunctions, run: Run): void {
+  const { sample } = run;
+  const { begin } = functions;
+  if (begin === undefined || isGroup(sample) || isTraced(sample)) {
+    return endsOf(run, score(functions, sample));
+  }
+  withLane(sample);
+  begin(run);
+}
+
 /** A group's scores come back as the extra info `scores`, a batch's as `rmScores`. */
-export function runWork(functions: UserFunctions, { sample, work }: Run): Promise<RewardResult> {
-  if (sample !== undefined) return score(functions, sample);
-  if (work !== undefined) return runOther(functions, work);
-  return Promise.reject(new Error("a run without a sample and without other work"));
+export function beginOther(functions: UserFunctions, run: Run, work: ScoreWork): void {
+  endsOf(run, runOther(functions, work));
+}
+
+function endsOf(run: Run, ended: Promise<RewardResult>): void {
+  void ended.then(run.settled.bind(run), run.failed.bind(run));
 }
 
 function score(functions: UserFunctions, sample: RewardSample): Promise<RewardResult> {

@@ -1,9 +1,13 @@
 /** A sample, or other work for the user's functions, in the executor's thread, and its reply. */
 
-import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import type {
+  RewardResult,
+  RewardSample,
+  ScoreCall,
+  ScoreInput,
+} from "@rayling/reward-manager-registry";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { ScoreFailure, TokenUsage } from "../outcome.ts";
-import type { ScoreWork } from "./score-work.ts";
 
 /** The result of one run. */
 export type ScoreReply = {
@@ -16,52 +20,71 @@ export type ScoreReply = {
   readonly used?: TokenUsage;
 } & (({ readonly ok: true } & RewardResult) | { readonly ok: false; readonly error: ScoreFailure });
 
-/** It stands ready until it begins, and is at work until its reply is made. */
-export interface Run {
-  readonly id: number;
-  readonly slot: number;
-  /** The sample that is to be scored, unless it is other work. */
-  readonly sample: RewardSample | undefined;
-  readonly work: ScoreWork | undefined;
+/** Hears of the end of its runs. Shared by all whose replies go the same way. */
+export interface RunEnds {
+  settled(run: Run, result: RewardResult): void;
+  failed(run: Run, error: unknown): void;
   /** Called on its account, once. */
-  readonly answer: (reply: ScoreReply, run: Run) => void;
-  /** It was begun by the queue of samples, and takes room there. */
-  isAtWork: boolean;
-  /** How many of the user's functions are at work on it: a manager calls a score function. */
-  depth: number;
-  startedAt: number | undefined;
-  /** Created when its signal is first read. */
-  abort: AbortController | undefined;
-  isAborted: boolean;
-  /** The limits that its endpoint announced last. */
-  announced: AnnouncedLimits | undefined;
-  /** Whether its function has read where and when it is called. */
-  readsContext: boolean;
-  /** The usage of the answers so far, as far as their client reports it. */
-  used: TokenUsage | undefined;
+  answer(run: Run, reply: ScoreReply): void;
 }
 
-/** Returns a run that has not begun. */
-export function newRun({
-  id,
-  slot,
-  sample,
-  work,
-  answer,
-}: Pick<Run, "id" | "slot" | "answer"> & Partial<Pick<Run, "sample" | "work">>): Run {
-  return {
-    id,
-    slot,
-    sample,
-    work,
-    answer,
-    isAtWork: false,
-    depth: 0,
-    startedAt: undefined,
-    abort: undefined,
-    isAborted: false,
-    announced: undefined,
-    readsContext: false,
-    used: undefined,
-  };
+/** Reports of the clients of a run's function, and the reading of its context. */
+interface Seen {
+  /** The limits that its endpoint announced last. */
+  announced?: AnnouncedLimits;
+  /** Its function has read where and when it is called. */
+  readsContext?: true;
+  /** The usage of the answers so far, as far as their client reports it. */
+  used?: TokenUsage;
 }
+
+/**
+ * It stands ready until it begins, and is at work until its reply is made. It is also the call of
+ * its manager: one object, because as many wait as samples are asked at once.
+ */
+export class Run implements ScoreCall {
+  readonly id: number;
+  readonly slot: number;
+  /** The sample that is to be scored; `noSample` for other work. */
+  readonly sample: RewardSample;
+  readonly ends: RunEnds;
+  given: ScoreInput | undefined = undefined;
+  /** It was begun by the queue of samples, and takes room there. */
+  isAtWork: boolean = false;
+  /** How many of the user's functions are at work on it: a manager calls a score function. */
+  depth: number = 0;
+  startedAt: number | undefined = undefined;
+  /** Created when its signal is first read. */
+  abort: AbortController | undefined = undefined;
+  isAborted: boolean = false;
+  /** Undefined for most. */
+  #seen: Seen | undefined = undefined;
+
+  constructor(id: number, slot: number, sample: RewardSample, ends: RunEnds) {
+    this.id = id;
+    this.slot = slot;
+    this.sample = sample;
+    this.ends = ends;
+  }
+
+  get seen(): Readonly<Seen> {
+    return this.#seen ?? nothing;
+  }
+
+  saw(seen: Seen): void {
+    this.#seen = { ...this.#seen, ...seen };
+  }
+
+  settled(result: RewardResult): void {
+    this.ends.settled(this, result);
+  }
+
+  failed(error: unknown): void {
+    this.ends.failed(this, error);
+  }
+}
+
+const nothing: Seen = {};
+
+/** In the place of the sample of other work. */
+export const noSample: RewardSample = { dataSource: "", response: "", groundTruth: null };

@@ -31,10 +31,10 @@ import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table.ts";
 import { runTableAt } from "./run-tables.ts";
 import { RunTracker } from "./run-tracker.ts";
-import { newRun } from "./run.ts";
-import type { Run, ScoreReply } from "./run.ts";
+import { noSample, Run } from "./run.ts";
+import type { RunEnds, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
-import { runWork } from "./run-work.ts";
+import { beginOther, beginSample } from "./run-work.ts";
 import type { ScoreWork } from "./score-work.ts";
 
 /** Samples with their ids and their slots of the run table. */
@@ -112,12 +112,12 @@ export class ScoreExecutor {
     this.#tracker = new RunTracker(table);
     traceChats();
     announcements.subscribe((announced) => {
-      const { current } = this.#tracker;
-      if (current !== undefined) current.announced = announced as AnnouncedLimits;
+      this.#tracker.current?.saw({ announced: announced as AnnouncedLimits });
     });
     uses.subscribe((used) => {
       const { current } = this.#tracker;
-      if (current !== undefined) current.used = together(current.used, used as TokenUsage);
+      const all = together(current?.seen.used, used as TokenUsage);
+      if (all !== undefined) current?.saw({ used: all });
     });
     // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
@@ -161,7 +161,7 @@ export class ScoreExecutor {
     const given = fromTables(samples);
     for (let at = 0; at < given.length; at++) {
       const [id, sample] = [itemAt(ids, at), itemAt(given, at)];
-      const run = newRun({ id, slot: itemAt(slots, at), sample, answer: this.#answer });
+      const run = new Run(id, itemAt(slots, at), sample, this.#ends);
       this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();
@@ -181,15 +181,23 @@ export class ScoreExecutor {
    */
   async run(id: number, slot: number, work: ScoreWork): Promise<ScoreReply> {
     const functions = await this.#functions;
-    return new Promise((answer) => this.#start(functions, newRun({ id, slot, work, answer })));
+    return new Promise((resolve) => {
+      const run = new Run(
+        id,
+        slot,
+        noSample,
+        this.#endsBy((_, reply) => resolve(reply)),
+      );
+      this.#follow(run, () => beginOther(functions, run, work));
+    });
   }
 
   /** Scores a sample in a call of its own. Rejects as `run`. */
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
     await this.#functions;
     return new Promise((resolve) => {
-      const answer = (reply: ScoreReply, run: Run): void => this.#answerAlone(run, reply, resolve);
-      this.#queue.push(newRun({ id, slot, sample, answer }), false);
+      const ends = this.#endsBy((run, reply) => this.#answerAlone(run, reply, resolve));
+      this.#queue.push(new Run(id, slot, sample, ends), false);
       this.#queue.pump();
     });
   }
@@ -197,28 +205,26 @@ export class ScoreExecutor {
   #begin(run: Run): boolean {
     const functions = this.#loaded;
     if (functions === undefined) throw new Error("samples came before the user's modules");
-    this.#start(functions, run);
+    this.#follow(run, () => beginSample(functions, run));
     return functions.overlaps;
   }
 
   /**
-   * No async function of its own: with so many samples at work at once each object counts. But what
-   * ends a run has it bound, and does not find it by the context: a library that replaces `then`
-   * (zone.js) runs reactions in the context of another run, which would get this one's score.
+   * Each end of a run has the run bound, and does not find it by the context: a library that
+   * replaces `then` (zone.js) runs reactions in the context of another run, which would get this
+   * one's score.
    */
-  #start(functions: UserFunctions, run: Run): void {
+  #follow(run: Run, begin: () => void): void {
     this.#runs[run.slot] = run;
-    const settled = this.#settled.bind(this, run);
-    const rejected = this.#rejected.bind(this, run);
-    void this.#tracker.follow(run, () => runWork(functions, run).then(settled, rejected));
+    this.#tracker.follow(run, begin);
   }
 
-  #settled(run: Run, result: RewardResult): void {
-    run.answer(this.#over(run, result), run);
-  }
-
-  #rejected(run: Run, error: unknown): void {
-    run.answer(this.#failed(run, error), run);
+  #endsBy(answer: RunEnds["answer"]): RunEnds {
+    return {
+      answer,
+      settled: (run, result) => answer(run, this.#over(run, result)),
+      failed: (run, error) => answer(run, this.#failed(run, error)),
+    };
   }
 
   #over(run: Run, result: RewardResult): ScoreReply {
@@ -245,8 +251,8 @@ export class ScoreExecutor {
     return { latencyMs: now - (run.startedAt ?? now), overlaps: this.#overlaps };
   }
 
-  /** Sends the reply with others, or keeps it until it is asked for. */
-  readonly #answer = (reply: ScoreReply, run: Run): void => {
+  /** Sends replies with others, or keeps one until it is asked for. */
+  readonly #ends: RunEnds = this.#endsBy((run, reply) => {
     const { id } = run;
     const sent = sentOf(reply);
     if (sent === undefined) {
@@ -256,7 +262,7 @@ export class ScoreExecutor {
       this.#outbox.withhold(id, used);
     } else this.#outbox.push(id, sent);
     this.#queue.ended(run, reply.latencyMs);
-  };
+  });
 
   #answerAlone(run: Run, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
     answer(this.#travelling(reply));
@@ -290,7 +296,7 @@ export class ScoreExecutor {
   #dropReady(id: number): void {
     const run = this.#queue.drop(id);
     const overlaps = this.#overlaps;
-    run?.answer({ ok: false, error: givenUpFailure, latencyMs: 0, overlaps }, run);
+    run?.ends.answer(run, { ok: false, error: givenUpFailure, latencyMs: 0, overlaps });
   }
 
   get #overlaps(): boolean {
@@ -305,7 +311,7 @@ export class ScoreExecutor {
     await delay(1);
     await turn();
     const used = this.#runs.flatMap((run): SignOfLife["used"] =>
-      run?.used === undefined ? [] : [[run.id, run.used]],
+      run?.seen.used === undefined ? [] : [[run.id, run.seen.used]],
     );
     const { active: busyMs } = performance.eventLoopUtilization(this.#atFirst);
     return { done: this.#outbox.waiting, used, busyMs };
@@ -313,9 +319,10 @@ export class ScoreExecutor {
 }
 
 /** Adds what the run has told of its calls. Field by field: each sample passes here. */
-function withSeen(reply: Writable<ScoreReply>, { announced, readsContext, used }: Run): ScoreReply {
+function withSeen(reply: Writable<ScoreReply>, { seen }: Run): ScoreReply {
+  const { announced, readsContext, used } = seen;
   if (announced !== undefined) reply.announced = announced;
-  if (readsContext) reply.readsContext = readsContext;
+  if (readsContext !== undefined) reply.readsContext = readsContext;
   if (used !== undefined) reply.used = used;
   return reply;
 }

@@ -21,6 +21,7 @@ import type {
   RewardResult,
   RewardSample,
   RewardSpec,
+  ScoreCall,
   ScoredBatch,
   Scorer,
   Tokenizer,
@@ -40,7 +41,7 @@ export type UserCode = Pick<RunTracker, "timed" | "clock" | "signal" | "current"
 /** The reward manager with the functions of the user, loaded. */
 export interface UserFunctions
   extends
-    RewardManager,
+    Omit<RewardManager, "begin">,
     Pick<Scorer, "postProcessScores" | "log">,
     Pick<RewardManagerClass, "assembleRmScores"> {
   /**
@@ -48,6 +49,8 @@ export interface UserFunctions
    * first promise of others.
    */
   readonly overlaps: boolean;
+  /** `runSingle` for a call that hears of its end. Absent for a manager of the user's. */
+  readonly begin?: (call: ScoreCall) => void;
   /** Present for a function that scores all answers to a prompt at once. */
   readonly runGroup?: (group: GroupSample) => Promise<RewardResult>;
 }
@@ -96,6 +99,7 @@ export async function loadFunctions(
       return isOwn || overlaps;
     },
     runSingle,
+    ...(isOwn || manager.begin === undefined ? {} : { begin: manager.begin.bind(manager) }),
     ...(groups === undefined
       ? {}
       : { runGroup: (group: GroupSample) => runGroup(groups, group, runSingle) }),
@@ -126,7 +130,7 @@ async function scorerOf(
     return { scorer: { computeScore }, isAsync: false };
   }
   const onContext = (): void => {
-    if (tracker.current !== undefined) tracker.current.readsContext = true;
+    tracker.current?.saw({ readsContext: true });
   };
   const clock = tracker.clock(onThenable);
   const scorer = await loadScorer(reward, {

@@ -47,6 +47,11 @@ export function tracedSample(sample: RewardSample, lane: string): TracedSample |
   };
 }
 
+/** Whether a span came with the sample. */
+export function isTraced(sample: RewardSample | undefined): boolean {
+  return isRecord(sample) && sample.context?.trace !== undefined;
+}
+
 /** Runs a sample's function within a span, if one came with the sample. */
 export function runTraced<Result>(
   sample: RewardSample | undefined,

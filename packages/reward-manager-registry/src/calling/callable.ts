@@ -2,9 +2,18 @@
  * Gives any user function, whatever its parameters, one calling convention.
  */
 
-import { withPassOn } from "../scoring/compute-score.ts";
-import type { ComputeScore, PassOn, ScoreInput } from "../scoring/compute-score.ts";
+import { asWrapped } from "../scoring/compute-score.ts";
+import type {
+  ComputeScore,
+  PassOn,
+  ScoreCall,
+  ScoreInput,
+  ScoreOutput,
+} from "../scoring/compute-score.ts";
+import { passTo, resultOf } from "../scoring/score-sample.ts";
+import { isThenable } from "../values/records.ts";
 import { RewardFunctionSignatureError } from "../errors.ts";
+import type { RewardResult } from "../scoring/reward-result.ts";
 import type { ComputeScores } from "../scoring/scorer.ts";
 import { failedOn, noClock, onClock } from "./call-clock.ts";
 import type { CallClock } from "./call-clock.ts";
@@ -46,7 +55,7 @@ export async function calledFunction(
   options: CallableOptions,
 ): Promise<CalledFunction> {
   const { convention, given } = await read(callable, options);
-  const call = caller(callable, options, convention, given);
+  const { call, begin } = caller(callable, options, convention, given);
   if (convention.takesLists) {
     return {
       takesLists: true,
@@ -54,7 +63,7 @@ export async function calledFunction(
     };
   }
   const single: ComputeScore = (input) => call(input) as ReturnType<ComputeScore>;
-  return { takesLists: false, call: withPassOn(single, call as PassOn) };
+  return { takesLists: false, call: asWrapped(single, { passOn: call as PassOn, begin }) };
 }
 
 /** Wraps a function of all answers to a prompt, which takes a list of objects, or verl's lists. */
@@ -125,23 +134,76 @@ function caller(
   { self, clock = noClock }: CallableOptions,
   convention: Convention,
   given: GivenArguments,
-): Call {
+): Caller {
   const failed = failedOn(clock);
   const work = (all: ScoreInput): unknown => {
     const values =
       convention.kind === "object" ? [all] : convention.slots.map((slot) => valueOf(slot, all));
     return Reflect.apply(callable, self, values);
   };
-  return (input, next, subject) => {
-    const all = given.of(input);
-    // The only closure that waits with a call.
-    const ended = (output: unknown): unknown => {
-      clock.leave();
-      given.verify(all);
-      return next === undefined ? output : next(output, subject);
-    };
-    return onClock(clock, () => work(all), ended, failed);
+  return {
+    call: (input, next, subject) => {
+      const all = given.of(input);
+      // The only closure that waits with a call.
+      const ended = (output: unknown): unknown => {
+        clock.leave();
+        given.verify(all);
+        return next === undefined ? output : next(output, subject);
+      };
+      return onClock(clock, () => work(all), ended, failed);
+    },
+    begin: beginner(work, clock, given),
   };
+}
+
+/** Two functions bound to the call are all that waits with it: closures would need a context. */
+function beginner(
+  work: (all: ScoreInput) => unknown,
+  clock: CallClock,
+  given: GivenArguments,
+): Caller["begin"] {
+  function resultIn(call: ScoreCall, output: unknown): RewardResult {
+    clock.leave();
+    if (call.given !== undefined) given.verify(call.given);
+    return resultOf(output as ScoreOutput, call.sample);
+  }
+  function settled(this: ScoreCall, output: unknown): void {
+    let result: RewardResult;
+    try {
+      result = resultIn(this, output);
+    } catch (error) {
+      return this.failed(error);
+    }
+    this.settled(result);
+  }
+  function failed(this: ScoreCall, error: unknown): void {
+    clock.leave();
+    this.failed(error);
+  }
+  return (input, call) => {
+    const all = given.of(input);
+    call.given = all;
+    clock.enter();
+    let output: unknown;
+    let isWaiting: boolean;
+    try {
+      output = work(all);
+      isWaiting = isThenable(output);
+    } catch (error) {
+      clock.leave();
+      throw error;
+    }
+    if (!isWaiting) return passTo(call, Promise.resolve(resultIn(call, output)));
+    clock.onThenable?.();
+    // A thenable of another library may return nothing from its `then`.
+    void Promise.resolve(output).then(settled.bind(call), failed.bind(call));
+  };
+}
+
+interface Caller {
+  readonly call: Call;
+  /** Throws as the function does before it waits. */
+  readonly begin: (input: Readonly<Record<string, unknown>>, call: ScoreCall) => void;
 }
 
 type Call = (

@@ -6,10 +6,10 @@
 
 import { InvalidManagerOptionError } from "../errors.ts";
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";
-import type { ComputeScore } from "../scoring/compute-score.ts";
+import type { ComputeScore, ScoreCall } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
-import { scoreSample } from "../scoring/score-sample.ts";
+import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { describeValue } from "../value-description.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
@@ -48,9 +48,15 @@ export class GdpoRewardManager implements RewardManager {
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    return scoreSample(sample, this.#computeScore, {
-      ...this.#options,
-      extraInfo: { experimentName: this.#experimentName },
-    });
+    return scoreSample(sample, this.#computeScore, this.#scoreOptions);
+  }
+
+  /** Scores the sample of a call that hears of its end, in place of a promise. */
+  begin(call: ScoreCall): void {
+    beginScore(call, this.#computeScore, this.#scoreOptions);
+  }
+
+  get #scoreOptions(): ScoreSampleOptions {
+    return { ...this.#options, extraInfo: { experimentName: this.#experimentName } };
   }
 }

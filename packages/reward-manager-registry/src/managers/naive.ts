@@ -6,10 +6,10 @@
  */
 
 import { defaultComputeScore } from "../scorers/default-compute-score.ts";
-import type { ComputeScore } from "../scoring/compute-score.ts";
+import type { ComputeScore, ScoreCall } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample } from "../scoring/sample.ts";
-import { scoreSample } from "../scoring/score-sample.ts";
+import { beginScore, scoreSample } from "../scoring/score-sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 import { scoreOptionsOf } from "./reward-manager.ts";
 import type { RewardManager, RewardManagerArguments } from "./reward-manager.ts";
@@ -26,13 +26,22 @@ export class NaiveRewardManager implements RewardManager {
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    return scoreSample(sample, this.#computeScore, {
+    return scoreSample(sample, this.#computeScore, this.#optionsFor(sample));
+  }
+
+  /** Scores the sample of a call that hears of its end, in place of a promise. */
+  begin(call: ScoreCall): void {
+    beginScore(call, this.#computeScore, this.#optionsFor(call.sample));
+  }
+
+  #optionsFor(sample: RewardSample): ScoreSampleOptions {
+    return {
       ...this.#options,
       extraInfo: {
         ...sample.toolExtraFields,
         numTurns: sample.numTurns ?? null,
         rolloutRewardScores: sample.rolloutRewardScores ?? {},
       },
-    });
+    };
   }
 }

@@ -4,7 +4,7 @@
  * belong to reward-loop.
  */
 
-import type { ComputeScore, RewardModelArguments } from "../scoring/compute-score.ts";
+import type { ComputeScore, RewardModelArguments, ScoreCall } from "../scoring/compute-score.ts";
 import type { RewardResult } from "../scoring/reward-result.ts";
 import type { RewardSample, Tokenizer } from "../scoring/sample.ts";
 import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
@@ -13,6 +13,11 @@ import type { ScoreSampleOptions } from "../scoring/score-sample.ts";
 export interface RewardManager {
   /** verl `run_single`: scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult>;
+  /**
+   * `runSingle` for a call that hears of its end in place of a promise. Managers of this package
+   * have it; it is asked of no subclass, whose `runSingle` may do more. Never throws.
+   */
+  begin?(call: ScoreCall): void;
 }
 
 /** The values that verl's managers read from the whole config tree. */

@@ -4,7 +4,8 @@
  */
 
 import type { TokenScore, TurnScores } from "./placed-score.ts";
-import type { Tokenizer } from "./sample.ts";
+import type { RewardResult } from "./reward-result.ts";
+import type { RewardSample, Tokenizer } from "./sample.ts";
 
 /** One of the reward models that a score function asks, by its name in `rewardModels`. */
 export interface RewardModelAccess {
@@ -121,20 +122,42 @@ export type PassOn = <Subject, Result>(
 ) => Result | Promise<Result>;
 
 /**
+ * A call of a score function by who makes no promise for it, and hears of its end: of one of the
+ * two, once, in a later reaction. One object for all that a call needs: many wait at once.
+ */
+export interface ScoreCall {
+  /** The sample that is scored. */
+  readonly sample: RewardSample;
+  /** The arguments of the function, which keeps them here for the end of the call. */
+  given: ScoreInput | undefined;
+  /** The score is there. */
+  settled(result: RewardResult): void;
+  /** There is no score: the function, or the checks of its output, failed. */
+  failed(error: unknown): void;
+}
+
+/** Further calls of a function that this package has wrapped. */
+export interface WrappedScore {
+  readonly passOn: PassOn;
+  /** Calls it for that call. Throws what is thrown before it waits. */
+  readonly begin: (input: ScoreInput, call: ScoreCall) => void;
+}
+
+/**
  * By the functions themselves, and not in a property of theirs: a manager may wrap the function in
  * one that has all of its properties (a memo, a proxy), and means that one to be called.
  */
-const passOns = new WeakMap<ComputeScore, PassOn>();
+const wrapped = new WeakMap<ComputeScore, WrappedScore>();
 
-/** Returns the function, which can be called in that way as well from now on. */
-export function withPassOn(computeScore: ComputeScore, passOn: PassOn): ComputeScore {
-  passOns.set(computeScore, passOn);
+/** Returns the function, which can be called like this as well from now on. */
+export function asWrapped(computeScore: ComputeScore, calls: WrappedScore): ComputeScore {
+  wrapped.set(computeScore, calls);
   return computeScore;
 }
 
 /** Undefined for a function that is not wrapped. */
-export function passOnOf(computeScore: ComputeScore): PassOn | undefined {
-  return passOns.get(computeScore);
+export function wrappedScoreOf(computeScore: ComputeScore): WrappedScore | undefined {
+  return wrapped.get(computeScore);
 }
 
 /**

@@ -8,10 +8,11 @@ import { InvalidScoreError } from "../errors.ts";
 import { copyData } from "./data-copy.ts";
 import { checkSample, decodeResponse } from "./sample.ts";
 import type { RewardSample, SampleContext, Tokenizer } from "./sample.ts";
-import { passOnOf } from "./compute-score.ts";
+import { wrappedScoreOf } from "./compute-score.ts";
 import type {
   ComputeScore,
   RewardModelArguments,
+  ScoreCall,
   ScoreInput,
   ScoreOutput,
 } from "./compute-score.ts";
@@ -57,18 +58,44 @@ export function scoreSample(
   }
 }
 
+/** `scoreSample` for a call that hears of its end. Never throws. */
+export function beginScore(
+  call: ScoreCall,
+  computeScore: ComputeScore,
+  options: ScoreSampleOptions,
+): void {
+  const { sample } = call;
+  const wrapped = wrappedScoreOf(computeScore);
+  try {
+    const { response } = sample;
+    if (wrapped === undefined || typeof response !== "string") {
+      return passTo(call, scoreSample(sample, computeScore, options));
+    }
+    checkSample(sample);
+    wrapped.begin(inputOf(sample, response, options), call);
+  } catch (error) {
+    passTo(call, Promise.reject(error));
+  }
+}
+
+/** Tells a call of its end. */
+export function passTo(call: ScoreCall, ended: Promise<RewardResult>): void {
+  void ended.then(call.settled.bind(call), call.failed.bind(call));
+}
+
 /** Awaits the score, and puts it in its place. */
 function scored(
   sample: RewardSample,
   computeScore: ComputeScore,
   input: ScoreInput,
 ): Promise<RewardResult> {
-  const passOn = passOnOf(computeScore);
-  if (passOn !== undefined) return Promise.resolve(passOn(input, resultOf, sample));
+  const wrapped = wrappedScoreOf(computeScore);
+  if (wrapped !== undefined) return Promise.resolve(wrapped.passOn(input, resultOf, sample));
   return Promise.resolve(computeScore(input)).then((output) => resultOf(output, sample));
 }
 
-function resultOf(output: ScoreOutput, sample: RewardSample): RewardResult {
+/** Returns the score of an output, in its place. Throws InvalidScoreError and CannotTellError. */
+export function resultOf(output: ScoreOutput, sample: RewardSample): RewardResult {
   return placed(toRewardResult(output, sample.dataSource), sample);
 }
 
