@@ -12,6 +12,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
+import { NumberedItems } from "../exchange/numbered-items.ts";
 import { Exchange } from "../exchange/row-exchange.ts";
 import { toTables } from "../exchange/column-table.ts";
 import type { RewardLoopWorker, WorkChunk } from "../worker/reward-loop-worker.ts";
@@ -50,7 +51,7 @@ export class WorkerLife {
   readonly worker: WorkerHandle;
   readonly #owner: LifeOwner;
   readonly #exchange: Exchange<number, SampleOutcome>;
-  readonly #underWay: Map<number, SubmittedSample> = new Map();
+  readonly #underWay: NumberedItems<SubmittedSample> = new NumberedItems();
   /** Samples that are sent in calls of their own. */
   readonly #alone: Map<number, SubmittedSample> = new Map();
   #count = 0;

@@ -8,6 +8,7 @@
 
 import type { RunTable, RunTablePlace } from "../../executor/run-table.ts";
 import { newRunTable } from "../../executor/run-tables.ts";
+import { NumberedItems } from "../../exchange/numbered-items.ts";
 import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { readyOf } from "../slots.ts";
@@ -41,7 +42,7 @@ export class SentRuns {
   readonly ready: number;
   readonly #table: RunTable;
   readonly #freeSlots: number[];
-  readonly #pending: Map<number, SentRun> = new Map();
+  readonly #pending: NumberedItems<SentRun> = new NumberedItems();
   readonly #overdue: Map<number, SentRun> = new Map();
   readonly #mostEndless: number;
   #count = 0;
@@ -74,7 +75,7 @@ export class SentRuns {
     return this.#count;
   }
 
-  get pending(): ReadonlyMap<number, SentRun> {
+  get pending(): Pick<NumberedItems<SentRun>, "size" | "get" | "values"> {
     return this.#pending;
   }
 
