@@ -8,7 +8,8 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
-import type { RewardSource } from "../pipeline/reward-source.ts";
+import type { RewardSource, ScoreEnds } from "../pipeline/reward-source.ts";
+import { rejection } from "../pipeline/submitted-sample.ts";
 import type { OutcomeRecorder, SamplePlace } from "../record/outcome-recorder.ts";
 import type { RewardModels } from "../reward-model/reward-models.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
@@ -32,17 +33,11 @@ export interface ScoringParts {
   readonly watched: WatchedSource | undefined;
 }
 
-/** Counts the answer of the source, or its failure, and passes it on. */
-interface AskEnds {
-  readonly settled: (outcome: SampleOutcome) => SampleOutcome;
-  readonly rejected: (error: unknown) => never;
-}
-
 export class LoopScores {
   readonly #parts: ScoringParts;
   readonly #answers = new AnswerCounts();
   readonly #metrics = new LoopMetrics();
-  readonly #laneEnds = new Map<string, AskEnds>();
+  readonly #laneEnds = new Map<string, ScoreEnds>();
   /** Rounds with rows that were not scored yet. */
   readonly #rounds = new Set<ScoreRound>();
 
@@ -134,23 +129,27 @@ export class LoopScores {
       return Promise.reject(error);
     }
     this.#metrics.began(lane, 1);
-    const { settled, rejected } =
-      traced === undefined ? this.#endsOf(lane) : this.#ends(lane, traced);
+    const { source } = this.#parts;
+    if (traced === undefined && source.scoreFor !== undefined) {
+      return source.scoreFor(this.#endsOf(lane), sample, lane, kept);
+    }
+    const ends = traced === undefined ? this.#endsOf(lane) : this.#ends(lane, traced);
+    const rejected = (error: unknown): Promise<never> => rejection(error, ends);
     try {
-      return this.#parts.source.score(traced?.sample ?? sample, lane, kept).then(settled, rejected);
+      return source.score(traced?.sample ?? sample, lane, kept).then(ends.settled, rejected);
     } catch (error) {
-      return Promise.reject(error).catch(rejected);
+      return rejected(error);
     }
   }
 
   /** The ends of all samples in a lane that have no span. */
-  #endsOf(lane: string): AskEnds {
+  #endsOf(lane: string): ScoreEnds {
     let ends = this.#laneEnds.get(lane);
     if (ends === undefined) this.#laneEnds.set(lane, (ends = this.#ends(lane, undefined)));
     return ends;
   }
 
-  #ends(lane: string, traced: TracedSample | undefined): AskEnds {
+  #ends(lane: string, traced: TracedSample | undefined): ScoreEnds {
     return {
       settled: (outcome) => {
         this.#ended(lane, outcome, traced);
@@ -160,7 +159,6 @@ export class LoopScores {
       rejected: (error) => {
         this.#metrics.rejected(lane, 1);
         traced?.failed(error);
-        throw error;
       },
     };
   }

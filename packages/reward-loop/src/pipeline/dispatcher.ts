@@ -8,7 +8,6 @@
  * of a sample is allowed by its account.
  */
 
-import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-run-batching.ts";
@@ -17,8 +16,8 @@ import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Budget } from "../spend/cost-budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
-import { notBegun, SubmittedSample } from "./submitted-sample.ts";
-import type { SampleOwner } from "./submitted-sample.ts";
+import { notBegun, rejection, SubmittedSample } from "./submitted-sample.ts";
+import type { SampleOwner, SampleRequest } from "./submitted-sample.ts";
 import type { SupervisedWorker } from "./supervised-worker.ts";
 
 /**
@@ -98,13 +97,16 @@ export class Dispatcher {
    * Resolves to its outcome. Where it is kept, its slot is free when it has been, and none stands
    * ready behind it.
    */
-  submit(
-    sample: RewardSample,
-    lane: string,
-    kept: Promise<void> | undefined,
-  ): Promise<SampleOutcome> {
-    if (this.#closed) return Promise.reject(new RewardLoopClosedError());
-    const submitted = new SubmittedSample(sample, lane, kept, this.#owner);
+  submit(request: SampleRequest): Promise<SampleOutcome> {
+    if (this.#closed) return rejection(new RewardLoopClosedError(), request.ends);
+    // Not `withResolvers`, whose object and second function would wait with each sample.
+    return new Promise((resolve) => {
+      this.#begin(new SubmittedSample(request, this.#owner, resolve));
+    });
+  }
+
+  #begin(submitted: SubmittedSample): void {
+    const { lane } = submitted;
     const worker = this.#isIdle ? this.#leastLoaded() : undefined;
     if (worker === undefined) {
       this.#waiting.push(lane, submitted);
@@ -113,7 +115,6 @@ export class Dispatcher {
       this.#waiting.served(lane);
       worker.score(submitted);
     }
-    return submitted.outcome;
   }
 
   /** Whether no sample waits for anything: the next one may be sent at once. */

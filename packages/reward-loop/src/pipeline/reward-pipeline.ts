@@ -20,7 +20,8 @@ import type { Budget } from "../spend/cost-budget.ts";
 import { ScoreCache } from "../spend/score-cache.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { KnownScores } from "./known-scores.ts";
-import type { GroupScores, PreparedReload, RewardSource } from "./reward-source.ts";
+import type { GroupScores, PreparedReload, RewardSource, ScoreEnds } from "./reward-source.ts";
+import { rejection } from "./submitted-sample.ts";
 import type { SharedLimiter } from "./shared-limiter.ts";
 import { SupervisedWorker } from "./supervised-worker.ts";
 import type { WorkerOptions } from "./supervised-worker.ts";
@@ -118,8 +119,21 @@ export class RewardPipeline implements RewardSource {
   }
 
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(sample, lane, kept);
+    const request = { sample, lane, kept, ends: undefined };
+    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(request);
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
+  }
+
+  scoreFor(
+    ends: ScoreEnds,
+    sample: RewardSample,
+    lane: string,
+    kept?: Promise<void>,
+  ): Promise<SampleOutcome> {
+    if (this.#known === undefined) return this.#dispatcher.submit({ sample, lane, kept, ends });
+    return this.score(sample, lane, kept).then(ends.settled, (error: unknown) =>
+      rejection(error, ends),
+    );
   }
 
   async scoreGroup(

@@ -24,6 +24,14 @@ export interface PreparedReload {
   readonly discard: () => Promise<void>;
 }
 
+/** Hears of the end of a sample before its promise settles: of one of the two, once. */
+export interface ScoreEnds {
+  /** Returns the outcome. */
+  readonly settled: (outcome: SampleOutcome) => SampleOutcome;
+  /** Nothing can be scored any more. */
+  readonly rejected: (error: unknown) => void;
+}
+
 export interface RewardSource {
   /** The version of its functions, by their present texts and settings. */
   readonly version: string;
@@ -49,6 +57,16 @@ export interface RewardSource {
    * for each other's slots might wait for ever
    */
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome>;
+  /**
+   * `score` without a promise of their own for ends that only count, and never throw. Absent where
+   * one outcome is made of others.
+   */
+  scoreFor?(
+    ends: ScoreEnds,
+    sample: RewardSample,
+    lane: string,
+    kept?: Promise<void>,
+  ): Promise<SampleOutcome>;
   /**
    * Scores all answers to one prompt, in their order: in one call where the function takes groups,
    * else each by itself. Rejects as score.

@@ -8,6 +8,7 @@
 import { NotEncodableError } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, Writable } from "../outcome.ts";
+import type { ScoreEnds } from "./reward-source.ts";
 import type { Budget, Use } from "../spend/cost-budget.ts";
 import { SampleAccount } from "../spend/sample-account.ts";
 
@@ -21,34 +22,40 @@ export interface SampleOwner {
   readonly ran: (latencyMs: number) => void;
 }
 
+/** A sample as its caller submits it. */
+export interface SampleRequest {
+  readonly sample: RewardSample;
+  readonly lane: string;
+  readonly kept: Promise<void> | undefined;
+  readonly ends: ScoreEnds | undefined;
+}
+
 export class SubmittedSample {
   readonly sample: RewardSample;
   /** The lane whose share of workers and endpoint it takes. */
   readonly lane: string;
   /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
   readonly kept: Promise<void> | undefined;
-  readonly outcome: Promise<SampleOutcome>;
-  /** Settles a sample that is with no worker. */
-  resolve!: (outcome: SampleOutcome | Promise<never>) => void;
   readonly #owner: SampleOwner;
+  /** Undefined: nobody but the caller of its promise hears of it. */
+  readonly #ends: ScoreEnds | undefined;
+  /** Resolves the promise of its outcome. Undefined: it has settled. */
+  #resolve: ((outcome: SampleOutcome | Promise<SampleOutcome>) => void) | undefined;
   readonly #account: SampleAccount | undefined;
   readonly #sinceMs: number = performance.now();
   #inLineMs = 0;
 
   constructor(
-    sample: RewardSample,
-    lane: string,
-    kept: Promise<void> | undefined,
+    { sample, lane, kept, ends }: SampleRequest,
     owner: SampleOwner,
+    resolve: (outcome: SampleOutcome | Promise<SampleOutcome>) => void,
   ) {
-    // Not `withResolvers`, whose object and second function would wait with each sample.
-    this.outcome = new Promise((resolve) => {
-      this.resolve = resolve;
-    });
     this.sample = sample;
     this.lane = lane;
     this.kept = kept;
+    this.#ends = ends;
     this.#owner = owner;
+    this.#resolve = resolve;
     this.#account = owner.budget && new SampleAccount(owner.budget);
   }
 
@@ -97,13 +104,28 @@ export class SubmittedSample {
     else this.reject(error);
   }
 
-  /** Settles a sample that is with no worker. */
-  reject(reason: unknown): void {
-    const failed = Promise.reject(reason);
-    // Nobody hears of it where the sample has settled.
-    failed.catch(() => undefined);
-    this.resolve(failed);
+  /** Settles a sample that is with no worker. Nobody hears of it where it has settled. */
+  resolve(outcome: SampleOutcome): void {
+    const settle = this.#taken();
+    settle?.(this.#ends === undefined ? outcome : this.#ends.settled(outcome));
   }
+
+  /** As `resolve`. */
+  reject(reason: unknown): void {
+    this.#taken()?.(rejection(reason, this.#ends));
+  }
+
+  #taken(): ((outcome: SampleOutcome | Promise<SampleOutcome>) => void) | undefined {
+    const resolve = this.#resolve;
+    this.#resolve = undefined;
+    return resolve;
+  }
+}
+
+/** Returns a rejected promise, of which these ends have heard. */
+export async function rejection(reason: unknown, ends: ScoreEnds | undefined): Promise<never> {
+  ends?.rejected(reason);
+  throw reason;
 }
 
 /** A sample that cannot travel is invalid by itself; the others go on. */
