@@ -41,7 +41,10 @@ export class SentRuns {
   /** How many samples stand ready in there, behind those at work. */
   readonly ready: number;
   readonly #table: RunTable;
-  readonly #freeSlots: number[];
+  /** Slots that were given back. */
+  readonly #freeSlots: number[] = [];
+  /** The first slot that was never taken: they are taken in order, so that tables by slot grow. */
+  #freshSlot = 0;
   readonly #pending: NumberedItems<SentRun> = new NumberedItems();
   readonly #overdue: Map<number, SentRun> = new Map();
   readonly #mostEndless: number;
@@ -55,7 +58,6 @@ export class SentRuns {
     this.#mostEndless = concurrency;
     // Twice the concurrency: a run that is overdue keeps its slot until it ends.
     this.#table = newRunTable(isolation, 2 * concurrency + this.ready);
-    this.#freeSlots = Array.from({ length: this.#table.slots }, (_, slot) => slot);
   }
 
   get place(): RunTablePlace {
@@ -67,7 +69,7 @@ export class SentRuns {
   }
 
   get hasSlot(): boolean {
-    return this.#freeSlots.length > 0;
+    return this.#freeSlots.length > 0 || this.#freshSlot < this.#table.slots;
   }
 
   /** How many runs there have ever been. */
@@ -105,8 +107,8 @@ export class SentRuns {
 
   /** @param giveUp called when its result is no longer needed */
   add(job: Job, giveUp: (run: SentRun) => void): SentRun {
-    const slot = this.#freeSlots.pop();
-    if (slot === undefined) throw new Error("an executor was given more samples than it has slots");
+    if (!this.hasSlot) throw new Error("an executor was given more samples than it has slots");
+    const slot = this.#freeSlots.pop() ?? this.#freshSlot++;
     this.#table.clear(slot);
     this.#count += 1;
     const id = this.#count;
