@@ -1,7 +1,7 @@
 /**
- * The signal of one call whose result may become needless while others of its sample go on: the
- * part of an AbortSignal that a worker asks for. Each call of a hedge has one as long as it waits,
- * and Node's, with a listener, weighs a kilobyte more (measured).
+ * The signal of one call whose result may become needless while others of its sample go on, or of a
+ * sample whose total time may end: the part of an AbortSignal that a worker asks for. Each of them
+ * waits with one, and Node's, with a listener, weighs a kilobyte more (measured).
  */
 
 /** Both an AbortSignal and a CallSignal. */
@@ -12,7 +12,7 @@ export type SignalOfCall = Pick<AbortSignal, "aborted" | "throwIfAborted"> & {
 };
 
 export class CallSignal implements SignalOfCall {
-  readonly #sample: AbortSignal | undefined;
+  readonly #sample: SignalOfCall | undefined;
   readonly #follow: (() => void) | undefined;
   /** Several where a call waits for its lease while its sample is given up. */
   #listeners: readonly (() => void)[] = none;
@@ -20,7 +20,7 @@ export class CallSignal implements SignalOfCall {
   #reason: unknown;
 
   /** @param sample the signal of its sample, which aborts it as well until `leave` */
-  constructor(sample: AbortSignal | undefined) {
+  constructor(sample: SignalOfCall | undefined) {
     this.#sample = sample;
     if (sample?.aborted === true) this.abort(sample.reason);
     else if (sample !== undefined) {
@@ -42,7 +42,9 @@ export class CallSignal implements SignalOfCall {
   }
 
   addEventListener(_type: "abort", listener: () => void): void {
-    if (!this.#isAborted) this.#listeners = [...this.#listeners, listener];
+    if (this.#isAborted) return;
+    // A list that is spread and grows gets room for 17.
+    this.#listeners = this.#listeners.length === 0 ? [listener] : this.#listeners.concat(listener);
   }
 
   removeEventListener(_type: "abort", listener: () => void): void {
@@ -57,9 +59,9 @@ export class CallSignal implements SignalOfCall {
     if (this.#isAborted) return;
     this.#isAborted = true;
     this.#reason = reason;
-    const listeners = this.#listeners;
+    // As Node's: one that another one removes is not called.
+    for (const listener of this.#listeners) if (this.#listeners.includes(listener)) listener();
     this.#listeners = none;
-    for (const listener of listeners) listener();
   }
 
   /** The call is over: its sample's signal says nothing to it any more. */

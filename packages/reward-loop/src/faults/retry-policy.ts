@@ -8,6 +8,7 @@
  * budget a timer runs, so that every attempt gets its turn.
  */
 
+import type { SignalOfCall } from "./call-signal.ts";
 import { type Clock, realClock } from "../time/clock.ts";
 import { retryOptions, type RetryTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
@@ -94,7 +95,7 @@ export class RetryPolicy {
    * Resolves when a due retry may begin, and takes it from the budget. Rejects with the signal's
    * reason.
    */
-  turn(signal?: AbortSignal): Promise<void> {
+  turn(signal?: SignalOfCall): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted === true) return reject(signal.reason);
       const leave = (): void => {

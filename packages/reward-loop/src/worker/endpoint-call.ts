@@ -38,7 +38,7 @@ export interface AttemptedSample {
   /** The id under which its calls are asked for. Undefined: it does not ask. */
   readonly id: number | undefined;
   /** Aborted when its total time is over. */
-  readonly signal: AbortSignal | undefined;
+  readonly signal: SignalOfCall | undefined;
   /** Its measurements so far, as they go into its outcome. */
   readonly measured: {
     /** Attempts, including pending ones. */

@@ -9,20 +9,21 @@
  * sample was given up before.
  */
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
-import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
 import type { Hedges, InvalidOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { CallSignal } from "../faults/call-signal.ts";
+import type { SignalOfCall } from "../faults/call-signal.ts";
+import { SampleInTime } from "./attempted-sample.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
 import type { JobEnds, SubmitOptions } from "./executors/job.ts";
 import type { Slots } from "./slots.ts";
+import { TotalTimes } from "./total-time.ts";
 
 export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
   readonly slots: Slots;
@@ -31,8 +32,9 @@ export interface AttemptParts extends Omit<CallParts, "settings" | "hedge"> {
 }
 
 export class ScoreAttempts {
-  readonly #settings: PolicySettings;
   readonly #parts: AttemptParts;
+  /** Undefined: a sample may take as long as its attempts. */
+  readonly #times: TotalTimes | undefined;
   readonly #retry: RetryPolicy | undefined;
   readonly #hedge: HedgePolicy | undefined;
   readonly #callParts: CallParts;
@@ -41,7 +43,8 @@ export class ScoreAttempts {
   readonly #plain: SubmitOptions;
 
   constructor(settings: PolicySettings, parts: AttemptParts) {
-    this.#settings = settings;
+    const { totalTimeoutMs } = settings;
+    this.#times = totalTimeoutMs === undefined ? undefined : new TotalTimes(totalTimeoutMs);
     this.#parts = parts;
     this.#plain = { slots: parts.slots };
     this.#retry = settings.retry && new RetryPolicy(settings.retry);
@@ -78,44 +81,11 @@ export class ScoreAttempts {
   }
 
   #withPolicies(given: Pick<AttemptedSample, "sample" | "lane" | "id">): Promise<SampleOutcome> {
-    const { totalTimeoutMs } = this.#settings;
-    if (totalTimeoutMs !== undefined) return this.#inTime(given, totalTimeoutMs);
+    if (this.#times !== undefined) {
+      return SampleInTime.outcome(given, this.#times, (sample) => this.#untilDone(sample));
+    }
     const measured = { attempts: 0, waitedMs: 0 };
     return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
-  }
-
-  /** No race and no async function: each sample waits here for as long as its attempts take. */
-  #inTime(
-    given: Pick<AttemptedSample, "sample" | "lane" | "id">,
-    totalTimeoutMs: number,
-  ): Promise<SampleOutcome> {
-    const measured = { attempts: 0, waitedMs: 0 };
-    const over = new AbortController();
-    const { signal } = over;
-    const attempted: AttemptedSample = { ...given, signal, measured, heldBack: undefined };
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        const { heldBack } = attempted;
-        const error =
-          heldBack === undefined
-            ? totalTimeoutFailure(totalTimeoutMs)
-            : retryBudgetFailure(totalTimeoutMs, heldBack);
-        // Taken before the abort, which settles an attempt that has not begun without counting it.
-        const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
-        over.abort(error);
-        resolve(outcome);
-      }, totalTimeoutMs);
-      this.#untilDone(attempted).then(
-        (outcome) => {
-          clearTimeout(timer);
-          resolve(outcome);
-        },
-        (error: unknown) => {
-          clearTimeout(timer);
-          reject(error);
-        },
-      );
-    });
   }
 
   /** Rejects with the signal's reason, too. */
@@ -155,7 +125,7 @@ export class ScoreAttempts {
     const fromMs = performance.now();
     this.#parts.onPause(1);
     try {
-      await delay(ms, undefined, signal === undefined ? {} : { signal });
+      await pause(ms, signal);
       if (this.#retry?.isUsedUp === true) attempted.heldBack = failure;
       await this.#retry?.turn(signal);
       attempted.heldBack = undefined;
@@ -254,6 +224,22 @@ export class ScoreAttempts {
 }
 
 const noHedges: Hedges = { begun: 0, won: 0 };
+
+/** Resolves after so long. Rejects with the signal's reason. */
+function pause(ms: number, signal: SignalOfCall | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason);
+    const leave = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", leave);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", leave, { once: true });
+  });
+}
 
 /** Adds the last failure to an outcome that is not tried again because of the cap. */
 function withReason(error: ScoreFailure, before: ScoreFailure | undefined): ScoreFailure {

@@ -63,6 +63,18 @@ describe.each(subjects)("%s", (_, subject) => {
     signal.addEventListener("abort", () => told.push("late"), { once: true });
     expect(told).toEqual(["kept"]);
   });
+
+  test("calls no listener that an earlier one removes", () => {
+    const { signal, abort } = subject();
+    const told: string[] = [];
+    const removed = (): void => void told.push("removed");
+    const removing = (): void => signal.removeEventListener("abort", removed);
+    signal.addEventListener("abort", removing, { once: true });
+    signal.addEventListener("abort", removed, { once: true });
+    signal.addEventListener("abort", () => told.push("kept"), { once: true });
+    abort("reason");
+    expect(told).toEqual(["kept"]);
+  });
 });
 
 test("one call is aborted by itself, and its sample goes on", () => {
