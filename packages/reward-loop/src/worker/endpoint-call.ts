@@ -85,8 +85,8 @@ export class EndpointCall implements JobCall, JobEnds {
   #lease: RemoteLease | undefined;
   #sent: SentCall | undefined;
   #sentMs = 0;
-  /** The call's place among those of its hedge. */
-  #place = 0;
+  /** It is the second call of its hedge. */
+  #isSecond = false;
   #isLate = false;
   #isOver = false;
   #report: LimitReport = isCutOff;
@@ -127,7 +127,7 @@ export class EndpointCall implements JobCall, JobEnds {
     const { sample, measured } = this.#attempted;
     const { signal, askedMs, pair } = this.#options;
     this.#sentMs = performance.now();
-    this.#place = pair?.length ?? 0;
+    this.#isSecond = pair?.first !== undefined;
     this.#send();
     measured.waitedMs += this.#sentMs - askedMs;
     measured.attempts += 1;
@@ -165,7 +165,7 @@ export class EndpointCall implements JobCall, JobEnds {
 
   #send(): void {
     const { late, pair } = this.#options;
-    const ageMs = (): number | undefined => pair?.[this.#place]?.ageMs();
+    const ageMs = (): number | undefined => (this.#isSecond ? pair?.second : pair?.first)?.ageMs();
     const onLate = (): void => {
       this.#isLate = true;
       late?.();

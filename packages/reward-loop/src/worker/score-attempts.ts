@@ -21,7 +21,7 @@ import type { SignalOfCall } from "../faults/call-signal.ts";
 import { SampleInTime } from "./attempted-sample.ts";
 import { EndpointCall, isNeedless } from "./endpoint-call.ts";
 import type { AttemptedSample, CallOptions, CallParts } from "./endpoint-call.ts";
-import type { JobEnds, SubmitOptions } from "./executors/job.ts";
+import type { CallPair, JobEnds, SubmitOptions } from "./executors/job.ts";
 import type { Slots } from "./slots.ts";
 import { TotalTimes } from "./total-time.ts";
 
@@ -156,7 +156,7 @@ export class ScoreAttempts {
   #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
     const signal = new CallSignal(attempted.signal);
     // Both calls of the hedge.
-    const pair: SubmitOptions["pair"] = [];
+    const pair: CallPair = { first: undefined, second: undefined };
     return new Promise((resolve, reject) => {
       let isOver = false;
       const seconded = (): void => {

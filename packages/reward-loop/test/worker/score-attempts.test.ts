@@ -37,7 +37,11 @@ async function taught(budget: number): Promise<{ attempts: ScoreAttempts; sent: 
           ends.settled(outcome, id);
         },
       };
-      options.pair?.push({ ageMs: () => one.ageMs } as Job);
+      if (options.pair !== undefined) {
+        const job = { ageMs: () => one.ageMs } as Job;
+        if (options.pair.first === undefined) options.pair.first = job;
+        else options.pair.second = job;
+      }
       sent.push(one);
     },
   });

@@ -28,11 +28,17 @@ export interface SubmitOptions {
   readonly signal?: SignalOfCall | undefined;
   /** The call that the job makes, if somebody wants to hear of it. */
   readonly call?: JobCall | undefined;
-  /**
-   * All concurrent calls of a sample, one shared list: they go to different executors, if there are
-   * several.
-   */
-  readonly pair?: Job[] | undefined;
+  /** All concurrent calls of a sample, in one shared object. */
+  readonly pair?: CallPair | undefined;
+}
+
+/**
+ * The calls of a hedge, which go to different executors, if there are several. No list: V8 makes
+ * room for 17 jobs in one that grows, and most first calls get no second one.
+ */
+export interface CallPair {
+  first: Job | undefined;
+  second: Job | undefined;
 }
 
 /** Hears what becomes of its job. */
@@ -116,8 +122,10 @@ export class Job {
     this.#options = options;
     this.#owner = owner;
     const { pair } = options;
-    this.isSecond = pair !== undefined && pair.length > 0;
-    pair?.push(this);
+    this.isSecond = pair?.first !== undefined;
+    if (pair === undefined) return;
+    if (this.isSecond) pair.second = this;
+    else pair.first = this;
   }
 
   /** Aborted when the result is no longer needed. */
@@ -135,7 +143,7 @@ export class Job {
    * All calls of its sample, which are to be in different executors: one that blocks its thread
    * must not hold the other. Undefined: it is the only one.
    */
-  get pair(): readonly Job[] | undefined {
+  get pair(): Readonly<CallPair> | undefined {
     return this.#options.pair;
   }
 
@@ -179,8 +187,8 @@ export class Job {
 }
 
 /** Whether another call of its sample is in that executor. */
-export function isBeside({ pair = [] }: Job, executor: object): boolean {
-  return pair.some((job) => job.executor === executor);
+export function isBeside({ pair }: Job, executor: object): boolean {
+  return pair?.first?.executor === executor || pair?.second?.executor === executor;
 }
 
 /** Settles a job that is no longer needed and has not begun. */
