@@ -38,15 +38,22 @@ export function nothingSync(): number {
   return 1;
 }
 
-/** Waits until all are told to go on; counts who waits. */
+/** At which all samples wait that a thread holds. */
+let gate: { readonly count: Int32Array; readonly opened: Promise<unknown> } | undefined;
+
+/** Waits until all are told to go on; counts who waits. What it keeps of its own counts, too. */
 export async function held({ counter }: ScoreInput): Promise<number> {
   if (!(counter instanceof SharedArrayBuffer)) throw new TypeError("there is no counter");
-  const count = new Int32Array(counter);
-  Atomics.add(count, 0, 1);
-  Atomics.notify(count, 0);
-  const waiting = Atomics.waitAsync(count, 1, 0);
-  if (waiting.async) await waiting.value;
+  gate ??= gateOf(counter);
+  Atomics.add(gate.count, 0, 1);
+  Atomics.notify(gate.count, 0);
+  await gate.opened;
   return 1;
+}
+
+function gateOf(counter: SharedArrayBuffer): NonNullable<typeof gate> {
+  const count = new Int32Array(counter);
+  return { count, opened: Promise.resolve(Atomics.waitAsync(count, 1, 0).value) };
 }
 
 /** How many calls the endpoint that nobody knows takes at once, and how long each of them lasts. */
