@@ -133,7 +133,7 @@ export class Driver {
     // Waits end with the session's error before their calls fail one by one.
     this.caller.end(cause);
     this.#directory.end(cause);
-    // What cannot be closed leaves nothing else open.
+    // All is closed, also where one part fails.
     const failures: unknown[] = [];
     const note = (error: unknown): void => void failures.push(error);
     await this.endpoints.close().catch(note);

@@ -66,7 +66,7 @@ interface Submission<Actor> {
   call: PoolCall | undefined;
   /** Whether its call is over and its actor free, or the call could not be made. */
   isOver: boolean;
-  /** Of a call that is over, from when it is looked at. */
+  /** Set when a call that is over is looked at. */
   result: Promise<unknown> | undefined;
   /** While a call that may have failed is looked at. */
   ending: Promise<void> | undefined;
@@ -421,7 +421,7 @@ interface Called {
   readonly call: PoolCall | undefined;
 }
 
-/** Of a submission whose call was made. */
+/** Returns the ref of a call that was made, the first one if it has several. */
 function firstRef({ call }: Called): ObjectRef {
   return (call instanceof ObjectRef ? call : call?.[0]) as ObjectRef;
 }

@@ -12,7 +12,7 @@ export interface LoadedCode {
    * @param isEarly whether the program ends before it has run much
    */
   readonly keep?: (isEarly: boolean) => void;
-  /** What a thread of this program begins with, in place of the entry of the package's modules. */
+  /** A thread of this program begins with it, in place of the entry of the package's modules. */
   readonly threadEntry?: URL;
   /** Returns what a thread of this program gets of it. */
   readonly forThreads?: () => HandedCode | undefined;
@@ -32,7 +32,7 @@ export function compiledForThreads(): HandedCode | undefined {
   return loaded.forThreads?.();
 }
 
-/** What threads begin with, where they take compiled code. */
+/** Threads begin with it, where they take compiled code. */
 export const threadEntry: URL | undefined = loaded.threadEntry;
 
 /** Keeps it so much later, or at the end of the thread or process, if that is before. */
