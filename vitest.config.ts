@@ -12,7 +12,7 @@ const pure = [
   "packages/data-proto/test/**/*.test.ts",
   "packages/reward-manager-registry/test/{begin,dapo,golden,registry,reward-spec,score-sample,scorers}.test.ts",
   "packages/reward-loop/test/{agreement,chat-template,config,options,exchange}/*.test.ts",
-  "packages/reward-loop/test/{faults/faults,limits/limits,manager/flattened,page,record/reward-version,worker/{brief-runs,executor-watch,score-attempts,total-time}}.test.ts",
+  "packages/reward-loop/test/{faults/faults,limits/limits,manager/{flattened,submitted-sample},page,record/reward-version,worker/{brief-runs,executor-watch,score-attempts,total-time}}.test.ts",
   "packages/trainer/test/*.test.ts",
   "packages/trainer/test/{config,data,tasks}/*.test.ts",
   "packages/trainer/test/{checkpoint/formats,policy/tiny-parts}.test.ts",

@@ -58,3 +58,44 @@ test.each(["one", "list"] as const)("a thousand odd scores and infos: %s", async
     await rm(folder, { recursive: true });
   }
 });
+
+test("a promise that ends twice gives its first score, and costs nobody else's", async () => {
+  const kinds = ["twice", "plain", "throws", "plain", "both"];
+  const texts = Array.from({ length: 200 }, (_, at) => `${kinds[at % kinds.length]}:${at}`);
+  const reward = `${fixture("own-promises.ts")}:computeScore`;
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+  const seen = new Map<number, SampleOutcome>();
+  for await (const { index, outcome } of loop.scoreStream(texts.map(sampleOf))) {
+    expect(seen.has(index)).toBe(false);
+    seen.set(index, outcome);
+  }
+  expect(seen.size).toBe(texts.length);
+  for (const [index, outcome] of seen) {
+    expect(outcome).toMatchObject({ valid: true, rewardScore: index });
+  }
+});
+
+test("what is no sample is invalid by itself, also where a sample throws when it is read", async () => {
+  const reward = `${fixture("own-promises.ts")}:computeScore`;
+  await using loop = await RewardLoopManager.create({ workers: 1, executors: 1, reward });
+  const throwing = {
+    ...sampleOf("plain:1"),
+    get extraInfo(): never {
+      throw new RangeError("not to be read");
+    },
+  };
+  const given = [sampleOf("plain:7"), null, undefined, 5, "abc", ["a"], throwing];
+  const ends = await Promise.allSettled(
+    [...given, sampleOf("plain:8")].map((one) => loop.computeScore(one as never)),
+  );
+  const told = ends.map((end) => {
+    if (end.status === "rejected") return String(end.reason);
+    return end.value.valid ? end.value.rewardScore : end.value.error.message;
+  });
+  const type = "A sample's type must be that of an object; it is";
+  const wanted = ["null", "undefined", "number", "string", "a list"].map(
+    (one) => `${type} ${one}.`,
+  );
+  expect(told).toEqual([7, ...wanted, expect.stringContaining("not to be read"), 8]);
+  expect(await loop.computeScore(sampleOf("plain:9"))).toMatchObject({ rewardScore: 9 });
+});

@@ -77,7 +77,8 @@ export class Exchange<Row, Result extends object, Note = undefined> {
     try {
       void this.#answered(this.#owner.call(rows));
     } catch (error) {
-      if (!(error instanceof ray.NotEncodableError)) return this.#end(error);
+      // All but the runtime's own errors come from a row, as one of a getter: alone it fails alone.
+      if (error instanceof ray.RayError) return this.#end(error);
       this.#underWay -= rows.length;
       for (const row of rows) this.#owner.alone(row);
     }

@@ -219,11 +219,16 @@ export class ScoreExecutor {
     this.#tracker.follow(run, begin);
   }
 
+  /** A promise of the user's own may end twice: a run has ended when its place is free. */
   #endsBy(answer: RunEnds["answer"]): RunEnds {
     return {
       answer,
-      settled: (run, result) => answer(run, this.#over(run, result)),
-      failed: (run, error) => answer(run, this.#failed(run, error)),
+      settled: (run, result) => {
+        if (this.#runs[run.slot] === run) answer(run, this.#over(run, result));
+      },
+      failed: (run, error) => {
+        if (this.#runs[run.slot] === run) answer(run, this.#failed(run, error));
+      },
     };
   }
 

@@ -60,8 +60,11 @@ export class CallSignal implements SignalOfCall {
     this.#isAborted = true;
     this.#reason = reason;
     // As Node's: one that another one removes is not called.
-    for (const listener of this.#listeners) if (this.#listeners.includes(listener)) listener();
-    this.#listeners = none;
+    try {
+      for (const listener of this.#listeners) if (this.#listeners.includes(listener)) listener();
+    } finally {
+      this.#listeners = none;
+    }
   }
 
   /** The call is over: its sample's signal says nothing to it any more. */

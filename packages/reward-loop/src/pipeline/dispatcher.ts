@@ -8,7 +8,8 @@
  * of a sample is allowed by its account.
  */
 
-import { itemAt } from "@rayling/reward-manager-registry/values";
+import { InvalidSampleError } from "@rayling/reward-manager-registry";
+import { isRecord, itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-run-batching.ts";
 import { Lanes } from "../limits/lanes.ts";
@@ -41,7 +42,7 @@ export class Dispatcher {
   #again: SubmittedSample[] = [];
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
-  readonly #brief: BriefRuns = new BriefRuns();
+  readonly #brief: BriefRuns;
   readonly #owner: SampleOwner;
 
   constructor(
@@ -52,6 +53,7 @@ export class Dispatcher {
     this.#workers = workers;
     this.#settings = settings;
     this.#budget = budget;
+    this.#brief = new BriefRuns(settings.policy.totalTimeoutMs !== undefined);
     this.#owner = {
       budget,
       ran: (latencyMs) => this.#brief.ended(latencyMs),
@@ -101,7 +103,9 @@ export class Dispatcher {
     if (this.#closed) return rejection(new RewardLoopClosedError(), request.ends);
     // Not `withResolvers`, whose object and second function would wait with each sample.
     return new Promise((resolve) => {
-      this.#begin(new SubmittedSample(request, this.#owner, resolve));
+      const submitted = new SubmittedSample(request, this.#owner, resolve);
+      if (isRecord(request.sample)) this.#begin(submitted);
+      else submitted.refused(noSample(request.sample), itemAt(this.#workers, 0).version);
     });
   }
 
@@ -222,4 +226,10 @@ export class Dispatcher {
     this.#again = [];
     for (const submitted of waiting) submitted.reject(error);
   }
+}
+
+/** Code without types gives anything: nothing of it is sent. */
+function noSample(given: unknown): InvalidSampleError {
+  const type = Array.isArray(given) ? "a list" : typeof given;
+  return new InvalidSampleError("type", "that of an object", given === null ? "null" : type);
 }

@@ -6,6 +6,7 @@
  */
 
 import { NotEncodableError } from "@rayling/core";
+import { InvalidSampleError } from "@rayling/reward-manager-registry";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome, Writable } from "../outcome.ts";
 import type { ScoreEnds } from "./reward-source.ts";
@@ -72,7 +73,7 @@ export class SubmittedSample {
   answered(outcome: Writable<SampleOutcome>, version: string): void {
     outcome.waitedMs += this.#inLineMs;
     outcome.version ??= version;
-    this.#owner.ran(outcome.latencyMs);
+    if (outcome.valid || outcome.latencyMs > 0) this.#owner.ran(outcome.latencyMs);
     if (this.#account !== undefined) outcome.cost = this.#account.settle(outcome);
     this.resolve(outcome);
   }
@@ -94,20 +95,30 @@ export class SubmittedSample {
   }
 
   /**
-   * @param error NotEncodableError where it cannot travel, or why nothing can be scored any more
+   * @param error NotEncodableError where it cannot travel, InvalidSampleError where it is none, or
+   * why nothing can be scored any more
    *
    * @param version of the worker's reward function
    */
   refused(error: unknown, version: string): void {
     this.#account?.lost();
-    if (error instanceof NotEncodableError) this.resolve({ ...unsendable(error), version });
+    const isOfSample = error instanceof NotEncodableError || error instanceof InvalidSampleError;
+    if (isOfSample) this.resolve({ ...unsendable(error), version });
     else this.reject(error);
   }
 
   /** Settles a sample that is with no worker. Nobody hears of it where it has settled. */
   resolve(outcome: SampleOutcome): void {
     const settle = this.#taken();
-    settle?.(this.#ends === undefined ? outcome : this.#ends.settled(outcome));
+    if (settle === undefined) return;
+    let settled = outcome;
+    try {
+      if (this.#ends !== undefined) settled = this.#ends.settled(outcome);
+    } catch (error) {
+      // Who counts outcomes cannot count this one; the others of its message have theirs.
+      return settle(Promise.reject(error));
+    }
+    settle(settled);
   }
 
   /** As `resolve`. */
@@ -129,7 +140,7 @@ export async function rejection(reason: unknown, ends: ScoreEnds | undefined): P
 }
 
 /** A sample that cannot travel is invalid by itself; the others go on. */
-function unsendable({ name, message }: NotEncodableError): SampleOutcome {
+function unsendable({ name, message }: Error): SampleOutcome {
   return {
     valid: false,
     error: { code: "INVALID_SAMPLE", name, message },

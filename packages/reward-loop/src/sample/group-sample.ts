@@ -25,7 +25,8 @@ export function groupSampleOf(members: readonly RewardSample[]): GroupSample {
 }
 
 export function isGroup(sample: RewardSample): sample is GroupSample {
-  return "members" in sample && Array.isArray(sample.members);
+  // The loop is given any value by code without types.
+  return isRecord(sample) && Array.isArray(sample["members"]);
 }
 
 /**

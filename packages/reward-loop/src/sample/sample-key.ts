@@ -3,6 +3,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { isGroup } from "./group-sample.ts";
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 
 /** 16 characters: of a million samples two are alike once in 18 million times. */
 const length = 16;
@@ -13,6 +14,7 @@ const length = 16;
  * from the file's name, which tells the sample's location and not its content.
  */
 export function sampleKey(sample: RewardSample): string {
+  if (!isRecord(sample)) return digestOf(["no sample", typeof sample]);
   if (isGroup(sample)) return digestOf(["group", sample.members.map(sampleKey)]);
   const { response, responseLength, turnEnds, rawPrompt, groundTruth, extraInfo } = sample;
   const dataSource = sample.isSourceAssumed === true ? null : sample.dataSource;
@@ -39,7 +41,7 @@ export function sampleKey(sample: RewardSample): string {
 
 /** Returns the keys of earlier releases, which logs and caches may have. */
 export function olderSampleKeys(sample: RewardSample): string[] {
-  if (isGroup(sample) || sample.isSourceAssumed !== true) return [];
+  if (!isRecord(sample) || isGroup(sample) || sample.isSourceAssumed !== true) return [];
   return [sampleKey({ ...sample, isSourceAssumed: false })];
 }
 

@@ -63,8 +63,11 @@ export class SampleInTime implements AttemptedSample, TimedSample {
         : retryBudgetFailure(this.#totalMs, heldBack);
     // Taken before the abort, which settles an attempt that has not begun without counting it.
     const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
-    this.signal.abort(error);
-    this.#resolve(outcome);
+    try {
+      this.signal.abort(error);
+    } finally {
+      this.#resolve(outcome);
+    }
   }
 
   #settled(outcome: SampleOutcome): void {

@@ -5,6 +5,7 @@
 
 import { InvalidSampleError, MissingTokenizerError } from "../errors.ts";
 import { describeValue } from "../value-description.ts";
+import { isRecord } from "../values/records.ts";
 
 /**
  * One finished rollout. Field by field verl's row of a DataProto; null counts as a value, undefined
@@ -80,6 +81,9 @@ export interface Tokenizer {
  * kind.
  */
 export function checkSample(sample: RewardSample): void {
+  if (!isRecord(sample)) {
+    throw new InvalidSampleError("type", "that of an object", describeValue(sample));
+  }
   const { dataSource, response, responseLength, groundTruth } = sample;
   if (typeof dataSource !== "string")
     throw new InvalidSampleError("dataSource", "a string", describeValue(dataSource));

@@ -67,11 +67,11 @@ export function beginScore(
   const { sample } = call;
   const wrapped = wrappedScoreOf(computeScore);
   try {
+    checkSample(sample);
     const { response } = sample;
     if (wrapped === undefined || typeof response !== "string") {
       return passTo(call, scoreSample(sample, computeScore, options));
     }
-    checkSample(sample);
     wrapped.begin(inputOf(sample, response, options), call);
   } catch (error) {
     passTo(call, Promise.reject(error));

@@ -74,7 +74,7 @@ export class SupervisedExecutor {
   readonly #calls: ExecutorCalls;
   #overlaps = false;
   /** How long its runs took of late. */
-  readonly #brief: BriefRuns = new BriefRuns();
+  readonly #brief: BriefRuns;
   #traits: ExecutorTraits | undefined;
   /** The version of the loaded reward function, if it is not the loop's. */
   #otherVersion: string | undefined;
@@ -83,6 +83,7 @@ export class SupervisedExecutor {
   constructor(settings: ExecutorSettings, name: string, owner: ExecutorOwner) {
     this.#settings = settings;
     this.#owner = owner;
+    this.#brief = new BriefRuns(settings.policy.totalTimeoutMs !== undefined);
     const runs = new SentRuns(settings);
     this.#runs = runs;
     const place = { name, table: runs.place, slots: runs.slots };
@@ -184,7 +185,7 @@ export class SupervisedExecutor {
     job.over();
     if (isReply(reply)) {
       this.#overlaps ||= reply.overlaps;
-      this.#brief.ended(reply.latencyMs);
+      if (reply.ok || reply.latencyMs > 0) this.#brief.ended(reply.latencyMs);
     }
   }
 
