@@ -217,6 +217,17 @@ test("not without addons, where the file is a module like any other", async () =
   const { lines } = await programs.run({ files, flags: ["--no-addons"] });
   expect(lines).toEqual([right]);
   expect(await kept()).toEqual([]);
+  // A thread of its own alone: it begins with another file than those of a driver with addons.
+  for (const runtimeEnv of [
+    { execArgv: ["--no-addons"] },
+    { env: { NODE_OPTIONS: "--conditions=built --no-addons" } },
+  ]) {
+    const main = program.replace(
+      'isolation: "thread"',
+      `isolation: "thread", runtimeEnv: ${JSON.stringify(runtimeEnv)}`,
+    );
+    expect((await programs.run({ files: { ...files, "main.ts": main } })).lines).toEqual([right]);
+  }
 });
 
 /** Loads a file as the package does, and keeps what is compiled: late, early (of a short program) or not. */

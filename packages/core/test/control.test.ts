@@ -1,5 +1,5 @@
 /** The control socket from inside: who is let in, what may be asked, and that nothing is left of who asked. */
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -123,12 +123,15 @@ describe("the socket", () => {
     const onWarning = ({ message }: Error): void => void warnings.push(message);
     process.on("warning", onWarning);
     // Nothing can be made or removed below a file.
-    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", join(process.execPath, "drivers"));
+    const file = join(directory, "file");
+    await writeFile(file, "");
+    vi.stubEnv("RAYLING_CONTROL_DIRECTORY", join(file, "drivers"));
     await start();
     await vi.waitFor(() => expect(warnings).toHaveLength(1));
     await shutdown();
     expect(warnings).toEqual([expect.stringMatching(/cannot be opened.*ENOTDIR/)]);
     vi.stubEnv("RAYLING_CONTROL_DIRECTORY", directory);
+    await rm(file);
     await start();
     const { path } = await record();
     await rm(path);

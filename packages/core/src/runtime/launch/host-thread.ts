@@ -71,11 +71,21 @@ function isOutput(message: unknown): message is OutputMessage {
 
 function startWorker(id: string, options: WorkerOptions): Worker {
   try {
-    return new Worker(threadEntry ?? hostEntry("thread"), options);
+    return new Worker(entryFor(options), options);
   } catch (thrown) {
     const error = asError(thrown);
     throw new HostLostError(id, { kind: "runtime-env-failed", message: error.message, error });
   }
+}
+
+/**
+ * A thread that may not load addons, as one with permissions, takes core's file itself for its
+ * modules: a second copy, if it had begun with the loader.
+ */
+function entryFor({ execArgv, env }: WorkerOptions): URL {
+  const { NODE_OPTIONS: inEnv = "" } = env as NodeJS.ProcessEnv;
+  const isLikeDriver = execArgv === undefined && !/addons|permission/.test(inEnv);
+  return (isLikeDriver ? threadEntry : undefined) ?? hostEntry("thread");
 }
 
 function causeOfExit(exitCode: number): DeathCause {

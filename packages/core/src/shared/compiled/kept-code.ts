@@ -10,7 +10,7 @@
  *
  * It runs before anything else of this package, and is part of the file that loads it.
  */
-import { mkdirSync, readFileSync, realpathSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -75,10 +75,8 @@ type Kind = "thread" | "process" | "driver";
 /** Whether this thread begins with the loader itself: it opens no other file of the package. */
 function isMainFile(own: URL): boolean {
   const main = process.argv[1] ?? "";
-  const path = fileURLToPath(own);
-  if (basename(main) !== basename(path)) return false;
-  // One of the two may be a link. Another copy of this package is another file.
-  return main === path || realpathSync(main) === realpathSync(path);
+  // Another copy of this package may have a file of that name, too.
+  return basename(main) === basename(own.pathname) && main === fileURLToPath(own);
 }
 
 function kindOfMain(): Kind {
