@@ -7,21 +7,19 @@
  * that its receiver can report it.
  */
 
-import { isRecord } from "@rayling/reward-manager-registry/values";
+import { isRecord, itemAt } from "@rayling/reward-manager-registry/values";
 
 export type Table<Row extends object = object> =
-  | { readonly keys: readonly string[]; readonly rows: number; readonly columns: readonly Column[] }
-  | { readonly whole: readonly Row[] };
+  | readonly [layout: string, rows: number, columns: readonly Column[]]
+  | readonly [layout: null, rows: readonly Row[]];
 
-/**
- * A value for each row, one value for all, or objects of simple values with equal keys in all rows.
- */
-type Column =
-  | readonly unknown[]
-  | { readonly same: Simple }
-  | { readonly keys: readonly string[]; readonly columns: readonly Column[] };
+/** A value for each row, or one value for all. */
+type Column = readonly unknown[] | Simple;
 
 type Simple = string | number | boolean | null;
+
+/** A key, or that of objects with equal keys of simple values in all rows, each with its column. */
+type Field = string | readonly [key: string, keys: readonly string[]];
 
 /** Rows with the same keys, one after the other, share a table. */
 export function toTables<Row extends object>(rows: readonly Row[]): Table<Row>[] {
@@ -31,69 +29,109 @@ export function toTables<Row extends object>(rows: readonly Row[]): Table<Row>[]
     let to = from + 1;
     while (to < rows.length && isAlike(keys, rows[to])) to += 1;
     const alike = from === 0 && to === rows.length ? rows : rows.slice(from, to);
-    tables.push(
-      keys === undefined
-        ? { whole: alike }
-        : { keys, rows: alike.length, columns: columnsOf(keys, alike, columnOf) },
-    );
+    tables.push(keys === undefined ? [null, alike] : tableOf(keys, alike));
     from = to;
   }
   return tables;
+}
+
+function tableOf<Row extends object>(keys: readonly string[], rows: readonly Row[]): Table<Row> {
+  const fields: Field[] = [];
+  const columns: Column[] = [];
+  for (const key of keys) {
+    const values = valuesOf(rows, key);
+    const [first] = values;
+    const inside = typeof first === "object" && first !== null ? keysOf(first) : undefined;
+    if (inside !== undefined && values.every((one) => isSimpleInside(one, inside))) {
+      fields.push([key, inside]);
+      for (const one of inside) columns.push(columnOf(valuesOf(values, one)));
+    } else {
+      fields.push(key);
+      columns.push(columnOf(values));
+    }
+  }
+  return [JSON.stringify(fields), rows.length, columns];
+}
+
+function valuesOf(rows: readonly unknown[], key: string): unknown[] {
+  return rows.map((row) => (isRecord(row) ? row[key] : undefined));
+}
+
+function columnOf(values: readonly unknown[]): Column {
+  const [first] = values;
+  // Zero may be -0, which is equal to it.
+  const isOne = isSimple(first) && first !== 0 && values.every((value) => value === first);
+  return isOne ? first : values;
 }
 
 /** Returns the rows of which `toTables` made the tables. */
 export function fromTables<Row extends object>(tables: readonly Table<Row>[]): Row[] {
   const rows: object[] = [];
   for (const table of tables) {
-    if ("whole" in table) rows.push(...table.whole);
-    else for (let index = 0; index < table.rows; index++) rows.push(rowAt(table, index));
+    if (table[0] === null) rows.push(...table[1]);
+    else {
+      const [text, count, columns] = table;
+      const layout = layoutOf(text);
+      for (let index = 0; index < count; index++) rows.push(rowAt(layout, columns, index));
+    }
   }
   // The columns do not say it, but their writer's type does.
   return rows as Row[];
 }
 
-function rowAt(
-  { keys, columns }: { readonly keys: readonly string[]; readonly columns: readonly Column[] },
-  index: number,
-): object {
-  const row: Record<string, unknown> = {};
+interface Layout {
+  readonly keys: readonly string[];
+  /** For each key the layout of its objects, if its values are such. */
+  readonly inside: readonly (Layout | undefined)[];
+  /** A row without values. Copies of it have the memory that they need, and no more. */
+  readonly empty: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Layouts that were read, by their texts. The keys of a row are looked up once, and not for each
+ * message: V8 looks up each text that it has not seen as a key.
+ */
+const layouts: Map<string, Layout> = new Map();
+const mostLayouts = 256;
+
+function layoutOf(text: string): Layout {
+  const known = layouts.get(text);
+  if (known !== undefined) return known;
+  if (layouts.size === mostLayouts) layouts.clear();
+  // As `tableOf` wrote it.
+  const fields = JSON.parse(text) as Field[];
+  const keys = fields.map((field) => (typeof field === "string" ? field : field[0]));
+  const inside = fields.map((field) =>
+    typeof field === "string" ? undefined : newLayout(field[1], []),
+  );
+  const layout = newLayout(keys, inside);
+  layouts.set(text, layout);
+  return layout;
+}
+
+function newLayout(keys: readonly string[], inside: Layout["inside"]): Layout {
+  // An object that is parsed has no room for further keys: 24 bytes less than one that was filled.
+  const text = `{${keys.map((key) => `${JSON.stringify(key)}:null`).join()}}`;
+  return { keys, inside, empty: JSON.parse(text) as Layout["empty"] };
+}
+
+function rowAt({ keys, inside, empty }: Layout, columns: readonly Column[], index: number): object {
+  const row: Record<string, unknown> = { ...empty };
+  let next = 0;
   for (let at = 0; at < keys.length; at++) {
-    const [key, column] = [keys[at], columns[at]];
-    if (key !== undefined && column !== undefined) row[key] = valueAt(column, index);
+    const layout = inside[at];
+    if (layout === undefined) row[itemAt(keys, at)] = valueAt(columns[next++], index);
+    else {
+      const object: Record<string, unknown> = { ...layout.empty };
+      for (const key of layout.keys) object[key] = valueAt(columns[next++], index);
+      row[itemAt(keys, at)] = object;
+    }
   }
   return row;
 }
 
-function valueAt(column: Column, index: number): unknown {
-  if (isList(column)) return column[index];
-  return "same" in column ? column.same : rowAt(column, index);
-}
-
-function isList(column: Column): column is readonly unknown[] {
-  return Array.isArray(column);
-}
-
-function columnsOf(
-  keys: readonly string[],
-  rows: readonly unknown[],
-  made: (values: readonly unknown[]) => Column,
-): Column[] {
-  return keys.map((key) => made(rows.map((row) => (isRecord(row) ? row[key] : undefined))));
-}
-
-function columnOf(values: readonly unknown[]): Column {
-  const [first] = values;
-  if (typeof first !== "object" || first === null) return simpleColumn(values);
-  const keys = keysOf(first);
-  const isNested = keys !== undefined && values.every((one) => isSimpleInside(one, keys));
-  return isNested ? { keys, columns: columnsOf(keys, values, simpleColumn) } : values;
-}
-
-function simpleColumn(values: readonly unknown[]): Column {
-  const [first] = values;
-  // Zero may be -0, which is equal to it.
-  const isOne = isSimple(first) && first !== 0 && values.every((value) => value === first);
-  return isOne && values.length > 1 ? { same: first } : values;
+function valueAt(column: Column | undefined, index: number): unknown {
+  return Array.isArray(column) ? column[index] : column;
 }
 
 /**

@@ -8,7 +8,7 @@
  * alive.
  */
 
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncResource } from "node:async_hooks";
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
 import { PATIENT } from "../time/stuck-warning.ts";
@@ -37,9 +37,11 @@ export class Exchange<Row, Result extends object, Note = undefined> {
    * The async context in which the exchange was made. Calls run in it, and not in that of the task
    * that pushed first: if that task is cancelled, other tasks have rows there, too.
    */
-  readonly #asItsOwn = AsyncLocalStorage.snapshot();
+  readonly #asItsOwn = new AsyncResource("Exchange");
   #rows: Row[] = [];
   #isDue = false;
+  /** A call is to be sent even if there are no rows. */
+  #isAsked = false;
   /** Rows that have no result. */
   #underWay = 0;
   /** Calls that are not answered. */
@@ -57,10 +59,16 @@ export class Exchange<Row, Result extends object, Note = undefined> {
     this.#soon();
   }
 
+  /** Sends a call in this turn even without rows: the owner has something to add to it. */
+  callSoon(): void {
+    this.#isAsked = true;
+    this.#soon();
+  }
+
   #soon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    process.nextTick(() => this.#asItsOwn(() => this.#flush()));
+    process.nextTick(() => this.#asItsOwn.runInAsyncScope(() => this.#flush()));
   }
 
   #flush(): void {
@@ -70,12 +78,15 @@ export class Exchange<Row, Result extends object, Note = undefined> {
     for (let from = 0; from < rows.length && !this.#isLost; from += most) {
       this.#call(rows.slice(from, from + most));
     }
-    if (!this.#isLost && this.#open === 0 && this.#underWay > 0) this.#call([]);
+    const isMissing = this.#open === 0 && this.#underWay > 0;
+    if (!this.#isLost && (this.#isAsked || isMissing)) this.#call([]);
   }
 
   #call(rows: readonly Row[]): void {
     try {
-      void this.#answered(this.#owner.call(rows));
+      const call = this.#owner.call(rows);
+      this.#isAsked = false;
+      void this.#answered(call);
     } catch (error) {
       // All but the runtime's own errors come from a row, as one of a getter: alone it fails alone.
       if (error instanceof ray.RayError) return this.#end(error);

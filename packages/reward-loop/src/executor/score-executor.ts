@@ -30,7 +30,7 @@ import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table.ts";
 import { runTableAt } from "./run-tables.ts";
-import { RunTracker } from "./run-tracker.ts";
+import { notNeeded, RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
 import type { RunEnds, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
@@ -44,6 +44,8 @@ export interface SampleChunk {
   readonly samples: readonly Table<RewardSample>[];
   /** Ids of those that do not wait behind others that stand ready. */
   readonly first: readonly number[];
+  /** The id and the slot, in turn, of each run whose result is no longer needed. */
+  readonly aborted: readonly number[];
 }
 
 export interface SignOfLife {
@@ -147,14 +149,15 @@ export class ScoreExecutor {
   }
 
   /**
-   * Begins the samples of the chunk, if any, and resolves to all results that are ready by then.
-   * Waits until the functions are loaded.
+   * Begins the samples of the chunk, if any, aborts what is no longer needed, and resolves to all
+   * results that are ready by then.
    */
   async take({
     ids,
     slots,
     samples,
     first,
+    aborted,
   }: SampleChunk): Promise<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#queue.called();
@@ -165,6 +168,9 @@ export class ScoreExecutor {
       this.#queue.push(run, first.includes(id));
     }
     this.#queue.pump();
+    for (let at = 0; at < aborted.length; at += 2) {
+      this.#abort(itemAt(aborted, at), itemAt(aborted, at + 1));
+    }
     return this.#outbox.exchange(ids.length);
   }
 
@@ -290,11 +296,11 @@ export class ScoreExecutor {
   }
 
   /** Aborts the run's signal; a sample that stands ready is not begun. */
-  abort(id: number, slot: number): void {
+  #abort(id: number, slot: number): void {
     const run = this.#runs[slot];
     if (run?.id !== id) return this.#dropReady(id);
     run.isAborted = true;
-    run.abort?.abort();
+    run.abort?.abort(notNeeded);
     this.#queue.left(run);
   }
 

@@ -152,7 +152,9 @@ export class HedgePolicy {
     this.#next = { atMs, cancel: this.#clock.after(ms, look) };
   }
 
-  *#ages(): Iterable<number> {
-    for (const { ageMs } of this.#underWay) yield ageMs() ?? 0;
+  #ages(): number[] {
+    const ages: number[] = [];
+    for (const { ageMs } of this.#underWay) ages.push(ageMs() ?? 0);
+    return ages;
   }
 }

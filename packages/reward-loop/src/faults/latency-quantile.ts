@@ -29,6 +29,9 @@ export class LatencyQuantile {
   readonly #quantile: number;
   /** The last ones, in a ring. */
   readonly #ended: Ended[] = [];
+  /** The latencies of the answered ones among them, in order. */
+  readonly #took: Float64Array = new Float64Array(remembered);
+  #tookCount = 0;
   #seen = 0;
   #answered = 0;
   #since = Infinity;
@@ -43,6 +46,10 @@ export class LatencyQuantile {
   add(latencyMs: number, atMs: number): void {
     this.#answered += 1;
     this.#remember({ latencyMs, atMs, isWhole: true });
+    const place = this.#placeOf(latencyMs);
+    this.#took.copyWithin(place + 1, place, this.#tookCount);
+    this.#took[place] = latencyMs;
+    this.#tookCount += 1;
   }
 
   /** Records a call that was given up. @param atMs now */
@@ -61,65 +68,83 @@ export class LatencyQuantile {
   value(
     nowMs: number,
     underWay: number = 0,
-    agesMs: () => Iterable<number> = noAges,
+    agesMs: () => readonly number[] = noAges,
   ): number | undefined {
     if (this.#answered < remembered / 10) return undefined;
     const most = Math.max(Math.min(stale, this.#seen / 8), underWay / 8);
     if (this.#since < most) return this.#value;
     this.#since = 0;
-    const took = sorted(this.#ended.filter(({ isWhole }) => isWhole).map((one) => one.latencyMs));
+    const count = this.#tookCount;
     // Without an answered call the last quantile holds.
-    if (took.length === 0) return this.#value;
-    const share = 1 - this.#quantile;
-    const ages = [...agesMs()];
-    this.#value = this.#outlivedBy(share, took, nowMs, ages);
+    if (count === 0) return this.#value;
+    this.#value = this.#outlived(nowMs, agesMs());
     if (this.#value !== undefined) return this.#value;
-    const isGivenUp = this.#outlivedBy(share, took, nowMs, []) === undefined;
-    const whole = Math.max(0, Math.ceil(this.#quantile * took.length) - 1);
-    this.#value = isGivenUp ? took[whole] : 2 * itemAt(took, took.length - 1);
+    const isGivenUp = this.#outlived(nowMs, []) === undefined;
+    const whole = Math.max(0, Math.ceil(this.#quantile * count) - 1);
+    this.#value = isGivenUp ? this.#took[whole] : 2 * itemAt(this.#took, count - 1);
     return this.#value;
   }
 
   #remember(one: Ended): void {
-    this.#ended[this.#seen % remembered] = one;
+    const at = this.#seen % remembered;
+    const before = this.#ended[at];
+    if (before?.isWhole === true) {
+      const place = this.#placeOf(before.latencyMs);
+      this.#took.copyWithin(place, place + 1, this.#tookCount);
+      this.#tookCount -= 1;
+    }
+    this.#ended[at] = one;
     this.#seen += 1;
     this.#since += 1;
   }
 
+  /** Returns the first place of a latency that is no less. */
+  #placeOf(latencyMs: number): number {
+    let [from, to] = [0, this.#tookCount];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (itemAt(this.#took, middle) < latencyMs) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
   /**
-   * Returns the first of these times that no more than a share of all calls outlives; undefined:
-   * more do.
+   * Returns the first latency that no more than the share of all calls outlives; undefined: more
+   * do.
+   *
+   * @param ages of pending calls
    */
-  #outlivedBy(
-    share: number,
-    took: Float64Array,
-    nowMs: number,
-    ages: readonly number[],
-  ): number | undefined {
+  #outlived(nowMs: number, ages: readonly number[]): number | undefined {
     const isAll = this.#seen <= remembered;
     // Just before the end of the oldest remembered call, if others are forgotten.
     const fromMs = isAll ? -Infinity : itemAt(this.#ended, this.#seen % remembered).atMs - 1e-6;
-    const exits = sorted([...this.#ended.map(({ latencyMs }) => latencyMs), ...ages]);
-    const entries = sorted([
-      ...this.#ended.map(({ latencyMs, atMs }) => latencyMs - (atMs - fromMs)),
-      ...ages.map((ms) => ms - (nowMs - fromMs)),
-    ]);
-    let gone = 0;
-    let there = 0;
+    // A call counts from the age that it had at that time. Most began later, and few are sorted.
+    const entries: number[] = [];
+    // Those that were given up, or are pending, beside those that were answered.
+    const others = [...ages];
+    for (const { latencyMs, atMs, isWhole } of this.#ended) {
+      const entryMs = latencyMs - (atMs - fromMs);
+      if (entryMs >= 0) entries.push(entryMs);
+      if (!isWhole) others.push(latencyMs);
+    }
+    for (const ms of ages) if (ms >= nowMs - fromMs) entries.push(ms - (nowMs - fromMs));
+    const there = this.#ended.length + ages.length - entries.length;
+    const entered = Float64Array.from(entries).sort();
+    const left = Float64Array.from(others).sort();
+    const share = 1 - this.#quantile + 1e-9;
+    let entering = 0;
+    let leaving = 0;
     let alive = 1;
-    for (const ms of took) {
-      while (itemAt(exits, gone) < ms) gone += 1;
-      while (there < entries.length && itemAt(entries, there) < ms) there += 1;
-      alive *= 1 - 1 / Math.max(1, there - gone);
-      gone += 1;
-      if (alive <= share + 1e-9) return ms;
+    for (let gone = 0; gone < this.#tookCount; gone++) {
+      const ms = itemAt(this.#took, gone);
+      while (leaving < left.length && itemAt(left, leaving) < ms) leaving += 1;
+      while (entering < entered.length && itemAt(entered, entering) < ms) entering += 1;
+      alive *= 1 - 1 / Math.max(1, there + entering - gone - leaving);
+      if (alive <= share) return ms;
     }
     return undefined;
   }
 }
 
-const noAges = (): Iterable<number> => [];
-
-function sorted(times: readonly number[]): Float64Array {
-  return Float64Array.from(times).toSorted();
-}
+const noAges = (): readonly number[] => [];

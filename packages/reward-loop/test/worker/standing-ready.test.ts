@@ -31,7 +31,7 @@ test("an executor that gives a sign of life says whose results wait for a call",
     await ray.get(executor.ready.remote());
     const samples = toTables(["hold 0", "hold 1"].map(sampleOf));
     const answer = ray.get(
-      executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, first: [] }),
+      executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, first: [], aborted: [] }),
     );
     await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
     expect(await ray.get(executor.breathe.remote())).toMatchObject({ done: [], used: [] });
@@ -41,7 +41,7 @@ test("an executor that gives a sign of life says whose results wait for a call",
     await expect
       .poll(() => ray.get(executor.breathe.remote()))
       .toMatchObject({ done: [2], used: [] });
-    const next = executor.take.remote({ ids: [], slots: [], samples: [], first: [] });
+    const next = executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted: [] });
     expect((await ray.get(next)).ids).toEqual([2]);
     expect(await ray.get(executor.breathe.remote())).toMatchObject({ done: [], used: [] });
   } finally {
@@ -80,13 +80,17 @@ describe("samples that stand ready in an executor", () => {
           slots: [0, 1, 2, 3, 4],
           samples: toTables(texts.map(sampleOf)),
           first: [],
+          aborted: [],
         }),
       );
       await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
       await ray.get(executor.breathe.remote());
       expect(begun).toHaveLength(2);
       // One that stands ready, and one that is at work and heeds nothing.
-      await ray.get([executor.abort.remote(3, 2), executor.abort.remote(1, 0)]);
+      const aborted = [3, 2, 1, 0];
+      let next = ray.get(
+        executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted }),
+      );
       await expect.poll(() => begun).toEqual(["hold 0", "hold 1", "hold 3"]);
       const { ids, rows } = await answers;
       expect(ids).toEqual([3]);
@@ -97,12 +101,14 @@ describe("samples that stand ready in an executor", () => {
       for (const one of ["0", "3", "4"]) channel.postMessage(`go on hold ${one}`);
       const others: number[] = [];
       while (others.length < 4) {
-        const more = await ray.get(
-          executor.take.remote({ ids: [], slots: [], samples: [], first: [] }),
-        );
+        const more = await next;
         others.push(...more.ids);
         const replies = fromTables<ScoreReply>(more.rows);
         expect(replies.every(({ ok }) => ok)).toBe(true);
+        if (others.length === 4) break;
+        next = ray.get(
+          executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted: [] }),
+        );
       }
       expect(others.toSorted((one, other) => one - other)).toEqual([1, 2, 4, 5]);
       expect(begun).toHaveLength(4);

@@ -45,6 +45,8 @@ export class ExecutorCalls {
   readonly #actor: ActorHandle<ScoreExecutor>;
   readonly #exchange: Exchange<SentRun, ScoreReply, TokenUsage | undefined>;
   readonly #owner: CallsOwner;
+  /** The id and the slot, in turn, of each run that is to be aborted by the next call. */
+  #aborted: number[] = [];
 
   /** Starts the executor. */
   constructor(
@@ -89,9 +91,10 @@ export class ExecutorCalls {
     else this.#alone(run);
   }
 
-  /** Aborts the run's signal. */
+  /** Aborts the run's signal, with what else is sent in this turn. */
   abort({ id, slot }: SentRun): void {
-    void this.#actor.abort.remote(id, slot);
+    this.#aborted.push(id, slot);
+    this.#exchange.callSoon();
   }
 
   /** Rejects when the executor has died. */
@@ -115,7 +118,16 @@ export class ExecutorCalls {
       samples.push(job.sample);
       if (job.isSecond) first.push(id);
     }
-    return this.#actor.take.remote({ ids, slots, first, samples: toTables(samples) });
+    const aborted = this.#aborted;
+    const results = this.#actor.take.remote({
+      ids,
+      slots,
+      first,
+      aborted,
+      samples: toTables(samples),
+    });
+    this.#aborted = [];
+    return results;
   }
 
   #arrived(ids: readonly number[], replies: readonly ScoreReply[]): void {

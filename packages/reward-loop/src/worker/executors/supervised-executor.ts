@@ -198,8 +198,8 @@ export class SupervisedExecutor {
   /** One function for all runs: each that may be given up keeps it. */
   readonly #giveUp = (run: SentRun): void => {
     run.givenUpAt = performance.now();
-    this.#calls.abort(run);
     if (this.#state === "ended") return;
+    this.#calls.abort(run);
     const isInLine = run.job.sample !== undefined && !this.#runs.hasStarted(run);
     if (!isInLine) return this.#watch.givenUp();
     // If it has begun meanwhile, its result is ignored.
