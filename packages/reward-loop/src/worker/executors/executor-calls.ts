@@ -18,6 +18,7 @@ import { PATIENT } from "../../time/stuck-warning.ts";
 import { Exchange } from "../../exchange/row-exchange.ts";
 import type { NumberedRows } from "../../exchange/result-outbox.ts";
 import { toTables } from "../../exchange/column-table.ts";
+import type { Job } from "./job.ts";
 import type { SentRun } from "./sent-runs.ts";
 import { endActor } from "../end-actor.ts";
 
@@ -109,25 +110,31 @@ export class ExecutorCalls {
   #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     const ids: number[] = [];
     const slots: number[] = [];
-    const first: number[] = [];
+    const seconds: number[] = [];
     const samples: RewardSample[] = [];
     for (const { id, slot, job } of runs) {
       if (job.sample === undefined) continue;
       ids.push(id);
       slots.push(slot);
       samples.push(job.sample);
-      if (job.isSecond) first.push(id);
+      if (job.isSecond) seconds.push(id, ...this.#firstOf(job));
     }
     const aborted = this.#aborted;
     const results = this.#actor.take.remote({
       ids,
       slots,
-      first,
+      seconds,
       aborted,
       samples: toTables(samples),
     });
     this.#aborted = [];
     return results;
+  }
+
+  /** Returns the id and the slot of the first call of its hedge; 0 and 0: it is not in here. */
+  #firstOf({ pair }: Job): readonly [id: number, slot: number] {
+    const run = pair?.first && this.#owner.find(pair.first.runId);
+    return run === undefined || run.job !== pair?.first ? [0, 0] : [run.id, run.slot];
   }
 
   #arrived(ids: readonly number[], replies: readonly ScoreReply[]): void {
