@@ -6,7 +6,7 @@ import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, describe, expect, test } from "vitest";
 import { inFull } from "../../../test/fixtures/suite.ts";
-import { newRunTable, runTableAt } from "../src/executor/run-tables.ts";
+import { newRunTable, runTableAt } from "../src/executor/run-table/run-tables.ts";
 import {
   expectOnlyInvalid,
   failureAt,

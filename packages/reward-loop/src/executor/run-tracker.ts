@@ -13,7 +13,7 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { timedBy } from "@rayling/reward-manager-registry";
 import type { CallClock } from "@rayling/reward-manager-registry";
-import type { RunTable } from "./run-table.ts";
+import type { RunTable } from "./run-table/run-table.ts";
 import type { Run } from "./run.ts";
 
 export class RunTracker {

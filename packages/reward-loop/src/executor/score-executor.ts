@@ -26,10 +26,11 @@ import { sendable } from "../exchange/sendable.ts";
 import { fromTables } from "../exchange/column-table.ts";
 import type { Table } from "../exchange/column-table.ts";
 import { traceChats } from "../sample/chat-spans.ts";
+import { HedgedRuns } from "./hedged-runs.ts";
 import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
-import type { RunTablePlace } from "./run-table.ts";
-import { runTableAt } from "./run-tables.ts";
+import type { RunTablePlace } from "./run-table/run-table.ts";
+import { runTableAt } from "./run-table/run-tables.ts";
 import { notNeeded, RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
 import type { RunEnds, ScoreReply } from "./run.ts";
@@ -43,7 +44,7 @@ export interface SampleChunk {
   readonly slots: readonly number[];
   readonly samples: readonly Table<RewardSample>[];
   /**
-   * Of each second call of a hedge its id, and the id and the slot of the first one; 0 and 0 if
+   * For each second call of a hedge its id, and the id and the slot of the first one; 0 and 0 if
    * that is in another executor. They do not wait behind others that stand ready.
    */
   readonly seconds: readonly number[];
@@ -97,8 +98,7 @@ export class ScoreExecutor {
   /** Runs in progress, by their slots. */
   readonly #runs: (Run | undefined)[] = [];
   readonly #queue: SampleQueue<Run>;
-  /** For the id of each call of a hedge, the other one, if both are in here. */
-  readonly #others: Map<number, Run> = new Map();
+  readonly #hedged: HedgedRuns = new HedgedRuns();
   /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply, TokenUsage | undefined> = new Outbox(
     (answer) => this.#tracker.outside(() => setImmediate(answer)),
@@ -170,26 +170,13 @@ export class ScoreExecutor {
     for (let at = 0; at < given.length; at++) {
       const [id, sample] = [itemAt(ids, at), itemAt(given, at)];
       const run = new Run(id, itemAt(slots, at), sample, this.#ends);
-      this.#queue.push(run, this.#isSecond(run, seconds));
+      this.#queue.push(run, this.#hedged.isSecond(run, seconds, this.#runs));
     }
     this.#queue.pump();
     for (let at = 0; at < aborted.length; at += 2) {
       this.#abort(itemAt(aborted, at), itemAt(aborted, at + 1));
     }
     return this.#outbox.exchange(ids.length);
-  }
-
-  /** Whether it is the second call of a hedge; links it with the first one, if that is at work. */
-  #isSecond(run: Run, seconds: readonly number[]): boolean {
-    for (let at = 0; at < seconds.length; at += 3) {
-      if (seconds[at] !== run.id) continue;
-      const first = this.#runs[itemAt(seconds, at + 2)];
-      if (first !== undefined && first.id === seconds[at + 1]) {
-        this.#others.set(first.id, run).set(run.id, first);
-      }
-      return true;
-    }
-    return false;
   }
 
   /** Returns a kept reply once. Rejects with NotEncodableError if it cannot travel. */
@@ -291,19 +278,9 @@ export class ScoreExecutor {
       this.#outbox.withhold(id, used);
     } else this.#outbox.push(id, sent);
     this.#queue.ended(run, reply.latencyMs);
-    const other = this.#unlinked(run);
-    // The worker would say so, too: a few milliseconds later.
+    const other = this.#hedged.ended(run);
     if (other !== undefined && reply.ok && sent !== undefined) this.#abort(other.id, other.slot);
   });
-
-  /** Returns the other call of its hedge, once. */
-  #unlinked({ id }: Run): Run | undefined {
-    const other = this.#others.get(id);
-    if (other === undefined) return undefined;
-    this.#others.delete(id);
-    this.#others.delete(other.id);
-    return other;
-  }
 
   #answerAlone(run: Run, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
     answer(this.#travelling(reply));

@@ -121,7 +121,7 @@ export class LatencyQuantile {
     const fromMs = isAll ? -Infinity : itemAt(this.#ended, this.#seen % remembered).atMs - 1e-6;
     // A call counts from the age that it had at that time. Most began later, and few are sorted.
     const entries: number[] = [];
-    // Those that were given up, or are pending, beside those that were answered.
+    // Calls that were given up or are pending, beside the answered ones.
     const others = [...ages];
     for (const { latencyMs, atMs, isWhole } of this.#ended) {
       const entryMs = latencyMs - (atMs - fromMs);
@@ -130,8 +130,8 @@ export class LatencyQuantile {
     }
     for (const ms of ages) if (ms >= nowMs - fromMs) entries.push(ms - (nowMs - fromMs));
     const there = this.#ended.length + ages.length - entries.length;
-    const entered = Float64Array.from(entries).sort();
-    const left = Float64Array.from(others).sort();
+    const entered = Float64Array.from(entries).toSorted();
+    const left = Float64Array.from(others).toSorted();
     const share = 1 - this.#quantile + 1e-9;
     let entering = 0;
     let leaving = 0;

@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SignOfLife } from "../../src/executor/score-executor.ts";
-import type { RunTable } from "../../src/executor/run-table.ts";
-import { runTableAt } from "../../src/executor/run-tables.ts";
+import type { RunTable } from "../../src/executor/run-table/run-table.ts";
+import { runTableAt } from "../../src/executor/run-table/run-tables.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import type { Blame } from "../../src/worker/executors/blame.ts";
 import { ExecutorWatch } from "../../src/worker/executors/executor-watch.ts";

@@ -6,7 +6,7 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sized } from "../../../../test/fixtures/suite.ts";
-import { newRunTable } from "../../src/executor/run-tables.ts";
+import { newRunTable } from "../../src/executor/run-table/run-tables.ts";
 import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/run.ts";
 import type { SampleOutcome } from "../../src/outcome.ts";

@@ -8,7 +8,7 @@ import * as ray from "@rayling/core";
 import type { ActorHandle, DeathCause, ObjectRef } from "@rayling/core";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import type { RunTablePlace } from "../../executor/run-table.ts";
+import type { RunTablePlace } from "../../executor/run-table/run-table.ts";
 import { ScoreExecutorActor } from "../../executor/score-executor.ts";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { LoadedExecutor, ScoreExecutor, SignOfLife } from "../../executor/score-executor.ts";

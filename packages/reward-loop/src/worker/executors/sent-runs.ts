@@ -6,8 +6,8 @@
  * not ask the executor: it reads the table.
  */
 
-import type { RunTable, RunTablePlace } from "../../executor/run-table.ts";
-import { newRunTable } from "../../executor/run-tables.ts";
+import type { RunTable, RunTablePlace } from "../../executor/run-table/run-table.ts";
+import { newRunTable } from "../../executor/run-table/run-tables.ts";
 import { NumberedItems } from "../../exchange/numbered-items.ts";
 import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
