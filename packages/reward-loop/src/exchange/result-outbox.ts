@@ -29,7 +29,7 @@ export interface NumberedRows<Row extends object = object, Note = undefined> {
 const none: NumberedRows<never, never> = { ids: [], rows: [] };
 
 /** Calls that stay open: enough for results of several turns, until others have come. */
-const mostOpen = 16;
+export const mostOpen = 16;
 
 export class Outbox<Row extends object, Note = undefined> {
   #ids: number[] = [];
@@ -52,6 +52,8 @@ export class Outbox<Row extends object, Note = undefined> {
 
   /** A call has come with so many rows. Resolves to what is ready by then, which may be nothing. */
   exchange(count: number): Promise<NumberedRows<Row, Note>> {
+    // It brings no result of its own: open calls would become more with each.
+    if (count === 0 && this.#open.length > 0) return Promise.resolve(none);
     this.#underWay += count;
     const answer = new Promise<NumberedRows<Row, Note>>((resolve) => void this.#open.push(resolve));
     const isSurplus = this.#open.length > mostOpen;

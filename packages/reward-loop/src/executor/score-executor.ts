@@ -26,12 +26,11 @@ import { sendable } from "../exchange/sendable.ts";
 import { fromTables } from "../exchange/column-table.ts";
 import type { Table } from "../exchange/column-table.ts";
 import { traceChats } from "../sample/chat-spans.ts";
-import { HedgedRuns } from "./hedged-runs.ts";
 import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table/run-table.ts";
 import { runTableAt } from "./run-table/run-tables.ts";
-import { notNeeded, RunTracker } from "./run-tracker.ts";
+import { RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
 import type { RunEnds, ScoreReply } from "./run.ts";
 import { SampleQueue } from "./sample-queue.ts";
@@ -43,11 +42,8 @@ export interface SampleChunk {
   readonly ids: readonly number[];
   readonly slots: readonly number[];
   readonly samples: readonly Table<RewardSample>[];
-  /**
-   * For each second call of a hedge its id, and the id and the slot of the first one; 0 and 0 if
-   * that is in another executor. They do not wait behind others that stand ready.
-   */
-  readonly seconds: readonly number[];
+  /** Ids of those that do not wait behind others that stand ready. */
+  readonly first: readonly number[];
   /** The id and the slot, in turn, of each run whose result is no longer needed. */
   readonly aborted: readonly number[];
 }
@@ -98,7 +94,6 @@ export class ScoreExecutor {
   /** Runs in progress, by their slots. */
   readonly #runs: (Run | undefined)[] = [];
   readonly #queue: SampleQueue<Run>;
-  readonly #hedged: HedgedRuns = new HedgedRuns();
   /** Its calls are on no sample's account. */
   readonly #outbox: Outbox<ScoreReply, TokenUsage | undefined> = new Outbox(
     (answer) => this.#tracker.outside(() => setImmediate(answer)),
@@ -161,7 +156,7 @@ export class ScoreExecutor {
     ids,
     slots,
     samples,
-    seconds,
+    first,
     aborted,
   }: SampleChunk): Promise<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     this.#atFirst ??= performance.eventLoopUtilization();
@@ -170,12 +165,12 @@ export class ScoreExecutor {
     for (let at = 0; at < given.length; at++) {
       const [id, sample] = [itemAt(ids, at), itemAt(given, at)];
       const run = new Run(id, itemAt(slots, at), sample, this.#ends);
-      this.#queue.push(run, this.#hedged.isSecond(run, seconds, this.#runs));
+      this.#queue.push(run, first.includes(id));
     }
-    this.#queue.pump();
     for (let at = 0; at < aborted.length; at += 2) {
       this.#abort(itemAt(aborted, at), itemAt(aborted, at + 1));
     }
+    this.#queue.pump();
     return this.#outbox.exchange(ids.length);
   }
 
@@ -278,8 +273,6 @@ export class ScoreExecutor {
       this.#outbox.withhold(id, used);
     } else this.#outbox.push(id, sent);
     this.#queue.ended(run, reply.latencyMs);
-    const other = this.#hedged.ended(run);
-    if (other !== undefined && reply.ok && sent !== undefined) this.#abort(other.id, other.slot);
   });
 
   #answerAlone(run: Run, reply: ScoreReply, answer: (reply: ScoreReply) => void): void {
@@ -308,7 +301,7 @@ export class ScoreExecutor {
     if (run?.id !== id) return this.#dropReady(id);
     run.isAborted = true;
     const { abort } = run;
-    if (abort !== undefined) this.#tracker.follow(run, () => abort.abort(notNeeded));
+    if (abort !== undefined) this.#tracker.follow(run, () => abort.abort());
     this.#queue.left(run);
   }
 

@@ -156,7 +156,7 @@ export class ScoreAttempts {
   #hedged(attempted: AttemptedSample, options: CallOptions): Promise<SampleOutcome> {
     const signal = new CallSignal(attempted.signal);
     // Both calls of the hedge.
-    const pair: CallPair = { first: undefined, second: undefined, won: undefined };
+    const pair: CallPair = { first: undefined, second: undefined };
     return new Promise((resolve, reject) => {
       let isOver = false;
       const seconded = (): void => {
@@ -195,11 +195,6 @@ export class ScoreAttempts {
     const { measured } = attempted;
     const { first } = one;
     const signal = new CallSignal(attempted.signal);
-    const { pair } = options;
-    // At once: what the other one has reported by then says nothing about its endpoint.
-    if (pair !== undefined) {
-      pair.won = (winner) => (winner === pair.first ? signal : one.signal).abort(isNeedless);
-    }
     try {
       const second = this.#call(attempted, { ...options, signal });
       const { begun, won } = measured.hedges ?? noHedges;

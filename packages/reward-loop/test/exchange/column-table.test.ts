@@ -56,6 +56,17 @@ describe("rows come back as they were", () => {
     expect((back[0] as { a?: unknown }).a).toBeUndefined();
   });
 
+  test("with keys that are escaped, one after the other in one place", () => {
+    const names = ["\\", "\n", '"', "\ud800", "\\\\"];
+    const rows = names.flatMap((one) => names.map((other) => ({ p: 1, [one]: 2, [other]: 3 })));
+    expect(fromTables(toTables(rows))).toStrictEqual(rows);
+  });
+
+  test("with keys that are long texts", () => {
+    const rows = [1, 2].map((n) => ({ ["x".repeat(5000)]: n, inside: { ["y".repeat(5000)]: n } }));
+    expect(fromTables(toTables(rows))).toStrictEqual(rows);
+  });
+
   test("with keys of very many kinds", () => {
     const rows = Array.from({ length: 1000 }, (_, index) => ({ [`key ${index}`]: index, n: 1 }));
     expect(fromTables(toTables([...rows, ...rows]))).toStrictEqual([...rows, ...rows]);

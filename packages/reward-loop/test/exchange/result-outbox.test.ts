@@ -48,15 +48,27 @@ describe("an outbox", () => {
     outbox.push(0, { score: 0 });
     await turn();
     expect(answers).toEqual([[0, [1, 0]]]);
+    // It brings no row, and another one is open.
     call(0);
     await turn();
-    expect(answers).toHaveLength(1);
+    expect(answers.slice(1)).toEqual([[2, []]]);
     outbox.push(2, { score: 1 });
     await turn();
-    expect(answers.slice(1)).toEqual([
-      [1, [2]],
-      [2, []],
-    ]);
+    expect(answers.slice(2)).toEqual([[1, [2]]]);
+  });
+
+  test("keeps no call open that brought no row, but the last one", async () => {
+    const { outbox, call, turn, answers } = newOutbox();
+    call(2);
+    outbox.push(0, { score: 0 });
+    await turn();
+    expect(answers).toEqual([[0, [0]]]);
+    for (let count = 0; count < 100; count++) call(0);
+    await turn();
+    expect(answers).toHaveLength(100);
+    outbox.push(1, { score: 0.5 });
+    await turn();
+    expect(answers.at(-1)).toEqual([1, [1]]);
   });
 
   test("keeps few calls open, however long something is under way, and one at least", async () => {
@@ -83,13 +95,14 @@ describe("an outbox", () => {
     const turns: (() => void)[] = [];
     const outbox = new Outbox<Row, string>((turn) => void turns.push(turn));
     const turn = (): void => turns.splice(0).forEach((one) => one());
-    const [first, second] = [outbox.exchange(3), outbox.exchange(0)];
+    const first = outbox.exchange(3);
     outbox.push(1, { score: 0.5 });
     outbox.withhold(2, "big");
     expect(outbox.waiting).toEqual([1, 2]);
     turn();
     expect(outbox.isEmpty).toBe(true);
     expect(await first).toMatchObject({ ids: [1], withheld: [{ id: 2, note: "big" }] });
+    const second = outbox.exchange(0);
     outbox.withhold(0, "odd");
     expect(outbox.isEmpty).toBe(false);
     turn();

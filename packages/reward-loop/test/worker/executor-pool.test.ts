@@ -37,7 +37,7 @@ test("the second call of a sample waits for another executor than that of the fi
     const full = await hold("hold 1");
     const leaving = await hold("hold 2");
     const alsoFull = await hold("hold 3");
-    const pair: SubmitOptions["pair"] = { first: undefined, second: undefined, won: undefined };
+    const pair: SubmitOptions["pair"] = { first: undefined, second: undefined };
     const first = await hold("hold first", { pair });
     channel.postMessage("go on hold 2");
     await leaving.thread;

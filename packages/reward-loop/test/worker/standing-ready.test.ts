@@ -31,7 +31,7 @@ test("an executor that gives a sign of life says whose results wait for a call",
     await ray.get(executor.ready.remote());
     const samples = toTables(["hold 0", "hold 1"].map(sampleOf));
     const answer = ray.get(
-      executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, seconds: [], aborted: [] }),
+      executor.take.remote({ ids: [1, 2], slots: [0, 1], samples, first: [], aborted: [] }),
     );
     await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
     expect(await ray.get(executor.breathe.remote())).toMatchObject({ done: [], used: [] });
@@ -45,7 +45,7 @@ test("an executor that gives a sign of life says whose results wait for a call",
       ids: [],
       slots: [],
       samples: [],
-      seconds: [],
+      first: [],
       aborted: [],
     });
     expect((await ray.get(next)).ids).toEqual([2]);
@@ -85,7 +85,7 @@ describe("samples that stand ready in an executor", () => {
           ids: [1, 2, 3, 4, 5],
           slots: [0, 1, 2, 3, 4],
           samples: toTables(texts.map(sampleOf)),
-          seconds: [],
+          first: [],
           aborted: [],
         }),
       );
@@ -95,7 +95,7 @@ describe("samples that stand ready in an executor", () => {
       // One that stands ready, and one that is at work and heeds nothing.
       const aborted = [3, 2, 1, 0];
       let next = ray.get(
-        executor.take.remote({ ids: [], slots: [], samples: [], seconds: [], aborted }),
+        executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted }),
       );
       await expect.poll(() => begun).toEqual(["hold 0", "hold 1", "hold 3"]);
       const { ids, rows } = await answers;
@@ -113,42 +113,11 @@ describe("samples that stand ready in an executor", () => {
         expect(replies.every(({ ok }) => ok)).toBe(true);
         if (others.length === 4) break;
         next = ray.get(
-          executor.take.remote({ ids: [], slots: [], samples: [], seconds: [], aborted: [] }),
+          executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted: [] }),
         );
       }
       expect(others.toSorted((one, other) => one - other)).toEqual([1, 2, 4, 5]);
       expect(begun).toHaveLength(4);
-    } finally {
-      channel.close();
-      await ray.kill(executor);
-      table.close();
-    }
-  });
-
-  test("begin in the place of the call of a hedge that lost, before the worker knows of it", async () => {
-    const { pipeline } = readSettings({ reward: fixture("troublemaker.ts:inThread") });
-    const channel = new BroadcastChannel("rayling in thread");
-    const begun: unknown[] = [];
-    channel.addEventListener("message", (event) => begun.push((event as MessageEvent).data));
-    const table = newRunTable("thread", 6);
-    const executor = ScoreExecutorActor.remote(pipeline, table.place, 2);
-    try {
-      await ray.get(executor.ready.remote());
-      const first = { ids: [1], slots: [0], seconds: [], aborted: [] };
-      const others = { ids: [2, 3, 4], slots: [1, 2, 3], seconds: [2, 1, 0], aborted: [] };
-      const answers = [
-        executor.take.remote({ ...first, samples: toTables(["hold 0"].map(sampleOf)) }),
-        executor.take.remote({
-          ...others,
-          samples: toTables(["hold 1", "hold 2", "hold 3"].map(sampleOf)),
-        }),
-      ];
-      await expect.poll(() => begun).toEqual(["hold 0", "hold 1"]);
-      channel.postMessage("go on hold 1");
-      await expect.poll(() => begun).toEqual(["hold 0", "hold 1", "hold 2", "hold 3"]);
-      for (const one of ["0", "2", "3"]) channel.postMessage(`go on hold ${one}`);
-      const ids = await Promise.all(answers.map(async (one) => (await ray.get(one)).ids));
-      expect(ids[0]?.[0]).toBe(2);
     } finally {
       channel.close();
       await ray.kill(executor);

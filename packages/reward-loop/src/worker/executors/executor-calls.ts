@@ -16,11 +16,17 @@ import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { PATIENT } from "../../time/stuck-warning.ts";
 import { Exchange } from "../../exchange/row-exchange.ts";
+import { mostOpen } from "../../exchange/result-outbox.ts";
 import type { NumberedRows } from "../../exchange/result-outbox.ts";
 import { toTables } from "../../exchange/column-table.ts";
-import type { Job } from "./job.ts";
 import type { SentRun } from "./sent-runs.ts";
 import { endActor } from "../end-actor.ts";
+
+/**
+ * Calls beside those for one run each: the open ones of the exchange, which are at most half as
+ * many, and those that ask for signs of life and for replies. None of them waits for another.
+ */
+const mostCalls = 2 * mostOpen;
 
 export interface CallsOwner {
   /** Finds a run that has not been answered. */
@@ -65,7 +71,7 @@ export class ExecutorCalls {
         kind: "NODE_AFFINITY",
         nodeId: ray.getRuntimeContext().getNodeId(),
       },
-      maxConcurrency: slots + 8,
+      maxConcurrency: slots + mostCalls,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
     }).remote(settings.pipeline, table, concurrency);
     this.#exchange = new Exchange({
@@ -110,31 +116,25 @@ export class ExecutorCalls {
   #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     const ids: number[] = [];
     const slots: number[] = [];
-    const seconds: number[] = [];
+    const first: number[] = [];
     const samples: RewardSample[] = [];
     for (const { id, slot, job } of runs) {
       if (job.sample === undefined) continue;
       ids.push(id);
       slots.push(slot);
       samples.push(job.sample);
-      if (job.isSecond) seconds.push(id, ...this.#firstOf(job));
+      if (job.isSecond) first.push(id);
     }
     const aborted = this.#aborted;
     const results = this.#actor.take.remote({
       ids,
       slots,
-      seconds,
+      first,
       aborted,
       samples: toTables(samples),
     });
     this.#aborted = [];
     return results;
-  }
-
-  /** Returns the id and the slot of the first call of its hedge; 0 and 0: it is not in here. */
-  #firstOf({ pair }: Job): readonly [id: number, slot: number] {
-    const run = pair?.first && this.#owner.find(pair.first.runId);
-    return run === undefined || run.job !== pair?.first ? [0, 0] : [run.id, run.slot];
   }
 
   #arrived(ids: readonly number[], replies: readonly ScoreReply[]): void {

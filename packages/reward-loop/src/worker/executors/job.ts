@@ -39,8 +39,6 @@ export interface SubmitOptions {
 export interface CallPair {
   first: Job | undefined;
   second: Job | undefined;
-  /** Called with the one that has a valid outcome: the other is no longer needed. */
-  won: ((winner: Job) => void) | undefined;
 }
 
 /** Hears what becomes of its job. */
@@ -167,12 +165,11 @@ export class Job {
 
   /** Reports its outcome. A run that was given up may go on after it. */
   settle(outcome: Writable<SampleOutcome>, announced?: AnnouncedLimits): void {
-    const { slots, call, pair } = this.#options;
+    const { slots, call } = this.#options;
     this.#owner.hasOutcome();
     call?.answered(outcome, announced);
     outcome.waitedMs += this.#waitedMs;
     this.#ends.settled(outcome, this.id);
-    if (outcome.valid) pair?.won?.(this);
     slots?.leave();
   }
 
