@@ -1,5 +1,6 @@
 /** How many samples are at work in an executor, and what stands ready behind them. */
 
+import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
@@ -150,6 +151,35 @@ describe("samples that stand ready in an executor", () => {
       expect(await last).toMatchObject({ valid: true, attempts: 1 });
       const names = (await ray.listNamedActors()).map(({ name }) => name);
       expect(names.filter((name) => name.startsWith("held_"))).toEqual(["held_0"]);
+    } finally {
+      await pool.close();
+    }
+  });
+
+  test("and others go on beside one that takes long, however many are given up at work", async () => {
+    const settings = readSettings({
+      executors: 1,
+      concurrency: 3,
+      reward: fixture("flaky.ts:untilAborted"),
+    });
+    const pool = new ExecutorPool(settings, (count) => `given_up_${count}`);
+    const long = new AbortController();
+    try {
+      await pool.ready();
+      const first = scoreIn(pool, sampleOf("wait"), { signal: long.signal });
+      for (let count = 0; count < 40; count++) {
+        const givenUp = new AbortController();
+        const waits = scoreIn(pool, sampleOf("wait"), { signal: givenUp.signal });
+        await turn();
+        // In a call of its own. Samples begin in their order: when this one has ended the other one is at work.
+        expect(await scoreIn(pool, sampleOf("quick"), {})).toMatchObject({ rewardScore: count });
+        givenUp.abort();
+        expect(await waits).toMatchObject({ valid: true, rewardScore: 0 });
+      }
+      long.abort();
+      expect(await first).toMatchObject({ valid: true, attempts: 1 });
+      const names = (await ray.listNamedActors()).map(({ name }) => name);
+      expect(names.filter((name) => name.startsWith("given_up_"))).toEqual(["given_up_0"]);
     } finally {
       await pool.close();
     }
