@@ -170,8 +170,9 @@ describe("samples that stand ready in an executor", () => {
       for (let count = 0; count < 40; count++) {
         const givenUp = new AbortController();
         const waits = scoreIn(pool, sampleOf("wait"), { signal: givenUp.signal });
+        // The next sample goes in a call of its own.
         await turn();
-        // In a call of its own. Samples begin in their order: when this one has ended the other one is at work.
+        // Samples begin in their order: when this one has ended the one before it is at work.
         expect(await scoreIn(pool, sampleOf("quick"), {})).toMatchObject({ rewardScore: count });
         givenUp.abort();
         expect(await waits).toMatchObject({ valid: true, rewardScore: 0 });
