@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { inspect } from "node:util";
+import { BroadcastChannel } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
@@ -13,6 +15,8 @@ const caught = (ref: ray.ObjectRef): Promise<unknown> =>
     (value) => expect.fail(`expected a rejection, got ${String(value)}`),
     (error: unknown) => error,
   );
+
+const idOf = (actor: object): string => /actor-\w+/.exec(inspect(actor))?.[0] ?? "";
 
 describe("actors in a shared thread", () => {
   beforeAll(() => ray.init({ numCpus: 1, prewarm: 0 }));
@@ -37,7 +41,9 @@ describe("actors in a shared thread", () => {
   test("end alone when killed: queued and running calls reject, the others live on", async () => {
     const [victim, other] = [Shared.remote(), Shared.remote(7)];
     const running = victim.never.remote();
-    const stopped = victim.untilAborted.remote(other);
+    const told = new BroadcastChannel("end alone");
+    const heard = once(told, "message");
+    const stopped = victim.untilAborted.remote(told.name);
     await ray.get([victim.add.remote(0), other.add.remote(0)]);
     const one = Meeting.options({ ...shared, maxConcurrency: 1 }).remote();
     const busy = one.never.remote();
@@ -51,7 +57,8 @@ describe("actors in a shared thread", () => {
     }
     expect(await ray.get(other.add.remote(0))).toBe(7);
     // What went on in the dead one was told to stop.
-    expect(await ray.get(other.told.remote())).toBe("aborted");
+    expect((await heard)[0]).toMatchObject({ data: "aborted" });
+    told.close();
   });
 
   describe("are known by their own calls, not by those of others of their class", () => {
@@ -117,9 +124,7 @@ describe("actors in a shared thread", () => {
       const states = async (): Promise<string[]> => {
         globalThis.gc?.();
         const rows = await Promise.all(
-          [child, grandchild, apart, detached].map(async (one) =>
-            ray.state.getActor(/actor-\w+/.exec(inspect(one))?.[0] ?? ""),
-          ),
+          [child, grandchild, apart, detached].map(async (one) => ray.state.getActor(idOf(one))),
         );
         return rows.map((row) => row?.state ?? "none");
       };
@@ -131,6 +136,27 @@ describe("actors in a shared thread", () => {
       await ray.kill(detached);
     },
   );
+
+  test("call and create nothing after their end, though their code goes on", async () => {
+    const [ended, other] = [Shared.remote(), Shared.remote(1)];
+    const said = new BroadcastChannel("after the end");
+    const heard = once(said, "message");
+    const cell = new Int32Array(new SharedArrayBuffer(4));
+    const running = ended.goOn.remote(cell, said.name, other);
+    await ray.get(ended.add.remote(0));
+    await ray.kill(ended);
+    expect(await caught(running)).toBeInstanceOf(ray.ActorDiedError);
+    Atomics.store(cell, 0, 1);
+    Atomics.notify(cell, 0);
+    const [{ data }] = (await heard) as [MessageEvent];
+    expect(data).toEqual(["killed", "killed", "killed"]);
+    const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
+    expect(await created).toMatchObject([
+      { state: "DEAD", deathCause: expect.stringContaining("its owner") },
+    ]);
+    said.close();
+    expect(await ray.get(other.add.remote(0))).toBe(1);
+  });
 
   test("that are restarted in the same thread get no calls of their former life", async () => {
     const actor = Light.options({ ...shared, maxRestarts: -1, maxTaskRetries: 0 }).remote();
@@ -177,6 +203,100 @@ describe("actors in a shared thread", () => {
     expect(new Set(await ray.get(last))).toEqual(new Set([1]));
     expect((await ray.wait(never, { timeoutMs: 0 })).ready).toEqual([]);
     await Promise.all(actors.map((actor) => ray.kill(actor)));
+  });
+
+  describe("with a name", () => {
+    const named = (threadName: string, options: ray.ActorOptions = {}): typeof Shared =>
+      Light.options({ ...shared, ...options, threadName });
+    const threadOf = (actor: ray.ActorHandle<LightClass>): Promise<number> =>
+      ray.get(actor.thread.remote());
+    /** Returns whether the actor's present thread lives. */
+    const lifeOf = async (actor: object): Promise<() => Promise<boolean>> => {
+      const row = await ray.state.getActor(idOf(actor));
+      const workerId = row?.workerId ?? expect.fail("it is in no thread");
+      return async () => {
+        globalThis.gc?.();
+        return (await ray.state.getWorker(workerId))?.isAlive ?? false;
+      };
+    };
+
+    test("only those that give the same name share it", async () => {
+      const actors = [
+        named("a").remote(),
+        named("a").remote(),
+        named("b").remote(),
+        Shared.remote(),
+      ];
+      const [a, alsoA, b, common] = await Promise.all(actors.map(threadOf));
+      expect(alsoA).toBe(a);
+      expect(new Set([a, b, common]).size).toBe(3);
+    });
+
+    test("others that hold their thread do not hold it up", async () => {
+      const [holder, free] = [named("held").remote(), named("free").remote(2)];
+      const cell = new Int32Array(new SharedArrayBuffer(4));
+      const holding = holder.hold.remote(cell);
+      await Atomics.waitAsync(cell, 0, 0).value;
+      expect(await ray.get(free.add.remote(1))).toBe(3);
+      await ray.kill(holder);
+      expect(await caught(holding)).toMatchObject({ deathCause: { kind: "killed" } });
+    });
+
+    test.each(["kill", "exit of the actor", "no handle left"] as const)(
+      "it ends with the last of its actors, and the next one gets another: %s",
+      async (how) => {
+        let last: ray.ActorHandle<LightClass> | undefined = named(how).remote();
+        const first = named(how).remote();
+        const thread = await threadOf(last);
+        expect(await threadOf(first)).toBe(thread);
+        const isAlive = await lifeOf(last);
+        await ray.kill(first);
+        expect(await threadOf(last)).toBe(thread);
+        if (how === "kill") await ray.kill(last);
+        else if (how === "exit of the actor")
+          await ray.get(last.__ray_terminate__.remote()).catch(() => undefined);
+        last = undefined;
+        await expect.poll(isAlive).toBe(false);
+        expect(await threadOf(named(how).remote())).not.toBe(thread);
+      },
+    );
+
+    test("one that is restarted alone begins in a new one", async () => {
+      const actor = named("again", { maxRestarts: 1 }).remote(1);
+      const thread = await threadOf(actor);
+      await ray.kill(actor, { noRestart: false });
+      await expect.poll(() => ray.get(actor.add.remote(1)).catch(() => 0)).toBe(2);
+      expect(await threadOf(actor)).not.toBe(thread);
+    });
+
+    test("one whose constructor throws leaves the others, and ends one of its own", async () => {
+      const other = named("throws").remote(4);
+      expect(await ray.get(other.add.remote(0))).toBe(4);
+      const living = async (): Promise<string[]> =>
+        (await ray.state.listWorkers({ filters: [["isAlive", "=", true]] })).map(
+          ({ workerId }) => workerId,
+        );
+      const before = await living();
+      for (const name of ["throws", "throws alone"]) {
+        expect(await caught(named(name).remote(-1).add.remote(1))).toMatchObject({
+          actorInitFailed: true,
+        });
+      }
+      expect(await ray.get(other.add.remote(0))).toBe(4);
+      const isNew = (id: string): boolean => !before.includes(id);
+      await expect.poll(async () => (await living()).filter(isNew)).toEqual([]);
+    });
+
+    test("needs isolation shared", () => {
+      for (const isolation of ["thread", "process", undefined] as const) {
+        const options = isolation === undefined ? {} : { isolation };
+        expect(() => Light.options({ ...options, threadName: "a" }).remote()).toThrow(
+          'threadName names a thread that actors share, and needs isolation "shared"',
+        );
+      }
+      expect(() => named("")).toThrow(ray.InvalidOptionError);
+      expect(() => named(7 as never)).toThrow(ray.InvalidOptionError);
+    });
   });
 
   test("cannot have settings of their own, and tasks cannot be shared", () => {

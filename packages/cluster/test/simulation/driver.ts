@@ -150,6 +150,7 @@ export class SimulatedDriver {
       restartIntensity: undefined,
       demand: makeDemand({ CPU: 1 }, { CPU: 1 }),
       isolation: undefined,
+      threadName: undefined,
       runtimeEnv: undefined,
     });
     this.caller.starts.prepare(info.actorId, [], {

@@ -158,6 +158,8 @@ export interface ActorSpec {
   readonly demand: Demand;
   /** Undefined is the default of the session. */
   readonly isolation: Isolation | undefined;
+  /** The shared thread, among those with names. */
+  readonly threadName: string | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
 }
 

@@ -115,6 +115,7 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
     restartIntensity: options.restartIntensity,
     demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),
     isolation: options.isolation,
+    threadName: options.threadName,
     runtimeEnv: options.runtimeEnv,
   };
   const { directory } = caller;

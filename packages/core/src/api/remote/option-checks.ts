@@ -71,6 +71,7 @@ export function checkedActor(name: string, options: ActorOptions, partial = fals
     }),
     allowOutOfOrderExecution: flag,
     isolation: isolationKind,
+    threadName: nameText,
     maxPendingCalls: pendingLimit,
     runtimeEnv: environment,
   });
@@ -78,6 +79,12 @@ export function checkedActor(name: string, options: ActorOptions, partial = fals
     throw new InvalidOptionError(
       "runtimeEnv",
       `actor class ${name}: runtimeEnv needs a host of its own, and isolation "shared" gives none; use "thread" or "process"`,
+    );
+  }
+  if (!partial && options.threadName !== undefined && options.isolation !== "shared") {
+    throw new InvalidOptionError(
+      "threadName",
+      `actor class ${name}: threadName names a thread that actors share, and needs isolation "shared"`,
     );
   }
   if (!partial && options.getIfExists === true && options.name === undefined) {

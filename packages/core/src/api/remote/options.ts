@@ -61,6 +61,12 @@ export interface ActorOptions extends SchedulingOptions {
    * mostly wait. Default: the `isolation` of `init`.
    */
   readonly isolation?: Isolation;
+  /**
+   * With isolation "shared": it shares a thread only with actors of its node that have the same
+   * threadName, so that others cannot block or end it. The thread ends with the last of them.
+   * Default: the threads of all shared actors without one.
+   */
+  readonly threadName?: string;
   /** Settings of its thread or process. Default: those of `init`. */
   readonly runtimeEnv?: RuntimeEnv;
 }

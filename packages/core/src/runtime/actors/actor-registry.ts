@@ -15,9 +15,9 @@ export class ActorRegistry {
   readonly #dead: Fifo<Supervisor> = new Fifo();
   /** Ids that hosts gave to handles before they learned that the actor exists. */
   readonly #aliases: Map<string, string> = new Map();
-  /** Registered actors without a start, by the host that will start them. */
   /** Living actors, by the actor that created them in its current incarnation. */
   readonly #created: Map<string, Set<Supervisor>> = new Map();
+  /** Registered actors without a start, by the host that will start them. */
   readonly #unstarted: Map<string, Set<Supervisor>> = new Map();
 
   constructor(namespace: string, parts: Omit<SupervisorParts, "onDead" | "onSharedEnd">) {
@@ -45,9 +45,10 @@ export class ActorRegistry {
     const actor = new Supervisor(spec, namespace, owner, this.#parts);
     this.#actors.set(actorId, actor);
     const { creator } = spec;
-    if (creator !== undefined) {
-      this.#created.set(creator, (this.#created.get(creator) ?? new Set()).add(actor));
-    }
+    if (creator === undefined) return { state: "new" };
+    // In a shared thread the code of an actor that has ended may go on.
+    if (this.#actors.get(creator)?.record.isDead === true) actor.ownerDied(creator);
+    else this.#created.set(creator, (this.#created.get(creator) ?? new Set()).add(actor));
     return { state: "new" };
   }
 

@@ -2,8 +2,9 @@
  * The places of actors: each in a host of its own, or among others in a shared thread.
  *
  * A node has at most one shared thread per CPU: one at first, and more when the existing ones hold
- * many actors. The end of one actor leaves the others in its thread; the end of the thread ends all
- * of them, each by its own policy. Starts and ends of one turn travel as one message.
+ * many actors; and one for each name that actors give theirs, which ends with the last of them. The
+ * end of one actor leaves the others in its thread; the end of the thread ends all of them, each by
+ * its own policy. Starts and ends of one turn travel as one message.
  */
 import type { CreateRequest, CreateResult } from "../../host/host-control.ts";
 import type { Isolation, RuntimeEnv } from "../../rpc/directory.ts";
@@ -15,6 +16,8 @@ import { present } from "../../shared/errors/internal.ts";
 export interface SlotRequest {
   readonly nodeId: string;
   readonly isolation: Isolation;
+  /** The name of the shared thread, if it is one with a name. */
+  readonly threadName: string | undefined;
   readonly runtimeEnv: RuntimeEnv | undefined;
   readonly moduleUrl: string;
 }
@@ -44,6 +47,8 @@ export class ActorSlots {
   readonly #launcher: () => Launcher;
   readonly #maxSharedHosts: (nodeId: string) => number;
   readonly #shared: Map<string, SharedHost[]> = new Map();
+  /** Shared threads with names, by node and name. */
+  readonly #named: Map<string, SharedHost> = new Map();
 
   constructor(launcher: () => Launcher, maxSharedHosts: (nodeId: string) => number) {
     this.#launcher = launcher;
@@ -54,10 +59,10 @@ export class ActorSlots {
    * @param isWanted called again when a host is there; if it returns false, the result is undefined
    */
   async take(
-    { isolation, ...request }: SlotRequest,
+    { isolation, threadName, ...request }: SlotRequest,
     isWanted: () => boolean,
   ): Promise<ActorSlot | undefined> {
-    if (isolation === "shared") return new SharedSlot(this.#sharedHost(request.nodeId));
+    if (isolation === "shared") return new SharedSlot(this.#sharedOn(request.nodeId, threadName));
     const host = await this.#launcher().take({ ...request, isolation }, isWanted);
     return host === undefined ? undefined : ownSlot(host);
   }
@@ -69,12 +74,34 @@ export class ActorSlots {
     }
   }
 
-  /** Returns the shared host with the fewest actors. */
-  #sharedHost(nodeId: string): SharedHost {
+  #sharedOn(nodeId: string, threadName: string | undefined): SharedHost {
+    return threadName === undefined
+      ? this.#leastShared(nodeId)
+      : this.#namedShared(nodeId, threadName);
+  }
+
+  #namedShared(nodeId: string, threadName: string): SharedHost {
+    const key = JSON.stringify([nodeId, threadName]);
+    const existing = this.#named.get(key);
+    if (existing?.isOpen === true) return existing;
+    const shared = new SharedHost(this.#startShared(nodeId), true);
+    this.#named.set(key, shared);
+    void shared.host.exited.then(() => {
+      if (this.#named.get(key) === shared) this.#named.delete(key);
+    });
+    return shared;
+  }
+
+  #startShared(nodeId: string): Host {
+    return this.#launcher().takeNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
+  }
+
+  /** Returns the shared host without a name that has the fewest actors. */
+  #leastShared(nodeId: string): SharedHost {
     const hosts = this.#shared.get(nodeId) ?? [];
     let least: SharedHost | undefined;
     for (const one of hosts) {
-      if (one.host.channel.isOpen && (least === undefined || one.population < least.population)) {
+      if (one.isOpen && (least === undefined || one.population < least.population)) {
         least = one;
       }
     }
@@ -82,10 +109,9 @@ export class ActorSlots {
     if (least !== undefined && (isEnough || hosts.length >= this.#maxSharedHosts(nodeId))) {
       return least;
     }
-    const host = this.#launcher().takeNow({ nodeId, isolation: "thread", runtimeEnv: undefined });
-    const shared = new SharedHost(host);
+    const shared = new SharedHost(this.#startShared(nodeId), false);
     this.#shared.set(nodeId, [...hosts, shared]);
-    void host.exited.then(() => {
+    void shared.host.exited.then(() => {
       const rest = (this.#shared.get(nodeId) ?? []).filter((one) => one !== shared);
       if (rest.length > 0) this.#shared.set(nodeId, rest);
       else this.#shared.delete(nodeId);
@@ -127,14 +153,19 @@ const discardMs = 5000;
 
 class SharedHost {
   readonly host: Host;
+  readonly #endsWithLast: boolean;
+  /** The last actor has left, and the thread ends. */
+  #isSpent = false;
   readonly #slots: Set<SharedSlot> = new Set();
   #creations: Map<string, Creation> = new Map();
   #discards: string[] = [];
   #discarded: PromiseWithResolvers<void> = Promise.withResolvers();
   #isScheduled = false;
 
-  constructor(host: Host) {
+  /** @param endsWithLast whether the thread is of no use without actors */
+  constructor(host: Host, endsWithLast: boolean) {
     this.host = host;
+    this.#endsWithLast = endsWithLast;
     void host.exited.then((cause) => {
       const count = this.#slots.size;
       const shared: DeathCause =
@@ -157,12 +188,23 @@ class SharedHost {
     return this.#slots.size;
   }
 
+  /** Whether actors may enter. */
+  get isOpen(): boolean {
+    return !this.#isSpent && this.host.channel.isOpen;
+  }
+
+  /** Whether the last actor has left, which ends the thread. */
+  get isSpent(): boolean {
+    return this.#isSpent;
+  }
+
   enter(slot: SharedSlot): void {
     this.#slots.add(slot);
   }
 
   leave(slot: SharedSlot): void {
     this.#slots.delete(slot);
+    if (this.#endsWithLast && this.#slots.size === 0) this.#isSpent = true;
   }
 
   create(request: CreateRequest): Promise<CreateResult> {
@@ -285,15 +327,22 @@ class SharedSlot implements ActorSlot {
   async end(cause: DeathCause): Promise<void> {
     this.#end(cause);
     try {
-      if (this.#target !== undefined) await this.#shared.discard(this.#target);
+      if (this.#shared.isSpent) await this.host.terminate(cause);
+      else if (this.#target !== undefined) await this.#shared.discard(this.#target);
     } finally {
       this.resolveGone();
     }
   }
 
   async leave(cause: DeathCause): Promise<void> {
-    this.#end(cause);
-    this.resolveGone();
+    this.#shared.leave(this);
+    try {
+      // The last one has ended when its messages have left with the thread.
+      if (this.#shared.isSpent) await this.host.stop(cause);
+    } finally {
+      this.#end(cause);
+      this.resolveGone();
+    }
   }
 
   #end(cause: DeathCause): void {

@@ -75,9 +75,11 @@ export class Incarnation {
     if (!isWanted()) return undefined;
     const { nodeId, env } = allocation;
     const { isolation } = this;
-    const { moduleUrl } = this.#spec.key;
+    const { threadName, key } = this.#spec;
+    const { moduleUrl } = key;
     const runtimeEnv = withEnv(this.#spec.runtimeEnv, env);
-    return this.#parts.slots.take({ nodeId, isolation, runtimeEnv, moduleUrl }, isWanted);
+    const request = { nodeId, isolation, threadName, runtimeEnv, moduleUrl };
+    return this.#parts.slots.take(request, isWanted);
   }
 
   /** Makes the actor in that place. Returns the cause of its end if that fails. */
