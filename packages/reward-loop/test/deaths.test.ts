@@ -148,6 +148,32 @@ test("a batch survives the death of its worker", async () => {
   expectOnlyInvalid(await running, {});
 });
 
+test("eight workers share a thread, which outlives one of them and ends with the loop", async () => {
+  const loop = await RewardLoopManager.create({
+    workers: 9,
+    executors: 1,
+    reward: `${fixture("rewards.ts")}:value`,
+  });
+  const placeOf = async (name: string): Promise<string | undefined> => {
+    const rows = await ray.state.listActors({ filters: [["name", "=", name]] });
+    return rows.find(({ state }) => state === "ALIVE")?.workerId;
+  };
+  const [first = "", ...others] = loop.workerNames;
+  const thread = await placeOf(first);
+  const places = await Promise.all(others.map(placeOf));
+  expect(places.slice(0, 7)).toEqual(Array.from({ length: 7 }, () => thread));
+  expect(places[7]).not.toBe(thread);
+  await ray.kill(await ray.getActor(first));
+  const samples = numbers(90).map((text) => loop.computeScore(sampleOf(text)));
+  expectOnlyInvalid(await Promise.all(samples), {});
+  expect(await Promise.all(others.map(placeOf))).toEqual(places);
+  await expect.poll(() => placeOf(first)).toBe(thread);
+  await loop.close();
+  const isAlive = async (id = ""): Promise<boolean | undefined> =>
+    (await ray.state.getWorker(id))?.isAlive;
+  await expect.poll(() => Promise.all([thread, places[7]].map(isAlive))).toEqual([false, false]);
+});
+
 test("groups go to the workers that are left when one is lost", async () => {
   // Each worker is full of what never ends, so that what one had does not go to the other.
   await using loop = await RewardLoopManager.create({

@@ -9,6 +9,7 @@
 import * as ray from "@rayling/core";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { isList, itemAt } from "@rayling/reward-manager-registry/values";
+import { nanoid } from "nanoid";
 import { RewardLoopClosedError } from "../errors.ts";
 import { groupSampleOf, outcomesOf } from "../sample/group-sample.ts";
 import type { GroupScoreList } from "../executor/score-work.ts";
@@ -168,7 +169,7 @@ export class RewardPipeline implements RewardSource {
   async prepareReload(): Promise<PreparedReload> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const version = await rewardVersion(this.#settings.pipeline);
-    const options: WorkerOptions = {
+    const options = {
       settings: this.#settings,
       version,
       limiter: this.#limiter,
@@ -241,14 +242,23 @@ function isScoreList(value: unknown): value is GroupScoreList {
   return isList(value) && value.every((one) => one === null || typeof one === "number");
 }
 
+/**
+ * How many workers share a thread. They only pass samples on, so that one thread has room for more
+ * than their executors can score; eight is what verl has by default.
+ */
+const workersPerThread = 8;
+
 /** Opens all workers, or none. */
 async function openWorkers(
-  options: WorkerOptions,
+  options: Omit<WorkerOptions, "threadName">,
   generation: number,
 ): Promise<SupervisedWorker[]> {
-  const opening = Array.from({ length: options.settings.workers }, (_, index) =>
-    openWorker(options, generation === 0 ? `${index}` : `${index}_r${generation}`),
-  );
+  const threads = `reward loop workers ${nanoid()}`;
+  const opening = Array.from({ length: options.settings.workers }, (_, index) => {
+    const threadName = `${threads} ${Math.floor(index / workersPerThread)}`;
+    const place = generation === 0 ? `${index}` : `${index}_r${generation}`;
+    return openWorker({ ...options, threadName }, place);
+  });
   const opened = await Promise.allSettled(opening);
   const workers = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const failed = opened.find((one) => one.status === "rejected");

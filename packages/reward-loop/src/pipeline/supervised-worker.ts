@@ -32,6 +32,8 @@ export interface WorkerOptions {
   readonly limiter: SharedLimiter | undefined;
   /** Spending has a cap: the worker asks before each call. */
   readonly asksToSpend: boolean;
+  /** The thread in which it runs, with others of its pipeline. */
+  readonly threadName: string;
 }
 
 export class SupervisedWorker {
@@ -180,11 +182,12 @@ export class SupervisedWorker {
   }
 
   #start(): WorkerHandle {
-    const { settings, version, limiter, asksToSpend } = this.#options;
+    const { settings, version, limiter, asksToSpend, threadName } = this.#options;
     const { total } = this.#deaths;
     sendModules(settings.pipeline);
     const worker = RewardLoopWorkerActor.options({
       name: this.name,
+      threadName,
       maxConcurrency: 100_000,
     }).remote(
       { ...settings, version },

@@ -192,8 +192,12 @@ export class RewardLoopWorker {
   }
 }
 
-/** A thread, whatever the session's default: workers and executors share the table of what runs. */
+/**
+ * In threads, whatever the session's default: workers and executors share the table of what runs.
+ * The workers of a loop share theirs, as none of them runs code that blocks: their messages to the
+ * loop go together, and a thread less is one that costs no time and no memory.
+ */
 export const RewardLoopWorkerActor: ray.ActorClass<typeof RewardLoopWorker> = ray.remote(
   RewardLoopWorker,
-  { isolation: "thread" },
+  { isolation: "shared" },
 );
