@@ -199,5 +199,5 @@ export class RewardLoopWorker {
  */
 export const RewardLoopWorkerActor: ray.ActorClass<typeof RewardLoopWorker> = ray.remote(
   RewardLoopWorker,
-  { isolation: "shared" },
+  { isolation: "shared", threadName: "reward loop workers" },
 );
