@@ -8,6 +8,8 @@
  * `Math.exp`.
  */
 
+import { clamp } from "./matrix.ts";
+
 const parts = 64;
 
 /** 2^(j / 64). */
@@ -27,7 +29,7 @@ const rounder = 1.5 * 2 ** 52;
 
 /**
  * Fills in e to the first `length` of the powers, each within 1 ulp of `Math.exp`. Both may be one
- * array.
+ * array. A power beyond `most`, or below minus `most`, is taken for that; NaN stays NaN.
  *
  * The formula stands in the loop itself: V8 puts a function into its callers only up to a budget.
  */
@@ -35,12 +37,14 @@ export function exponentialsInto(
   results: Float64Array,
   powers: Float64Array,
   length: number,
+  most = Infinity,
 ): void {
+  // Beyond 708 the result may be no normal number, or none at all.
+  const bound = Math.min(most, 708);
   for (let index = 0; index < length; index++) {
     const power = powers[index] ?? NaN;
-    // Beyond these the result is no normal number, or none at all.
-    if (!(power > -708 && power < 709)) {
-      results[index] = Math.exp(power);
+    if (!(Math.abs(power) < bound)) {
+      results[index] = Math.exp(clamp(power, -most, most));
       continue;
     }
     const steps = power * perStep + rounder - rounder;

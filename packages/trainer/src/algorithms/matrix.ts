@@ -141,3 +141,11 @@ function sumIn(data: MatrixView["data"], from: number, length: number): number {
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
 }
+
+/**
+ * Returns the number itself, for a loop that uses it in each turn: V8 unboxes the result of an
+ * operation once, before the loop, but a field or an argument anew for each token.
+ */
+export function unboxed(value: number): number {
+  return 1 * value;
+}

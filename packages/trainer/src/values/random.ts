@@ -20,12 +20,34 @@ export function uniformOf(...keys: readonly number[]): number {
  * @param draw for each place, from 0 to below 1
  */
 export function shuffled(count: number, draw: (place: number) => number): number[] {
-  const order = Array.from({ length: count }, (_, place) => place);
+  const order: number[] = [];
+  for (let place = 0; place < count; place++) order.push(place);
   for (let last = count - 1; last > 0; last--) {
     const other = Math.floor(draw(last) * (last + 1));
-    [order[last], order[other]] = [order[other] ?? NaN, order[last] ?? NaN];
+    const moved = order[other] ?? NaN;
+    order[other] = order[last] ?? NaN;
+    order[last] = moved;
   }
   return order;
+}
+
+/**
+ * The first `wanted` of 0 to count - 1 in another order, without the rest of it.
+ *
+ * @param draw for each place, from 0 to below 1
+ */
+export function firstShuffled(
+  count: number,
+  wanted: number,
+  draw: (place: number) => number,
+): number[] {
+  const moved = new Map<number, number>();
+  return Array.from({ length: Math.min(wanted, count) }, (_, place) => {
+    const other = place + Math.floor(draw(place) * (count - place));
+    const first = moved.get(other) ?? other;
+    moved.set(other, moved.get(place) ?? place);
+    return first;
+  });
 }
 
 /** Normally distributed, around 0 with deviation 1 (Box and Muller). */

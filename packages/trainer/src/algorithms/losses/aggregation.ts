@@ -8,8 +8,9 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf, divisorOf } from "../masked-sums.ts";
-import { type Matrix, type MatrixView, newMatrix, rowSums } from "../matrix.ts";
+import { divisorOf } from "../masked-sums.ts";
+import { type Matrix, type MatrixView, newMatrix } from "../matrix.ts";
+import { runsOf, type TokenRuns } from "../runs.ts";
 
 /** verl's names. */
 export const lossAggModes = [
@@ -87,30 +88,35 @@ export interface RowShares {
 }
 
 /**
- * @param countTokens returns the sum of the mask
+ * @param runsOfMask returns the tokens that count
  * @throws TrainerInputError as aggLoss
  */
 export function rowSharesOf(
   mask: MatrixView,
   mode: LossAggMode = "token-mean",
   info: GlobalBatchInfo = {},
-  countTokens: () => number = () => countOf(mask),
+  runsOfMask: () => Pick<TokenRuns, "count" | "lengths"> = () => runsOf(mask),
 ): RowShares {
   switch (mode) {
     case "token-mean": {
-      const tokens = wholeCount("batchNumTokens", info.batchNumTokens, info, countTokens);
+      const tokens = wholeCount(
+        "batchNumTokens",
+        info.batchNumTokens,
+        info,
+        () => runsOfMask().count,
+      );
       return ofTokens(mask, (info.dpSize ?? 1) / tokens);
     }
     case "token-sum":
       return ofTokens(mask, info.dpSize ?? 1);
     case "seq-mean-token-sum":
-      return ofRows(mask, info, () => 1);
+      return ofRows(runsOfMask().lengths, info, () => 1);
     case "seq-mean-token-sum-norm": {
       const scale = info.lossScaleFactor ?? mask.columns;
-      return ofRows(mask, info, () => 1 / scale);
+      return ofRows(runsOfMask().lengths, info, () => 1 / scale);
     }
     case "seq-mean-token-mean":
-      return ofRows(mask, info, (length) => 1 / divisorOf(length));
+      return ofRows(runsOfMask().lengths, info, (length) => 1 / divisorOf(length));
     default:
       throw new TrainerInputError(
         "lossAggMode",
@@ -125,11 +131,10 @@ function ofTokens({ rows }: MatrixView, factor: number): RowShares {
 
 /** @param shareOf by what the sum of a row counts */
 function ofRows(
-  mask: MatrixView,
+  lengths: Float64Array,
   info: GlobalBatchInfo,
   shareOf: (length: number) => number,
 ): RowShares {
-  const lengths = rowSums(mask);
   const rows = wholeCount(
     "globalBatchSize",
     info.globalBatchSize,

@@ -5,8 +5,8 @@
  */
 
 import { TrainerInputError } from "../../errors.ts";
-import { countOf } from "../masked-sums.ts";
 import { correction } from "../rollout-correction/rollout-correction.ts";
+import { runsOf } from "../runs.ts";
 import { type PolicyLoss, type PolicyLossResult, policyRowsOf } from "./policy-loss.ts";
 import { dualClip, weightedGradient } from "./tokenwise.ts";
 
@@ -30,7 +30,7 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
     rolloutCorrection,
     { valid: batch.valid, keepsWeights: lossType === "reinforce" },
   );
-  const rows = { ...given, mask, count: countOf(mask) };
+  const rows = { ...given, mask, runs: runsOf(mask) };
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({
     ...result,
     metrics: { ...result.metrics, ...metrics },

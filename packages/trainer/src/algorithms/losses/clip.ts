@@ -1,7 +1,7 @@
 /** PPO's clip: losses of ratios that must stay within a range. */
 
 import { TrainerInputError } from "../../errors.ts";
-import { clamp } from "../matrix.ts";
+import { clamp, unboxed } from "../matrix.ts";
 import { type PolicyLossSettings, slopeOfLarger } from "./policy-loss.ts";
 import type { TokenBlock } from "./token-block.ts";
 
@@ -45,7 +45,8 @@ export function clipRatios(
 ): void {
   const least = 1 - range.low;
   const most = 1 + range.high;
-  const largest = weight === 0 ? 1 : maxLogRatio;
+  const largest = unboxed(weight === 0 ? 1 : maxLogRatio);
+  const lowest = unboxed(clipRatioC);
   let clipped = 0;
   let lower = 0;
   for (let index = 0; index < length; index++) {
@@ -60,7 +61,7 @@ export function clipRatios(
       slope = slopeOfLarger(value, slope, inRange, 0);
       value = Math.max(value, inRange);
     }
-    const bound = -advantage * clipRatioC;
+    const bound = -advantage * lowest;
     if (advantage < 0 && value >= bound) {
       if (value > bound) lower++;
       slope = slopeOfLarger(-bound, 0, -value, slope);

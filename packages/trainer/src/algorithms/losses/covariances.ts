@@ -3,6 +3,7 @@
  * multiplied. Which tokens have the largest ones is found by selection, not by a sort.
  */
 
+import { unboxed } from "../matrix.ts";
 import type { PolicyRows } from "./policy-loss.ts";
 import type { TokenBlock } from "./token-block.ts";
 
@@ -42,7 +43,7 @@ export interface Selection {
 /** @param share of the tokens that count: so many are selected, and at least one */
 export function newSelection(rows: PolicyRows, share: number): Selection {
   const sums = { valid: 0, advantage: 0, logProb: 0 };
-  for (let row = 0; row < rows.mask.rows; row++) addRow(sums, rows, row);
+  for (const run of rows.runs.starts.keys()) addRun(sums, rows, run);
   const { valid } = sums;
   const count = Math.max(1, Math.trunc(valid * share));
   return {
@@ -59,23 +60,20 @@ export function newSelection(rows: PolicyRows, share: number): Selection {
 /** Numbers that are kept before the smaller ones of them are dropped, at least. */
 const leastKept = 1024;
 
-function addRow(
+function addRun(
   sums: { valid: number; advantage: number; logProb: number },
-  {
-    mask: { data: mask, columns },
-    advantages: { data: advantages },
-    logProb: { data: logProbs },
-  }: PolicyRows,
-  row: number,
+  { runs, advantages: { data: advantages }, logProb: { data: logProbs } }: PolicyRows,
+  run: number,
 ): void {
-  let { valid, advantage, logProb: logProbSum } = sums;
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    if (!((mask[at] ?? NaN) > 0)) continue;
-    valid++;
+  if (!((runs.weights[run] ?? NaN) > 0)) return;
+  const start = runs.starts[run] ?? NaN;
+  const end = runs.ends[run] ?? NaN;
+  let { advantage, logProb: logProbSum } = sums;
+  for (let at = start; at < end; at++) {
     advantage += advantages[at] ?? NaN;
     logProbSum += logProbs[at] ?? NaN;
   }
-  sums.valid = valid;
+  sums.valid += end - start;
   sums.advantage = advantage;
   sums.logProb = logProbSum;
 }
@@ -86,12 +84,15 @@ export function selectIn(
   { length: tokens, weight, advantages, logProbs }: TokenBlock,
   row: number,
 ): void {
-  const { means, count, kept } = selection;
+  const { count, kept } = selection;
+  const meanAdvantage = unboxed(selection.means.advantage);
+  const meanLogProb = unboxed(selection.means.logProb);
   let { length, least, unordered } = selection;
   let most = selection.most[row] ?? NaN;
   if (!(weight > 0)) return;
   for (let index = 0; index < tokens; index++) {
-    const covariance = covarianceOf(means, advantages[index] ?? NaN, logProbs[index] ?? NaN);
+    const covariance =
+      ((advantages[index] ?? NaN) - meanAdvantage) * ((logProbs[index] ?? NaN) - meanLogProb);
     if (covariance > most) most = covariance;
     if (covariance <= least && length >= count) continue;
     if (Number.isNaN(covariance)) unordered++;

@@ -8,7 +8,14 @@ import { sumOf } from "../../values/sums.ts";
 import { divisorOf } from "../masked-sums.ts";
 import { type RowShares, rowSharesOf } from "./aggregation.ts";
 import type { PolicyLossResult, PolicyLossSettings, PolicyRows } from "./policy-loss.ts";
-import { addBlock, newTokenBlock, scaleBlock, type TokenBlock, tokensInto } from "./token-block.ts";
+import {
+  addBlock,
+  type BlockSource,
+  eachBlock,
+  newTokenBlock,
+  scaleBlock,
+  type TokenBlock,
+} from "./token-block.ts";
 
 /** The loss without metrics of its own, and verl's estimate of the divergence. */
 export interface LearntLoss extends Omit<PolicyLossResult, "metrics"> {
@@ -44,11 +51,9 @@ export function learntLossOf(
 }
 
 /** A loss that is being worked out, row by row. */
-export interface LossWork {
-  readonly rows: PolicyRows;
+export interface LossWork extends BlockSource {
   readonly shares: RowShares;
   readonly maxLogRatio: number;
-  readonly block: TokenBlock;
   readonly gradient: Float32Array<ArrayBuffer>;
   /** For each row, before its share. */
   readonly losses: Float64Array;
@@ -59,10 +64,12 @@ export function newLossWork(
   rows: PolicyRows,
   { lossAggMode, globalBatchInfo, maxLogRatio = Infinity }: LearntSettings,
 ): LossWork {
-  const { mask, count } = rows;
+  const { mask, runs } = rows;
+  const shares = rowSharesOf(mask, lossAggMode, globalBatchInfo, () => runs);
   return {
     rows,
-    shares: rowSharesOf(mask, lossAggMode, globalBatchInfo, () => count),
+    shares,
+    keepsSpoilt: shares.isOfRows,
     maxLogRatio,
     block: newTokenBlock(),
     gradient: new Float32Array(mask.data.length),
@@ -76,24 +83,20 @@ export function newLossWork(
  * own: V8 optimises one that is called often better than a long loop.
  */
 export function fillRow(work: LossWork, row: number, fill: BlockLoss): void {
-  const { rows, shares, maxLogRatio, block, gradient } = work;
-  const { columns } = rows.mask;
-  const end = (row + 1) * columns;
+  const { rows, shares, maxLogRatio, gradient } = work;
   const sums = { losses: 0, logRatios: 0 };
   const into = { factor: shares.factor * (shares.shares[row] ?? NaN), kept: maxLogRatio, gradient };
-  for (let from = row * columns; from < end;) {
-    from = tokensInto(block, rows, [from, end], shares.isOfRows);
-    if (block.length === 0) break;
+  eachBlock(work, row, (block) => {
     fill(block, row);
     if (rows.weights !== undefined) scaleBlock(block, rows.weights.data);
     addBlock(block, sums, into);
-  }
+  });
   work.losses[row] = sums.losses;
   work.logRatios[row] = sums.logRatios;
 }
 
 export function learntOf({ rows, shares, gradient, losses, logRatios }: LossWork): LearntLoss {
-  const { mask, count, isLeftOut } = rows;
+  const { mask, runs, isLeftOut } = rows;
   let loss = 0;
   for (let row = 0; row < mask.rows; row++) {
     const share = shares.shares[row] ?? NaN;
@@ -103,6 +106,6 @@ export function learntOf({ rows, shares, gradient, losses, logRatios }: LossWork
   return {
     loss: isLeftOut ? 0 : loss * shares.factor,
     gradLogProb: asTensor(gradient, [mask.rows, mask.columns]),
-    ppoKl: -(sumOf(logRatios) / divisorOf(count)),
+    ppoKl: -(sumOf(logRatios) / divisorOf(runs.count)),
   };
 }

@@ -4,8 +4,9 @@
  */
 
 import type { Tensor } from "@rayling/data-proto";
-import { countOf, divisorOf } from "../masked-sums.ts";
+import { divisorOf } from "../masked-sums.ts";
 import { type MatrixView, viewOf } from "../matrix.ts";
+import { runsOf, type TokenRuns } from "../runs.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 import type { GlobalBatchInfo, LossAggMode } from "./aggregation.ts";
@@ -95,8 +96,8 @@ export interface PolicyRows {
   readonly mask: MatrixView;
   readonly weights: MatrixView | undefined;
   readonly oldLogProb: MatrixView;
-  /** Tokens that count: the sum of the mask. */
-  readonly count: number;
+  /** The tokens that count. */
+  readonly runs: TokenRuns;
   readonly isValid: (row: number) => boolean;
   /** Whether nothing is left of it without the invalid rows: its loss is 0. */
   readonly isLeftOut: boolean;
@@ -109,7 +110,7 @@ export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
     logProb,
     advantages: viewOf("advantages", batch.advantages, logProb),
     mask,
-    count: countOf(mask),
+    runs: runsOf(mask),
     weights:
       batch.rolloutIsWeights === undefined
         ? undefined
@@ -121,8 +122,8 @@ export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
 }
 
 /** Returns the share of tokens, of which that many are marked, among the tokens that count. */
-export function shareOfTokens({ count }: PolicyRows, marked: number): number {
-  return marked / divisorOf(count);
+export function shareOfTokens({ runs }: PolicyRows, marked: number): number {
+  return marked / divisorOf(runs.count);
 }
 
 /** How the larger of two changes; where they are the same, by half of each, as torch has it. */

@@ -2,29 +2,36 @@
 
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
-import { shuffled } from "../../values/random.ts";
-import { divisorOf, lastCounted } from "../masked-sums.ts";
-import { clamp, rowSums } from "../matrix.ts";
+import { firstShuffled } from "../../values/random.ts";
+import { divisorOf } from "../masked-sums.ts";
+import { clamp, unboxed } from "../matrix.ts";
+import type { TokenRuns } from "../runs.ts";
 import { type ClipRange, clipRangeOf, clipRatios, isClipped } from "./clip.ts";
 import { boundOf, covarianceOf, newSelection, selectIn, type TokenMeans } from "./covariances.ts";
 import { fillRow, learntOf, newLossWork } from "./learnt-loss.ts";
-import { type PolicyLoss, type PolicyRows, policyRowsOf, shareOfTokens } from "./policy-loss.ts";
-import { newTokenBlock, ratiosInto, type TokenBlock, tokensInto } from "./token-block.ts";
+import {
+  type PolicyLoss,
+  type PolicyLossSettings,
+  type PolicyRows,
+  policyRowsOf,
+  shareOfTokens,
+} from "./policy-loss.ts";
+import { eachBlock, newTokenBlock, ratiosInto, type TokenBlock } from "./token-block.ts";
 
 /**
  * PPO's clip; a few of the tokens whose log-probability goes along with their advantage are left
  * out, drawn at random: they are what entropy is lost by. Rows of such tokens are worked out twice.
  */
 export const clipCov: PolicyLoss = (batch, settings = {}) => {
-  const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation = anyOrder } = settings;
+  const { clipCovRatio = 0.0002, clipCovLb = 1, clipCovUb = 5, permutation } = settings;
   checkRatio("clipCovRatio", clipCovRatio);
   const rows = policyRowsOf(batch);
   const bounds = { range: clipRangeOf(settings), maxLogRatio: Infinity, clipRatioC: NaN };
-  const search = {
+  const search: Search = {
     means: weightedMeans(rows),
     range: bounds.range,
     bounds: { low: clipCovLb, high: clipCovUb },
-    candidates: [] as number[],
+    candidates: [],
   };
   const work = newLossWork(rows, settings);
   const counts = { clipped: 0, lower: 0 };
@@ -37,10 +44,8 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
     addCandidates(block, search);
   };
   for (let row = 0; row < rows.mask.rows; row++) fillRow(work, row, fill);
-  const { candidates } = search;
-  const wanted = Math.max(Math.trunc(clipCovRatio * rows.count), 1);
-  const order = candidates.length === 0 ? [] : permutation(candidates.length);
-  const drawn = order.slice(0, wanted).map((place) => candidates[place] ?? NaN);
+  const wanted = Math.max(Math.trunc(clipCovRatio * rows.runs.count), 1);
+  const drawn = drawnFrom(search.candidates, wanted, permutation);
   const { columns } = rows.mask;
   let left = 0;
   for (const [row, places] of Map.groupBy(drawn, (place) => Math.floor(place / columns))) {
@@ -58,27 +63,22 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
 
 function weightedMeans(rows: PolicyRows): TokenMeans {
   const sums = { advantage: 0, logProb: 0 };
-  for (let row = 0; row < rows.mask.rows; row++) addWeighted(sums, rows, row);
-  const divisor = divisorOf(rows.count);
+  for (const run of rows.runs.starts.keys()) addWeighted(sums, rows, run);
+  const divisor = divisorOf(rows.runs.count);
   return { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
 }
 
 function addWeighted(
   sums: { advantage: number; logProb: number },
-  {
-    mask: { data: mask, columns },
-    advantages: { data: advantages },
-    logProb: { data: logProbs },
-  }: PolicyRows,
-  row: number,
+  { runs, advantages: { data: advantages }, logProb: { data: logProbs } }: PolicyRows,
+  run: number,
 ): void {
+  const weight = runs.weights[run] ?? NaN;
+  const end = runs.ends[run] ?? NaN;
   let { advantage, logProb: logProbSum } = sums;
-  const end = row * columns + lastCounted({ data: mask, columns }, row);
-  for (let at = row * columns; at <= end; at++) {
-    const counted = mask[at] ?? NaN;
-    if (counted === 0) continue;
-    advantage += (advantages[at] ?? NaN) * counted;
-    logProbSum += (logProbs[at] ?? NaN) * counted;
+  for (let at = runs.starts[run] ?? NaN; at < end; at++) {
+    advantage += (advantages[at] ?? NaN) * weight;
+    logProbSum += (logProbs[at] ?? NaN) * weight;
   }
   sums.advantage = advantage;
   sums.logProb = logProbSum;
@@ -87,25 +87,29 @@ function addWeighted(
 /** Adds the places of tokens that are not clipped, and whose covariance is within the bounds. */
 function addCandidates(
   { length, from, weight, advantages, logProbs, ratios }: TokenBlock,
-  {
-    means: { advantage: meanAdvantage, logProb: meanLogProb },
-    range,
-    bounds: { low, high },
-    candidates,
-  }: {
-    readonly means: TokenMeans;
-    readonly range: ClipRange;
-    readonly bounds: ClipRange;
-    readonly candidates: number[];
-  },
+  { means, range, bounds, candidates }: Search,
 ): void {
   if (!(weight > 0)) return;
+  const meanAdvantage = unboxed(means.advantage);
+  const meanLogProb = unboxed(means.logProb);
+  const low = unboxed(bounds.low);
+  const high = unboxed(bounds.high);
   for (let index = 0; index < length; index++) {
     const advantage = advantages[index] ?? NaN;
     const covariance = (advantage - meanAdvantage) * ((logProbs[index] ?? NaN) - meanLogProb);
     if (!(covariance < high && covariance > low)) continue;
     if (!isClipped(advantage, ratios[index] ?? NaN, range)) candidates.push(from + index);
   }
+}
+
+/** Which tokens may be left out. */
+interface Search {
+  readonly means: TokenMeans;
+  readonly range: ClipRange;
+  /** A covariance must lie between them. */
+  readonly bounds: ClipRange;
+  /** Their places in the matrices. */
+  readonly candidates: number[];
 }
 
 /** Takes the tokens at these places out of the loss. Returns how many of them count. */
@@ -124,7 +128,19 @@ function leaveOut(
   return left;
 }
 
-const anyOrder = (count: number): readonly number[] => shuffled(count, Math.random);
+/** Returns the places of so many candidates, the first ones by their order. */
+function drawnFrom(
+  candidates: readonly number[],
+  wanted: number,
+  permutation: PolicyLossSettings["permutation"],
+): readonly number[] {
+  if (candidates.length === 0) return [];
+  const order =
+    permutation === undefined
+      ? firstShuffled(candidates.length, wanted, Math.random)
+      : permutation(candidates.length).slice(0, wanted);
+  return order.map((place) => candidates[place] ?? NaN);
+}
 
 /**
  * No clip; the tokens of the largest covariance pay for how far they have moved. Rows of such
@@ -204,28 +220,23 @@ function checkRatio(name: string, ratio: number): void {
 export const geoMean: PolicyLoss = (batch, settings = {}) => {
   const rows = policyRowsOf(batch);
   const range = clipRangeOf(settings);
-  const { columns } = rows.mask;
-  const lengths = rowSums(rows.mask);
+  const { lengths } = rows.runs;
   const used = lengths.filter((_, row) => rows.isValid(row)).length;
   const gradient = new Float32Array(rows.mask.data.length);
-  const block = newTokenBlock();
+  const source = { rows, block: newTokenBlock(), keepsSpoilt: true };
   const sums = { clipped: 0, lower: 0, distance: 0 };
   let loss = 0;
   for (const [row, length] of lengths.entries()) {
     if (length === 0) continue;
     const ofRow = { keptRatios: 0, advantages: 0 };
-    const end = (row + 1) * columns;
-    for (let from = row * columns; from < end;) {
-      from = tokensInto(block, rows, [from, end], true);
-      if (block.length > 0) addKept(block, rows, { range, sums, ofRow, gradient });
-    }
+    eachBlock(source, row, (block) => addKept(block, rows, { range, sums, ofRow, gradient }));
     const value = (-(ofRow.advantages / length) * Math.exp(ofRow.keptRatios / length)) / used;
     loss += value;
-    freeGradient(gradient, rows.mask, row, value / length);
+    freeGradient(gradient, rows.runs, row, value / length);
   }
   return {
     loss,
-    gradLogProb: asTensor(gradient, [rows.mask.rows, columns]),
+    gradLogProb: asTensor(gradient, [rows.mask.rows, rows.mask.columns]),
     metrics: {
       "actor/pg_clipfrac": shareOfTokens(rows, sums.clipped),
       "actor/ppo_kl": -shareOfTokens(rows, sums.distance),
@@ -246,9 +257,11 @@ interface KeptSums {
 function addKept(
   block: TokenBlock,
   rows: PolicyRows,
-  { range: { low, high }, sums, ofRow, gradient }: KeptSums,
+  { range, sums, ofRow, gradient }: KeptSums,
 ): void {
   const { length, from, weight, advantages, logRatios } = block;
+  const least = -range.low;
+  const most = unboxed(range.high);
   let clipped = 0;
   let lower = 0;
   let distance = 0;
@@ -257,10 +270,13 @@ function addKept(
   for (let index = 0; index < length; index++) {
     const advantage = advantages[index] ?? NaN;
     const logRatio = logRatios[index] ?? NaN;
-    const inRange = clamp(logRatio, -low, high);
-    if (inRange !== logRatio && advantage > 0) clipped++;
-    if (inRange !== logRatio && advantage < 0) lower++;
-    const kept = keptLogRatio(advantage, logRatio, inRange);
+    let kept = advantage === 0 ? 0 : logRatio;
+    if (!(logRatio >= least && logRatio <= most)) {
+      const inRange = clamp(logRatio, least, most);
+      if (advantage > 0) clipped++;
+      if (advantage < 0) lower++;
+      kept = keptLogRatio(advantage, logRatio, inRange);
+    }
     gradient[from + index] = weight !== 0 && advantage !== 0 && kept === logRatio ? 1 : 0;
     keptRatios += kept;
     advantageSum += advantage;
@@ -276,12 +292,17 @@ function addKept(
 /** Gives the tokens of a row that are marked their gradient. */
 function freeGradient(
   gradient: Float32Array,
-  { data: mask, columns }: PolicyRows["mask"],
+  { firsts, starts, ends, weights }: TokenRuns,
   row: number,
   value: number,
 ): void {
-  for (let at = row * columns; at < (row + 1) * columns; at++) {
-    if (gradient[at] === 1) gradient[at] = value * (mask[at] ?? NaN);
+  const last = firsts[row + 1] ?? NaN;
+  for (let run = firsts[row] ?? NaN; run < last; run++) {
+    const end = ends[run] ?? NaN;
+    const ofToken = value * (weights[run] ?? NaN);
+    for (let at = starts[run] ?? NaN; at < end; at++) {
+      if (gradient[at] === 1) gradient[at] = ofToken;
+    }
   }
 }
 

@@ -44,28 +44,57 @@ export function newTokenBlock(): TokenBlock {
   };
 }
 
-/**
- * Takes the first tokens of these places that count and have one weight. Returns the place behind
- * them.
- *
- * @param keepsSpoilt whether tokens that do not count are taken, too, where they are no numbers
- */
-export function tokensInto(
-  block: TokenBlock,
-  rows: PolicyRows,
+/** A batch that is shown in blocks. */
+export interface BlockSource {
+  readonly block: TokenBlock;
+  readonly rows: PolicyRows;
+  /** Whether tokens that do not count are taken, too, where they are no numbers. */
+  readonly keepsSpoilt: boolean;
+}
+
+/** Shows the tokens of a row that count, block by block. */
+export function eachBlock(
+  source: BlockSource,
+  row: number,
+  look: (block: TokenBlock) => void,
+): void {
+  const { block, rows, keepsSpoilt } = source;
+  const { firsts, starts, ends, weights } = rows.runs;
+  const { columns } = rows.mask;
+  const last = firsts[row + 1] ?? NaN;
+  let behind = row * columns;
+  for (let run = firsts[row] ?? NaN; run < last; run++) {
+    const start = starts[run] ?? NaN;
+    const end = ends[run] ?? NaN;
+    if (keepsSpoilt) eachSpoilt(source, [behind, start], look);
+    block.weight = weights[run] ?? NaN;
+    for (let from = start; from < end; from += tokensOfBlock) {
+      tokensInto(block, rows, from, Math.min(from + tokensOfBlock, end));
+      look(block);
+    }
+    behind = end;
+  }
+  if (keepsSpoilt) eachSpoilt(source, [behind, (row + 1) * columns], look);
+}
+
+/** Shows tokens that do not count, each by itself, where they are no numbers. */
+function eachSpoilt(
+  { block, rows }: BlockSource,
   [start, to]: readonly [start: number, to: number],
-  keepsSpoilt: boolean,
-): number {
+  look: (block: TokenBlock) => void,
+): void {
+  block.weight = 0;
+  for (let at = firstSpoilt(rows, start, to); at < to; at = firstSpoilt(rows, at + 1, to)) {
+    tokensInto(block, rows, at, at + 1);
+    look(block);
+  }
+}
+
+function tokensInto(block: TokenBlock, rows: PolicyRows, from: number, end: number): void {
   const { advantages, logProbs, logRatios } = block;
-  const mask = rows.mask.data;
   const givenAdvantages = rows.advantages.data;
   const givenLogProbs = rows.logProb.data;
   const givenOld = rows.oldLogProb.data;
-  const from = keepsSpoilt ? firstTaken(rows, start, to) : firstCounted(mask, start, to);
-  const weight = from < to ? (mask[from] ?? NaN) : 0;
-  // One that does not count says nothing about its neighbours.
-  const most = from + (weight === 0 ? 1 : tokensOfBlock);
-  const end = sameUpTo(mask, from, Math.min(most, to));
   for (let at = from, index = 0; at < end; at++, index++) {
     const logProb = givenLogProbs[at] ?? NaN;
     advantages[index] = givenAdvantages[at] ?? NaN;
@@ -74,27 +103,11 @@ export function tokensInto(
   }
   block.length = end - from;
   block.from = from;
-  block.weight = weight;
-  return end;
 }
 
-/** Returns where the numbers that equal the first one end. */
-function sameUpTo(numbers: Float64Array | Float32Array, from: number, to: number): number {
-  const first = numbers[from];
-  let end = Math.min(from + 1, to);
-  while (end < to && numbers[end] === first) end++;
-  return end;
-}
-
-function firstCounted(mask: Float64Array | Float32Array, start: number, to: number): number {
-  let from = start;
-  while (from < to && mask[from] === 0) from++;
-  return from;
-}
-
-/** Returns the place of the first token that counts, or is no number. */
-function firstTaken(
-  { mask: { data: mask }, advantages, logProb, oldLogProb, weights }: PolicyRows,
+/** Returns the place of the first token that is no number. */
+function firstSpoilt(
+  { advantages, logProb, oldLogProb, weights }: PolicyRows,
   start: number,
   to: number,
 ): number {
@@ -104,7 +117,6 @@ function firstTaken(
   // Without weights, log-probabilities once more: no number stays none.
   const { data: ofWeights } = weights ?? logProb;
   for (let at = start; at < to; at++) {
-    if (mask[at] !== 0) return at;
     const sum = (ofAdvantages[at] ?? NaN) + (ofLogProb[at] ?? NaN) + (ofOld[at] ?? NaN);
     if (!Number.isFinite(sum + (ofWeights[at] ?? NaN))) return at;
   }
@@ -144,13 +156,13 @@ export function addBlock(
     gradient,
   }: { readonly factor: number; readonly kept: number; readonly gradient: Float32Array },
 ): void {
+  // A token that does not count may have no number.
+  if (weight === 0) return void (sums.losses += (values[0] ?? NaN) * weight);
   const scale = weight * factor;
   let losses = 0;
   let logRatios = 0;
   for (let index = 0; index < length; index++) {
     losses += values[index] ?? NaN;
-    // A token that does not count may have no number here.
-    if (weight === 0) continue;
     logRatios += clamp(given[index] ?? NaN, -kept, kept);
     gradient[from + index] = scale * (slopes[index] ?? NaN);
   }
@@ -166,9 +178,5 @@ export function ratiosInto(
   { length, weight, logRatios, ratios }: TokenBlock,
   maxLogRatio: number,
 ): void {
-  const most = weight === 0 ? 1 : maxLogRatio;
-  for (let index = 0; index < length; index++) {
-    ratios[index] = clamp(logRatios[index] ?? NaN, -most, most);
-  }
-  exponentialsInto(ratios, ratios, length);
+  exponentialsInto(ratios, logRatios, length, weight === 0 ? 1 : maxLogRatio);
 }

@@ -301,10 +301,12 @@ export const cispo: PolicyLoss = (batch, settings = {}) => {
   const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
     const { length, weight: counted, advantages, logProbs, ratios, values, slopes } = block;
     ratiosInto(block, maxLogRatio);
+    const least = 1 - low;
+    const most = 1 + high;
     let clippedHere = 0;
     for (let index = 0; index < length; index++) {
       const ratio = ratios[index] ?? NaN;
-      const kept = clamp(ratio, 1 - low, 1 + high);
+      const kept = clamp(ratio, least, most);
       if (kept !== ratio) clippedHere += counted;
       const weight = -kept * (advantages[index] ?? NaN);
       values[index] = weight * (logProbs[index] ?? NaN);
