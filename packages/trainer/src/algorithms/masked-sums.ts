@@ -11,7 +11,9 @@ import {
   type RowSource,
   rowSums,
   sourceOf,
+  unboxed,
 } from "./matrix.ts";
+import { runsOf, type TokenRuns } from "./runs.ts";
 
 export function maskedSum(values: MatrixView, mask: MatrixView): number {
   return maskedSumOf(sourceOf(values), mask);
@@ -100,7 +102,7 @@ export function maskedVariance(
   mask: MatrixView,
   { unbiased = true }: { readonly unbiased?: boolean } = {},
 ): number {
-  return momentsOf(sourceOf(values), mask, unbiased).variance;
+  return momentsOf(sourceOf(values), runsOf(mask), unbiased).variance;
 }
 
 /** Weights, their mean and the sum of squared differences from it. */
@@ -110,15 +112,20 @@ interface Moments {
   squares: number;
 }
 
-/** Each row is looked at once, and joined to what was before it (Chan, Golub and LeVeque, 1979). */
-function momentsOf(
-  values: RowSource,
-  mask: MatrixView,
-  unbiased: boolean,
-): { readonly mean: number; readonly variance: number } {
+/** Each row is looked at once, and joined to what was before it. */
+function momentsOf(values: RowSource, runs: TokenRuns, unbiased: boolean): Spread {
   const moments = { count: 0, mean: 0, squares: 0 };
-  for (let row = 0; row < mask.rows; row++) joinRow(moments, values, mask, row);
-  const { count, mean, squares } = moments;
+  for (const row of runs.lengths.keys()) joinRow(moments, values, runs, row);
+  return spreadOf(moments, unbiased);
+}
+
+interface Spread {
+  readonly mean: number;
+  readonly variance: number;
+}
+
+/** @throws TrainerInputError as maskedVariance */
+function spreadOf({ count, mean, squares }: Moments, unbiased: boolean): Spread {
   if (unbiased && (count === 0 || count === 1)) {
     throw new TrainerInputError(
       "responseMask",
@@ -128,29 +135,36 @@ function momentsOf(
   return { mean, variance: (squares / divisorOf(count)) * (unbiased ? count / (count - 1) : 1) };
 }
 
-function joinRow(moments: Moments, values: RowSource, mask: MatrixView, row: number): void {
-  const { data } = values;
-  const { data: weights, columns } = mask;
-  const start = values.startOf(row);
-  const from = row * columns;
-  const end = lastCounted(mask, row) + 1;
-  let count = 0;
-  let sum = 0;
-  for (let column = 0; column < end; column++) {
-    const weight = weights[from + column] ?? NaN;
-    if (weight === 0) continue;
-    count += weight;
-    sum += (data[start + column] ?? NaN) * weight;
-  }
+function joinRow(moments: Moments, values: RowSource, runs: TokenRuns, row: number): void {
+  const count = runs.lengths[row] ?? NaN;
   if (count === 0) return;
+  const { data } = values;
+  const shift = values.startOf(row) - row * runs.columns;
+  const first = runs.firsts[row] ?? NaN;
+  const last = runs.firsts[row + 1] ?? NaN;
+  let sum = 0;
+  for (let run = first; run < last; run++) {
+    const weight = unboxed(runs.weights[run] ?? NaN);
+    const end = (runs.ends[run] ?? NaN) + shift;
+    for (let at = (runs.starts[run] ?? NaN) + shift; at < end; at++) {
+      sum += (data[at] ?? NaN) * weight;
+    }
+  }
   const mean = sum / count;
   let squares = 0;
-  for (let column = 0; column < end; column++) {
-    const weight = weights[from + column] ?? NaN;
-    if (weight === 0) continue;
-    const difference = (data[start + column] ?? NaN) - mean;
-    squares += difference * difference * weight;
+  for (let run = first; run < last; run++) {
+    const weight = unboxed(runs.weights[run] ?? NaN);
+    const end = (runs.ends[run] ?? NaN) + shift;
+    for (let at = (runs.starts[run] ?? NaN) + shift; at < end; at++) {
+      const difference = (data[at] ?? NaN) - mean;
+      squares += difference * difference * weight;
+    }
   }
+  join(moments, { count, mean, squares });
+}
+
+/** Joins moments of other tokens to moments (Chan, Golub and LeVeque, 1979). */
+function join(moments: Moments, { count, mean, squares }: Moments): void {
   if (moments.count === 0) return void Object.assign(moments, { count, mean, squares });
   const whole = moments.count + count;
   const between = mean - moments.mean;
@@ -173,10 +187,31 @@ export interface Whitening {
  */
 export function whiteningOf(
   values: RowSource,
-  mask: MatrixView,
+  runs: TokenRuns,
   { shiftMean = true }: { readonly shiftMean?: boolean } = {},
 ): Whitening {
-  const { mean, variance } = momentsOf(values, mask, true);
+  return whiteningBy(momentsOf(values, runs, true), shiftMean);
+}
+
+/**
+ * As `whiteningOf`, where each token of a row has the row's value times its weight.
+ *
+ * @throws TrainerInputError as maskedVariance
+ */
+export function whiteningOfRows(values: Float64Array, runs: TokenRuns): Whitening {
+  const moments = { count: 0, mean: 0, squares: 0 };
+  for (const [row, value] of values.entries()) {
+    const last = runs.firsts[row + 1] ?? NaN;
+    for (let run = runs.firsts[row] ?? NaN; run < last; run++) {
+      const weight = runs.weights[run] ?? NaN;
+      const count = weight * ((runs.ends[run] ?? NaN) - (runs.starts[run] ?? NaN));
+      join(moments, { count, mean: value * weight, squares: 0 });
+    }
+  }
+  return whiteningBy(spreadOf(moments, true), true);
+}
+
+function whiteningBy({ mean, variance }: Spread, shiftMean: boolean): Whitening {
   return { mean, scale: 1 / Math.sqrt(variance + 1e-8), shift: shiftMean ? 0 : mean };
 }
 
@@ -191,7 +226,7 @@ export function maskedWhiten(
   mask: Matrix,
   options: { readonly shiftMean?: boolean } = {},
 ): Matrix {
-  const { mean, scale, shift } = whiteningOf(sourceOf(values), mask, options);
+  const { mean, scale, shift } = whiteningOf(sourceOf(values), runsOf(mask), options);
   const whitened = newMatrix(values.rows, values.columns);
   for (let at = 0; at < whitened.data.length; at++) {
     whitened.data[at] = ((values.data[at] ?? NaN) - mean) * scale + shift;

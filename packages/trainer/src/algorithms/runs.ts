@@ -6,6 +6,8 @@
 import type { MatrixView } from "./matrix.ts";
 
 export interface TokenRuns {
+  /** The length of a row of the matrix. */
+  readonly columns: number;
   /** The runs of a row go from its entry here to that of the next row. */
   readonly firsts: Int32Array;
   /** For each run the place of its first token in the matrix, and the place behind its last one. */
@@ -30,7 +32,7 @@ export function runsOf(mask: MatrixView): TokenRuns {
     count += length;
     firsts[row + 1] = found.starts.length;
   }
-  return { firsts, ...found, count, lengths };
+  return { columns: mask.columns, firsts, ...found, count, lengths };
 }
 
 type FoundRuns = Record<"starts" | "ends" | "weights", number[]>;

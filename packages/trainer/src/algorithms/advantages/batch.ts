@@ -3,8 +3,9 @@
 import { asTensor, type Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupsOf } from "../groups.ts";
-import { lastCounted, type Whitening, whiteningOf } from "../masked-sums.ts";
-import { type MatrixView, type RowSource, viewOf } from "../matrix.ts";
+import { type Whitening, whiteningOf } from "../masked-sums.ts";
+import { type MatrixView, type RowSource, unboxed, viewOf } from "../matrix.ts";
+import { runsOf, type TokenRuns } from "../runs.ts";
 import { leavesFewerThan, validMask } from "../invalid-scores.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
@@ -79,6 +80,8 @@ export interface Rows {
   readonly rewards: MatrixView;
   /** Response mask, 0 in invalid rows. */
   readonly mask: MatrixView;
+  /** The tokens that count. */
+  readonly runs: TokenRuns;
   readonly isValid: (row: number) => boolean;
 }
 
@@ -86,7 +89,8 @@ export function rowsOf({ tokenLevelRewards, responseMask, valid }: AdvantageBatc
   const rewards = viewOf("tokenLevelRewards", tokenLevelRewards);
   const given = viewOf("responseMask", responseMask, rewards);
   const isValid = (row: number): boolean => valid?.[row] ?? true;
-  return { rewards, mask: validMask(given, valid), isValid };
+  const mask = validMask(given, valid);
+  return { rewards, mask, runs: runsOf(mask), isValid };
 }
 
 export interface GroupedRows extends Rows {
@@ -111,7 +115,8 @@ export function groupedRowsOf(batch: AdvantageBatch): GroupedRows {
   const used = new Set([...groups.values()].flat());
   const isValid = (row: number): boolean => used.has(row);
   const mask = validMask(rows.mask, [...ids.keys()].map(isValid));
-  return { ...rows, mask, isValid, groups };
+  const runs = mask === rows.mask ? rows.runs : runsOf(mask);
+  return { ...rows, mask, runs, isValid, groups };
 }
 
 /** @throws TrainerInputError when there are none, or not one for each row */
@@ -132,33 +137,13 @@ export function neededView(
 }
 
 /** Puts one value for each row at each of its tokens that count. */
-export function broadcastInto(data: Float32Array, values: Float64Array, mask: MatrixView): void {
-  for (let row = 0; row < mask.rows; row++) fillRow(data, values[row] ?? NaN, mask, row);
-}
-
-/** As `broadcastInto`, without memory for more than one row, up to its last token that counts. */
-export function broadcastSource(values: Float64Array, mask: MatrixView): RowSource {
-  const { columns } = mask;
-  const data = new Float64Array(columns);
-  return {
-    data,
-    startOf(row) {
-      const value = values[row] ?? NaN;
-      const from = row * columns;
-      const end = lastCounted(mask, row) + 1;
-      for (let column = 0; column < end; column++) {
-        data[column] = value * (mask.data[from + column] ?? NaN);
-      }
-      return 0;
-    },
-  };
-}
-
-/** A function of its own: V8 optimises one that is called often better than a long loop. */
-function fillRow(data: Float32Array, value: number, mask: MatrixView, row: number): void {
-  for (let at = row * mask.columns; at < (row + 1) * mask.columns; at++) {
-    const weight = mask.data[at] ?? NaN;
-    if (weight !== 0) data[at] = value * weight;
+export function broadcastInto(data: Float32Array, values: Float64Array, runs: TokenRuns): void {
+  const { firsts, starts, ends, weights } = runs;
+  for (const [row, value] of values.entries()) {
+    const last = firsts[row + 1] ?? NaN;
+    for (let run = firsts[row] ?? NaN; run < last; run++) {
+      data.fill(value * (weights[run] ?? NaN), starts[run], ends[run]);
+    }
   }
 }
 
@@ -188,11 +173,11 @@ export function whitened(
   rows: Rows,
   { valid }: Pick<AdvantageBatch, "valid">,
 ): Float32Array<ArrayBuffer> {
-  const { mask } = rows;
+  const { mask, runs } = rows;
   const column = newColumn(rows);
   if (leavesFewerThan(2, mask, valid)) return column;
-  const whitening = whiteningOf(values, mask);
-  for (let row = 0; row < mask.rows; row++) whitenRow(column, { row, values, mask }, whitening);
+  const whitening = whiteningOf(values, runs);
+  for (let row = 0; row < mask.rows; row++) whitenRow(column, { row, values, runs }, whitening);
   return column;
 }
 
@@ -201,16 +186,20 @@ function whitenRow(
   {
     row,
     values,
-    mask,
-  }: { readonly row: number; readonly values: RowSource; readonly mask: MatrixView },
-  { mean, scale }: Whitening,
+    runs: { columns, firsts, starts, ends, weights },
+  }: { readonly row: number; readonly values: RowSource; readonly runs: TokenRuns },
+  whitening: Whitening,
 ): void {
   const { data } = values;
-  const start = values.startOf(row);
-  const from = row * mask.columns;
-  const end = lastCounted(mask, row) + 1;
-  for (let at = 0; at < end; at++) {
-    const weight = mask.data[from + at] ?? NaN;
-    if (weight !== 0) column[from + at] = ((data[start + at] ?? NaN) - mean) * scale * weight;
+  const shift = values.startOf(row) - row * columns;
+  const last = firsts[row + 1] ?? NaN;
+  const mean = unboxed(whitening.mean);
+  const scale = unboxed(whitening.scale);
+  for (let run = firsts[row] ?? NaN; run < last; run++) {
+    const weight = unboxed(weights[run] ?? NaN);
+    const end = ends[run] ?? NaN;
+    for (let at = starts[run] ?? NaN; at < end; at++) {
+      column[at] = ((data[at + shift] ?? NaN) - mean) * scale * weight;
+    }
   }
 }

@@ -4,6 +4,8 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
+import { leavesFewerThan } from "../invalid-scores.ts";
+import { whiteningOfRows } from "../masked-sums.ts";
 import { rowSums } from "../matrix.ts";
 import {
   type AdvantageBatch,
@@ -12,12 +14,10 @@ import {
   type AdvantageSettings,
   advantagesOf,
   broadcastInto,
-  broadcastSource,
   type GroupedRows,
   groupedRowsOf,
   newColumn,
   type Rows,
-  whitened,
 } from "./batch.ts";
 
 interface ScoredRows extends GroupedRows {
@@ -101,7 +101,7 @@ function leaveOneOut(batch: AdvantageBatch, alone: number): Advantages {
 /** R minus the mean of its group weighted by lengths. */
 export const opo: AdvantageEstimator = (batch) => {
   const rows = scoredRowsOf(batch);
-  const lengths = rowSums(rows.mask);
+  const { lengths } = rows.runs;
   return outcome(
     rows,
     byGroup(rows, (group, advantages) => {
@@ -215,11 +215,25 @@ function byGroup(
 
 function outcome(rows: Rows, values: Float64Array): Advantages {
   const advantages = newColumn(rows);
-  broadcastInto(advantages, values, rows.mask);
+  broadcastInto(advantages, values, rows.runs);
   return advantagesOf(rows, advantages);
 }
 
-/** As `outcome`, whitened over all tokens. */
-function whitenedOutcome(rows: Rows, values: Float64Array, batch: AdvantageBatch): Advantages {
-  return advantagesOf(rows, whitened(broadcastSource(values, rows.mask), rows, batch));
+/**
+ * As `outcome`, whitened over all tokens. Where invalid rows have left fewer than two of them,
+ * there is no spread to scale by: all 0.
+ */
+function whitenedOutcome(rows: Rows, values: Float64Array, { valid }: AdvantageBatch): Advantages {
+  const advantages = newColumn(rows);
+  if (leavesFewerThan(2, rows.mask, valid)) return advantagesOf(rows, advantages);
+  const { firsts, starts, ends, weights } = rows.runs;
+  const { mean, scale } = whiteningOfRows(values, rows.runs);
+  for (const [row, value] of values.entries()) {
+    const last = firsts[row + 1] ?? NaN;
+    for (let run = firsts[row] ?? NaN; run < last; run++) {
+      const weight = weights[run] ?? NaN;
+      advantages.fill((value * weight - mean) * scale * weight, starts[run], ends[run]);
+    }
+  }
+  return advantagesOf(rows, advantages);
 }

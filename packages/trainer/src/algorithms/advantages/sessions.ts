@@ -70,6 +70,6 @@ export function ofLastOutputs(
   );
   const ofRows = Float64Array.from(keys, (key) => values.get(key) ?? NaN);
   const column = newColumn(rows);
-  broadcastInto(column, ofRows, rows.mask);
+  broadcastInto(column, ofRows, rows.runs);
   return advantagesOf(rows, column);
 }

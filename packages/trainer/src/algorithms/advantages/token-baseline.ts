@@ -3,10 +3,8 @@
  * group there, weighted by how much the gradient of each row has varied so far.
  */
 
-import { present } from "@rayling/reward-manager-registry/values";
 import { exponentialsInto } from "../exponential.ts";
-import { lastCounted } from "../masked-sums.ts";
-import { type MatrixView, newRoom } from "../matrix.ts";
+import { type MatrixView, newRoom, unboxed } from "../matrix.ts";
 import {
   type AdvantageBatch,
   type AdvantageEstimator,
@@ -55,24 +53,27 @@ function tokenBaseline(
   isCounted: boolean,
 ): Advantages {
   const rows = groupedRowsOf(batch);
-  const { mask } = rows;
+  const { firsts, lengths } = rows.runs;
   const comparison = comparisonOf(batch, rows, isCounted);
   for (const all of rows.groups.values()) {
-    const group = isCounted ? all.filter((row) => lastCounted(mask, row) >= 0) : all;
+    const group = isCounted ? all.filter((row) => firsts[row] !== firsts[row + 1]) : all;
     comparison.weighted.fill(0);
     comparison.variations.fill(1e-8);
-    const lengths = group.map((row, member) => addRow(comparison, row, member));
+    for (const [member, row] of group.entries()) addRow(comparison, row, member);
     const baselines = baselinesOf(comparison);
     const tail = handleZeroTail ? tailOf(group, lengths) : undefined;
     for (const [member, row] of group.entries()) {
       // A row alone is compared with nothing.
       const compared = group.length < 2 ? 0 : tail?.row === row ? tail.from : Infinity;
-      const toGo = present(comparison.toGo[member], "the room of a row");
+      const toGo = comparison.toGo[member] ?? none;
       subtractBaselines(comparison, { row, toGo, baselines, compared });
     }
   }
   return advantagesOf(rows, comparison.advantages, comparison.returns);
 }
+
+/** A row without tokens that count has nothing to go. */
+const none = new Float64Array(0);
 
 function comparisonOf(batch: AdvantageBatch, rows: GroupedRows, isCounted: boolean): Comparison {
   const { columns } = rows.mask;
@@ -93,71 +94,80 @@ function comparisonOf(batch: AdvantageBatch, rows: GroupedRows, isCounted: boole
 
 /**
  * Adds a row to what its group is compared by. The gradient varies at each token by 1 - 2 pi + sum
- * pi^2. Returns how many tokens count.
+ * pi^2.
  */
-function addRow(comparison: Comparison, row: number, member: number): number {
-  const { rows, squares, weights, isCounted, variations, weighted } = comparison;
-  const { columns, data: mask } = rows.mask;
-  const { data: ofSquares } = squares;
+function addRow(comparison: Comparison, row: number, member: number): void {
+  const { rows, isCounted } = comparison;
+  const { columns, firsts, starts, ends } = rows.runs;
   const from = row * columns;
-  const end = lastCounted(rows.mask, row) + 1;
-  const toGo = rewardToGo(comparison, row, member, end);
-  const probabilities = probabilitiesOf(comparison, row, end);
-  let variation = 0;
-  let length = 0;
-  let counted = 0;
-  for (let column = 0; column < end; column++) {
-    const weight = mask[from + column] ?? NaN;
-    if (weight === 0) continue;
-    length += weight;
-    const change = 1 - 2 * (probabilities[column] ?? NaN) + (ofSquares[from + column] ?? NaN);
-    const scale = weights === undefined ? 1 : (weights.data[from + column] ?? NaN) ** 2;
-    variation += change * scale * weight;
-    const place = isCounted ? counted++ : column;
-    const own = variation * weight;
-    weighted[place] = (weighted[place] ?? NaN) + (toGo[column] ?? NaN) * own;
-    variations[place] = (variations[place] ?? NaN) + own;
+  const first = firsts[row] ?? NaN;
+  const last = firsts[row + 1] ?? NaN;
+  if (first === last) return;
+  const toGo = (comparison.toGo[member] ??= newRoom(columns));
+  rewardToGo(comparison, row, toGo);
+  probabilitiesInto(comparison, from, (ends[last - 1] ?? NaN) - from);
+  const sums = { from, toGo, variation: 0, place: 0 };
+  for (let run = first; run < last; run++) {
+    if (!isCounted) sums.place = (starts[run] ?? NaN) - from;
+    addRun(comparison, run, sums);
   }
-  return length;
 }
 
-/** Returns the probabilities of the tokens up to `end`. */
-function probabilitiesOf(
-  { rows, logProbs, probabilities }: Comparison,
-  row: number,
-  end: number,
-): Float64Array {
-  const from = row * rows.mask.columns;
-  const { data } = logProbs;
-  for (let column = 0; column < end; column++) {
-    probabilities[column] = data[from + column] ?? NaN;
+/** @param sums where the row begins in the matrix, its sums up to this run, and the run's place */
+function addRun(
+  { rows: { runs }, squares, weights, probabilities, variations, weighted }: Comparison,
+  run: number,
+  sums: { from: number; toGo: Float64Array; variation: number; place: number },
+): void {
+  const { from, toGo } = sums;
+  const { data: ofSquares } = squares;
+  const scales = weights?.data;
+  const weight = unboxed(runs.weights[run] ?? NaN);
+  const end = runs.ends[run] ?? NaN;
+  let { variation, place } = sums;
+  for (let at = runs.starts[run] ?? NaN; at < end; at++, place++) {
+    const change = 1 - 2 * (probabilities[at - from] ?? NaN) + (ofSquares[at] ?? NaN);
+    const scale = scales === undefined ? 1 : (scales[at] ?? NaN) ** 2;
+    variation += change * scale * weight;
+    const own = variation * weight;
+    weighted[place] = (weighted[place] ?? NaN) + (toGo[at - from] ?? NaN) * own;
+    variations[place] = (variations[place] ?? NaN) + own;
   }
-  exponentialsInto(probabilities, probabilities, end);
-  return probabilities;
+  sums.variation = variation;
+  sums.place = place;
+}
+
+/** Fills in the probabilities of the first `length` tokens of a row. */
+function probabilitiesInto(
+  { logProbs, probabilities }: Comparison,
+  from: number,
+  length: number,
+): void {
+  probabilities.set(logProbs.data.subarray(from, from + length));
+  exponentialsInto(probabilities, probabilities, length);
 }
 
 /**
- * Returns the sum of what is rewarded from each token on, which is its return, too: 0 from `end`
- * on, behind which no token counts.
+ * Fills in the sum of what is rewarded from each token on, which is its return, too: 0 behind the
+ * last token that counts.
  */
-function rewardToGo(
-  { rows, toGo, returns }: Comparison,
-  row: number,
-  member: number,
-  end: number,
-): Float64Array {
-  const { columns, data: mask } = rows.mask;
+function rewardToGo({ rows, returns }: Comparison, row: number, toGo: Float64Array): void {
+  const { columns, firsts, starts, ends, weights } = rows.runs;
   const { data: rewards } = rows.rewards;
-  const sums = (toGo[member] ??= newRoom(columns));
   const from = row * columns;
+  const first = firsts[row] ?? NaN;
   let sum = 0;
-  for (let column = end - 1; column >= 0; column--) {
-    const weight = mask[from + column] ?? NaN;
-    if (weight !== 0) sum += (rewards[from + column] ?? NaN) * weight;
-    sums[column] = sum;
-    returns[from + column] = sum;
+  for (let run = (firsts[row + 1] ?? NaN) - 1; run >= first; run--) {
+    const start = starts[run] ?? NaN;
+    const weight = unboxed(weights[run] ?? NaN);
+    for (let at = (ends[run] ?? NaN) - 1; at >= start; at--) {
+      sum += (rewards[at] ?? NaN) * weight;
+      toGo[at - from] = sum;
+      returns[at] = sum;
+    }
+    // Tokens before it that do not count.
+    returns.fill(sum, run === first ? from : ends[run - 1], start);
   }
-  return sums;
 }
 
 /** Returns the baseline at each place of a group. */
@@ -177,29 +187,36 @@ interface Compared {
 }
 
 function subtractBaselines(
-  { rows, isCounted, advantages }: Comparison,
+  { rows: { runs }, isCounted, advantages }: Comparison,
   { row, toGo, baselines, compared }: Compared,
 ): void {
-  const { columns, data: mask } = rows.mask;
+  const { columns, firsts, starts, ends, weights } = runs;
   const from = row * columns;
-  const end = lastCounted(rows.mask, row) + 1;
+  const last = firsts[row + 1] ?? NaN;
   let counted = 0;
-  for (let column = 0; column < end; column++) {
-    const weight = mask[from + column] ?? NaN;
-    if (weight === 0) continue;
-    const place = isCounted ? counted++ : column;
-    const own = (toGo[column] ?? NaN) * weight;
-    advantages[from + column] = place < compared ? own - (baselines[place] ?? NaN) * weight : own;
+  for (let run = firsts[row] ?? NaN; run < last; run++) {
+    const start = starts[run] ?? NaN;
+    const end = ends[run] ?? NaN;
+    const weight = unboxed(weights[run] ?? NaN);
+    const skipped = isCounted ? start - counted : from;
+    const to = Math.min(end, compared + skipped);
+    let at = start;
+    for (; at < to; at++) {
+      const own = (toGo[at - from] ?? NaN) * weight;
+      advantages[at] = own - (baselines[at - skipped] ?? NaN) * weight;
+    }
+    for (; at < end; at++) advantages[at] = (toGo[at - from] ?? NaN) * weight;
+    counted += end - start;
   }
 }
 
 /** Returns the tail of the group's longest row, where it is longer than all others. */
 function tailOf(
   group: readonly number[],
-  lengths: readonly number[],
+  lengths: Float64Array,
 ): { readonly row: number; readonly from: number } | undefined {
-  const sorted = lengths.toSorted((left, right) => right - left);
-  const [longest = 0, second = 0] = sorted;
-  const row = group[lengths.indexOf(longest)];
-  return longest > second && row !== undefined ? { row, from: second } : undefined;
+  const sorted = group.toSorted((left, right) => (lengths[right] ?? NaN) - (lengths[left] ?? NaN));
+  const [row = NaN, next = NaN] = sorted;
+  const second = lengths[next] ?? 0;
+  return (lengths[row] ?? 0) > second ? { row, from: second } : undefined;
 }

@@ -2,8 +2,8 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { leavesFewerThan } from "../invalid-scores.ts";
-import { lastCounted, type Whitening, whiteningOf } from "../masked-sums.ts";
-import type { MatrixView } from "../matrix.ts";
+import { type Whitening, whiteningOf } from "../masked-sums.ts";
+import { type MatrixView, unboxed } from "../matrix.ts";
 import {
   type AdvantageEstimator,
   advantagesOf,
@@ -35,7 +35,7 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const advantages = newColumn(rows);
   const returns = newColumn(rows);
   const isLeftOut = leavesFewerThan(2, mask, batch.valid);
-  const whitening = isLeftOut ? undefined : whiteningOf(source, mask);
+  const whitening = isLeftOut ? undefined : whiteningOf(source, rows.runs);
   for (let row = 0; row < mask.rows; row++) {
     if (!rows.isValid(row)) continue;
     estimateRow(estimate, row);
@@ -57,24 +57,29 @@ interface Estimate {
 }
 
 /** A function of its own: V8 optimises one that is called often better than a long loop. */
-function estimateRow({ rows, values, gamma, decay, data }: Estimate, row: number): void {
-  const { data: mask, columns } = rows.mask;
+function estimateRow({ rows, values, data, ...rates }: Estimate, row: number): void {
+  const { columns, firsts, starts, ends } = rows.runs;
   const { data: rewards } = rows.rewards;
   const { data: given } = values;
   const from = row * columns;
-  const start = lastCounted(rows.mask, row);
+  const first = firsts[row] ?? NaN;
+  const last = firsts[row + 1] ?? NaN;
+  const gamma = unboxed(rates.gamma);
+  const decay = unboxed(rates.decay);
   let nextValue = 0;
-  let last = 0;
-  data.fill(0, start + 1);
-  for (let column = start; column >= 0; column--) {
-    const at = from + column;
-    if (mask[at] !== 0) {
+  let advantage = 0;
+  // Behind the last token that counts.
+  data.fill(0, first === last ? 0 : (ends[last - 1] ?? NaN) - from);
+  for (let run = last - 1; run >= first; run--) {
+    const start = starts[run] ?? NaN;
+    for (let at = (ends[run] ?? NaN) - 1; at >= start; at--) {
       const value = given[at] ?? NaN;
       const delta = (rewards[at] ?? NaN) + gamma * nextValue - value;
-      last = delta + decay * last;
+      advantage = delta + decay * advantage;
       nextValue = value;
+      data[at - from] = advantage;
     }
-    data[column] = last;
+    data.fill(advantage, run === first ? 0 : (ends[run - 1] ?? NaN) - from, start - from);
   }
 }
 
@@ -94,9 +99,11 @@ function whitenRow(
   advantages: Float32Array,
   { values: { columns }, data }: Estimate,
   row: number,
-  { mean, scale }: Whitening,
+  whitening: Whitening,
 ): void {
   const from = row * columns;
+  const mean = unboxed(whitening.mean);
+  const scale = unboxed(whitening.scale);
   for (let column = 0; column < columns; column++) {
     advantages[from + column] = ((data[column] ?? NaN) - mean) * scale;
   }
@@ -125,22 +132,25 @@ export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {})
 function discountRow(
   {
     rows,
-    gamma,
     data,
     returns,
+    ...rates
   }: Pick<Estimate, "rows" | "gamma" | "data"> & { readonly returns: Float32Array },
   row: number,
 ): void {
-  const { data: mask, columns } = rows.mask;
+  const { columns, firsts, starts, ends } = rows.runs;
   const { data: rewards } = rows.rewards;
   const from = row * columns;
+  const first = firsts[row] ?? NaN;
+  const gamma = unboxed(rates.gamma);
   let running = 0;
-  for (let column = lastCounted(rows.mask, row); column >= 0; column--) {
-    const at = from + column;
-    if (mask[at] === 0) continue;
-    running = (rewards[at] ?? NaN) + gamma * running;
-    data[column] = running;
-    returns[at] = running;
+  for (let run = (firsts[row + 1] ?? NaN) - 1; run >= first; run--) {
+    const start = starts[run] ?? NaN;
+    for (let at = (ends[run] ?? NaN) - 1; at >= start; at--) {
+      running = (rewards[at] ?? NaN) + gamma * running;
+      data[at - from] = running;
+      returns[at] = running;
+    }
   }
 }
 
