@@ -38,30 +38,23 @@ function addRow(before: number, values: RowSource, mask: MatrixView, row: number
   return sum;
 }
 
-export function countOf(mask: MatrixView): number {
-  const { data } = mask;
-  const whole = data.length - (data.length % 4);
+export function countOf({ data }: MatrixView): number {
+  return sumOver(data, 0, data.length);
+}
+
+/** Returns the sum of the numbers from a place to before another one. */
+export function sumOver(data: MatrixView["data"], from: number, to: number): number {
+  const whole = to - ((to - from) % 4);
   // A processor adds four sums at once, but one only as fast as each addition takes.
   let [first, second, third, fourth] = [0, 0, 0, 0];
-  for (let at = 0; at < whole; at += 4) {
+  for (let at = from; at < whole; at += 4) {
     first += data[at] ?? NaN;
     second += data[at + 1] ?? NaN;
     third += data[at + 2] ?? NaN;
     fourth += data[at + 3] ?? NaN;
   }
-  for (let at = whole; at < data.length; at++) first += data[at] ?? NaN;
+  for (let at = whole; at < to; at++) first += data[at] ?? NaN;
   return first + second + (third + fourth);
-}
-
-/** Returns the column of the last token of a row that counts; -1 where none does. */
-export function lastCounted(
-  { columns, data }: Pick<MatrixView, "columns" | "data">,
-  row: number,
-): number {
-  const from = row * columns;
-  let column = columns - 1;
-  while (column >= 0 && data[from + column] === 0) column--;
-  return column;
 }
 
 /**

@@ -26,11 +26,16 @@ export const bypassMode: PolicyLoss = (batch, settings = {}) => {
   const given = policyRowsOf(batch);
   const { lossType = "ppo_clip" } = rolloutCorrection;
   const { weights, mask, metrics } = correction(
-    { logProb: given.logProb, rolloutLogProb: given.oldLogProb, mask: given.mask },
+    {
+      logProb: given.logProb,
+      rolloutLogProb: given.oldLogProb,
+      mask: given.mask,
+      runs: given.runs,
+    },
     rolloutCorrection,
     { valid: batch.valid, keepsWeights: lossType === "reinforce" },
   );
-  const rows = { ...given, mask, runs: runsOf(mask) };
+  const rows = mask === given.mask ? given : { ...given, mask, runs: runsOf(mask) };
   const withMetrics = (result: PolicyLossResult): PolicyLossResult => ({
     ...result,
     metrics: { ...result.metrics, ...metrics },

@@ -3,6 +3,7 @@
  * multiplied. Which tokens have the largest ones is found by selection, not by a sort.
  */
 
+import { sumOver } from "../masked-sums.ts";
 import { unboxed } from "../matrix.ts";
 import type { PolicyRows } from "./policy-loss.ts";
 import type { TokenBlock } from "./token-block.ts";
@@ -42,12 +43,10 @@ export interface Selection {
 
 /** @param share of the tokens that count: so many are selected, and at least one */
 export function newSelection(rows: PolicyRows, share: number): Selection {
-  const sums = { valid: 0, advantage: 0, logProb: 0 };
-  for (const run of rows.runs.starts.keys()) addRun(sums, rows, run);
-  const { valid } = sums;
+  const { valid, means } = meansOf(rows);
   const count = Math.max(1, Math.trunc(valid * share));
   return {
-    means: { advantage: sums.advantage / valid, logProb: sums.logProb / valid },
+    means,
     count,
     kept: new Float64Array(Math.max(2 * count, leastKept)),
     length: 0,
@@ -60,22 +59,21 @@ export function newSelection(rows: PolicyRows, share: number): Selection {
 /** Numbers that are kept before the smaller ones of them are dropped, at least. */
 const leastKept = 1024;
 
-function addRun(
-  sums: { valid: number; advantage: number; logProb: number },
-  { runs, advantages: { data: advantages }, logProb: { data: logProbs } }: PolicyRows,
-  run: number,
-): void {
-  if (!((runs.weights[run] ?? NaN) > 0)) return;
-  const start = runs.starts[run] ?? NaN;
-  const end = runs.ends[run] ?? NaN;
-  let { advantage, logProb: logProbSum } = sums;
-  for (let at = start; at < end; at++) {
-    advantage += advantages[at] ?? NaN;
-    logProbSum += logProbs[at] ?? NaN;
+/** Returns the number of tokens whose weight is above 0, and their means. */
+function meansOf({ runs, advantages, logProb }: PolicyRows): {
+  readonly valid: number;
+  readonly means: TokenMeans;
+} {
+  const sums = { valid: 0, advantage: 0, logProb: 0 };
+  for (const [run, weight] of runs.weights.entries()) {
+    if (!(weight > 0)) continue;
+    const [start = NaN, end = NaN] = [runs.starts[run], runs.ends[run]];
+    sums.valid += end - start;
+    sums.advantage += sumOver(advantages.data, start, end);
+    sums.logProb += sumOver(logProb.data, start, end);
   }
-  sums.valid += end - start;
-  sums.advantage = advantage;
-  sums.logProb = logProbSum;
+  const { valid, advantage, logProb: ofLogProb } = sums;
+  return { valid, means: { advantage: advantage / valid, logProb: ofLogProb / valid } };
 }
 
 /** Looks at the tokens of a block of this row. */

@@ -3,7 +3,7 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { firstShuffled } from "../../values/random.ts";
-import { divisorOf } from "../masked-sums.ts";
+import { divisorOf, sumOver } from "../masked-sums.ts";
 import { clamp, unboxed } from "../matrix.ts";
 import type { TokenRuns } from "../runs.ts";
 import { type ClipRange, clipRangeOf, clipRatios, isClipped } from "./clip.ts";
@@ -61,27 +61,15 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   };
 };
 
-function weightedMeans(rows: PolicyRows): TokenMeans {
+function weightedMeans({ runs, advantages, logProb }: PolicyRows): TokenMeans {
   const sums = { advantage: 0, logProb: 0 };
-  for (const run of rows.runs.starts.keys()) addWeighted(sums, rows, run);
-  const divisor = divisorOf(rows.runs.count);
-  return { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
-}
-
-function addWeighted(
-  sums: { advantage: number; logProb: number },
-  { runs, advantages: { data: advantages }, logProb: { data: logProbs } }: PolicyRows,
-  run: number,
-): void {
-  const weight = runs.weights[run] ?? NaN;
-  const end = runs.ends[run] ?? NaN;
-  let { advantage, logProb: logProbSum } = sums;
-  for (let at = runs.starts[run] ?? NaN; at < end; at++) {
-    advantage += (advantages[at] ?? NaN) * weight;
-    logProbSum += (logProbs[at] ?? NaN) * weight;
+  for (const [run, weight] of runs.weights.entries()) {
+    const [start = NaN, end = NaN] = [runs.starts[run], runs.ends[run]];
+    sums.advantage += weight * sumOver(advantages.data, start, end);
+    sums.logProb += weight * sumOver(logProb.data, start, end);
   }
-  sums.advantage = advantage;
-  sums.logProb = logProbSum;
+  const divisor = divisorOf(runs.count);
+  return { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
 }
 
 /** Adds the places of tokens that are not clipped, and whose covariance is within the bounds. */

@@ -4,7 +4,8 @@
  */
 
 import { exponentialsInto } from "../exponential.ts";
-import { clamp, type MatrixView, newRoom } from "../matrix.ts";
+import { clamp, type MatrixView, newRoom, unboxed } from "../matrix.ts";
+import { runsOf, type TokenRuns } from "../runs.ts";
 
 /** A log ratio beyond this is taken for this: exp of it is still a number to work with. */
 export const safetyBound = 20;
@@ -13,6 +14,8 @@ export interface RatioBatch {
   readonly logProb: MatrixView;
   readonly rolloutLogProb: MatrixView;
   readonly mask: MatrixView;
+  /** The tokens that count. Default: they are looked for in the mask. */
+  readonly runs?: TokenRuns;
 }
 
 /** The tokens of a row that count, side by side; the object is used again for the next row. */
@@ -40,14 +43,12 @@ export interface RatioRow {
 export function eachRatioRow(batch: RatioBatch, look: (row: RatioRow) => void): void {
   const { rows, columns } = batch.mask;
   const tokens = newRatioRow(columns);
+  const runs = batch.runs ?? runsOf(batch.mask);
   for (let row = 0; row < rows; row++) {
-    tokens.row = row;
-    tokensInto(tokens, batch);
-    const { length, logRatios, bounded, ratios } = tokens;
-    for (let index = 0; index < length; index++) {
-      bounded[index] = clamp(logRatios[index] ?? NaN, -safetyBound, safetyBound);
-    }
-    exponentialsInto(ratios, bounded, length);
+    startRow(tokens, row);
+    const last = runs.firsts[row + 1] ?? NaN;
+    for (let run = runs.firsts[row] ?? NaN; run < last; run++) addRun(tokens, batch, runs, run);
+    exponentialsInto(tokens.ratios, tokens.bounded, tokens.length);
     look(tokens);
   }
 }
@@ -69,34 +70,42 @@ function newRatioRow(columns: number): RatioRow {
   };
 }
 
-function tokensInto(tokens: RatioRow, { logProb, rolloutLogProb, mask: given }: RatioBatch): void {
-  const { row, places, mask, logRatios } = tokens;
-  const { data: weights } = given;
+function startRow(tokens: RatioRow, row: number): void {
+  tokens.row = row;
+  tokens.length = 0;
+  tokens.count = 0;
+  tokens.logProbSum = 0;
+  tokens.rolloutSum = 0;
+  tokens.logRatioSum = 0;
+}
+
+function addRun(
+  tokens: RatioRow,
+  { logProb, rolloutLogProb }: RatioBatch,
+  { starts, ends, weights }: TokenRuns,
+  run: number,
+): void {
+  const { places, mask, logRatios, bounded } = tokens;
   const { data: ofLogProb } = logProb;
   const { data: ofRollout } = rolloutLogProb;
-  const end = (row + 1) * given.columns;
-  let length = 0;
-  let count = 0;
-  let logProbSum = 0;
-  let rolloutSum = 0;
-  let logRatioSum = 0;
-  for (let at = row * given.columns; at < end; at++) {
-    const counted = weights[at] ?? NaN;
-    if (counted === 0) continue;
+  const start = starts[run] ?? NaN;
+  const end = ends[run] ?? NaN;
+  const weight = unboxed(weights[run] ?? NaN);
+  let { length, logProbSum, rolloutSum, logRatioSum } = tokens;
+  mask.fill(weight, length, length + end - start);
+  for (let at = start; at < end; at++, length++) {
     const own = ofLogProb[at] ?? NaN;
     const rollout = ofRollout[at] ?? NaN;
     const logRatio = own - rollout;
     places[length] = at;
-    mask[length] = counted;
     logRatios[length] = logRatio;
-    length++;
-    count += counted;
-    logProbSum += own * counted;
-    rolloutSum += rollout * counted;
-    logRatioSum += logRatio * counted;
+    bounded[length] = clamp(logRatio, -safetyBound, safetyBound);
+    logProbSum += own * weight;
+    rolloutSum += rollout * weight;
+    logRatioSum += logRatio * weight;
   }
   tokens.length = length;
-  tokens.count = count;
+  tokens.count += weight * (end - start);
   tokens.logProbSum = logProbSum;
   tokens.rolloutSum = rolloutSum;
   tokens.logRatioSum = logRatioSum;

@@ -5,7 +5,7 @@
  */
 
 import { divisorOf } from "../masked-sums.ts";
-import { clamp, newRoom } from "../matrix.ts";
+import { clamp, newRoom, unboxed } from "../matrix.ts";
 import { spreadOf } from "../statistics.ts";
 import type { RatioRow } from "./ratio-rows.ts";
 import type { Band } from "./thresholds.ts";
@@ -28,8 +28,8 @@ export type RejectionOption = (typeof rejectionOptions)[number];
 
 /** Looks at rows that are shown to it one after the other. */
 export interface RejectionTest {
-  /** Clears `passed` of the tokens that do not pass. */
-  readonly add: (row: RatioRow, passed: Uint8Array) => void;
+  /** Clears `passed` of the tokens that do not pass. Returns whether there are some. */
+  readonly add: (row: RatioRow, passed: Uint8Array) => boolean;
   /** Without a prefix. */
   readonly metrics: () => Record<string, number>;
 }
@@ -82,7 +82,7 @@ export function newRejectionTest(
       const ofRow = rowStatistic(values, option, row);
       if (row.count > 0) ofRows.push(ofRow);
       if (isOfRows) values.fill(ofRow, 0, row.length);
-      addTokens(sums, values, row, passed);
+      return addTokens(sums, values, row, passed);
     },
     metrics: () => metricsOf(`rollout_rs_${option}`, sums, Float64Array.from(ofRows), isOfRows),
   };
@@ -134,10 +134,10 @@ function addTokens(
   values: Float64Array,
   { length, count, mask }: RatioRow,
   passed: Uint8Array,
-): void {
-  const { upper } = sums.band;
-  const lower = sums.band.lower ?? -Infinity;
-  const least = sums.band.lower ?? 0;
+): boolean {
+  const upper = unboxed(sums.band.upper);
+  const lower = unboxed(sums.band.lower ?? -Infinity);
+  const least = unboxed(sums.band.lower ?? 0);
   let { sum, max, min, above, below, failed, inBand, squaresInBand } = sums;
   let losing = 0;
   for (let index = 0; index < length; index++) {
@@ -166,6 +166,7 @@ function addTokens(
   sums.failed = failed;
   sums.inBand = inBand;
   sums.squaresInBand = squaresInBand;
+  return losing > 0;
 }
 
 function metricsOf(

@@ -15,6 +15,7 @@ import { newRejectionTest, type RejectionOption, rejectionOptions } from "./reje
 import { type Band, rejectionBandsOf } from "./thresholds.ts";
 
 export interface Rejection {
+  /** The given one where nothing is taken away. */
   readonly mask: MatrixView;
   /** Without a prefix. */
   readonly metrics: Readonly<Record<string, number>>;
@@ -57,17 +58,19 @@ export function newRejectionCollector(
       mask.columns,
     ),
   );
-  const kept = { ...mask, data: mask.data.slice() };
+  let kept = mask;
   const passed = new Uint8Array(mask.columns);
   const lost = { count: 0, tokens: 0, rows: 0 };
   return {
     add(row) {
       passed.fill(1, 0, row.length);
-      for (const test of tests) test.add(row, passed);
+      let isLosing = false;
+      for (const test of tests) isLosing = test.add(row, passed) || isLosing;
       lost.count += row.count;
-      const tokens = dropRejected(kept, row, passed);
-      lost.tokens += tokens.counted;
-      if (tokens.isAny) lost.rows += 1;
+      if (!isLosing) return;
+      if (kept === mask) kept = { ...mask, data: mask.data.slice() };
+      lost.tokens += dropRejected(kept, row, passed);
+      lost.rows += 1;
     },
     rejection: () => ({
       mask: kept,
@@ -113,19 +116,17 @@ function boundsOf({ lower, upper }: Band): Band {
   return lower === null ? { lower, upper } : { lower: Math.log(lower), upper: Math.log(upper) };
 }
 
-/** Takes the tokens of a row that have not passed out of the mask. */
+/** Takes the tokens of a row that have not passed out of the mask. Returns how many count. */
 function dropRejected(
   { data }: MatrixView,
   { length, places, mask }: RatioRow,
   passed: Uint8Array,
-): { readonly counted: number; readonly isAny: boolean } {
+): number {
   let counted = 0;
-  let isAny = false;
   for (let index = 0; index < length; index++) {
     if (passed[index] === 1) continue;
     counted += mask[index] ?? NaN;
-    isAny = true;
     data[places[index] ?? 0] = 0;
   }
-  return { counted, isAny };
+  return counted;
 }

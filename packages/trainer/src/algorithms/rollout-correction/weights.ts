@@ -7,7 +7,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { divisorOf } from "../masked-sums.ts";
-import { clamp, type Matrix, newMatrix, newRoom } from "../matrix.ts";
+import { clamp, type Matrix, newMatrix, newRoom, unboxed } from "../matrix.ts";
 import { spreadOf } from "../statistics.ts";
 import { eachRatioRow, type RatioBatch, type RatioRow, safetyBound } from "./ratio-rows.ts";
 import { weightBandOf } from "./thresholds.ts";
@@ -131,7 +131,8 @@ function addWeights(
   ratios: Float64Array,
   into: Matrix | undefined,
 ): void {
-  const { lower, upper } = sums.bounds;
+  const lower = unboxed(sums.bounds.lower);
+  const upper = unboxed(sums.bounds.upper);
   const { isBand } = sums;
   let { squares, high, low, max, min } = sums;
   let sum = 0;
