@@ -53,23 +53,32 @@ function tokenBaseline(
   isCounted: boolean,
 ): Advantages {
   const rows = groupedRowsOf(batch);
-  const { firsts, lengths } = rows.runs;
+  const { firsts } = rows.runs;
   const comparison = comparisonOf(batch, rows, isCounted);
   for (const all of rows.groups.values()) {
     const group = isCounted ? all.filter((row) => firsts[row] !== firsts[row + 1]) : all;
-    comparison.weighted.fill(0);
-    comparison.variations.fill(1e-8);
-    for (const [member, row] of group.entries()) addRow(comparison, row, member);
-    const baselines = baselinesOf(comparison);
-    const tail = handleZeroTail ? tailOf(group, lengths) : undefined;
-    for (const [member, row] of group.entries()) {
-      // A row alone is compared with nothing.
-      const compared = group.length < 2 ? 0 : tail?.row === row ? tail.from : Infinity;
-      const toGo = comparison.toGo[member] ?? none;
-      subtractBaselines(comparison, { row, toGo, baselines, compared });
-    }
+    compareGroup(comparison, group, handleZeroTail);
   }
   return advantagesOf(rows, comparison.advantages, comparison.returns);
+}
+
+/** A function of its own: V8 optimises one that is called often better than a long loop. */
+function compareGroup(
+  comparison: Comparison,
+  group: readonly number[],
+  handleZeroTail: boolean,
+): void {
+  comparison.weighted.fill(0);
+  comparison.variations.fill(1e-8);
+  for (const [member, row] of group.entries()) addRow(comparison, row, member);
+  const baselines = baselinesOf(comparison);
+  const tail = handleZeroTail ? tailOf(group, comparison.rows.runs.lengths) : undefined;
+  for (const [member, row] of group.entries()) {
+    // A row alone is compared with nothing.
+    const compared = group.length < 2 ? 0 : tail?.row === row ? tail.from : Infinity;
+    const toGo = comparison.toGo[member] ?? none;
+    subtractBaselines(comparison, { row, toGo, baselines, compared });
+  }
 }
 
 /** A row without tokens that count has nothing to go. */

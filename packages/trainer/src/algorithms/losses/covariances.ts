@@ -60,20 +60,34 @@ export function newSelection(rows: PolicyRows, share: number): Selection {
 const leastKept = 1024;
 
 /** Returns the number of tokens whose weight is above 0, and their means. */
-function meansOf({ runs, advantages, logProb }: PolicyRows): {
-  readonly valid: number;
-  readonly means: TokenMeans;
-} {
+function meansOf(rows: PolicyRows): { readonly valid: number; readonly means: TokenMeans } {
+  const { runs } = rows;
   const sums = { valid: 0, advantage: 0, logProb: 0 };
   for (const [run, weight] of runs.weights.entries()) {
     if (!(weight > 0)) continue;
-    const [start = NaN, end = NaN] = [runs.starts[run], runs.ends[run]];
-    sums.valid += end - start;
-    sums.advantage += sumOver(advantages.data, start, end);
-    sums.logProb += sumOver(logProb.data, start, end);
+    sums.valid += (runs.ends[run] ?? NaN) - (runs.starts[run] ?? NaN);
+    addSums(sums, rows, run, 1);
   }
   const { valid, advantage, logProb: ofLogProb } = sums;
   return { valid, means: { advantage: advantage / valid, logProb: ofLogProb / valid } };
+}
+
+/**
+ * Adds the sums of a run. A function of its own: V8 optimises one that is called often better than
+ * a long loop.
+ *
+ * @param weight by which each of its tokens is multiplied
+ */
+export function addSums(
+  sums: { advantage: number; logProb: number },
+  { runs, advantages, logProb }: PolicyRows,
+  run: number,
+  weight: number,
+): void {
+  const start = runs.starts[run] ?? NaN;
+  const end = runs.ends[run] ?? NaN;
+  sums.advantage += weight * sumOver(advantages.data, start, end);
+  sums.logProb += weight * sumOver(logProb.data, start, end);
 }
 
 /** Looks at the tokens of a block of this row. */

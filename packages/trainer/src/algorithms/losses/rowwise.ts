@@ -3,11 +3,18 @@
 import { asTensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { firstShuffled } from "../../values/random.ts";
-import { divisorOf, sumOver } from "../masked-sums.ts";
+import { divisorOf } from "../masked-sums.ts";
 import { clamp, unboxed } from "../matrix.ts";
 import type { TokenRuns } from "../runs.ts";
 import { type ClipRange, clipRangeOf, clipRatios, isClipped } from "./clip.ts";
-import { boundOf, covarianceOf, newSelection, selectIn, type TokenMeans } from "./covariances.ts";
+import {
+  addSums,
+  boundOf,
+  covarianceOf,
+  newSelection,
+  selectIn,
+  type TokenMeans,
+} from "./covariances.ts";
 import { fillRow, learntOf, newLossWork } from "./learnt-loss.ts";
 import {
   type PolicyLoss,
@@ -61,13 +68,10 @@ export const clipCov: PolicyLoss = (batch, settings = {}) => {
   };
 };
 
-function weightedMeans({ runs, advantages, logProb }: PolicyRows): TokenMeans {
+function weightedMeans(rows: PolicyRows): TokenMeans {
+  const { runs } = rows;
   const sums = { advantage: 0, logProb: 0 };
-  for (const [run, weight] of runs.weights.entries()) {
-    const [start = NaN, end = NaN] = [runs.starts[run], runs.ends[run]];
-    sums.advantage += weight * sumOver(advantages.data, start, end);
-    sums.logProb += weight * sumOver(logProb.data, start, end);
-  }
+  for (const [run, weight] of runs.weights.entries()) addSums(sums, rows, run, weight);
   const divisor = divisorOf(runs.count);
   return { advantage: sums.advantage / divisor, logProb: sums.logProb / divisor };
 }
@@ -142,8 +146,7 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   const work = newLossWork(rows, settings);
   const distance = { sum: 0 };
   const fill = (block: TokenBlock, row: number): void => {
-    unclipped(block);
-    addDistances(block, distance);
+    distance.sum += unclipped(block) * block.weight;
     selectIn(selection, block, row);
   };
   for (let row = 0; row < rows.mask.rows; row++) fillRow(work, row, fill);
@@ -160,22 +163,19 @@ export const klCov: PolicyLoss = (batch, settings = {}) => {
   return { ...learnt, metrics: { "actor/ppo_kl": shareOfTokens(rows, distance.sum) } };
 };
 
-/** -A times the ratio. */
-function unclipped(block: TokenBlock): void {
-  const { length, advantages, ratios, values, slopes } = block;
+/** Makes losses of -A times the ratio. Returns the sum of how far the tokens have moved. */
+function unclipped(block: TokenBlock): number {
+  const { length, weight, advantages, logRatios, ratios, values, slopes } = block;
   ratiosInto(block, Infinity);
+  let distance = 0;
   for (let index = 0; index < length; index++) {
     const loss = -(advantages[index] ?? NaN) * (ratios[index] ?? NaN);
     values[index] = loss;
     slopes[index] = loss;
+    distance += Math.abs(logRatios[index] ?? NaN);
   }
-}
-
-function addDistances({ length, weight, logRatios }: TokenBlock, distance: { sum: number }): void {
-  if (weight === 0) return;
-  let sum = 0;
-  for (let index = 0; index < length; index++) sum += Math.abs(logRatios[index] ?? NaN);
-  distance.sum += sum * weight;
+  // A token that does not count may have no number.
+  return weight === 0 ? 0 : distance;
 }
 
 /** Adds what tokens pay whose covariance is above `least`, or is it while there are ties left. */
