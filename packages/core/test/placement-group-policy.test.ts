@@ -45,6 +45,7 @@ describe("bundles are planned", () => {
     ["on one node, or not at all", "STRICT_PACK", cpus(2, 2), rooms(3, 3), undefined],
     ["around the nodes", "SPREAD", cpus(1, 1, 1), rooms(4, 4), "aba"],
     ["around the nodes, but on one if need be", "SPREAD", cpus(2, 2), rooms(1, 4), "bb"],
+    ["beside a node that is overdrawn", "SPREAD", cpus(1, 1), rooms(-8, 2), "bb"],
     [
       "far from what is there already",
       "SPREAD",

@@ -67,6 +67,7 @@ function onOneNode(
 }
 
 function homesFirst(nodes: readonly NodeRoom[]): readonly NodeRoom[] {
+  if (nodes.every(({ bundlesHere }) => bundlesHere === 0)) return nodes;
   return nodes.toSorted((left, right) => right.bundlesHere - left.bundlesHere);
 }
 
@@ -111,14 +112,23 @@ interface Candidate {
   count: number;
 }
 
-/** Compares two nodes: negative if `left` is preferred. Ties go to the node that joined first. */
-type Preference = (left: Candidate, right: Candidate) => number;
+interface Preference {
+  /** Compares two nodes: negative if `left` is preferred. Ties go to the node that joined first. */
+  readonly compare: (left: Candidate, right: Candidate) => number;
+  /** Whether no node is preferred to this one: the others need no look. */
+  readonly isBest: (candidate: Candidate) => boolean;
+}
 
 /** Prefers few nodes: used ones first, then those that take the most bundles. */
-const fullestFirst: Preference = (left, right) =>
-  right.count - left.count || right.capacity - left.capacity;
+const fullestFirst: Preference = {
+  compare: (left, right) => right.count - left.count || right.capacity - left.capacity,
+  isBest: () => false,
+};
 
-const emptiestFirst: Preference = (left, right) => left.count - right.count;
+const emptiestFirst: Preference = {
+  compare: (left, right) => left.count - right.count,
+  isBest: ({ count }) => count === 0,
+};
 
 const maxSteps = 1000;
 
@@ -131,14 +141,9 @@ function search(
   nodes: readonly NodeRoom[],
   preference: Preference,
 ): readonly string[] | undefined {
-  if (!couldHold(bundles, nodes)) return undefined;
+  if (bundles.length > 1 && !couldHold(bundles, nodes)) return undefined;
   const capacityOf = preference === fullestFirst ? capacityFor(bundles) : () => 0;
-  const candidates: Candidate[] = nodes.map((node) => ({
-    node,
-    left: node.room,
-    capacity: capacityOf(node),
-    count: node.bundlesHere,
-  }));
+  const candidates = new Candidates(nodes, capacityOf);
   const order = biggestFirst(bundles, nodes);
   const plan: string[] = [];
   let steps = 0;
@@ -164,18 +169,47 @@ function search(
   return place(0) ? plan : undefined;
 }
 
+/** Candidates are made when they are first looked at: mostly few of the nodes are. */
+class Candidates {
+  readonly #nodes: readonly NodeRoom[];
+  readonly #capacityOf: (node: NodeRoom) => number;
+  readonly #made: Candidate[] = [];
+
+  constructor(nodes: readonly NodeRoom[], capacityOf: (node: NodeRoom) => number) {
+    this.#nodes = nodes;
+    this.#capacityOf = capacityOf;
+  }
+
+  /** Returns undefined behind the last one. */
+  at(index: number): Candidate | undefined {
+    return this.#made[index] ?? this.#make(index);
+  }
+
+  #make(index: number): Candidate | undefined {
+    const node = this.#nodes[index];
+    if (node === undefined) return undefined;
+    const capacity = this.#capacityOf(node);
+    const made = { node, left: node.room, capacity, count: node.bundlesHere };
+    this.#made[index] = made;
+    return made;
+  }
+}
+
 function bestOf(
-  candidates: readonly Candidate[],
+  candidates: Candidates,
   bundle: BundleRequest,
   preference: Preference,
   tried: ReadonlySet<Candidate>,
 ): Candidate | undefined {
+  const { compare, isBest } = preference;
   let best: Candidate | undefined;
-  for (const candidate of candidates) {
+  let index = 0;
+  for (let one = candidates.at(index); one !== undefined; one = candidates.at(++index)) {
     // The cheap test comes first: most nodes are no better than the best one so far.
-    if (best !== undefined && preference(candidate, best) >= 0) continue;
-    if (tried.has(candidate) || !fits(bundle, candidate.left, candidate.node.labels)) continue;
-    best = candidate;
+    if (best !== undefined && compare(one, best) >= 0) continue;
+    if (tried.has(one) || !fits(bundle, one.left, one.node.labels)) continue;
+    best = one;
+    if (isBest(one)) break;
   }
   return best;
 }
@@ -191,18 +225,25 @@ function without(room: Units, units: Units): Units {
  * exceed the total.
  */
 function couldHold(bundles: readonly BundleRequest[], nodes: readonly NodeRoom[]): boolean {
+  const different = areAlike(bundles) ? bundles.slice(0, 1) : bundles;
+  return (
+    haveTogether(nodes, bundles) &&
+    different.every((bundle) => nodes.some((node) => fits(bundle, node.room, node.labels)))
+  );
+}
+
+/** Looks at no more nodes than it takes. */
+function haveTogether(nodes: readonly NodeRoom[], bundles: readonly BundleRequest[]): boolean {
   const wanted = new Map<string, number>();
   for (const { units } of bundles) change(wanted, units, 1);
-  const room = new Map<string, number>();
-  for (const name of wanted.keys()) {
-    let sum = 0;
-    for (const node of nodes) sum += node.room.get(name) ?? 0;
-    room.set(name, sum);
-  }
-  return (
-    covers(room, wanted) &&
-    bundles.every((bundle) => nodes.some((node) => fits(bundle, node.room, node.labels)))
-  );
+  const sum = new Map<string, number>();
+  return nodes.some(({ room }) => {
+    for (const name of wanted.keys()) {
+      // A node that is overdrawn takes nothing from the others.
+      sum.set(name, (sum.get(name) ?? 0) + Math.max(0, room.get(name) ?? 0));
+    }
+    return covers(sum, wanted);
+  });
 }
 
 /**
@@ -213,6 +254,7 @@ function biggestFirst(
   bundles: readonly BundleRequest[],
   nodes: readonly NodeRoom[],
 ): readonly number[] {
+  if (areAlike(bundles)) return [...bundles.keys()];
   const most = new Map<string, number>();
   const mostOf = (name: string): number => {
     let best = most.get(name);
@@ -231,7 +273,7 @@ function biggestFirst(
 /** Counts the bundles that a node could take alone. */
 function capacityFor(bundles: readonly BundleRequest[]): (node: NodeRoom) => number {
   const [first] = bundles;
-  if (first === undefined || !bundles.every((bundle) => isSame(bundle, first))) {
+  if (first === undefined || !areAlike(bundles)) {
     return (node) => fillOf(node, bundles);
   }
   const wanted = [...first.units].filter(([, units]) => units > 0);
@@ -245,11 +287,17 @@ function capacityFor(bundles: readonly BundleRequest[]): (node: NodeRoom) => num
   };
 }
 
+function areAlike(bundles: readonly BundleRequest[]): boolean {
+  const [first] = bundles;
+  return first !== undefined && bundles.every((bundle) => isSame(bundle, first));
+}
+
 function isSame(left: BundleRequest, right: BundleRequest): boolean {
   return (
-    left.units.size === right.units.size &&
-    [...left.units].every(([name, units]) => right.units.get(name) === units) &&
-    JSON.stringify(left.selector) === JSON.stringify(right.selector)
+    left === right ||
+    (left.units.size === right.units.size &&
+      [...left.units].every(([name, units]) => right.units.get(name) === units) &&
+      JSON.stringify(left.selector) === JSON.stringify(right.selector))
   );
 }
 

@@ -7,7 +7,8 @@
  * these again. The table still shows the last `maxRemembered` removed groups.
  */
 import type { GroupInfo, GroupSpec, GroupState } from "../rpc/cluster-directory.ts";
-import { type NodeRoom, planBundles } from "./group-policy.ts";
+import { planBundles } from "./group-policy.ts";
+import type { NodePools } from "./node-pools.ts";
 import { Pool } from "./resource-pool.ts";
 import { toUnits, type Units } from "./resources.ts";
 import { present } from "../shared/errors/internal.ts";
@@ -52,7 +53,7 @@ export class Groups {
   }
 
   /** Reserves every bundle without a place if all of them fit; otherwise it changes nothing. */
-  place(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
+  place(group: Group, nodes: NodePools): boolean {
     const plan = planOf(group, nodes, "available");
     if (plan === undefined) return false;
     let next = 0;
@@ -68,7 +69,7 @@ export class Groups {
   }
 
   /** Whether idle nodes could hold the group. */
-  isFeasible(group: Group, nodes: ReadonlyMap<string, Pool>): boolean {
+  isFeasible(group: Group, nodes: NodePools): boolean {
     return planOf(group, nodes, "total") !== undefined;
   }
 
@@ -98,7 +99,7 @@ export class Groups {
    * Removes a group. Its reservations return to their nodes as soon as the users of its bundles
    * have ended.
    */
-  remove(group: Group, nodes: ReadonlyMap<string, Pool>): void {
+  remove(group: Group, nodes: NodePools): void {
     for (const [index, bundle] of group.bundles.entries()) {
       if (bundle === undefined) continue;
       bundle.end(nodes.get(bundle.nodeId));
@@ -141,18 +142,18 @@ function settle(group: Group, state: "CREATED" | "REMOVED"): void {
 
 function planOf(
   group: Group,
-  nodes: ReadonlyMap<string, Pool>,
+  nodes: NodePools,
   measure: "available" | "total",
 ): readonly string[] | undefined {
   const here = new Map<string, number>();
   for (const bundle of group.bundles) {
     if (bundle !== undefined) here.set(bundle.nodeId, (here.get(bundle.nodeId) ?? 0) + 1);
   }
-  const rooms: NodeRoom[] = [];
-  for (const [nodeId, node] of nodes) {
-    const bundlesHere = here.size === 0 ? 0 : (here.get(nodeId) ?? 0);
-    rooms.push({ nodeId, labels: node.labels, room: node[measure], bundlesHere });
-  }
+  const idle = nodes.rooms(measure);
+  const rooms =
+    here.size === 0
+      ? idle
+      : idle.map((room) => ({ ...room, bundlesHere: here.get(room.nodeId) ?? 0 }));
   const missing = [...group.bundles.keys()].filter((index) => group.bundles[index] === undefined);
   const wanted = missing.map((index) => ({
     units: present(group.units[index], "bundle"),

@@ -16,6 +16,7 @@ import type { Amounts, Demand } from "../rpc/resource-demand.ts";
 import { clockMs } from "../shared/clock.ts";
 import { type Group, Groups } from "./groups.ts";
 import type { Labels } from "./labels.ts";
+import { NodePools } from "./node-pools.ts";
 import {
   type Entry,
   Lines,
@@ -29,7 +30,7 @@ import { allocate, Pool } from "./resource-pool.ts";
 import { change, toAmounts, toUnits } from "./resources.ts";
 
 export class Scheduler implements Placement {
-  readonly #nodes: Map<string, Pool> = new Map();
+  readonly #nodes: NodePools = new NodePools();
   /** Nodes that are being drained: nothing is allocated there. */
   readonly #draining: Map<string, Pool> = new Map();
   readonly #onFree = (): void => this.#lines.serve();
@@ -51,7 +52,7 @@ export class Scheduler implements Placement {
 
   addNode(nodeId: string, total: Amounts, labels: Labels = {}): void {
     this.#nodesVersion += 1;
-    this.#nodes.set(nodeId, new Pool(nodeId, labels, toUnits(total)));
+    this.#nodes.add(new Pool(nodeId, labels, toUnits(total)));
     this.#lines.serve();
   }
 
@@ -90,7 +91,7 @@ export class Scheduler implements Placement {
 
   /** All nodes, including drained ones. */
   get nodes(): readonly PoolView[] {
-    return [...this.#nodes.values(), ...this.#draining.values()];
+    return [...this.#nodes.list, ...this.#draining.values()];
   }
 
   /**
@@ -100,7 +101,7 @@ export class Scheduler implements Placement {
   get resources(): ClusterResources {
     const total = new Map<string, number>();
     const available = new Map<string, number>();
-    for (const node of this.#nodes.values()) {
+    for (const node of this.#nodes.list) {
       change(total, node.total, 1);
       for (const [name, units] of node.available) {
         available.set(name, (available.get(name) ?? 0) + Math.max(0, units));
@@ -191,7 +192,7 @@ export class Scheduler implements Placement {
 
   #attempt(request: PlacementRequest, settle: (outcome: Outcome) => void): Why | undefined {
     const decision = decide(request, {
-      nodes: [...this.#nodes.values()],
+      nodes: this.#nodes.list,
       lastSpread: this.#lastSpread,
       bundlesOf: (groupId) => this.#groups.bundlesOf(groupId),
     });
