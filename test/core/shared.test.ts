@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
 import { NeverLoaded } from "../fixtures/never-loaded.ts";
-import { Kindred, Light, type LightClass } from "../fixtures/shared.ts";
+import { Kindred, Light, type LightClass, MournedActor } from "../fixtures/shared.ts";
 
 const shared = { isolation: "shared" } as const;
 const Shared = Light.options(shared);
@@ -137,26 +137,40 @@ describe("actors in a shared thread", () => {
     },
   );
 
-  test("call and create nothing after their end, though their code goes on", async () => {
-    const [ended, other] = [Shared.remote(), Shared.remote(1)];
+  test("create nothing after their end, though their code goes on", async () => {
+    const ended = Shared.remote();
     const said = new BroadcastChannel("after the end");
     const heard = once(said, "message");
     const cell = new Int32Array(new SharedArrayBuffer(4));
-    const running = ended.goOn.remote(cell, said.name, other);
+    const running = ended.createLater.remote(cell, said.name);
     await ray.get(ended.add.remote(0));
     await ray.kill(ended);
     expect(await caught(running)).toBeInstanceOf(ray.ActorDiedError);
     Atomics.store(cell, 0, 1);
     Atomics.notify(cell, 0);
     const [{ data }] = (await heard) as [MessageEvent];
-    expect(data).toEqual(["killed", "killed", "killed"]);
-    const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
-    expect(await created).toMatchObject([
-      { state: "DEAD", deathCause: expect.stringContaining("its owner") },
-    ]);
+    expect(data).toBe("owner-died");
     said.close();
-    expect(await ray.get(other.add.remote(0))).toBe(1);
+    const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
+    expect(await created).toMatchObject([{ state: "DEAD" }]);
   });
+
+  test.each(["killed", "exit-actor", "init-failed"] as const)(
+    "are told of their end outside of calls, too: %s",
+    async (kind) => {
+      await ray.get(Shared.remote().add.remote(1));
+      const told = new BroadcastChannel(`told ${kind}`);
+      const heard = once(told, "message");
+      const actor = MournedActor.options(shared).remote(told.name, kind === "init-failed");
+      const isThere = ray.get(actor.isThere.remote()).catch(() => false);
+      expect(await isThere).toBe(kind !== "init-failed");
+      if (kind === "killed") await ray.kill(actor);
+      if (kind === "exit-actor") void actor.__ray_terminate__.remote();
+      const [{ data }] = (await heard) as [MessageEvent];
+      expect(data).toBe(kind);
+      told.close();
+    },
+  );
 
   test("that are restarted in the same thread get no calls of their former life", async () => {
     const actor = Light.options({ ...shared, maxRestarts: -1, maxTaskRetries: 0 }).remote();

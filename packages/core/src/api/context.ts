@@ -12,7 +12,10 @@ import type { ActorHandle } from "./handle-types.ts";
 export interface RuntimeContext {
   /** The namespace of the actor, or of the session. */
   readonly namespace: string;
-  /** Aborted when the running call is cancelled; in a driver never. */
+  /**
+   * Aborted when the running call is cancelled; that of a constructor when the actor has ended,
+   * which its code may outlive in a shared thread; in a driver never.
+   */
   readonly signal: AbortSignal;
   /** Returns the id of the worker: the host that runs this code. */
   getWorkerId(): string;

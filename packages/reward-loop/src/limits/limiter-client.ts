@@ -8,6 +8,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { RewardLoopClosedError } from "../errors.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
 import { limiterOptions } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
@@ -51,6 +52,7 @@ export class LimiterClient {
   readonly #past: PastUses | undefined;
   #count = 0;
   #isOpen: Promise<void>;
+  #isClosed = false;
 
   /** @param holder unlike all others, also those of earlier lives */
   constructor(
@@ -68,6 +70,13 @@ export class LimiterClient {
     this.#past = isRated ? new PastUses(minuteMs) : undefined;
     this.#isOpen = this.#open();
     void this.#watch();
+  }
+
+  /** Asks for nothing more and is not announced again: its leases are for others to give back. */
+  close(): void {
+    this.#isClosed = true;
+    this.#isOpen = Promise.reject(new RewardLoopClosedError());
+    this.#isOpen.catch(() => undefined);
   }
 
   /** Rejects with RewardLimiterConflictError, or why the limiter is gone. */
@@ -140,6 +149,7 @@ export class LimiterClient {
   async #openUntilDone(): Promise<void> {
     for (;;) {
       await turn();
+      if (this.#isClosed) throw new RewardLoopClosedError();
       try {
         const held = [...this.#held].map(([id, { tokens }]) => [id, tokens] as const);
         const used = this.#past?.at(this.#clock.now()) ?? [];
@@ -160,9 +170,9 @@ export class LimiterClient {
       try {
         await this.#isOpen;
         const isKnown = await ray.get(this.#limiter.watch.remote(this.#holder), WHENEVER);
-        if (!isKnown) this.#isOpen = this.#open();
+        if (!isKnown && !this.#isClosed) this.#isOpen = this.#open();
       } catch (error) {
-        if (!(error instanceof ray.ActorUnavailableError)) return;
+        if (this.#isClosed || !(error instanceof ray.ActorUnavailableError)) return;
         this.#isOpen = this.#open();
       }
     }

@@ -9,6 +9,7 @@
 
 import * as ray from "@rayling/core";
 import type { ObjectRef } from "@rayling/core";
+import { nanoid } from "nanoid";
 import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
@@ -187,7 +188,9 @@ export class SupervisedWorker {
     sendModules(settings.pipeline);
     const worker = RewardLoopWorkerActor.options({
       name: this.name,
-      threadName,
+      isolation: "shared",
+      // What ended its predecessor may come again, and is not to end others.
+      threadName: total === 0 ? threadName : nanoid(),
       maxConcurrency: 100_000,
     }).remote(
       { ...settings, version },

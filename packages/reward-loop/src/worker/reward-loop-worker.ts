@@ -89,6 +89,14 @@ export class RewardLoopWorker {
       spending: asksToSpend ? this.#spending : undefined,
       onPause: (change) => this.#pauses.add(change),
     });
+    // Others may be in its thread, which goes on when this worker has ended.
+    const { signal } = ray.getRuntimeContext();
+    signal.addEventListener("abort", () => this.#end(), { once: true });
+  }
+
+  #end(): void {
+    this.#limiter?.close();
+    void this.#pool.close();
   }
 
   /**
@@ -192,12 +200,8 @@ export class RewardLoopWorker {
   }
 }
 
-/**
- * In threads, whatever the session's default: workers and executors share the table of what runs.
- * The workers of a loop share theirs, as none of them runs code that blocks: their messages to the
- * loop go together, and a thread less is one that costs no time and no memory.
- */
+/** A thread, whatever the session's default: workers and executors share the table of what runs. */
 export const RewardLoopWorkerActor: ray.ActorClass<typeof RewardLoopWorker> = ray.remote(
   RewardLoopWorker,
-  { isolation: "shared", threadName: "reward loop workers" },
+  { isolation: "thread" },
 );

@@ -12,12 +12,7 @@ import type { ActorInfo, WorkerRequest } from "../../rpc/directory.ts";
 import type { CallArguments } from "./call-arguments.ts";
 import { CallState } from "./call-state.ts";
 import type { ClientLink } from "./client-link.ts";
-import {
-  ActorDiedError,
-  assertNever,
-  type DeathCause,
-  TaskCancelledError,
-} from "../../shared/errors.ts";
+import { assertNever, type DeathCause, TaskCancelledError } from "../../shared/errors.ts";
 import type { Fifo } from "../../shared/fifo.ts";
 import type { MeanDuration } from "../../shared/mean-duration.ts";
 import { messageOf, type ObjectEntry } from "../../store/object-entry.ts";
@@ -162,13 +157,6 @@ export class Call extends CallState implements Pending {
 
   set parent(parent: TaskScope | undefined) {
     this.#rarities = { returns: this.returns, parent };
-  }
-
-  /** Why it is not to be sent: the actor that makes it has ended, and its code goes on. */
-  get refusal(): FailureData | undefined {
-    const actor = this.#rarities?.parent?.actor;
-    if (actor?.endCause === undefined) return undefined;
-    return this.owner.link.values.describe(new ActorDiedError(actor.info, actor.endCause));
   }
 
   get stage(): Stage {

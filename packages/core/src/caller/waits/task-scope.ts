@@ -44,8 +44,6 @@ export interface ActorScope {
   readonly namespace: string;
   /** How often it was restarted. */
   readonly incarnation: number;
-  /** Why it was ended, if it was while its code goes on, as it may in a shared thread. */
-  readonly endCause: DeathCause | undefined;
   /** Ends it when what runs has ended; no call starts any more. */
   exit(cause: DeathCause): void;
 }

@@ -127,11 +127,16 @@ export class HostedActors implements ActorHome {
       signalCount,
     });
     const given = { arguments: args.values, dependencies };
-    instance.object.construct(
-      ActorClass,
-      decodeArguments(this.caller.values.codec, given, () => instance.signals),
-    );
-    return instance;
+    try {
+      instance.object.construct(
+        ActorClass,
+        decodeArguments(this.caller.values.codec, given, () => instance.signals),
+      );
+      return instance;
+    } catch (error) {
+      instance.object.ended({ kind: "init-failed", message: "its constructor threw" });
+      throw error;
+    }
   }
 
   #failed(kind: FailedCreation["kind"], error: unknown): CreateResult {

@@ -80,8 +80,7 @@ export class ActorClient implements CallOwner {
   submit(call: Call): void {
     this.unanswered.count += 1;
     this.#isRetired = false;
-    const refusal = this.#state.kind === "dead" ? this.#state.failure : call.refusal;
-    if (refusal !== undefined) return call.fail(refusal);
+    if (this.#state.kind === "dead") return call.fail(this.#state.failure);
     const { dependencies } = call.args;
     for (let index = 0; index < dependencies.length; index++) {
       const dependency = dependencies[index];

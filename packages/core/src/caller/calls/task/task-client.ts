@@ -93,8 +93,6 @@ export class TaskClient implements CallOwner {
 
   submit(call: Call): void {
     this.#queueOf(call.plan).unanswered += 1;
-    const { refusal } = call;
-    if (refusal !== undefined) return call.fail(refusal);
     for (const dependency of call.args.dependencies) {
       if (dependency.outcome !== undefined) continue;
       call.unresolved += 1;

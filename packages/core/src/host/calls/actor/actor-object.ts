@@ -12,7 +12,7 @@ import {
 import type { Assignment } from "../../../rpc/resource-demand.ts";
 import type { ActorInfo } from "../../../rpc/directory.ts";
 import type { RemoteKey } from "../../../rpc/remote-key.ts";
-import { MethodNotFoundError } from "../../../shared/errors.ts";
+import { ActorDiedError, type DeathCause, MethodNotFoundError } from "../../../shared/errors.ts";
 import {
   type Method,
   methodOf,
@@ -43,7 +43,7 @@ export class ActorObject {
    * The scope of code outside of calls: the constructor, the hook, and what a plain method left
    * behind.
    */
-  readonly scope: TaskScope;
+  readonly scope: OutsideCalls;
   readonly #info: ActorInfo;
   readonly #findFunction: FindFunction;
   #object: object | undefined;
@@ -68,6 +68,11 @@ export class ActorObject {
    */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
     this.#object = asTask(this.scope, () => new ActorClass(...args));
+  }
+
+  /** Tells code outside of calls, which may go on in a shared thread, that the actor has ended. */
+  ended(cause: DeathCause): void {
+    this.scope.end(new ActorDiedError(this.#info, cause));
   }
 
   method(name: string): KnownMethod | undefined {
@@ -127,6 +132,7 @@ class OutsideCalls implements TaskScope {
   readonly actor: ActorScope;
   readonly assignment: Assignment;
   #controller: AbortController | undefined;
+  #end: ActorDiedError | undefined;
 
   constructor(actor: ActorScope, assignment: Assignment) {
     this.actor = actor;
@@ -145,9 +151,16 @@ class OutsideCalls implements TaskScope {
     return this.taskName;
   }
 
-  /** It is never aborted. */
+  /** Aborted when the actor has ended. */
   get signal(): AbortSignal {
-    return (this.#controller ??= new AbortController()).signal;
+    this.#controller ??= new AbortController();
+    if (this.#end !== undefined) this.#controller.abort(this.#end);
+    return this.#controller.signal;
+  }
+
+  end(reason: ActorDiedError): void {
+    this.#end ??= reason;
+    this.#controller?.abort(this.#end);
   }
 
   isCancelled(): boolean {

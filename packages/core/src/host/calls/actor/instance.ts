@@ -80,7 +80,7 @@ export class Instance implements ExecutionSite, ActorScope {
   executed = 0;
   #exiting: DeathCause | undefined;
   #hasExited = false;
-  endCause: DeathCause | undefined;
+  #isDiscarded = false;
 
   constructor(home: ActorHome, settings: InstanceSettings) {
     this.info = settings.info;
@@ -153,15 +153,15 @@ export class Instance implements ExecutionSite, ActorScope {
 
   /** Ends the actor at once: no hook, and no answers but "gone". */
   discard(): void {
-    const wasRunning = this.endCause === undefined;
     this.#exiting ??= { kind: "killed", message: "it was killed" };
-    this.endCause = this.#exiting;
     this.#hasExited = true;
     this.signals.end();
     for (const execution of this.groups.drain()) execution.answerWith("gone");
     // Nobody waits for the calls that go on there.
-    if (wasRunning) this.#home.idleness.ended(this.groups.load.running);
+    if (!this.#isDiscarded) this.#home.idleness.ended(this.groups.load.running);
+    this.#isDiscarded = true;
     for (const awaited of this.#awaited ?? []) awaited.discard();
+    this.object.ended(this.#exiting);
   }
 
   #start(call: CallMessage, session: Session, group: Group, queued: Execution | undefined): void {
@@ -277,7 +277,7 @@ export class Instance implements ExecutionSite, ActorScope {
 
   #finish(ended: Execution, group: Group): void {
     group.running -= 1;
-    if (this.endCause === undefined) this.#home.idleness.ended(1);
+    if (!this.#isDiscarded) this.#home.idleness.ended(1);
     this.#awaited?.delete(ended);
     if (this.#exiting !== undefined) return this.#exitIfIdle();
     while (group.running < group.limit) {
@@ -295,7 +295,10 @@ export class Instance implements ExecutionSite, ActorScope {
     const cause = this.#exiting;
     if (cause === undefined || this.#hasExited || this.groups.load.running > 0) return;
     this.#hasExited = true;
-    void this.object.shutDown().then(() => this.#home.exited(this, cause));
+    void this.object.shutDown().then(() => {
+      this.#home.exited(this, cause);
+      this.object.ended(cause);
+    });
   }
 }
 
