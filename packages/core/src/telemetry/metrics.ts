@@ -149,7 +149,8 @@ export class Metrics {
 
   #series(info: MetricInfo, tags: readonly string[]): Series {
     const { series } = present(this.#metrics.get(info.name), "metric of that name");
-    const [only] = tags;
+    // No destructuring: its iterator would take memory for each record.
+    const only = tags[0];
     const key = tags.length === 1 && only !== undefined ? only : this.#keyOf(tags);
     let own = series.get(key);
     if (own === undefined) {
@@ -241,7 +242,12 @@ export function counterName(name: string): string {
 
 /** Returns the metrics of this thread. */
 export function threadMetrics(): Metrics {
-  return threadSlot("metrics", () => new Metrics());
+  return threadSlot("metrics", newMetrics);
+}
+
+/** One function for all calls: each record of a metric asks. */
+function newMetrics(): Metrics {
+  return new Metrics();
 }
 
 function shapeOf({ kind, tagKeys, boundaries }: MetricInfo): unknown {
