@@ -9,6 +9,7 @@
  */
 
 import { InvalidSampleError } from "@rayling/reward-manager-registry";
+import type { RewardSample } from "@rayling/reward-manager-registry";
 import { isRecord, itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardLoopClosedError } from "../errors.ts";
 import { BriefRuns } from "../executor/brief-run-batching.ts";
@@ -17,8 +18,10 @@ import type { SampleOutcome } from "../outcome.ts";
 import type { RewardLoopSettings } from "../settings/settings.ts";
 import type { Budget } from "../spend/cost-budget.ts";
 import { readyPerSlot } from "../worker/slots.ts";
-import { notBegun, rejection, SubmittedSample } from "./submitted-sample.ts";
-import type { SampleOwner, SampleRequest } from "./submitted-sample.ts";
+import type { ScoreEnds } from "./reward-source.ts";
+import { Submissions } from "./submissions.ts";
+import { notBegun, rejection } from "./submitted-sample.ts";
+import type { SubmittedSample } from "./submitted-sample.ts";
 import type { SupervisedWorker } from "./supervised-worker.ts";
 
 /**
@@ -43,7 +46,7 @@ export class Dispatcher {
   readonly #listeners: Set<() => void> = new Set();
   #closed = false;
   readonly #brief: BriefRuns;
-  readonly #owner: SampleOwner;
+  readonly #submissions: Submissions;
 
   constructor(
     workers: readonly SupervisedWorker[],
@@ -54,14 +57,14 @@ export class Dispatcher {
     this.#settings = settings;
     this.#budget = budget;
     this.#brief = new BriefRuns(settings.policy.totalTimeoutMs !== undefined);
-    this.#owner = {
+    this.#submissions = new Submissions({
       budget,
       ran: (latencyMs) => this.#brief.ended(latencyMs),
       lost: (submitted) => {
         if (this.#closed) submitted.reject(new RewardLoopClosedError());
         else this.#again.push(submitted);
       },
-    };
+    });
     this.#waiting = new Lanes(settings.policy.limits?.settings.shares);
     this.#listenTo(workers);
   }
@@ -99,14 +102,18 @@ export class Dispatcher {
    * Resolves to its outcome. Where it is kept, its slot is free when it has been, and none stands
    * ready behind it.
    */
-  submit(request: SampleRequest): Promise<SampleOutcome> {
-    if (this.#closed) return rejection(new RewardLoopClosedError(), request.ends);
-    // Not `withResolvers`, whose object and second function would wait with each sample.
-    return new Promise((resolve) => {
-      const submitted = new SubmittedSample(request, this.#owner, resolve);
-      if (isRecord(request.sample)) this.#begin(submitted);
-      else submitted.refused(noSample(request.sample), itemAt(this.#workers, 0).version);
-    });
+  submit(
+    sample: RewardSample,
+    lane: string,
+    kept: Promise<void> | undefined,
+    ends: ScoreEnds | undefined,
+  ): Promise<SampleOutcome> {
+    if (this.#closed) return rejection(new RewardLoopClosedError(), ends);
+    const submitted = this.#submissions.submit(sample, lane, kept, ends);
+    const promise = this.#submissions.takePromise();
+    if (isRecord(sample)) this.#begin(submitted);
+    else submitted.refused(noSample(sample), itemAt(this.#workers, 0).version);
+    return promise;
   }
 
   #begin(submitted: SubmittedSample): void {

@@ -120,8 +120,8 @@ export class RewardPipeline implements RewardSource {
   }
 
   score(sample: RewardSample, lane: string, kept?: Promise<void>): Promise<SampleOutcome> {
-    const request = { sample, lane, kept, ends: undefined };
-    const ask = (): Promise<SampleOutcome> => this.#dispatcher.submit(request);
+    const ask = (): Promise<SampleOutcome> =>
+      this.#dispatcher.submit(sample, lane, kept, undefined);
     return this.#known === undefined ? ask() : this.#known.of(sample, this.#version, ask);
   }
 
@@ -131,7 +131,7 @@ export class RewardPipeline implements RewardSource {
     lane: string,
     kept?: Promise<void>,
   ): Promise<SampleOutcome> {
-    if (this.#known === undefined) return this.#dispatcher.submit({ sample, lane, kept, ends });
+    if (this.#known === undefined) return this.#dispatcher.submit(sample, lane, kept, ends);
     return this.score(sample, lane, kept).then(ends.settled, (error: unknown) =>
       rejection(error, ends),
     );

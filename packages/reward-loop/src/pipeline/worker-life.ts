@@ -8,8 +8,7 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRefGenerator } from "@rayling/core";
-import type { RewardSample } from "@rayling/reward-manager-registry";
-import { itemAt } from "@rayling/reward-manager-registry/values";
+import { itemAt, present } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { NumberedItems } from "../exchange/numbered-items.ts";
@@ -88,19 +87,12 @@ export class WorkerLife {
   }
 
   #chunkOf(sent: readonly number[]): WorkChunk {
-    const ids: number[] = [];
-    const lanes: string[] = [];
-    const samples: RewardSample[] = [];
-    for (const id of sent) {
-      const submitted = this.#underWay.get(id);
-      if (submitted === undefined) continue;
-      ids.push(id);
-      lanes.push(submitted.lane);
-      samples.push(submitted.sample);
-    }
-    const [lane = ""] = lanes;
-    const isOne = lanes.every((one) => one === lane);
-    return { ids, lanes: isOne ? lane : lanes, samples: toTables(samples) };
+    const ids = sent.filter((id) => this.#underWay.get(id) !== undefined);
+    const all = ids.map((id) => present(this.#underWay.get(id), "a sample under way"));
+    const lane = all[0]?.lane ?? "";
+    const isOne = all.every((one) => one.lane === lane);
+    const samples = toTables(all.map(({ sample }) => sample));
+    return { ids, lanes: isOne ? lane : all.map((one) => one.lane), samples };
   }
 
   #arrived(ids: readonly number[], outcomes: readonly SampleOutcome[]): void {

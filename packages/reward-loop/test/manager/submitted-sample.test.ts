@@ -23,8 +23,8 @@ test("that cannot be counted rejects with the reason, and throws nothing to who 
     rejected: vi.fn(),
   };
   const settled = new Promise<SampleOutcome>((resolve) => {
-    const request = { sample, lane: "training", kept: undefined, ends };
-    const submitted = new SubmittedSample(request, owner, resolve);
+    const terms = { lane: "training", ends, owner };
+    const submitted = new SubmittedSample(sample, terms, undefined, resolve);
     submitted.answered({ ...outcome }, "version");
     submitted.resolve(outcome);
   });
@@ -33,12 +33,8 @@ test("that cannot be counted rejects with the reason, and throws nothing to who 
 
 test("counts as a run only where it has run", () => {
   owner.ran.mockClear();
-  const of = (): SubmittedSample =>
-    new SubmittedSample(
-      { sample, lane: "training", kept: undefined, ends: undefined },
-      owner,
-      () => undefined,
-    );
+  const terms = { lane: "training", ends: undefined, owner };
+  const of = (): SubmittedSample => new SubmittedSample(sample, terms, undefined, () => undefined);
   of().answered({ ...outcome }, "version");
   const error = { code: "SCORE_TIMEOUT", name: "TimeoutError", message: "in line" } as const;
   of().answered({ valid: false, error, latencyMs: 0, attempts: 0, waitedMs: 5 }, "version");
