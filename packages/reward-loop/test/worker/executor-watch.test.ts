@@ -66,7 +66,7 @@ class Watched {
   }
 
   giveUp(run: SentRun): void {
-    run.givenUpAt = performance.now();
+    run.note({ givenUpAt: performance.now() });
     this.watch.givenUp();
   }
 }

@@ -41,7 +41,7 @@ export function blameForDeath(cause: DeathCause, runs: SentRuns): Blame {
   if (runs.overdue.has(runs.runningId)) return blamesEarlierRun;
   const running = runs.pending.get(runs.runningId) ?? onlyRunOf(runs);
   if (running === undefined) return blamesEveryone;
-  if (origin === "unclear" && running.job.place !== "fresh") {
+  if (origin === "unclear" && running.job.past.place !== "fresh") {
     return { isKnown: false, isSuspect: ({ id }) => id === running.id };
   }
   return blames(running, deathFailure(cause), runs.startedAgoMs(running) ?? 0);

@@ -142,7 +142,7 @@ export class ExecutorCalls {
       const [id, reply] = [itemAt(ids, at), itemAt(replies, at)];
       const run = this.#owner.find(id);
       if (run === undefined) continue;
-      run.used = reply.used;
+      if (reply.used !== undefined) run.note({ used: reply.used });
       this.#owner.answered(run, reply);
     }
     this.#owner.changed();
@@ -152,7 +152,7 @@ export class ExecutorCalls {
   #withheld(id: number, used: TokenUsage | undefined): void {
     const run = this.#owner.find(id);
     if (run === undefined) return;
-    run.used = used;
+    if (used !== undefined) run.note({ used });
     void this.#answer(run, () => this.#actor.reply.remote(id));
   }
 

@@ -55,7 +55,7 @@ export class ExecutorPool {
       () => this.#starts.isPaused,
     );
     this.#asking = new Permissions((job) => {
-      if (job.place === "shared") this.#waiting.unshift(job);
+      if (job.past.place === "shared") this.#waiting.unshift(job);
       else this.#quarantine.push(job);
       this.#pump();
       this.#quarantine.pump();
@@ -187,11 +187,13 @@ export class ExecutorPool {
     const wasPooled = this.#executors.delete(executor);
     this.#starting.delete(executor);
     this.#quarantine.ended(executor);
-    for (const job of end.suspects) job.place = job.place === "shared" ? "alone" : "fresh";
+    for (const job of end.suspects) {
+      job.note({ place: job.past.place === "shared" ? "alone" : "fresh" });
+    }
     const again = this.#asking.ask(end.again);
     this.#quarantine.push(...this.#asking.ask(end.suspects));
-    this.#waiting.unshift(...again.filter((job) => job.place === "shared"));
-    this.#quarantine.unshift(...again.filter((job) => job.place !== "shared"));
+    this.#waiting.unshift(...again.filter((job) => job.past.place === "shared"));
+    this.#quarantine.unshift(...again.filter((job) => job.past.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
     if (end.kind === "start-failed" || end.kind === "start-timeout") {
       if (this.#starts.failed()) return this.#starts.later();

@@ -135,7 +135,7 @@ export class ExecutorWatch {
   #lateInMs(run: SentRun): number {
     if (run.givenUpAt !== undefined) return run.givenUpAt + GRACE_MS - performance.now();
     // A run that has not started waits for nothing but its thread.
-    const waitedMs = performance.now() - Math.max(run.sentAt, this.#heardAt);
+    const waitedMs = performance.now() - Math.max(this.#runs.slots.sentAt(run.slot), this.#heardAt);
     return this.#timeoutMs - (this.#runs.ageMs(run) ?? waitedMs);
   }
 
@@ -164,13 +164,12 @@ export class ExecutorWatch {
 
   #read({ used, done, busyMs }: SignOfLife): void {
     for (const [id, usage] of used) {
-      const run = this.#runs.pending.get(id);
-      if (run !== undefined) run.used = usage;
+      this.#runs.pending.get(id)?.note({ used: usage });
     }
     if (this.#owner.overlaps()) this.#runs.loaded(busyMs);
     for (const run of this.#runs.overdue.values()) {
       // The run began although it had been given up.
-      run.isEndless ||= this.#runs.hasStarted(run) && !done.includes(run.id);
+      if (this.#runs.hasStarted(run) && !done.includes(run.id)) run.note({ isEndless: true });
     }
   }
 
@@ -235,7 +234,7 @@ export class ExecutorWatch {
   }
 
   #mayLoad(run: SentRun): boolean {
-    return run.isFirst && this.#owner.overlaps() && run.givenUpAt === undefined;
+    return this.#runs.isFirst(run) && this.#owner.overlaps() && run.givenUpAt === undefined;
   }
 
   /**
@@ -243,8 +242,8 @@ export class ExecutorWatch {
    * have been suspended before the run did anything.
    */
   #startsAgain(run: SentRun): boolean {
-    if (!this.#mayLoad(run) || run.job.isSecondStart) return false;
-    run.job.isSecondStart = true;
+    if (!this.#mayLoad(run) || run.job.past.isSecondStart) return false;
+    run.job.note({ isSecondStart: true });
     return true;
   }
 }

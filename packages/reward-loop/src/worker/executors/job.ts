@@ -82,34 +82,46 @@ interface JobRuns {
   jobAgeMs(job: Job): number | undefined;
 }
 
+/** The traces that executors have left on a job. */
+export interface JobPast {
+  /** Starts of the score function that are over. */
+  readonly attempts: number;
+  /** The version of the reward function where it runs or ran last, if that is not the loop's. */
+  readonly version: string | undefined;
+  /** It ran in an executor that has ended, and has to await `beforeAgain` before it runs again. */
+  readonly isToAsk: boolean;
+  /** It blocked a new executor, and gets a second start for that. */
+  readonly isSecondStart: boolean;
+  /**
+   * Where it may run: "shared" with others; "alone" after a loss without a known culprit; "fresh"
+   * (alone, in a thread that has run nothing else) if a thread was lost again.
+   */
+  readonly place: "shared" | "alone" | "fresh";
+}
+
+const noPast: JobPast = {
+  attempts: 0,
+  version: undefined,
+  isToAsk: false,
+  isSecondStart: false,
+  place: "shared",
+};
+
 export class Job {
   /** The sender's number for it; 0: it has none. */
   readonly id: number;
   /** The sample that is to be scored, unless it is other work. */
   sample: RewardSample | undefined = undefined;
   work: ScoreWork | undefined = undefined;
-  /** Starts of the score function that are over. */
-  attempts: number = 0;
-  /** The version of the reward function where it runs or ran last, if that is not the loop's. */
-  version: string | undefined = undefined;
-  /** It ran in an executor that has ended, and has to await `beforeAgain` before it runs again. */
-  isToAsk: boolean = false;
-  /** It blocked a new executor, and gets a second start for that. */
-  isSecondStart: boolean = false;
+  /** One object for all jobs whose first executor has them: many wait at once. */
+  past: JobPast = noPast;
   /** How long it stood ready where it ran last. */
   readyMs: number = 0;
-  /**
-   * Where it may run: "shared" with others; "alone" after a loss without a known culprit; "fresh"
-   * (alone, in a thread that has run nothing else) if a thread was lost again.
-   */
-  place: "shared" | "alone" | "fresh" = "shared";
   /** The executor that has it. */
   executor: object | undefined = undefined;
   /** The runs that it was last one of, and its number there. */
   runs: JobRuns | undefined = undefined;
   runId: number = 0;
-  /** Its other call is late: it does not stand behind others that are ready. */
-  readonly isSecond: boolean;
   readonly #ends: JobEnds;
   readonly #options: SubmitOptions;
   readonly #owner: JobOwner;
@@ -122,10 +134,13 @@ export class Job {
     this.#options = options;
     this.#owner = owner;
     const { pair } = options;
-    this.isSecond = pair?.first !== undefined;
     if (pair === undefined) return;
-    if (this.isSecond) pair.second = this;
-    else pair.first = this;
+    if (pair.first === undefined) pair.first = this;
+    else pair.second = this;
+  }
+
+  note(change: Partial<JobPast>): void {
+    this.past = { ...this.past, ...change };
   }
 
   /** Aborted when the result is no longer needed. */
@@ -145,6 +160,11 @@ export class Job {
    */
   get pair(): Readonly<CallPair> | undefined {
     return this.#options.pair;
+  }
+
+  /** Its other call is late: it does not stand behind others that are ready. */
+  get isSecond(): boolean {
+    return this.pair?.second === this;
   }
 
   /** How long it has been at work; undefined while it is not. */
@@ -199,7 +219,7 @@ export function giveUp(job: Job): void {
 
 /** Settles a job that is no longer needed and may still be about to begin. */
 export function settleGivenUp(job: Job): void {
-  job.settle(invalid(job, givenUpFailure, 0));
+  job.settle(invalid(job, givenUpFailure, { latencyMs: 0, attempts: job.past.attempts }));
 }
 
 export function settleInvalid(
@@ -208,14 +228,16 @@ export function settleInvalid(
   latencyMs: number,
   { announced, used }: Seen = {},
 ): void {
-  job.attempts += 1;
-  const outcome = invalid(job, error, latencyMs);
+  const outcome = invalid(job, error, { latencyMs, attempts: job.past.attempts + 1 });
   job.settle(used === undefined ? outcome : { ...outcome, used }, announced);
 }
 
-function invalid(job: Job, error: ScoreFailure, latencyMs: number): Writable<InvalidOutcome> {
-  const { attempts, readyMs, version } = job;
-  const outcome = { valid: false, error, latencyMs, attempts, waitedMs: readyMs } as const;
+function invalid(
+  { readyMs, past: { version } }: Job,
+  error: ScoreFailure,
+  attempted: Pick<InvalidOutcome, "latencyMs" | "attempts">,
+): Writable<InvalidOutcome> {
+  const outcome = { valid: false, error, ...attempted, waitedMs: readyMs } as const;
   return version === undefined ? { ...outcome } : { ...outcome, version };
 }
 
@@ -241,18 +263,17 @@ export function settleByReply(job: Job, reply: unknown, used?: TokenUsage): void
   const { latencyMs, announced } = reply;
   if (!reply.ok) return settleInvalid(job, reply.error, latencyMs, reply);
   const { rewardScore, rewardExtraInfo, readsContext } = reply;
-  job.attempts += 1;
-  const { attempts, readyMs: waitedMs, version } = job;
+  const { readyMs: waitedMs, past } = job;
   // Filled field by field: each sample of a run passes here.
   const outcome: Writable<ValidOutcome> = {
     valid: true,
     rewardScore,
     rewardExtraInfo,
     latencyMs,
-    attempts,
+    attempts: past.attempts + 1,
     waitedMs,
   };
-  if (version !== undefined) outcome.version = version;
+  if (past.version !== undefined) outcome.version = past.version;
   if (readsContext === true) outcome.readsContext = true;
   if (reply.used !== undefined) outcome.used = reply.used;
   job.settle(outcome, announced);

@@ -18,7 +18,7 @@ export class Permissions {
   /** Returns the jobs that need not ask; the others follow when they are allowed. */
   ask(jobs: readonly Job[]): Job[] {
     return jobs.filter((job) => {
-      if (!job.isToAsk || job.beforeAgain === undefined) return true;
+      if (!job.past.isToAsk || job.beforeAgain === undefined) return true;
       void this.#ask(job, job.beforeAgain);
       return false;
     });
@@ -32,7 +32,7 @@ export class Permissions {
   }
 
   async #ask(job: Job, beforeAgain: () => Promise<void>): Promise<void> {
-    job.isToAsk = false;
+    job.note({ isToAsk: false });
     this.#asking.add(job);
     try {
       await beforeAgain();

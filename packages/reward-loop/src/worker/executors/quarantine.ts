@@ -37,7 +37,7 @@ export class Quarantine {
       return;
     }
     const { isFresh = true, isClean = true } = this.#executor ?? {};
-    if (!isClean || (suspect.place === "fresh" && !isFresh)) void this.stop();
+    if (!isClean || (suspect.past.place === "fresh" && !isFresh)) void this.stop();
     this.#executor ??= this.#newExecutor();
     if (!this.#executor.hasRoom) return;
     this.#suspects.shift();

@@ -13,44 +13,73 @@ import type { TokenUsage } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { readyOf } from "../slots.ts";
 import type { Job } from "./job.ts";
+import { RunSlots } from "./run-slots.ts";
 
-/** A job in one executor. */
-export interface SentRun {
+/** Facts about a run that are known before its end: most have none. */
+interface RunNotes {
+  givenUpAt?: number;
+  isEndless?: boolean;
+  loadingMs?: number;
+  used?: TokenUsage;
+}
+
+const noNotes: RunNotes = {};
+
+/** A job in one executor. Small, because as many wait as samples are asked at once. */
+export class SentRun {
   readonly id: number;
   readonly slot: number;
   readonly job: Job;
-  readonly sentAt: number;
   /** The listener on the job's signal, if it has one. */
   readonly giveUp: (() => void) | undefined;
+  #notes: RunNotes = noNotes;
+
+  constructor(id: number, slot: number, job: Job, giveUp: (run: SentRun) => void) {
+    this.id = id;
+    this.slot = slot;
+    this.job = job;
+    this.giveUp = job.signal && giveUp.bind(undefined, this);
+  }
+
   /** When it was given up; undefined while its result is still needed. */
-  givenUpAt: number | undefined;
+  get givenUpAt(): number | undefined {
+    return this.#notes.givenUpAt;
+  }
+
   /** The run did not end at a sign of life after its deadline. */
-  isEndless: boolean;
-  /** The thread was new when it was sent: it may load modules. */
-  readonly isFirst: boolean;
+  get isEndless(): boolean {
+    return this.#notes.isEndless === true;
+  }
+
   /**
    * How long a first run's thread was busy with loading, which does not count. Undefined: not known
    * yet.
    */
-  loadingMs: number | undefined;
+  get loadingMs(): number | undefined {
+    return this.#notes.loadingMs;
+  }
+
   /** The usage of its answers, as far as it is known before the reply. */
-  used: TokenUsage | undefined;
+  get used(): TokenUsage | undefined {
+    return this.#notes.used;
+  }
+
+  note(more: RunNotes): void {
+    this.#notes = { ...this.#notes, ...more };
+  }
 }
 
 export class SentRuns {
   /** How many samples stand ready in there, behind those at work. */
   readonly ready: number;
+  readonly slots: RunSlots;
   readonly #table: RunTable;
-  /** Slots that were given back. */
-  readonly #freeSlots: number[] = [];
-  /** The first slot that was never taken: they are taken in order, so that tables by slot grow. */
-  #freshSlot = 0;
   readonly #pending: NumberedItems<SentRun> = new NumberedItems();
   readonly #overdue: Map<number, SentRun> = new Map();
   readonly #mostEndless: number;
   #count = 0;
-  /** The thread is new: its first calls may load modules. */
-  #isCold = true;
+  /** The last run that was sent while the thread was new: it may load modules. */
+  #lastCold = Infinity;
 
   constructor(settings: ExecutorSettings) {
     const { isolation, concurrency } = settings;
@@ -58,18 +87,11 @@ export class SentRuns {
     this.#mostEndless = concurrency;
     // Twice the concurrency: a run that is overdue keeps its slot until it ends.
     this.#table = newRunTable(isolation, 2 * concurrency + this.ready);
+    this.slots = new RunSlots(this.#table.slots);
   }
 
   get place(): RunTablePlace {
     return this.#table.place;
-  }
-
-  get slots(): number {
-    return this.#table.slots;
-  }
-
-  get hasSlot(): boolean {
-    return this.#freeSlots.length > 0 || this.#freshSlot < this.#table.slots;
   }
 
   /** How many runs there have ever been. */
@@ -88,7 +110,7 @@ export class SentRuns {
 
   /** Whether endless runs hold so many slots and so much memory that a new thread is better. */
   get areWornOut(): boolean {
-    if (this.#pending.size === 0 && !this.hasSlot) return true;
+    if (this.#pending.size === 0 && !this.slots.hasFree) return true;
     if (this.#overdue.size === 0) return false;
     let endless = 0;
     for (const { isEndless } of this.#overdue.values()) if (isEndless) endless += 1;
@@ -107,28 +129,15 @@ export class SentRuns {
 
   /** @param giveUp called when its result is no longer needed */
   add(job: Job, giveUp: (run: SentRun) => void): SentRun {
-    if (!this.hasSlot) throw new Error("an executor was given more samples than it has slots");
-    const slot = this.#freeSlots.pop() ?? this.#freshSlot++;
+    const slot = this.slots.take();
     this.#table.clear(slot);
     this.#count += 1;
     const id = this.#count;
-    const { signal } = job;
-    const run: SentRun = {
-      id,
-      slot,
-      job,
-      sentAt: performance.now(),
-      giveUp: signal && (() => giveUp(run)),
-      givenUpAt: undefined,
-      isEndless: false,
-      isFirst: this.#isCold,
-      loadingMs: undefined,
-      used: undefined,
-    };
+    const run = new SentRun(id, slot, job, giveUp);
     this.#pending.set(id, run);
     job.runs = this;
     job.runId = id;
-    if (run.giveUp !== undefined) signal?.addEventListener("abort", run.giveUp, { once: true });
+    if (run.giveUp !== undefined) job.signal?.addEventListener("abort", run.giveUp, { once: true });
     return run;
   }
 
@@ -139,9 +148,9 @@ export class SentRuns {
 
   /** The executor has answered the run. Returns whether it was pending. */
   answered(run: SentRun): boolean {
-    this.#freeSlots.push(run.slot);
+    this.slots.giveBack(run.slot);
     leave(run);
-    this.#isCold = false;
+    this.#lastCold = Math.min(this.#lastCold, this.#count);
     const wasPending = this.#pending.delete(run.id);
     if (!wasPending) this.#overdue.delete(run.id);
     return wasPending;
@@ -159,6 +168,11 @@ export class SentRuns {
     this.#pending.clear();
     for (const run of runs) leave(run);
     return runs;
+  }
+
+  /** Whether the thread was new when the run was sent: it may load modules. */
+  isFirst({ id }: SentRun): boolean {
+    return id <= this.#lastCold;
   }
 
   hasStarted({ slot }: SentRun): boolean {
@@ -185,7 +199,8 @@ export class SentRuns {
   /** Loading time of the thread does not count for its first samples. */
   loaded(busyMs: number): void {
     for (const run of this.#pending.values()) {
-      if (run.isFirst) run.loadingMs ??= Math.min(busyMs, this.startedAgoMs(run) ?? 0);
+      if (!this.isFirst(run) || run.loadingMs !== undefined) continue;
+      run.note({ loadingMs: Math.min(busyMs, this.startedAgoMs(run) ?? 0) });
     }
   }
 

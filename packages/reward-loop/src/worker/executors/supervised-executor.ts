@@ -86,7 +86,7 @@ export class SupervisedExecutor {
     this.#brief = new BriefRuns(settings.policy.totalTimeoutMs !== undefined);
     const runs = new SentRuns(settings);
     this.#runs = runs;
-    const place = { name, table: runs.place, slots: runs.slots };
+    const place = { name, table: runs.place, slots: runs.slots.count };
     this.#calls = new ExecutorCalls(settings, place, {
       find: (id) => runs.find(id),
       answered: (run, reply) => this.#answered(run, reply),
@@ -141,13 +141,14 @@ export class SupervisedExecutor {
     const { concurrency } = this.#settings;
     const sync = Math.min(concurrency, this.#brief.inFlight(SYNC_IN_FLIGHT));
     const most = this.#overlaps ? concurrency + this.#runs.ready : sync;
-    return this.isReady && this.#runs.hasSlot && !this.#runs.areWornOut && this.load < most;
+    return this.isReady && this.#runs.slots.hasFree && !this.#runs.areWornOut && this.load < most;
   }
 
   run(job: Job): void {
     const run = this.#runs.add(job, this.#giveUp);
     job.executor = this;
-    job.version = this.#otherVersion;
+    const version = this.#otherVersion;
+    if (job.past.version !== version) job.note({ version });
     this.#watch.sent();
     this.#calls.send(run);
   }
@@ -190,14 +191,16 @@ export class SupervisedExecutor {
   }
 
   /** Records how long the job was in the executor before it ran. */
-  #stoodReady({ job, sentAt }: SentRun, workedMs: number): void {
+  #stoodReady(run: SentRun, workedMs: number): void {
+    const { job } = run;
     const isInLine = this.#runs.ready > 0 && job.sample !== undefined;
-    if (isInLine) job.readyMs = Math.max(0, performance.now() - sentAt - workedMs);
+    if (!isInLine) return;
+    job.readyMs = Math.max(0, performance.now() - this.#runs.slots.sentAt(run.slot) - workedMs);
   }
 
   /** One function for all runs: each that may be given up keeps it. */
   readonly #giveUp = (run: SentRun): void => {
-    run.givenUpAt = performance.now();
+    run.note({ givenUpAt: performance.now() });
     if (this.#state === "ended") return;
     this.#calls.abort(run);
     const isInLine = run.job.sample !== undefined && !this.#runs.hasStarted(run);
@@ -210,7 +213,7 @@ export class SupervisedExecutor {
   };
 
   #late(run: SentRun, failure: ScoreFailure, ageMs: number): void {
-    run.isEndless = true;
+    run.note({ isEndless: true });
     this.#settleInvalid(run, failure, ageMs);
     this.#calls.abort(run);
   }
@@ -255,8 +258,7 @@ export class SupervisedExecutor {
       const { job } = run;
       const hadStarted = this.#runs.hasStarted(run);
       if (hadStarted) {
-        job.attempts += 1;
-        job.isToAsk = true;
+        job.note({ attempts: job.past.attempts + 1, isToAsk: true });
       }
       (hadStarted && isSuspect(run) ? suspects : again).push(job);
     }
