@@ -64,14 +64,21 @@ function columnOf(values: readonly unknown[]): Column {
   return isOne ? first : values;
 }
 
-/** Returns the rows of which `toTables` made the tables. */
-export function fromTables<Row extends object>(tables: readonly Table<Row>[]): Row[] {
+/**
+ * Returns the rows of which `toTables` made the tables.
+ *
+ * @param layouts those of rows that get further fields
+ */
+export function fromTables<Row extends object>(
+  tables: readonly Table<Row>[],
+  layouts: Layouts = ofRows,
+): Row[] {
   const rows: object[] = [];
   for (const table of tables) {
     if (table[0] === null) rows.push(...table[1]);
     else {
       const [text, count, columns] = table;
-      const layout = layoutOf(text);
+      const layout = layouts.of(text);
       for (let index = 0; index < count; index++) rows.push(rowAt(layout, columns, index));
     }
   }
@@ -87,38 +94,57 @@ interface Layout {
   readonly empty: Readonly<Record<string, unknown>>;
 }
 
+const mostLayouts = 256;
+const longestText = 1024;
+
 /**
  * Layouts that were read, by their texts. The keys of a row are looked up once, and not for each
  * message: V8 looks up each text that it has not seen as a key.
  */
-const layouts: Map<string, Layout> = new Map();
-const mostLayouts = 256;
-const longestText = 1024;
+export class Layouts {
+  readonly #known: Map<string, Layout> = new Map();
+  readonly #further: Readonly<Record<string, unknown>>;
 
-function layoutOf(text: string): Layout {
-  const known = layouts.get(text);
-  if (known !== undefined) return known;
-  // As `tableOf` wrote it.
-  const fields = JSON.parse(text) as Field[];
-  const keys = fields.map((field) => (typeof field === "string" ? field : field[0]));
-  const inside = fields.map((field) =>
-    typeof field === "string" ? undefined : newLayout(field[1], []),
-  );
-  const layout = newLayout(keys, inside);
-  if (text.length > longestText) return layout;
-  if (layouts.size === mostLayouts) layouts.clear();
-  layouts.set(text, layout);
-  return layout;
+  /**
+   * @param further fields of each row that has no such key. A field that a row is given later takes
+   * 32 bytes more.
+   */
+  constructor(further: Readonly<Record<string, unknown>> = {}) {
+    this.#further = further;
+  }
+
+  /** @param text as `tableOf` wrote it */
+  of(text: string): Layout {
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const fields = JSON.parse(text) as Field[];
+    const keys = fields.map((field) => (typeof field === "string" ? field : field[0]));
+    const inside = fields.map((field) =>
+      typeof field === "string"
+        ? undefined
+        : { keys: field[1], inside: [], empty: emptyOf(field[1]) },
+    );
+    const further = Object.entries(this.#further).filter(([key]) => !keys.includes(key));
+    const empty = emptyOf([...keys, ...further.map(([key]) => key)]);
+    const layout = { keys, inside, empty: Object.assign(empty, Object.fromEntries(further)) };
+    if (text.length > longestText) return layout;
+    if (this.#known.size === mostLayouts) this.#known.clear();
+    this.#known.set(text, layout);
+    return layout;
+  }
 }
 
-function newLayout(keys: readonly string[], inside: Layout["inside"]): Layout {
+const ofRows: Layouts = new Layouts();
+
+/** Returns a row of these keys, whose values are null. */
+function emptyOf(keys: readonly string[]): Record<string, unknown> {
   // An object that is parsed has no room for further keys: 24 bytes less than one that was filled.
   const text = `{${keys.map((key) => `${JSON.stringify(key)}:null`).join()}}`;
-  if (!text.includes("\\")) return { keys, inside, empty: JSON.parse(text) as Layout["empty"] };
+  if (!text.includes("\\")) return JSON.parse(text) as Record<string, unknown>;
   // V8 13.6 reads a key that is escaped as another one that it has read in its place before.
   const empty: Record<string, unknown> = {};
   for (const key of keys) empty[key] = null;
-  return { keys, inside, empty };
+  return empty;
 }
 
 function rowAt({ keys, inside, empty }: Layout, columns: readonly Column[], index: number): object {

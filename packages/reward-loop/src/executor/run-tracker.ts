@@ -13,17 +13,21 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { timedBy } from "@rayling/reward-manager-registry";
 import type { CallClock } from "@rayling/reward-manager-registry";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { RunTable } from "./run-table/run-table.ts";
 import type { Run } from "./run.ts";
 
 export class RunTracker {
   readonly #table: RunTable;
   readonly #context = new AsyncLocalStorage<Run>();
+  /** When the run of each slot started; 0: not yet. As a field of it that would be an object. */
+  readonly #startedAt: Float64Array;
   /** The run below each open mark on the stack. */
   readonly #below: number[] = [];
 
   constructor(table: RunTable) {
     this.#table = table;
+    this.#startedAt = new Float64Array(table.slots);
     createHook({
       before: () => this.#mark(this.#context.getStore()?.id ?? 0),
       after: () => this.#unmark(),
@@ -38,6 +42,13 @@ export class RunTracker {
     } finally {
       this.#unmark();
     }
+  }
+
+  /** How long the run has been going on since its start; 0 before that. Called at its end, once. */
+  takenMs({ slot }: Run): number {
+    const startedAt = itemAt(this.#startedAt, slot);
+    this.#startedAt[slot] = 0;
+    return startedAt === 0 ? 0 : performance.now() - startedAt;
   }
 
   /** Runs `work` outside of any run. */
@@ -71,7 +82,7 @@ export class RunTracker {
       enter: () => {
         const run = this.#context.getStore();
         if (run !== undefined && run.depth++ === 0) {
-          run.startedAt ??= performance.now();
+          this.#startedAt[run.slot] ||= performance.now();
           this.#table.start(run.slot);
         }
       },

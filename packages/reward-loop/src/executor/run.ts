@@ -53,7 +53,6 @@ export class Run implements ScoreCall {
   isAtWork: boolean = false;
   /** How many of the user's functions are at work on it: a manager calls a score function. */
   depth: number = 0;
-  startedAt: number | undefined = undefined;
   /** Created when its signal is first read. */
   abort: AbortController | undefined = undefined;
   isAborted: boolean = false;

@@ -23,8 +23,9 @@ import { Outbox } from "../exchange/result-outbox.ts";
 import type { NumberedRows } from "../exchange/result-outbox.ts";
 import { asTexts } from "../exchange/unsendable-as-text.ts";
 import { sendable } from "../exchange/sendable.ts";
-import { fromTables } from "../exchange/column-table.ts";
+import { fromTables, Layouts } from "../exchange/column-table.ts";
 import type { Table } from "../exchange/column-table.ts";
+import { trainingField } from "../sample/lane.ts";
 import { traceChats } from "../sample/chat-spans.ts";
 import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
@@ -161,7 +162,7 @@ export class ScoreExecutor {
   }: SampleChunk): Promise<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     this.#atFirst ??= performance.eventLoopUtilization();
     this.#queue.called();
-    const given = fromTables(samples);
+    const given = fromTables(samples, layouts);
     for (let at = 0; at < given.length; at++) {
       const [id, sample] = [itemAt(ids, at), itemAt(given, at)];
       const run = new Run(id, itemAt(slots, at), sample, this.#ends);
@@ -258,8 +259,7 @@ export class ScoreExecutor {
 
   #measured(run: Run): Pick<ScoreReply, "latencyMs" | "overlaps"> {
     this.#runs[run.slot] = undefined;
-    const now = performance.now();
-    return { latencyMs: now - (run.startedAt ?? now), overlaps: this.#overlaps };
+    return { latencyMs: this.#tracker.takenMs(run), overlaps: this.#overlaps };
   }
 
   /** Sends replies with others, or keeps one until it is asked for. */
@@ -329,6 +329,9 @@ export class ScoreExecutor {
     return { done: this.#outbox.waiting, used, busyMs };
   }
 }
+
+/** Samples that came without a context are in the training lane. */
+const layouts: Layouts = new Layouts({ ...trainingField });
 
 /** Adds what the run has told of its calls. Field by field: each sample passes here. */
 function withSeen(reply: Writable<ScoreReply>, { seen }: Run): ScoreReply {

@@ -9,6 +9,9 @@ import type { Writable } from "../outcome.ts";
 const training = "training";
 const inTraining: SampleContext = Object.freeze({ lane: training });
 
+/** The field of a sample that came without a context. */
+export const trainingField: Pick<RewardSample, "context"> = { context: inTraining };
+
 /**
  * Stores the lane in the sample's context, unless that names one, because a second scoring waits in
  * another lane.

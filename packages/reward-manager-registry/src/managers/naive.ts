@@ -35,13 +35,14 @@ export class NaiveRewardManager implements RewardManager {
   }
 
   #optionsFor(sample: RewardSample): ScoreSampleOptions {
-    return {
-      ...this.#options,
-      extraInfo: {
-        ...sample.toolExtraFields,
-        numTurns: sample.numTurns ?? null,
-        rolloutRewardScores: sample.rolloutRewardScores ?? {},
-      },
+    const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
+    const ofRollout = {
+      numTurns: numTurns ?? null,
+      rolloutRewardScores: rolloutRewardScores ?? {},
     };
+    // A literal has room for its fields alone: many wait at once.
+    const extraInfo =
+      toolExtraFields === undefined ? ofRollout : { ...toolExtraFields, ...ofRollout };
+    return { ...this.#options, extraInfo };
   }
 }

@@ -47,10 +47,14 @@ function copyValue(value: unknown, copies: Copies): unknown {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
-  const copy: Record<string, unknown> = prototype === null ? Object.create(null) : {};
+  // Copied at once, because an object that is filled has room for further keys.
+  const copy: Record<string, unknown> =
+    prototype === null ? Object.assign(Object.create(null), value) : { ...value };
   copies.add(value, copy);
-  for (const key of Object.keys(value)) {
-    const item = copyValue(Reflect.get(value, key), copies);
+  for (const key of Object.keys(copy)) {
+    const given = copy[key];
+    const item = copyValue(given, copies);
+    if (item === given) continue;
     // An assignment would not do: a key "__proto__" from parsed JSON is ordinary data.
     if (key === "__proto__") Object.defineProperty(copy, key, { value: item, ...ordinary });
     else copy[key] = item;

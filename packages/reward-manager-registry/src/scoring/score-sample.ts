@@ -159,8 +159,8 @@ function extraInfoOf(
   { extraInfo }: RewardSample,
   { extraInfo: added }: ScoreSampleOptions,
 ): Record<string, unknown> {
-  if (extraInfo === undefined && added === undefined) return {};
-  return copyData({ ...extraInfo, ...added });
+  // A copy has the fields of its original and room for no others, where that is one literal.
+  return copyData(extraInfo === undefined ? { ...added } : { ...extraInfo, ...added });
 }
 
 type Writable<Fields> = { -readonly [Name in keyof Fields]: Fields[Name] };
