@@ -63,24 +63,27 @@ export class Metrics {
   define(info: MetricInfo): void {
     const known = this.#metrics.get(info.name);
     if (known?.info === info) return;
-    if (known === undefined) {
-      checkNames(info);
-      if (this.#metrics.size >= this.#maxSeries) throw this.#full();
-      const names = new Set(writtenNames(info));
-      const taken = [...names].find((name) => this.#written.has(name));
-      if (taken !== undefined) {
-        const owner = this.#written.get(taken) ?? "";
-        const problem = `metric "${info.name}" would be written as ray_${taken}, and so is "${owner}": choose another name`;
-        throw new InvalidOptionError("name", problem);
-      }
-      for (const name of names) this.#written.set(name, info.name);
-      this.#metrics.set(info.name, { info, series: new Map() });
-    } else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
+    if (known === undefined) this.#add(info);
+    else if (JSON.stringify(shapeOf(known.info)) !== JSON.stringify(shapeOf(info))) {
       throw new InvalidOptionError(
         "name",
         `metric "${info.name}" exists as ${JSON.stringify(shapeOf(known.info))}, and cannot be ${JSON.stringify(shapeOf(info))}, too`,
       );
     }
+  }
+
+  #add(info: MetricInfo): void {
+    checkNames(info);
+    if (this.#metrics.size >= this.#maxSeries) throw this.#full();
+    const names = new Set(writtenNames(info));
+    const taken = [...names].find((name) => this.#written.has(name));
+    if (taken !== undefined) {
+      const owner = this.#written.get(taken) ?? "";
+      const problem = `metric "${info.name}" would be written as ray_${taken}, and so is "${owner}": choose another name`;
+      throw new InvalidOptionError("name", problem);
+    }
+    for (const name of names) this.#written.set(name, info.name);
+    this.#metrics.set(info.name, { info, series: new Map() });
   }
 
   /** Calls back when there is something to take, once after each `take`. */
