@@ -140,9 +140,10 @@ const ofRows: Layouts = new Layouts();
 function emptyOf(keys: readonly string[]): Record<string, unknown> {
   // An object that is parsed has no room for further keys: 24 bytes less than one that was filled.
   const text = `{${keys.map((key) => `${JSON.stringify(key)}:null`).join()}}`;
-  if (!text.includes("\\")) return JSON.parse(text) as Record<string, unknown>;
+  const hasPlainKeys = !text.includes("\\");
+  const empty: Record<string, unknown> = hasPlainKeys ? JSON.parse(text) : {};
+  if (hasPlainKeys) return empty;
   // V8 13.6 reads a key that is escaped as another one that it has read in its place before.
-  const empty: Record<string, unknown> = {};
   for (const key of keys) empty[key] = null;
   return empty;
 }

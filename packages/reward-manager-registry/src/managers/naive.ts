@@ -26,23 +26,23 @@ export class NaiveRewardManager implements RewardManager {
 
   /** Scores one sample. Rejects with the failure of the score function. */
   runSingle(sample: RewardSample): Promise<RewardResult> {
-    return scoreSample(sample, this.#computeScore, this.#optionsFor(sample));
+    const options = { ...this.#options, extraInfo: ofRollout(sample) };
+    return scoreSample(sample, this.#computeScore, options);
   }
 
   /** Scores the sample of a call that hears of its end, in place of a promise. */
   begin(call: ScoreCall): void {
-    beginScore(call, this.#computeScore, this.#optionsFor(call.sample));
+    beginScore(call, this.#computeScore, this.#options, ofRollout(call.sample));
   }
+}
 
-  #optionsFor(sample: RewardSample): ScoreSampleOptions {
-    const { toolExtraFields, numTurns, rolloutRewardScores } = sample;
-    const ofRollout = {
-      numTurns: numTurns ?? null,
-      rolloutRewardScores: rolloutRewardScores ?? {},
-    };
-    // A literal has room for its fields alone: many wait at once.
-    const extraInfo =
-      toolExtraFields === undefined ? ofRollout : { ...toolExtraFields, ...ofRollout };
-    return { ...this.#options, extraInfo };
-  }
+/** Returns the rollout's facts about a sample. */
+function ofRollout({
+  toolExtraFields,
+  numTurns,
+  rolloutRewardScores,
+}: RewardSample): Readonly<Record<string, unknown>> {
+  const facts = { numTurns: numTurns ?? null, rolloutRewardScores: rolloutRewardScores ?? {} };
+  // A literal has room for its fields alone: many wait at once.
+  return toolExtraFields === undefined ? facts : { ...toolExtraFields, ...facts };
 }

@@ -47,11 +47,16 @@ function copyValue(value: unknown, copies: Copies): unknown {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return value;
+  const keys = Object.keys(value);
   // Copied at once, because an object that is filled has room for further keys.
   const copy: Record<string, unknown> =
-    prototype === null ? Object.assign(Object.create(null), value) : { ...value };
+    prototype === null
+      ? Object.assign(Object.create(null), value)
+      : keys.length === 0
+        ? new Empty()
+        : { ...value };
   copies.add(value, copy);
-  for (const key of Object.keys(copy)) {
+  for (const key of keys) {
     const given = copy[key];
     const item = copyValue(given, copies);
     if (item === given) continue;
@@ -61,6 +66,13 @@ function copyValue(value: unknown, copies: Copies): unknown {
   }
   return copy;
 }
+
+/**
+ * Makes a plain object of 24 bytes: `{}` has 56, with room for four keys. Many samples that wait
+ * have one.
+ */
+const Empty = function () {} as unknown as new () => Record<string, unknown>;
+Empty.prototype = Object.prototype;
 
 /** The copies so far, by their originals. Most samples have few, which cost less than a map. */
 class Copies {

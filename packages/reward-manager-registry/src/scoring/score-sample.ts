@@ -58,11 +58,16 @@ export function scoreSample(
   }
 }
 
-/** `scoreSample` for a call that hears of its end. Never throws. */
+/**
+ * `scoreSample` for a call that hears of its end. Never throws.
+ *
+ * @param extraInfo that of the options, or what each call has of its own
+ */
 export function beginScore(
   call: ScoreCall,
   computeScore: ComputeScore,
   options: ScoreSampleOptions,
+  extraInfo: ScoreSampleOptions["extraInfo"] = options.extraInfo,
 ): void {
   const { sample } = call;
   const wrapped = wrappedScoreOf(computeScore);
@@ -70,9 +75,9 @@ export function beginScore(
     checkSample(sample);
     const { response } = sample;
     if (wrapped === undefined || typeof response !== "string") {
-      return passTo(call, scoreSample(sample, computeScore, options));
+      return passTo(call, scoreSample(sample, computeScore, { ...options, extraInfo }));
     }
-    wrapped.begin(inputOf(sample, response, options), call);
+    wrapped.begin(inputOf(sample, response, options, extraInfo), call);
   } catch (error) {
     passTo(call, Promise.reject(error));
   }
@@ -133,12 +138,13 @@ function inputOf(
   sample: RewardSample,
   solutionStr: string,
   options: ScoreSampleOptions,
+  added: ScoreSampleOptions["extraInfo"] = options.extraInfo,
 ): ScoreInput {
   const input: Writable<ScoreInput> = {
     dataSource: sample.dataSource,
     solutionStr,
     groundTruth: copyData(sample.groundTruth),
-    extraInfo: extraInfoOf(sample, options),
+    extraInfo: extraInfoOf(sample, added),
   };
   if (sample.rawPrompt !== undefined) input.rawPrompt = [...copyData(sample.rawPrompt)];
   const { uid, group, step, lane } = sample.context ?? noContext;
@@ -157,7 +163,7 @@ function inputOf(
 
 function extraInfoOf(
   { extraInfo }: RewardSample,
-  { extraInfo: added }: ScoreSampleOptions,
+  added: ScoreSampleOptions["extraInfo"],
 ): Record<string, unknown> {
   // A copy has the fields of its original and room for no others, where that is one literal.
   return copyData(extraInfo === undefined ? { ...added } : { ...extraInfo, ...added });
