@@ -35,6 +35,7 @@ export interface SampleTerms {
 /** Resolves the promise of an outcome. */
 export type Resolve = (outcome: SampleOutcome | Promise<SampleOutcome>) => void;
 
+/** It has no private method: V8 gives each object of such a class 8 bytes more. */
 export class SubmittedSample {
   readonly sample: RewardSample;
   /** Resolves when its outcome is stored: until then it takes room. Undefined: it is not stored. */
@@ -115,8 +116,9 @@ export class SubmittedSample {
 
   /** Settles a sample that is with no worker. Nobody hears of it where it has settled. */
   resolve(outcome: SampleOutcome): void {
-    const settle = this.#taken();
+    const settle = this.#resolve;
     if (settle === undefined) return;
+    this.#resolve = undefined;
     const { ends } = this.#terms;
     let settled = outcome;
     try {
@@ -130,13 +132,9 @@ export class SubmittedSample {
 
   /** As `resolve`. */
   reject(reason: unknown): void {
-    this.#taken()?.(rejection(reason, this.#terms.ends));
-  }
-
-  #taken(): Resolve | undefined {
-    const resolve = this.#resolve;
+    const settle = this.#resolve;
     this.#resolve = undefined;
-    return resolve;
+    settle?.(rejection(reason, this.#terms.ends));
   }
 }
 
