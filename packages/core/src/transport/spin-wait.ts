@@ -27,13 +27,14 @@ export interface SpinSource {
 }
 
 /**
- * A wake-up and the work after it, in ms: on a virtual machine with idle CPUs a wake-up takes 25
- * us.
+ * The wake-up of a peer, and its work, in ms: on a virtual machine with idle CPUs a wake-up takes
+ * 25 to 45 us. A shorter spin wait would always end before the answer of a peer that sleeps, so
+ * neither side would find that it pays, although both awake answer five times as fast.
  */
-const longestMs = 0.05;
+const longestMs = 0.1;
 
 /** Longer times count as this one, in ms: no spin wait helps there. */
-const mostMs = 0.2;
+const mostMs = 0.4;
 
 /**
  * Waits between two trials of the alternative: at first, so that a p99 does not show them, and at
@@ -45,6 +46,10 @@ const mostBetweenTrials = 8192;
 
 /** The times have changed if they are so many times what they were at the last trial, or less. */
 const change = 2;
+
+/** How far an observation moves a median. Trials are few, so each of them counts for more. */
+const usualStep = 1.1;
+const trialStep = 1.5;
 
 /** The answer must come this much sooner. */
 const gain = 0.8;
@@ -85,7 +90,7 @@ export class SpinWait {
    * The times from sending to arrival, in ms: running medians, because a mean would follow every
    * pause.
    */
-  #awakeMs: number = longestMs;
+  #awakeMs: number = longestMs / 2;
   #asleepMs: number = mostMs;
 
   constructor(source?: SpinSource, clock: SpinClock = realClock) {
@@ -103,8 +108,12 @@ export class SpinWait {
     if (this.#awake && !this.#turning) this.#start();
   }
 
+  /**
+   * An answer that comes after the spin wait has ended comes no sooner by it. On one CPU, where the
+   * peer answers only when this thread sleeps, that is known before a trial.
+   */
   get #pays(): boolean {
-    return this.#awakeMs < gain * this.#asleepMs;
+    return this.#awakeMs < longestMs && this.#awakeMs < gain * this.#asleepMs;
   }
 
   #isTimeForTrial(): boolean {
@@ -139,8 +148,9 @@ export class SpinWait {
     if (this.#since === 0) return;
     const ms = Math.min(this.#clock.now() - this.#since, mostMs);
     const isConfirmed = this.#awake ? ms >= gain * this.#asleepMs : this.#awakeMs < gain * ms;
-    if (this.#awake) this.#awakeMs = nearer(this.#awakeMs, ms);
-    else this.#asleepMs = nearer(this.#asleepMs, ms);
+    const step = this.#isTrial ? trialStep : usualStep;
+    if (this.#awake) this.#awakeMs = nearer(this.#awakeMs, ms, step);
+    else this.#asleepMs = nearer(this.#asleepMs, ms, step);
     if (this.#isTrial) this.#tried(isConfirmed);
     this.#since = 0;
     this.#awake = false;
@@ -184,6 +194,6 @@ export class SpinWait {
 }
 
 /** Moves the median one step towards an observation. */
-function nearer(median: number, seen: number): number {
-  return seen > median ? median * 1.1 : median / 1.1;
+function nearer(median: number, seen: number, step: number): number {
+  return seen > median ? median * step : median / step;
 }
