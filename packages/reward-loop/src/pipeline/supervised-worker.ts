@@ -189,7 +189,7 @@ export class SupervisedWorker {
     const worker = RewardLoopWorkerActor.options({
       name: this.name,
       isolation: "shared",
-      // What ended its predecessor may come again, and is not to end others.
+      // The cause of its predecessor's end may come again, and is not to end others.
       threadName: total === 0 ? threadName : nanoid(),
       maxConcurrency: 100_000,
     }).remote(
