@@ -100,7 +100,8 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
         .toEqual(["DEAD"]);
       const [{ actorId, deathCause } = { actorId: "", deathCause: "" }] =
         await ray.state.listActors(found);
-      const row = page.locator("tbody tr", { hasText: actorId });
+      // The causes of its executors name it, too.
+      const row = page.locator("tbody tr", { has: page.getByText(actorId, { exact: true }) });
       await row.getByText("DEAD").waitFor();
       expect(await row.locator("td").allTextContents()).toContain(deathCause);
     }
