@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { inspect } from "node:util";
 import { BroadcastChannel } from "node:worker_threads";
@@ -139,7 +140,7 @@ describe("actors in a shared thread", () => {
 
   test("create nothing after their end, though their code goes on", async () => {
     const ended = Shared.remote();
-    const said = new BroadcastChannel("after the end");
+    const said = new BroadcastChannel(`after the end ${randomUUID()}`);
     const heard = once(said, "message");
     const cell = new Int32Array(new SharedArrayBuffer(4));
     const running = ended.createLater.remote(cell, said.name);
@@ -259,8 +260,9 @@ describe("actors in a shared thread", () => {
     test.each(["kill", "exit of the actor", "no handle left"] as const)(
       "it ends with the last of its actors, and the next one gets another: %s",
       async (how) => {
-        let last: ray.ActorHandle<LightClass> | undefined = named(how).remote();
-        const first = named(how).remote();
+        const name = randomUUID();
+        let last: ray.ActorHandle<LightClass> | undefined = named(name).remote();
+        const first = named(name).remote();
         const thread = await threadOf(last);
         expect(await threadOf(first)).toBe(thread);
         const isAlive = await lifeOf(last);
@@ -271,12 +273,12 @@ describe("actors in a shared thread", () => {
           await ray.get(last.__ray_terminate__.remote()).catch(() => undefined);
         last = undefined;
         await expect.poll(isAlive).toBe(false);
-        expect(await threadOf(named(how).remote())).not.toBe(thread);
+        expect(await threadOf(named(name).remote())).not.toBe(thread);
       },
     );
 
     test("one that is restarted alone begins in a new one", async () => {
-      const actor = named("again", { maxRestarts: 1 }).remote(1);
+      const actor = named(randomUUID(), { maxRestarts: 1 }).remote(1);
       const thread = await threadOf(actor);
       await ray.kill(actor, { noRestart: false });
       await expect.poll(() => ray.get(actor.add.remote(1)).catch(() => 0)).toBe(2);
