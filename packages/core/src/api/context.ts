@@ -13,8 +13,8 @@ export interface RuntimeContext {
   /** The namespace of the actor, or of the session. */
   readonly namespace: string;
   /**
-   * Aborted when the running call is cancelled; that of a constructor when the actor has ended,
-   * which its code may outlive in a shared thread; in a driver never.
+   * Aborted when the running call is cancelled. Read in a constructor: aborted when the actor has
+   * ended, because its code may go on in a shared thread. In a driver: never aborted.
    */
   readonly signal: AbortSignal;
   /** Returns the id of the worker: the host that runs this code. */

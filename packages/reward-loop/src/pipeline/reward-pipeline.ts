@@ -243,8 +243,8 @@ function isScoreList(value: unknown): value is GroupScoreList {
 }
 
 /**
- * How many workers share a thread. They only pass samples on, so that one thread has room for more
- * than their executors can score; eight is what verl has by default.
+ * How many workers share a thread. They run no user code, which is in their executors: several need
+ * no more than one. verl has eight workers by default.
  */
 const workersPerThread = 8;
 

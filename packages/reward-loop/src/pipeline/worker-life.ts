@@ -8,7 +8,7 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle, ObjectRefGenerator } from "@rayling/core";
-import { itemAt, present } from "@rayling/reward-manager-registry/values";
+import { itemAt } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
 import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
 import { NumberedItems } from "../exchange/numbered-items.ts";
@@ -87,8 +87,14 @@ export class WorkerLife {
   }
 
   #chunkOf(sent: readonly number[]): WorkChunk {
-    const ids = sent.filter((id) => this.#underWay.get(id) !== undefined);
-    const all = ids.map((id) => present(this.#underWay.get(id), "a sample under way"));
+    const ids: number[] = [];
+    const all: SubmittedSample[] = [];
+    for (const id of sent) {
+      const submitted = this.#underWay.get(id);
+      if (submitted === undefined) continue;
+      ids.push(id);
+      all.push(submitted);
+    }
     const lane = all[0]?.lane ?? "";
     const isOne = all.every((one) => one.lane === lane);
     const samples = toTables(all.map(({ sample }) => sample));

@@ -72,7 +72,7 @@ export class ActorObject {
 
   /** Tells code outside of calls, which may go on in a shared thread, that the actor has ended. */
   ended(cause: DeathCause): void {
-    this.scope.end(new ActorDiedError(this.#info, cause));
+    this.scope.end(cause);
   }
 
   method(name: string): KnownMethod | undefined {
@@ -132,7 +132,7 @@ class OutsideCalls implements TaskScope {
   readonly actor: ActorScope;
   readonly assignment: Assignment;
   #controller: AbortController | undefined;
-  #end: ActorDiedError | undefined;
+  #endCause: DeathCause | undefined;
 
   constructor(actor: ActorScope, assignment: Assignment) {
     this.actor = actor;
@@ -154,13 +154,19 @@ class OutsideCalls implements TaskScope {
   /** Aborted when the actor has ended. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
-    if (this.#end !== undefined) this.#controller.abort(this.#end);
+    this.#abort();
     return this.#controller.signal;
   }
 
-  end(reason: ActorDiedError): void {
-    this.#end ??= reason;
-    this.#controller?.abort(this.#end);
+  end(cause: DeathCause): void {
+    this.#endCause ??= cause;
+    this.#abort();
+  }
+
+  /** No error is made where nobody has asked for the signal: many actors may end at once. */
+  #abort(): void {
+    if (this.#endCause === undefined || this.#controller?.signal.aborted !== false) return;
+    this.#controller.abort(new ActorDiedError(this.actor.info, this.#endCause));
   }
 
   isCancelled(): boolean {
