@@ -1,22 +1,24 @@
 /**
- * A holder's side of a RewardLimiter: acquires and releases leases, and after a restart of the
- * limiter reports the leases that it holds and its use in the last minute. The lease of a call that
- * was given up and never ends is released after a while. If the limiter is gone for good, requests
- * reject; they are never let through.
+ * A holder's side of a RewardLimiter: asks for leases and releases them, all of one turn in one
+ * call, and after a restart of the limiter reports the leases that it holds, the calls that wait
+ * and its use in the last minute. The lease of a call that was given up and never ends is released
+ * after a while. If the limiter is gone for good, requests reject; they are never let through.
  */
 
+import { AsyncResource } from "node:async_hooks";
 import { setImmediate as turn } from "node:timers/promises";
 import * as ray from "@rayling/core";
-import type { ActorHandle } from "@rayling/core";
+import type { ActorHandle, ObjectRef } from "@rayling/core";
 import { RewardLoopClosedError } from "../errors.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
 import { limiterOptions } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
-import { PATIENT, WHENEVER } from "../time/stuck-warning.ts";
+import { PATIENT } from "../time/stuck-warning.ts";
 import { type Clock, realClock } from "../time/clock.ts";
+import type { GrantedCalls } from "./lease-holder.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
 import { PastUses } from "./past-uses.ts";
-import type { RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
+import type { CallReport, RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
 
 export interface RemoteLease {
   readonly waitedMs: number;
@@ -35,12 +37,11 @@ export interface RemoteLease {
  */
 export const OVERDUE_MS = 600_000;
 
-interface Held {
-  /** The call's estimated tokens. */
-  readonly tokens: number;
-  readonly sentMs: number;
-  /** Takes back that it is given back later. */
-  keep: (() => void) | undefined;
+/** A call that waits for its lease. */
+interface Waiting {
+  readonly request: LimitRequest;
+  readonly granted: (lease: RemoteLease) => void;
+  readonly failed: (error: unknown) => void;
 }
 
 export class LimiterClient {
@@ -48,11 +49,23 @@ export class LimiterClient {
   readonly #holder: string;
   readonly #settings: RewardLimiterSettings;
   readonly #clock: Clock;
-  readonly #held: Map<number, Held> = new Map();
+  /**
+   * The async context in which the client was made. Its calls run in it, and not in that of the
+   * sample that asked first: if that one is cancelled, others have asked, too.
+   */
+  readonly #asItsOwn = new AsyncResource("LimiterClient");
+  readonly #held: Map<number, HeldLease> = new Map();
+  readonly #waiting: Map<number, Waiting> = new Map();
+  /** Those of the waiting calls that the limiter was not told of. */
+  #asked: Map<number, LimitRequest> = new Map();
+  #over: CallReport[] = [];
   readonly #past: PastUses | undefined;
   #count = 0;
+  #isDue = false;
+  #isOpening = false;
   #isOpen: Promise<void>;
-  #isClosed = false;
+  /** Why nothing more is let through. */
+  #ended: { readonly error: unknown } | undefined;
 
   /** @param holder unlike all others, also those of earlier lives */
   constructor(
@@ -69,14 +82,19 @@ export class LimiterClient {
     const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
     this.#past = isRated ? new PastUses(minuteMs) : undefined;
     this.#isOpen = this.#open();
-    void this.#watch();
+    void this.#listen();
   }
 
-  /** Asks for nothing more and is not announced again: its leases are for others to give back. */
+  /** Gives back all leases; what waits rejects with RewardLoopClosedError. */
   close(): void {
-    this.#isClosed = true;
-    this.#isOpen = Promise.reject(new RewardLoopClosedError());
-    this.#isOpen.catch(() => undefined);
+    if (this.#ended !== undefined) return;
+    this.#end(new RewardLoopClosedError());
+    try {
+      this.#asItsOwn.runInAsyncScope(() => void this.#limiter.leave.remote(this.#holder));
+    } catch (error) {
+      // With the session its limiters end as well.
+      if (!(error instanceof ray.RayError)) throw error;
+    }
   }
 
   /** Rejects with RewardLimiterConflictError, or why the limiter is gone. */
@@ -85,75 +103,132 @@ export class LimiterClient {
   }
 
   /** Rejects with the signal's reason when it is aborted before, and as `ready` does. */
-  async acquire(request: LimitRequest, signal?: SignalOfCall): Promise<RemoteLease> {
-    signal?.throwIfAborted();
+  acquire(request: LimitRequest, signal?: SignalOfCall): Promise<RemoteLease> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
+    if (this.#ended !== undefined) return Promise.reject(this.#ended.error);
     const id = ++this.#count;
-    const leave = (): void => void this.#limiter.leave.remote(this.#holder, id);
-    signal?.addEventListener("abort", leave, { once: true });
-    try {
-      const waitedMs = await this.#ask(id, request, signal);
-      if (signal?.aborted === true) {
-        // The limiter granted it before it processed `leave`, or was restarted in between.
-        leave();
-        throw signal.reason;
+    this.#asked.set(id, request);
+    this.#soon();
+    return new Promise((resolve, reject) => {
+      if (signal === undefined) {
+        this.#waiting.set(id, { request, granted: resolve, failed: reject });
+        return;
       }
-      const sentMs = this.#clock.now();
-      this.#held.set(id, { tokens: request.tokens ?? 0, sentMs, keep: undefined });
-      const release = (report: LimitReport): void => this.#release(id, report);
-      return { waitedMs, givenUp: () => this.#givenUp(id), release };
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw error;
-    } finally {
-      signal?.removeEventListener("abort", leave);
-    }
+      const leave = (): void => {
+        this.#leave(id);
+        reject(signal.reason);
+      };
+      const stop = (): void => signal.removeEventListener("abort", leave);
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting.set(id, {
+        request,
+        granted: (lease) => {
+          stop();
+          resolve(lease);
+        },
+        failed: (error) => {
+          stop();
+          reject(error);
+        },
+      });
+    });
   }
 
-  async #ask(id: number, request: LimitRequest, signal?: SignalOfCall): Promise<number> {
-    for (;;) {
-      await this.#isOpen;
-      signal?.throwIfAborted();
-      try {
-        const granted = this.#limiter.acquire.remote(this.#holder, id, request);
-        const waitedMs = await ray.get(granted, PATIENT);
-        if (waitedMs !== undefined) return waitedMs;
-      } catch (error) {
-        // A restarted limiter has forgotten its waiting requests.
-        if (!(error instanceof ray.ActorUnavailableError)) throw error;
-      }
-    }
-  }
-
-  #givenUp(id: number): void {
-    const held = this.#held.get(id);
-    if (held === undefined) return;
-    held.keep ??= this.#clock.after(OVERDUE_MS, () => this.#release(id, { outcome: "unknown" }));
-  }
-
-  #release(id: number, report: LimitReport): void {
-    const held = this.#held.get(id);
-    held?.keep?.();
-    if (held === undefined || !this.#held.delete(id)) return;
-    const { sentMs, tokens } = held;
+  readonly #released = ({ id, sentMs, tokens }: HeldLease, report: LimitReport): void => {
+    if (!this.#held.delete(id) || this.#ended !== undefined) return;
     this.#past?.add({ atMs: sentMs, tokens: report.tokens ?? tokens }, this.#clock.now());
-    void this.#limiter.release.remote(this.#holder, id, report);
+    this.#over.push([id, report]);
+    this.#soon();
+  };
+
+  /** What is granted later is not wanted any more. */
+  #leave(id: number): void {
+    this.#waiting.delete(id);
+    if (this.#asked.delete(id)) return;
+    this.#over.push([id, isUnwanted]);
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    process.nextTick(() => this.#asItsOwn.runInAsyncScope(() => this.#flush()));
+  }
+
+  #flush(): void {
+    this.#isDue = false;
+    // It is told when it is open.
+    if (this.#isOpening || this.#ended !== undefined) return;
+    const [asked, over] = [[...this.#asked], this.#over];
+    if (asked.length + over.length === 0) return;
+    this.#asked = new Map();
+    this.#over = [];
+    void this.#hear(() => this.#limiter.tell.remote(this.#holder, asked, over));
+  }
+
+  /** Asks for the rest of its life what was granted, and so that the limiter hears of it. */
+  async #listen(): Promise<void> {
+    while (this.#ended === undefined) {
+      await this.#isOpen.catch(() => undefined);
+      await this.#hear(() => this.#limiter.granted.remote(this.#holder));
+    }
+  }
+
+  /** Takes what was granted. Announces the holder again if the limiter does not know it. */
+  async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<void> {
+    if (this.#ended !== undefined) return;
+    try {
+      const granted = await ray.get(ask(), PATIENT);
+      if (granted === undefined) this.#reopen();
+      else for (const one of granted) this.#grant(one);
+    } catch (error) {
+      if (error instanceof ray.ActorUnavailableError) this.#reopen();
+      else this.#end(error);
+    }
+  }
+
+  #grant(one: GrantedCalls[number]): void {
+    const [id] = one;
+    const waiting = this.#waiting.get(id);
+    // It has left, or was told of twice.
+    if (waiting === undefined || !this.#waiting.delete(id)) return;
+    const { tokens = 0 } = waiting.request;
+    const lease = new HeldLease(one, tokens, this.#clock, this.#released);
+    this.#held.set(id, lease);
+    waiting.granted(lease);
+  }
+
+  #reopen(): void {
+    if (this.#isOpening || this.#ended !== undefined) return;
+    this.#isOpen = this.#open();
   }
 
   #open(): Promise<void> {
+    this.#isOpening = true;
     const opened = this.#openUntilDone();
     // Callers of ready and acquire get the rejection.
-    opened.catch(() => undefined);
+    opened.catch((error: unknown) => this.#end(error));
     return opened;
   }
 
+  /** With all that it has under way. */
   async #openUntilDone(): Promise<void> {
     for (;;) {
+      // Also a pause where an attempt has failed at once.
       await turn();
-      if (this.#isClosed) throw new RewardLoopClosedError();
+      if (this.#ended !== undefined) throw this.#ended.error;
+      const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
+      const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
+      const used = this.#past?.at(this.#clock.now()) ?? [];
+      const over = this.#over;
+      [this.#asked, this.#over] = [new Map(), []];
       try {
-        const held = [...this.#held].map(([id, { tokens }]) => [id, tokens] as const);
-        const used = this.#past?.at(this.#clock.now()) ?? [];
-        await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, held, used));
+        // For one that has only not heard of it: a restarted one passes it over.
+        if (over.length > 0) void this.#limiter.tell.remote(this.#holder, [], over);
+        const report = { held, asked, used };
+        await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, report));
+        this.#isOpening = false;
+        this.#soon();
         return;
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) throw error;
@@ -161,20 +236,53 @@ export class LimiterClient {
     }
   }
 
-  /**
-   * Announces the holder, and again after each restart and where the limiter has dropped it: with
-   * the leases it holds, also those granted just before, which are recorded a turn later.
-   */
-  async #watch(): Promise<void> {
-    for (;;) {
-      try {
-        await this.#isOpen;
-        const isKnown = await ray.get(this.#limiter.watch.remote(this.#holder), WHENEVER);
-        if (!isKnown && !this.#isClosed) this.#isOpen = this.#open();
-      } catch (error) {
-        if (this.#isClosed || !(error instanceof ray.ActorUnavailableError)) return;
-        this.#isOpen = this.#open();
-      }
-    }
+  #end(error: unknown): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = { error };
+    this.#isOpen = Promise.reject(error);
+    this.#isOpen.catch(() => undefined);
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { failed } of waiting) failed(error);
+  }
+}
+
+/** The report of a call that did not begin. */
+const isUnwanted: LimitReport = { outcome: "unknown", tokens: 0 };
+
+const isOverdue: LimitReport = { outcome: "unknown" };
+
+class HeldLease implements RemoteLease {
+  readonly id: number;
+  readonly waitedMs: number;
+  /** The call's estimated tokens. */
+  readonly tokens: number;
+  readonly sentMs: number;
+  readonly #clock: Clock;
+  readonly #over: (lease: HeldLease, report: LimitReport) => void;
+  /** Takes back that it is released later. */
+  #keep: (() => void) | undefined;
+
+  constructor(
+    [id, waitedMs]: GrantedCalls[number],
+    tokens: number,
+    clock: Clock,
+    over: (lease: HeldLease, report: LimitReport) => void,
+  ) {
+    this.id = id;
+    this.waitedMs = waitedMs;
+    this.tokens = tokens;
+    this.sentMs = clock.now();
+    this.#clock = clock;
+    this.#over = over;
+  }
+
+  givenUp(): void {
+    this.#keep ??= this.#clock.after(OVERDUE_MS, () => this.release(isOverdue));
+  }
+
+  release(report: LimitReport): void {
+    this.#keep?.();
+    this.#over(this, report);
   }
 }

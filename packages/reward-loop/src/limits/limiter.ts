@@ -80,7 +80,6 @@ interface Waiting {
   readonly tokens: number;
   readonly sinceMs: number;
   readonly grant: (lease: Lease) => void;
-  readonly reject: (error: Error) => void;
 }
 
 /** The calls that were let through at one moment. */
@@ -104,7 +103,6 @@ export class Limiter {
   #refused = 0;
   #pausedUntilMs = 0;
   #stopTimer: (() => void) | undefined;
-  #closed: Error | undefined;
 
   constructor(settings: LimiterSettings, clock: Clock = realClock) {
     const { requestsPerMinute, tokensPerMinute, minuteMs, ...others } = withDefaults(
@@ -164,45 +162,30 @@ export class Limiter {
     this.#tokens?.tookBefore(tokens, nowMs - agoMs, nowMs);
   }
 
-  /** Rejects when the signal is aborted before, with its reason, or the limiter was closed. */
-  acquire(
-    { lane = "training", tokens = 0 }: LimitRequest = {},
-    signal?: AbortSignal,
-  ): Promise<Lease> {
-    if (this.#closed !== undefined) return Promise.reject(this.#closed);
-    if (signal?.aborted === true) return Promise.reject(signal.reason);
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        place.isGone = true;
-        this.#waiting -= 1;
-        reject(signal?.reason);
-        // Requests behind it may need less.
-        this.#serve();
-      };
-      const place = this.#lanes.push(lane, {
-        tokens,
-        sinceMs: this.#clock.now(),
-        grant: (lease) => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve(lease);
-        },
-        reject: (error) => {
-          signal?.removeEventListener("abort", onAbort);
-          reject(error);
-        },
-      });
-      this.#waiting += 1;
-      signal?.addEventListener("abort", onAbort, { once: true });
+  /**
+   * Calls back once, with a lease, when the call may be sent: at once where nothing keeps it.
+   * Returns how to give up its place; after the lease it does nothing.
+   */
+  ask(
+    { lane = "training", tokens = 0 }: LimitRequest,
+    granted: (lease: Lease) => void,
+  ): () => void {
+    let isWaiting = true;
+    const grant = (lease: Lease): void => {
+      isWaiting = false;
+      granted(lease);
+    };
+    const place = this.#lanes.push(lane, { tokens, sinceMs: this.#clock.now(), grant });
+    this.#waiting += 1;
+    this.#serve();
+    return () => {
+      if (!isWaiting) return;
+      isWaiting = false;
+      place.isGone = true;
+      this.#waiting -= 1;
+      // Requests behind it may need less.
       this.#serve();
-    });
-  }
-
-  /** Rejects waiting requests; granted leases may still be released. */
-  close(error: Error): void {
-    this.#closed = error;
-    this.#stopTimer?.();
-    this.#waiting = 0;
-    for (const { reject } of this.#lanes.drain()) reject(error);
+    };
   }
 
   get #limit(): number {

@@ -9,7 +9,6 @@
  * those calls.
  */
 
-import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import * as ray from "@rayling/core";
 import { RewardLimiterConflictError } from "../errors.ts";
@@ -17,10 +16,11 @@ import { type Clock, realClock } from "../time/clock.ts";
 import { limiterOptions, type LimiterTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { SettingsOf } from "../options/table.ts";
+import { LeaseHolder } from "./lease-holder.ts";
+import type { GrantedCalls } from "./lease-holder.ts";
 import { Limiter } from "./limiter.ts";
 import { LimiterMetrics } from "./limiter-metrics.ts";
 import type {
-  Lease,
   LimiterSettings,
   LimiterState,
   LimitReport,
@@ -37,28 +37,29 @@ const whole = (settings: LimiterSettings): SettingsOf<LimiterTable> =>
 /** The time that holders have to report their leases after a restart: each notices it at once. */
 const GRACE_MS = 500;
 
-/** How long a call that was cut off still counts: its endpoint notices later. */
-const LINGER_MS = 100;
-
 /**
- * A waiting request is answered after so long that it waits on. Below the time after which the
- * runtime calls an actor stuck.
+ * A holder's question is answered after so long, though nothing was granted. Below the time after
+ * which the runtime calls an actor stuck.
  */
 const ANSWER_MS = 5000;
 
 /** The time after which a silent holder is dropped. */
 const LOST_MS = 60_000;
 
-interface Waiting {
-  readonly abort: AbortController;
-  /** Resolves to the time that the request waited. */
-  readonly granted: Promise<number>;
-}
+/** A call that a holder wants to send, under a number of its own. */
+export type AskedCall = readonly [id: number, request: LimitRequest];
 
-interface Holder {
-  readonly held: Map<number, Lease>;
-  readonly waiting: Map<number, Waiting>;
-  seenMs: number;
+/** A call that is over, or not wanted any more. */
+export type CallReport = readonly [id: number, report: LimitReport];
+
+/** All that a holder has under way. */
+export interface HolderReport {
+  /** Leases, with their estimated tokens. */
+  readonly held?: readonly (readonly [id: number, tokens: number])[];
+  /** Calls that wait. */
+  readonly asked?: readonly AskedCall[];
+  /** Its use in the last minute, without those leases. */
+  readonly used?: readonly PastUse[];
 }
 
 /** Limits of one endpoint, for all workers of all reward loops together. */
@@ -66,7 +67,7 @@ export class RewardLimiter {
   readonly #endpoint: string;
   #settings: SettingsOf<LimiterTable>;
   #limiter: Limiter;
-  readonly #holders: Map<string, Holder> = new Map();
+  readonly #holders: Map<string, LeaseHolder> = new Map();
   readonly #clock: Clock;
   readonly #metrics: LimiterMetrics;
   #isSweeping = false;
@@ -89,89 +90,65 @@ export class RewardLimiter {
   }
 
   /**
-   * Registers a holder, or reports its pending calls to a restarted limiter. Rejects with
-   * RewardLimiterConflictError if others use other settings.
-   *
-   * @param held ids of leases, with their estimated tokens
-   * @param used its use in the last minute, without those leases
+   * Registers a holder, or reports to a restarted limiter what it has and waits for: what it does
+   * not name is over. Rejects with RewardLimiterConflictError if others use other settings.
    */
   async open(
     holder: string,
     settings: RewardLimiterSettings,
-    held: readonly (readonly [id: number, tokens: number])[] = [],
-    used: readonly PastUse[] = [],
+    { held = [], asked = [], used = [] }: HolderReport = {},
   ): Promise<void> {
-    const asked = whole(settings);
-    if (!isDeepStrictEqual(asked, this.#settings)) {
+    const wanted = whole(settings);
+    if (!isDeepStrictEqual(wanted, this.#settings)) {
       if (this.#holders.size > 0) throw new RewardLimiterConflictError(this.#endpoint);
       const before = this.#limiter;
-      this.#settings = asked;
+      this.#settings = wanted;
       this.#limiter = new Limiter(settings, this.#clock);
       this.#limiter.takeOver(before);
     }
     const known = this.#holder(holder);
-    for (const [id, tokens] of held) {
-      if (!known.held.has(id)) known.held.set(id, this.#limiter.adopt(tokens));
-    }
-    if (this.#restart === undefined || this.#restart.registered.has(holder)) return;
-    this.#restart.registered.add(holder);
-    // Later calls were let through by this limiter itself.
-    const ageMs = this.#clock.now() - this.#restart.atMs;
-    for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);
+    known.keep(held, new Set(asked.map(([id]) => id)), this.#limiter);
+    this.#remember(holder, used);
+    this.#heard(known, asked, []);
   }
 
   /**
-   * Resolves to the time that the request waited, when the call may be sent. Undefined: not yet,
-   * ask again with the same id; it keeps its place.
+   * Calls that a holder wants to send, and calls that are over or not wanted any more. Returns
+   * those of its calls that may be sent now. Undefined: it is not registered, or not any more.
    */
-  async acquire(holder: string, id: number, request: LimitRequest): Promise<number | undefined> {
-    const known = this.#holder(holder);
-    // It may have been granted between two requests.
-    const held = known.held.get(id);
-    if (held !== undefined) return held.waitedMs;
-    const { granted } = known.waiting.get(id) ?? this.#wait(known, id, request);
-    const later = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => later.resolve(undefined), ANSWER_MS);
-    try {
-      return await Promise.race([granted, later.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  /** The call is over; an id that is not held is passed over. */
-  release(holder: string, id: number, report: LimitReport): void {
-    this.#metrics.changed();
+  tell(
+    holder: string,
+    asked: readonly AskedCall[],
+    over: readonly CallReport[] = [],
+  ): GrantedCalls | undefined {
     const known = this.#holders.get(holder);
-    const held = known?.held.get(id);
-    known?.held.delete(id);
-    if (report.isCut === true) setTimeout(() => held?.release(report), LINGER_MS);
-    else held?.release(report);
+    if (known === undefined) return undefined;
+    this.#heard(known, asked, over);
+    return known.take();
   }
 
-  /** Drops a request or releases its lease. */
-  leave(holder: string, id: number): void {
-    this.#holders.get(holder)?.waiting.get(id)?.abort.abort(new Error("given up"));
-    this.release(holder, id, { outcome: "unknown", tokens: 0 });
+  /**
+   * Resolves to the holder's calls that may be sent, when there are any, or after a while to none.
+   * Keeps the holder registered; a failed call tells it that the limiter was restarted. Undefined:
+   * it is not registered, or was silent for too long.
+   */
+  async granted(holder: string): Promise<GrantedCalls | undefined> {
+    const known = this.#holders.get(holder);
+    if (known === undefined) return undefined;
+    known.seenMs = this.#clock.now();
+    await known.news(ANSWER_MS);
+    return this.#holders.get(holder) === known ? known.take() : undefined;
+  }
+
+  /** Drops a holder, with all its leases. */
+  leave(holder: string): void {
+    this.#holders.get(holder)?.drop();
+    this.#holders.delete(holder);
   }
 
   /** Drops the holders whose names have that prefix, with all their leases. */
   forget(prefix: string): void {
-    for (const name of this.#holders.keys()) if (name.startsWith(prefix)) this.#drop(name);
-  }
-
-  /**
-   * Keeps the holder registered. Answers after a while: a failed call tells the holder that the
-   * limiter was restarted.
-   *
-   * @returns false, at once, for a holder that was silent for too long and has to register again
-   */
-  async watch(holder: string): Promise<boolean> {
-    const known = this.#holders.get(holder);
-    if (known === undefined) return false;
-    known.seenMs = this.#clock.now();
-    await delay(ANSWER_MS, undefined, { ref: false });
-    return true;
+    for (const name of this.#holders.keys()) if (name.startsWith(prefix)) this.leave(name);
   }
 
   /** Returns how much of the limits is used, and by how many workers. */
@@ -179,42 +156,29 @@ export class RewardLimiter {
     return { ...this.#limiter.state, holders: this.#holders.size };
   }
 
-  #holder(name: string): Holder {
+  /** Once for each holder after a restart. */
+  #remember(holder: string, used: readonly PastUse[]): void {
+    if (this.#restart === undefined || this.#restart.registered.has(holder)) return;
+    this.#restart.registered.add(holder);
+    // Later calls were let through by this limiter itself.
+    const ageMs = this.#clock.now() - this.#restart.atMs;
+    for (const one of used) if (one.agoMs >= ageMs) this.#limiter.remember(one);
+  }
+
+  #heard(known: LeaseHolder, asked: readonly AskedCall[], over: readonly CallReport[]): void {
+    if (asked.length + over.length > 0) this.#metrics.changed();
+    for (const [id, request] of asked) known.ask(id, request, this.#limiter);
+    for (const [id, report] of over) known.over(id, report);
+  }
+
+  #holder(name: string): LeaseHolder {
     let known = this.#holders.get(name);
     if (known === undefined) {
-      known = { held: new Map(), waiting: new Map(), seenMs: this.#clock.now() };
+      known = new LeaseHolder(this.#clock.now());
       this.#holders.set(name, known);
       this.#sweep();
     }
     return known;
-  }
-
-  #wait(known: Holder, id: number, request: LimitRequest): Waiting {
-    this.#metrics.changed();
-    const abort = new AbortController();
-    const grant = async (): Promise<number> => {
-      const lease = await this.#limiter.acquire(request, abort.signal);
-      known.held.set(id, lease);
-      return lease.waitedMs;
-    };
-    const granted = grant().finally(() => known.waiting.delete(id));
-    // Callers of acquire get the rejection.
-    granted.catch(() => undefined);
-    const waiting = { abort, granted };
-    known.waiting.set(id, waiting);
-    return waiting;
-  }
-
-  #drop(name: string): void {
-    const { held = new Map<number, Lease>(), waiting = new Map<number, Waiting>() } =
-      this.#holders.get(name) ?? {};
-    this.#holders.delete(name);
-    for (const { abort } of waiting.values()) abort.abort(new Error("its holder is gone"));
-    const leases = [...held.values()];
-    // The results and the usage of these calls are unknown.
-    setTimeout(() => {
-      for (const lease of leases) lease.release({ outcome: "unknown" });
-    }, LINGER_MS);
   }
 
   /** Drops holders that are not heard of, as long as there are any. */
@@ -224,7 +188,7 @@ export class RewardLimiter {
     this.#clock.after(ANSWER_MS, () => {
       const nowMs = this.#clock.now();
       for (const [name, { seenMs }] of this.#holders) {
-        if (nowMs - seenMs > LOST_MS) this.#drop(name);
+        if (nowMs - seenMs > LOST_MS) this.leave(name);
       }
       this.#isSweeping = false;
       if (this.#holders.size > 0) this.#sweep();

@@ -12,6 +12,7 @@ vi.setConfig({ testTimeout: 120_000 });
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
 
+const closed = { name: "RewardLoopClosedError" };
 let endpoints = 0;
 
 function limited(settings: RewardLimiterSettings): {
@@ -23,6 +24,25 @@ function limited(settings: RewardLimiterSettings): {
   const limiter = rewardLimiterOf(endpoint, settings);
   return { endpoint, limiter, client: (name) => new LimiterClient(limiter, name, settings) };
 }
+
+/** The limiter, where something else happens just before it is told of a holder's calls. */
+const telling = (
+  limiter: ray.ActorHandle<RewardLimiter>,
+  before: (
+    asked: Parameters<RewardLimiter["tell"]>[1],
+    over: Parameters<RewardLimiter["tell"]>[2],
+  ) => void,
+): ray.ActorHandle<RewardLimiter> =>
+  new Proxy({} as ray.ActorHandle<RewardLimiter>, {
+    get: (_, key) => {
+      if (key !== "tell") return Reflect.get(limiter, key) as unknown;
+      const remote = (...args: Parameters<RewardLimiter["tell"]>): unknown => {
+        before(args[1], args[2]);
+        return limiter.tell.remote(...args);
+      };
+      return { remote };
+    },
+  });
 
 const inFlight = async (limiter: ray.ActorHandle<RewardLimiter>): Promise<number> =>
   (await ray.get(limiter.state.remote())).inFlight;
@@ -77,8 +97,8 @@ test("under other settings the last minute counts as well", async () => {
   const before = { requestsPerMinute: 60, tokensPerMinute: 1000 };
   const limiter = new RewardLimiter("an endpoint", before, clock);
   await limiter.open("one", before);
-  await limiter.acquire("one", 1, { tokens: 300 });
-  limiter.release("one", 1, { outcome: "ok", tokens: 200 });
+  expect(limiter.tell("one", [[1, { tokens: 300 }]])).toEqual([[1, 0]]);
+  limiter.tell("one", [], [[1, { outcome: "ok", tokens: 200 }]]);
   limiter.forget("one");
   await clock.advanceTo(30_000);
   await limiter.open("two", { requestsPerMinute: 90, tokensPerMinute: 500 });
@@ -99,7 +119,7 @@ test("who gives up leaves its place, or gives back what it got", async () => {
   await expect.poll(async () => (await ray.get(limiter.state.remote())).waiting).toBe(1);
   given.abort(new Error("no more"));
   await waiting;
-  expect((await ray.get(limiter.state.remote())).waiting).toBe(0);
+  await expect.poll(async () => (await ray.get(limiter.state.remote())).waiting).toBe(0);
   held.release({ outcome: "ok" });
   await expect(holder.acquire({}, given.signal)).rejects.toThrow("no more");
   (await holder.acquire({})).release({ outcome: "ok" });
@@ -116,34 +136,108 @@ test("who gives up before it is known does not ask any more", async () => {
   expect(await ray.get(limiter.state.remote())).toMatchObject({ inFlight: 0, granted: 0 });
 });
 
-test("what is granted to who gave up over a restart is given back", async () => {
+test("what is granted to a call that was given up meanwhile is given back", async () => {
   const { limiter } = limited({ concurrency: 1 });
   const given = new AbortController();
-  // That it leaves was told to the one before, and the question comes to this one.
-  const late = new Proxy(limiter, {
-    get: (target, key) => {
-      if (key !== "acquire") return Reflect.get(target, key) as unknown;
-      const remote = (...args: Parameters<RewardLimiter["acquire"]>): unknown => {
-        given.abort(new Error("no more"));
-        return target.acquire.remote(...args);
-      };
-      return { remote };
-    },
-  });
+  const late = telling(limiter, () => given.abort(new Error("no more")));
   const holder = new LimiterClient(late, "one", { concurrency: 1 });
+  await holder.ready();
   await expect(holder.acquire({}, given.signal)).rejects.toThrow("no more");
-  expect(await ray.get(limiter.state.remote())).toMatchObject({ inFlight: 0, granted: 1 });
+  await expect
+    .poll(() => ray.get(limiter.state.remote()))
+    .toMatchObject({ inFlight: 0, granted: 1, waiting: 0 });
 });
 
 test("what a holder had under way is free when it is gone", async () => {
   const { limiter, client } = limited({ concurrency: 1 });
-  await client("job/worker 1/0").acquire({});
-  const waiting = expect(client("job/worker 1/1").acquire({})).rejects.toThrow("holder is gone");
+  const ended = [client("job/worker 1/0"), client("job/worker 1/1")];
+  await ended[0]?.acquire({});
+  const waiting = expect(ended[1]?.acquire({})).rejects.toMatchObject(closed);
   const next = client("job/worker 2/0").acquire({});
   await expect.poll(async () => (await ray.get(limiter.state.remote())).waiting).toBe(2);
-  await ray.get(limiter.forget.remote("job/worker 1/"));
+  for (const one of ended) one.close();
   await waiting;
+  await expect(ended[0]?.acquire({})).rejects.toMatchObject(closed);
   (await next).release({ outcome: "ok" });
+});
+
+test("holders of one prefix are dropped together, and who goes on says again what it has", async () => {
+  const { limiter, client } = limited({ concurrency: 1 });
+  const held = await client("job/worker 1/0").acquire({});
+  const granted = [client("job/worker 1/1").acquire({}), client("job/worker 2/0").acquire({})];
+  await expect.poll(async () => (await ray.get(limiter.state.remote())).waiting).toBe(2);
+  const [, left] = await ray.get([limiter.forget.remote("job/worker 1/"), limiter.state.remote()]);
+  expect(left).toMatchObject({ waiting: 1, holders: 1 });
+  held.release({ outcome: "ok" });
+  for (const next of granted) void next.then((lease) => lease.release({ outcome: "ok" }));
+  await Promise.all(granted);
+  await expect
+    .poll(() => ray.get(limiter.state.remote()))
+    .toMatchObject({ inFlight: 0, waiting: 0, holders: 3 });
+});
+
+test("all that a holder asks and gives back in one turn goes in one call", async () => {
+  const { limiter } = limited({ concurrency: 600 });
+  const calls: (readonly [asked: number, over: number])[] = [];
+  const counting = telling(limiter, (asked, over = []) => calls.push([asked.length, over.length]));
+  const holder = new LimiterClient(counting, "one", { concurrency: 600 });
+  await holder.ready();
+  const leases = await Promise.all(Array.from({ length: 600 }, () => holder.acquire({})));
+  expect(calls).toEqual([[600, 0]]);
+  for (const lease of leases) lease.release({ outcome: "ok" });
+  await expect.poll(() => inFlight(limiter)).toBe(0);
+  expect(calls).toEqual([
+    [600, 0],
+    [0, 600],
+  ]);
+});
+
+test("a grant whose answer is lost is told again", async () => {
+  const limiter = new RewardLimiter("an endpoint", { concurrency: 2 }, new VirtualClock());
+  await limiter.open("one", { concurrency: 2 });
+  expect(
+    limiter.tell("one", [
+      [1, {}],
+      [2, {}],
+      [3, {}],
+    ]),
+  ).toEqual([
+    [1, 0],
+    [2, 0],
+  ]);
+  // It has heard of neither, and gave the second up.
+  await limiter.open(
+    "one",
+    { concurrency: 2 },
+    {
+      asked: [
+        [1, {}],
+        [3, {}],
+      ],
+    },
+  );
+  expect(await limiter.granted("one")).toEqual([
+    [1, 0],
+    [3, 0],
+  ]);
+  expect(limiter.state()).toMatchObject({ inFlight: 2, granted: 3, waiting: 0 });
+  // It has heard of the first alone, and the call is over.
+  await limiter.open("one", { concurrency: 2 }, { held: [[1, 0]], asked: [] });
+  expect(limiter.state()).toMatchObject({ inFlight: 1, waiting: 0 });
+});
+
+test("a question that is asked again leaves nothing to the one before", async () => {
+  const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, new VirtualClock());
+  await limiter.open("one", { concurrency: 1 });
+  const before = limiter.granted("one");
+  await limiter.open("one", { concurrency: 1 });
+  const next = limiter.granted("one");
+  expect(await before).toEqual([]);
+  await limiter.open("other", { concurrency: 1 });
+  expect(limiter.tell("other", [[1, {}]])).toEqual([[1, 0]]);
+  expect(limiter.tell("one", [[7, {}]])).toEqual([]);
+  limiter.tell("other", [], [[1, { outcome: "ok" }]]);
+  expect(await next).toMatchObject([[7, expect.any(Number)]]);
 });
 
 test("a limiter that is restarted is told what is under way before it lets anybody through", async () => {
@@ -216,16 +310,17 @@ test("a call holds its place for hours while its holder is heard of, and no long
   const clock = new VirtualClock();
   const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, clock);
   await limiter.open("one", { concurrency: 1 });
-  await limiter.acquire("one", 1, {});
+  expect(limiter.tell("one", [[1, {}]])).toEqual([[1, 0]]);
   const hours = 2 * 3_600_000;
   for (let ms = 0; ms <= hours; ms += 5000) {
     await clock.advanceTo(ms);
-    void limiter.watch("one");
+    void limiter.granted("one");
   }
   expect(limiter.state()).toMatchObject({ inFlight: 1, holders: 1 });
   await clock.advanceTo(hours + 100_000);
   await expect.poll(() => limiter.state()).toMatchObject({ inFlight: 0, holders: 0 });
-  expect(await limiter.watch("one")).toBe(false);
+  expect(await limiter.granted("one")).toBeUndefined();
+  expect(limiter.tell("one", [[2, {}]])).toBeUndefined();
 });
 
 test("a holder that was thought to be gone says again what it holds", async () => {
