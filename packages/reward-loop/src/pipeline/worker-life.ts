@@ -15,7 +15,7 @@ import { NumberedItems } from "../exchange/numbered-items.ts";
 import { Exchange } from "../exchange/row-exchange.ts";
 import { toTables } from "../exchange/column-table.ts";
 import type { RewardLoopWorker, WorkChunk } from "../worker/reward-loop-worker.ts";
-import type { SpendNote } from "../worker/spend-requests.ts";
+import type { SpendAnswer, SpendNote } from "../worker/spend-requests.ts";
 import type { SubmittedSample } from "./submitted-sample.ts";
 
 export type WorkerHandle = ActorHandle<RewardLoopWorker>;
@@ -53,6 +53,8 @@ export class WorkerLife {
   readonly #underWay: NumberedItems<SubmittedSample> = new NumberedItems();
   /** Samples that are sent in calls of their own. */
   readonly #alone: Map<number, SubmittedSample> = new Map();
+  /** Of this turn: whether calls that asked may begin. */
+  #answers: SpendAnswer[] = [];
   #count = 0;
   #isOver = false;
 
@@ -190,10 +192,18 @@ export class WorkerLife {
     else void this.#answerSpending(note.call, submitted);
   }
 
+  /** Together with all other answers of this turn. */
   async #answerSpending(call: number, submitted: SubmittedSample | undefined): Promise<void> {
     const isAllowed = (await submitted?.maySpend()) ?? false;
+    if (this.#answers.push([call, isAllowed]) > 1) return;
+    process.nextTick(() => void this.#sendAnswers());
+  }
+
+  async #sendAnswers(): Promise<void> {
+    const answers = this.#answers;
+    this.#answers = [];
     try {
-      await ray.get(this.worker.maySpend.remote(call, isAllowed));
+      await ray.get(this.worker.maySpend.remote(answers));
     } catch {
       // The worker has died, and its calls with it.
     }

@@ -7,6 +7,7 @@
  * exceed the cap.
  */
 
+import Queue from "yocto-queue";
 import {
   pricesOptions,
   type PricesTable,
@@ -69,7 +70,7 @@ export class Budget {
   readonly #most: number = 0;
   /** Budgets that this one limits. */
   readonly #limited: Budget[] = [];
-  readonly #line: ((isAllowed: boolean) => void)[] = [];
+  readonly #line: Queue<(isAllowed: boolean) => void> = new Queue();
   #spent: number;
   /** Reserved for pending calls, including those of budgets that are counted here. */
   #setAside = 0;
@@ -139,7 +140,7 @@ export class Budget {
    */
   claim(): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#line.push(resolve);
+      this.#line.enqueue(resolve);
       this.#serve();
     });
   }
@@ -169,10 +170,11 @@ export class Budget {
   /** Allows waiting claims in order. */
   #serve(): void {
     for (;;) {
-      const [first] = this.#line;
+      const first = this.#line.peek();
+      if (first === undefined) return;
       const room = this.#roomFor(this.#most);
-      if (first === undefined || room === "later") return;
-      this.#line.shift();
+      if (room === "later") return;
+      this.#line.dequeue();
       if (room === "yes") this.#change(0, this.#most);
       first(room === "yes");
     }

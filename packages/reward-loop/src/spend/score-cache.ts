@@ -88,13 +88,28 @@ export class ScoreCache {
 }
 
 /** Undefined where the text would say something else than the result. */
-function textOf(result: object): string | undefined {
+function textOf(result: Readonly<Record<string, unknown>>): string | undefined {
   try {
+    if (Object.values(result).every(isSaidAsItIs)) {
+      const text = JSON.stringify(result);
+      if (!mayStandFor(text)) return text;
+    }
     const text = JSON.stringify(result, written);
     return isDeepStrictEqual(resultIn(text), withoutUndefined(result)) ? text : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** A value whose JSON can only say that: a leaf, or a record of leaves. Most results are of these. */
+function isSaidAsItIs(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return isLeaf(value);
+  return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isLeaf);
+}
+
+function isLeaf(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
+  return typeof value === "string" || typeof value === "boolean" || value === null;
 }
 
 /** Numbers that JSON cannot carry stand as objects of one key: they are paid for like others. */
@@ -106,7 +121,11 @@ function written(_: string, value: unknown): unknown {
 const bigint = "$bigint";
 const number = "$number";
 
+/** Whether an object in it may stand for a number. */
+const mayStandFor = (text: string): boolean => text.includes('"$');
+
 function resultIn(text: string): unknown {
+  if (!mayStandFor(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value: unknown) => {
     if (typeof value !== "object" || value === null) return value;
     const [[key, said] = [], ...others] = Object.entries(value);

@@ -29,7 +29,7 @@ import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
 import { readyOf, Slots } from "./slots.ts";
 import { SpendRequests } from "./spend-requests.ts";
-import type { SpendNote } from "./spend-requests.ts";
+import type { SpendAnswer, SpendNote } from "./spend-requests.ts";
 
 /** A worker's names and its relation to its loop. */
 export interface WorkerPlace {
@@ -150,9 +150,9 @@ export class RewardLoopWorker {
     yield* this.#spending.notes();
   }
 
-  /** Whether that call may begin. */
-  async maySpend(call: number, isAllowed: boolean): Promise<void> {
-    this.#spending.answer(call, isAllowed);
+  /** Whether calls that asked may begin. */
+  async maySpend(answers: readonly SpendAnswer[]): Promise<void> {
+    this.#spending.answer(answers);
   }
 
   /**

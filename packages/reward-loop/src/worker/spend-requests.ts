@@ -4,13 +4,15 @@
  * watching does not look stuck.
  */
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { Use } from "../spend/cost-budget.ts";
 
 /** A call that wants to begin, by its number, or, without one, a call that is over. */
 export type SpendNote =
   | { readonly sample: number; readonly call: number }
   | { readonly sample: number; readonly use: Use };
+
+/** Whether a call may begin. */
+export type SpendAnswer = readonly [call: number, isAllowed: boolean];
 
 const againMs = 5000;
 
@@ -35,19 +37,21 @@ export class SpendRequests {
     this.#note({ sample, use });
   }
 
-  /** The loop's answer. */
-  answer(call: number, isAllowed: boolean): void {
-    this.#asking.get(call)?.(isAllowed);
-    this.#asking.delete(call);
+  /** The loop's answers. */
+  answer(answers: readonly SpendAnswer[]): void {
+    for (const [call, isAllowed] of answers) {
+      this.#asking.get(call)?.(isAllowed);
+      this.#asking.delete(call);
+    }
   }
 
   /** Yields the notes since the last time. Never ends. */
   async *notes(): AsyncGenerator<readonly SpendNote[]> {
     for (;;) {
-      const later = new AbortController();
-      const again = delay(againMs, undefined, { ref: false, signal: later.signal });
-      await Promise.race([this.#noted.promise, again.catch(() => undefined)]);
-      later.abort();
+      const again = setTimeout(() => this.#noted.resolve(), againMs);
+      again.unref();
+      await this.#noted.promise;
+      clearTimeout(again);
       this.#noted = Promise.withResolvers();
       const notes = this.#notes;
       this.#notes = [];
