@@ -24,6 +24,7 @@ import {
   laterStep,
   medianOf,
   nextSteps,
+  type NamedRate,
   type Run,
   tablesOf,
   xVerl,
@@ -129,6 +130,12 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
   say("a function that costs nothing");
   const free = await measures.freeRate("nothing", plan);
   const freeSync = await measures.freeRate("nothingSync", plan);
+  const freeWith: NamedRate[] = [];
+  for (const [name, options] of Object.entries(measures.policies)) {
+    say(`a function that costs nothing, with ${name}`);
+    const less = { free: plan.free / 4, rounds: plan.rounds };
+    freeWith.push({ name, ...(await measures.freeRate("nothing", less, options)) });
+  }
   say(`${plan.held} samples at once`);
   // In a process of its own: memory that another measurement has left would hide some.
   const printed = await freshFromSource(heldSamples, String(plan.held));
@@ -138,5 +145,5 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
   };
   say("an endpoint whose room nobody has told");
   const found = await measures.foundOut(plan);
-  return { heavy, hedged, beside, free, freeSync, held, found };
+  return { heavy, hedged, beside, free, freeSync, freeWith, held, found };
 }

@@ -132,19 +132,21 @@ export const warmUps = 2;
 /** Returns the best of a few rounds after the warm-ups. */
 export async function freeRate(
   name: "nothing" | "nothingSync",
-  { free, rounds }: RewardsPlan,
+  { free, rounds }: Pick<RewardsPlan, "free" | "rounds">,
+  options: RewardLoopOptions = {},
 ): Promise<{ perSecond: number; cpuUs: number }> {
   await using loop = await RewardLoopManager.create({
     workers,
     executors: 1,
     concurrency: 256,
     reward: `${module}:${name}`,
+    ...options,
   });
   let best = { perSecond: 0, cpuUs: Infinity };
   for (let round = 0; round < rounds + warmUps; round++) {
     const before = process.cpuUsage();
     const startMs = performance.now();
-    for await (const { outcome } of loop.scoreStream(samplesOf(free))) {
+    for await (const { outcome } of loop.scoreStream(samplesOf(free, round * free))) {
       if (!outcome.valid) throw new Error(outcome.error.message);
     }
     const perSecond = (free * 1000) / (performance.now() - startMs);
@@ -154,6 +156,15 @@ export async function freeRate(
   }
   return best;
 }
+
+/** Options that have to do with each call, by what they do. */
+export const policies: Readonly<Record<string, RewardLoopOptions>> = {
+  "retries, and a time for all of them": { retry: true, totalTimeoutMs: 60_000 },
+  hedges: { hedge: true },
+  "limits of its endpoint": { limits: { concurrency: 1000, requestsPerMinute: 1e9 } },
+  "a cap on spending": { spend: { prices: { perCall: 1 }, cap: 1e9 } },
+  "a cache, of samples that are new": { cache: ":memory:" },
+};
 
 export interface HeldBytes {
   readonly driver: number;

@@ -13,6 +13,10 @@ interface Rate {
   readonly cpuUs: number;
 }
 
+export interface NamedRate extends Rate {
+  readonly name: string;
+}
+
 /** One batch of samples whose score costs nothing. */
 export interface FreeBatch {
   readonly name: string;
@@ -35,6 +39,8 @@ export interface Figures {
   readonly beside: { readonly alone: Latency; readonly blocked: Latency };
   readonly free: Rate;
   readonly freeSync: Rate;
+  /** With options that have to do with each call. */
+  readonly freeWith: readonly NamedRate[];
   /** Bytes of a sample. */
   readonly held: { readonly driver: number; readonly process: number };
   /** Shares of 1. */
@@ -85,13 +91,17 @@ function stepsTable({ samples, slots }: RewardsPlan, figures: Figures): Table {
   };
 }
 
-function freeTable({ free, freeSync }: Figures): Table {
+function freeTable({ free, freeSync, freeWith }: Figures): Table {
+  const rates = [
+    { name: "reward loop", ...free },
+    { name: "the same, synchronous", ...freeSync },
+    ...freeWith.map((one) => ({ ...one, name: `reward loop with ${one.name}` })),
+  ];
   return {
     title: "A score function that costs nothing",
     rows: [
       ["", "samples/s", "us CPU each"],
-      ["reward loop", grouped(free.perSecond), free.cpuUs.toFixed(0)],
-      ["the same, synchronous", grouped(freeSync.perSecond), freeSync.cpuUs.toFixed(0)],
+      ...rates.map(({ name, perSecond, cpuUs }) => [name, grouped(perSecond), cpuUs.toFixed(0)]),
     ],
   };
 }
