@@ -36,7 +36,9 @@ export const uses: Channel = channel("rayling.endpoint.used");
  * `retry-after`) to the loop, for score functions with a client of their own. Does nothing outside
  * of a loop.
  */
-export function noteRateLimits(headers: Headers): void {
+export function noteRateLimits(headers: {
+  readonly get: (name: string) => string | null | undefined;
+}): void {
   if (!announcements.hasSubscribers) return;
   const announced = announcedIn((name) => headers.get(name) ?? undefined, Date.now());
   if (announced !== undefined) announcements.publish(announced);

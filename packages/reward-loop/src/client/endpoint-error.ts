@@ -38,7 +38,7 @@ export class EndpointError extends Error {
     details: {
       readonly code: EndpointErrorCode;
       readonly status?: number | undefined;
-      readonly headers?: Headers;
+      readonly headers?: Iterable<readonly [name: string, value: string]>;
       readonly body?: string;
       readonly usage?: unknown;
       readonly cause?: unknown;

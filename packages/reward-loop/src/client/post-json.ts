@@ -7,6 +7,8 @@ import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
+import { send } from "./send.ts";
+import type { Answer } from "./send.ts";
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -42,36 +44,38 @@ export async function postText(
   body: unknown,
   { headers, timeoutMs, signal }: PostOptions = {},
 ): Promise<string> {
-  const late = timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)];
-  const signals = signal === undefined ? late : [signal, ...late];
+  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
   let status: number | undefined;
   try {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...withRouterToken(url, headers) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
-      ...(timeoutMs === undefined ? {} : patient()),
+    const answer = await send({
+      url,
+      headers: {
+        "content-type": "application/json",
+        ...inLowerCase(withRouterToken(url, headers)),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: eitherOf(signal, late),
+      isPatient: late !== undefined,
     });
-    ({ status } = response);
-    const text = await textOf(url, response);
-    if (!response.ok) {
+    ({ status } = answer);
+    const text = await textOf(url, answer);
+    if (!isOk(status)) {
       const usage = usageIn(parsedOrNot(text));
       noteUsage(usage);
       throw new EndpointError(url, `answered ${status}`, {
         code: "HTTP_STATUS",
         status,
-        headers: response.headers,
+        headers: answer.headers,
         body: text,
         usage,
       });
     }
-    noteRateLimits(response.headers);
+    noteRateLimits(answer.headers);
     return text;
   } catch (error) {
     if (error instanceof EndpointError) throw error;
     signal?.throwIfAborted();
-    if (late[0]?.aborted === true) {
+    if (late?.aborted === true) {
       throw new EndpointError(url, `did not answer within ${timeoutMs} ms`, {
         code: "ETIMEDOUT",
         cause: error,
@@ -81,22 +85,21 @@ export async function postText(
   }
 }
 
-type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+function isOk(status: number): boolean {
+  return status >= 200 && status < 300;
+}
 
-/** The global symbol under which undici keeps the dispatcher of a thread, a proxy for example. */
-const place = Symbol.for("undici.globalDispatcher.1");
+function inLowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+}
 
-/**
- * Returns that dispatcher without the five minutes' timeout of Node's fetch: a judge may take
- * longer.
- */
-function patient(): Pick<RequestInit, "dispatcher"> {
-  // Node creates it at the first access to a name of fetch.
-  const dispatcher = Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
-  if (dispatcher === undefined) return {};
-  const dispatch: Dispatcher["dispatch"] = (options, handler) =>
-    dispatcher.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler);
-  return { dispatcher: Object.create(dispatcher, { dispatch: { value: dispatch } }) as Dispatcher };
+function eitherOf(
+  one: AbortSignal | undefined,
+  other: AbortSignal | undefined,
+): AbortSignal | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : AbortSignal.any([one, other]);
 }
 
 function parsed(url: string, text: string): unknown {
@@ -117,15 +120,14 @@ function parsed(url: string, text: string): unknown {
 /** The most bytes of an unpacked answer: a small one may unpack to more than there is memory. */
 const mostBytes = 64 * 2 ** 20;
 
-async function textOf(url: string, response: Response): Promise<string> {
+async function textOf(url: string, { status, headers, body }: Answer): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     bytes += chunk.length;
     if (bytes > mostBytes) {
-      const problem = `answered ${response.status} with more than ${mostBytes / 2 ** 20} MiB`;
-      const { status, headers } = response;
-      const code = response.ok ? "MALFORMED_ANSWER" : "HTTP_STATUS";
+      const problem = `answered ${status} with more than ${mostBytes / 2 ** 20} MiB`;
+      const code = isOk(status) ? "MALFORMED_ANSWER" : "HTTP_STATUS";
       throw new EndpointError(url, problem, { code, status, headers });
     }
     chunks.push(chunk);
@@ -153,9 +155,9 @@ function usageIn(answer: unknown): unknown {
   return fieldOf(answer, "usage");
 }
 
-/** fetch says "fetch failed", and why in the cause. */
+/** fetch says "fetch failed" or "terminated", and why in the cause. */
 function broken(url: string, error: unknown): EndpointError {
-  const cause = fieldOf(error, "cause") ?? error;
+  const cause = (error instanceof TypeError ? error.cause : undefined) ?? error;
   const code = fieldOf(cause, "code");
   const message = fieldOf(cause, "message");
   return new EndpointError(url, `could not be asked: ${String(message ?? error)}`, {

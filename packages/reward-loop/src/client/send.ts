@@ -1,0 +1,133 @@
+/**
+ * Sends one POST and resolves when its answer begins: by the `request` of undici, which Node has
+ * inside, because its fetch takes three to five times as much CPU for a small answer
+ * (bench/README.md). Both go through the dispatcher of the thread, which may be a user's: a proxy
+ * for example.
+ *
+ * What only fetch can do stays with it: redirects, and URLs with more than a server and a path. It
+ * is also asked where somebody has put another function in its place.
+ */
+
+import { pipeline } from "node:stream";
+import type { Readable, Transform } from "node:stream";
+import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+
+export interface Post {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+  readonly signal: AbortSignal | undefined;
+  /** It has a deadline of its own, so that the five minutes of Node do not hold. */
+  readonly isPatient: boolean;
+}
+
+/** An answer whose body is still to come. */
+export interface Answer {
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+type Dispatcher = NonNullable<RequestInit["dispatcher"]>;
+
+/** The global symbol under which undici keeps the dispatcher of a thread. */
+const place = Symbol.for("undici.globalDispatcher.1");
+
+const { fetch: own } = globalThis;
+
+/** Rejects as the dispatcher does, or as fetch does: with a TypeError, and its reason as cause. */
+export async function send(post: Post): Promise<Answer> {
+  const dispatcher = dispatcherOfThread();
+  const target = targetOf(post.url);
+  if (dispatcher === undefined || target === undefined || globalThis.fetch !== own) {
+    return await fetched(post, dispatcher);
+  }
+  const { statusCode, headers, body } = await dispatcher.request({
+    ...target,
+    method: "POST",
+    headers: { accept: "*/*", "user-agent": "node", ...post.headers },
+    body: post.body ?? null,
+    ...(post.signal === undefined ? {} : { signal: post.signal }),
+    ...(post.isPatient ? patience : {}),
+  });
+  const known = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) known.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  if (redirects.has(statusCode) && known.has("location")) {
+    await body.dump();
+    return await fetched(post, dispatcher);
+  }
+  return { status: statusCode, headers: known, body: decoded(body, known.get("content-encoding")) };
+}
+
+/** Undefined where Node's has no `request`. */
+function dispatcherOfThread(): Dispatcher | undefined {
+  // Node creates it at the first access to a name of fetch.
+  const dispatcher = Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
+  return typeof dispatcher?.request === "function" ? dispatcher : undefined;
+}
+
+const patience = { headersTimeout: 0, bodyTimeout: 0 };
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Undefined for a URL that fetch refuses, or that means something else. */
+function targetOf(url: string): { readonly origin: string; readonly path: string } | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { protocol, username, password, origin, pathname, search } = new URL(url);
+  const isPlain = username === "" && password === "" && /^https?:$/.test(protocol);
+  return isPlain ? { origin, path: `${pathname}${search}` } : undefined;
+}
+
+async function fetched(
+  { url, headers, body, signal, isPatient }: Post,
+  dispatcher: Dispatcher | undefined,
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers,
+    ...(body === undefined ? {} : { body }),
+    ...(signal === undefined ? {} : { signal }),
+    ...(isPatient && dispatcher !== undefined ? { dispatcher: patient(dispatcher) } : {}),
+  });
+  return {
+    status: response.status,
+    headers: new Map(response.headers),
+    body: response.body ?? nothing(),
+  };
+}
+
+/** Returns the dispatcher without the five minutes of Node's fetch: a judge may take longer. */
+function patient(dispatcher: Dispatcher): Dispatcher {
+  const dispatch: Dispatcher["dispatch"] = (options, handler) =>
+    dispatcher.dispatch({ ...options, ...patience }, handler);
+  return Object.create(dispatcher, { dispatch: { value: dispatch } }) as Dispatcher;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** A server may pack its answer though nobody has asked for that. */
+function decoded(body: Readable, encoding: string | undefined): AsyncIterable<Uint8Array> {
+  const unpack = encoding === undefined ? undefined : unpackers.get(encoding.trim().toLowerCase());
+  return unpack === undefined ? body : unpacked(body, unpack());
+}
+
+async function* unpacked(body: Readable, unpacker: Transform): AsyncGenerator<Uint8Array> {
+  try {
+    yield* pipeline(body, unpacker, () => undefined) as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    // As fetch says it: nobody takes it for a mistake of the score function.
+    throw new TypeError("terminated", { cause: error });
+  }
+}
+
+/** As browsers do: what came of a body that ends too early is read. */
+const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
+
+const unpackers: ReadonlyMap<string, () => Transform> = new Map([
+  ["gzip", () => createGunzip(lenient)],
+  ["x-gzip", () => createGunzip(lenient)],
+  ["deflate", () => createInflate(lenient)],
+  ["br", () => createBrotliDecompress()],
+]);

@@ -1,0 +1,184 @@
+/** Requests of the client: what undici's `request` does, and what is left to fetch. */
+
+import { createServer } from "node:http";
+import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { postJson } from "@rayling/reward-loop/client";
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
+import { afterEach, expect, test, vi } from "vitest";
+
+interface Asked {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+type Behaviour = (asked: Asked, response: ServerResponse) => void;
+
+interface Endpoint extends AsyncDisposable {
+  readonly url: string;
+  readonly asked: Asked[];
+  /** Connections so far. */
+  readonly connections: () => number;
+}
+
+const said = JSON.stringify({ answer: 42 });
+
+async function startEndpoint(behaviour: Behaviour): Promise<Endpoint> {
+  const asked: Asked[] = [];
+  let connections = 0;
+  const server: Server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (part: string) => (body += part));
+    request.on("end", () => {
+      const { url: path = "", method = "", headers } = request;
+      const one = { path, method, headers, body };
+      asked.push(one);
+      behaviour(one, response);
+    });
+  });
+  server.on("connection", () => (connections += 1));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const answering: Behaviour = (_, response) => response.end(said);
+
+afterEach(() => vi.unstubAllGlobals());
+
+test("a request says what fetch says, and connections are used again", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const headers = { "Content-Type": "application/vnd.api+json", "X-Trace": "7" };
+  for (const name of ["one", "two", "three"]) {
+    expect(await postJson(`${endpoint.url}/v1?of=${name}#part`, { name }, { headers })).toEqual({
+      answer: 42,
+    });
+  }
+  expect(endpoint.connections()).toBeLessThan(3);
+  expect(endpoint.asked.map(({ path, method, body }) => [method, path, body])).toEqual([
+    ["POST", "/v1?of=one", '{"name":"one"}'],
+    ["POST", "/v1?of=two", '{"name":"two"}'],
+    ["POST", "/v1?of=three", '{"name":"three"}'],
+  ]);
+  expect(endpoint.asked[0]?.headers).toMatchObject({
+    accept: "*/*",
+    "content-length": "14",
+    "content-type": "application/vnd.api+json",
+    "user-agent": "node",
+    "x-trace": "7",
+  });
+});
+
+test.each([301, 302, 303, 307, 308])(
+  "a redirect is followed as fetch does (%d)",
+  async (status) => {
+    await using endpoint = await startEndpoint(({ path }, response) => {
+      if (path === "/there") return response.end(said);
+      return response.writeHead(status, { location: "/there" }).end("moved");
+    });
+    expect(await postJson(`${endpoint.url}/here`, { n: 1 })).toEqual({ answer: 42 });
+    const { method, body } = endpoint.asked.at(-1) ?? {};
+    const [kept] = [[307, 308].includes(status)];
+    expect([method, body]).toEqual(kept ? ["POST", '{"n":1}'] : ["GET", ""]);
+  },
+);
+
+test("an endless redirect is final", async () => {
+  await using endpoint = await startEndpoint((_, response) =>
+    response.writeHead(307, { location: "/" }).end(),
+  );
+  await expect(postJson(endpoint.url, {})).rejects.toThrow("redirect count exceeded");
+});
+
+const packers = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+
+test.each(Object.entries(packers))(
+  "an answer may be packed though nobody has asked for that (%s)",
+  async (encoding, pack) => {
+    await using endpoint = await startEndpoint((_, response) =>
+      response.writeHead(200, { "content-encoding": encoding }).end(pack(said)),
+    );
+    expect(await postJson(endpoint.url, {})).toEqual({ answer: 42 });
+    expect(endpoint.asked[0]?.headers["accept-encoding"]).toBeUndefined();
+  },
+);
+
+test.each(Object.entries(packers))(
+  "more than 64 MiB are not unpacked (%s)",
+  async (encoding, pack) => {
+    const bomb = pack(Buffer.alloc(65 * 2 ** 20, " "));
+    await using endpoint = await startEndpoint((_, response) =>
+      response.writeHead(200, { "content-encoding": encoding }).end(bomb),
+    );
+    await expect(postJson(endpoint.url, {})).rejects.toMatchObject({ code: "MALFORMED_ANSWER" });
+  },
+);
+
+test("a signal ends the request, and the answer", async () => {
+  for (const isBegun of [false, true]) {
+    const asked = Promise.withResolvers<ServerResponse>();
+    await using endpoint = await startEndpoint((_, response) => {
+      if (isBegun) response.writeHead(200).write("{");
+      asked.resolve(response);
+    });
+    const given = new AbortController();
+    const answer = postJson(endpoint.url, {}, { signal: given.signal });
+    const closed = asked.promise.then(
+      (response) => new Promise((resolve) => response.on("close", resolve)),
+    );
+    await asked.promise;
+    given.abort(new Error("no more"));
+    await expect(answer).rejects.toThrow("no more");
+    await closed;
+  }
+});
+
+test("another dispatcher of the thread is asked", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const before = getGlobalDispatcher();
+  const paths: string[] = [];
+  const agent = new Agent().compose((dispatch) => (options, handler) => {
+    paths.push(options.path);
+    return dispatch(options, handler);
+  });
+  setGlobalDispatcher(agent);
+  try {
+    await postJson(`${endpoint.url}/by/agent`, {});
+    await postJson(`${endpoint.url}/by/agent`, {}, { timeoutMs: 10_000 });
+  } finally {
+    setGlobalDispatcher(before);
+    await agent.close();
+  }
+  expect(paths).toEqual(["/by/agent", "/by/agent"]);
+});
+
+test("a function in the place of fetch is asked", async () => {
+  const stub = vi.fn(async (url: string, init: RequestInit) =>
+    Response.json({ url, ...init, body: JSON.parse(String(init.body)) as unknown }),
+  );
+  vi.stubGlobal("fetch", stub);
+  expect(await postJson("http://nowhere.invalid/v1", { n: 1 })).toMatchObject({
+    url: "http://nowhere.invalid/v1",
+    method: "POST",
+    body: { n: 1 },
+  });
+  expect(stub).toHaveBeenCalledOnce();
+});
+
+test("what no request can be made of says so", async () => {
+  await expect(postJson("nowhere", {})).rejects.toThrow("nowhere could not be asked");
+  await expect(postJson("http://a:b@localhost/", {})).rejects.toThrow("credentials");
+  await expect(postJson("ftp://localhost/", {})).rejects.toThrow("could not be asked");
+  const headers = { "x-bad": "one\ntwo" };
+  await expect(postJson("http://127.0.0.1:1/", {}, { headers })).rejects.toThrow("x-bad");
+});
