@@ -3,7 +3,7 @@
  * published runs at 1:1000 (5,120 calls, 256 at once, 0 to 40 ms each), against the shortest time
  * that is possible, against libraries that bound promises, and against verl's own loop where a
  * Python has it; a heavy tail, with hedges and without; a function that costs nothing, in verl's
- * loop, too; what a sample holds while very many are asked at once; and how much of an endpoint is used whose room
+ * loop, too; a judge over HTTP; what a sample holds while very many are asked at once; and how much of an endpoint is used whose room
  * nobody has told.
  *
  * The latency of a sample hangs on its number alone, so all of them wait for the same. The shortest
@@ -14,6 +14,7 @@
 import { freshFromSource } from "./measure/fresh.ts";
 import { field } from "./measure/printed.ts";
 import type { Progress, Report } from "./measure/report.ts";
+import { askedJudge } from "./rewards/judged.ts";
 import * as measures from "./rewards/measures.ts";
 import type { RewardsPlan } from "./rewards/measures.ts";
 import {
@@ -136,6 +137,8 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
     const less = { free: plan.free / 4, rounds: plan.rounds };
     freeWith.push({ name, ...(await measures.freeRate("nothing", less, options)) });
   }
+  say("a judge over HTTP");
+  const judged = await askedJudge(plan);
   say(`${plan.held} samples at once`);
   // In a process of its own: memory that another measurement has left would hide some.
   const printed = await freshFromSource(heldSamples, String(plan.held));
@@ -145,5 +148,5 @@ async function measureLoop(plan: RewardsPlan, say: Progress): Promise<Omit<Figur
   };
   say("an endpoint whose room nobody has told");
   const found = await measures.foundOut(plan);
-  return { heavy, hedged, beside, free, freeSync, freeWith, held, found };
+  return { heavy, hedged, beside, free, freeSync, freeWith, judged, held, found };
 }

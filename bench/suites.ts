@@ -58,7 +58,15 @@ export const fullPlans: Plans = {
   rates: { warmUpMs: 1000, rounds: 4, roundMs: 2000 },
   scale: { pendingCalls: 1_000_000, actors: 10_000, calls: 10_000_000, actorLives: 100_000 },
   hosts: { rounds: 3, hosts: 20, together: 100 },
-  rewards: { samples: 5120, slots: 256, free: 100_000, held: 100_000, found: 20_000, rounds: 5 },
+  rewards: {
+    samples: 5120,
+    slots: 256,
+    free: 100_000,
+    judged: 4000,
+    held: 100_000,
+    found: 20_000,
+    rounds: 5,
+  },
   serve: {
     rounds: 5,
     requests: 5000,
@@ -78,7 +86,15 @@ export const quickPlans: Plans = {
   rates: { warmUpMs: 100, rounds: 2, roundMs: 200 },
   scale: { pendingCalls: 100_000, actors: 1000, calls: 200_000, actorLives: 5000 },
   hosts: { rounds: 1, hosts: 3, together: 6 },
-  rewards: { samples: 512, slots: 256, free: 5000, held: 5000, found: 10_000, rounds: 2 },
+  rewards: {
+    samples: 512,
+    slots: 256,
+    free: 5000,
+    judged: 500,
+    held: 5000,
+    found: 10_000,
+    rounds: 2,
+  },
   serve: {
     rounds: 1,
     requests: 200,

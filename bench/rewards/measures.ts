@@ -18,6 +18,8 @@ export interface RewardsPlan {
   readonly free: number;
   /** Asked at once, and not answered. */
   readonly held: number;
+  /** Asked of a judge over HTTP. */
+  readonly judged: number;
   /** Asked of an endpoint whose room has to be found out. */
   readonly found: number;
   readonly rounds: number;

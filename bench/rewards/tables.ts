@@ -1,6 +1,7 @@
 /** The figures of the reward loop, and their tables. */
 import type { Table } from "../measure/report.ts";
 import { limited } from "../subjects/judged.ts";
+import { askedAtOnce } from "./judged.ts";
 import type { Latency, RewardsPlan } from "./measures.ts";
 
 export interface Run {
@@ -41,6 +42,8 @@ export interface Figures {
   readonly freeSync: Rate;
   /** With options that have to do with each call. */
   readonly freeWith: readonly NamedRate[];
+  /** A judge over HTTP, by hand first. */
+  readonly judged: readonly NamedRate[];
   /** Bytes of a sample. */
   readonly held: { readonly driver: number; readonly process: number };
   /** Shares of 1. */
@@ -57,6 +60,7 @@ export function tablesOf(plan: RewardsPlan, figures: Figures): Table[] {
     stepsTable(plan, figures),
     freeTable(figures),
     ...freeBatchesTable(plan, figures),
+    judgedTable(plan, figures),
     besideTable(figures),
     heldTable(plan, figures),
     foundTable(figures),
@@ -102,6 +106,16 @@ function freeTable({ free, freeSync, freeWith }: Figures): Table {
     rows: [
       ["", "samples/s", "us CPU each"],
       ...rates.map(({ name, perSecond, cpuUs }) => [name, grouped(perSecond), cpuUs.toFixed(0)]),
+    ],
+  };
+}
+
+function judgedTable({ judged: count }: RewardsPlan, { judged }: Figures): Table {
+  return {
+    title: `${grouped(count)} questions to a judge over HTTP that answers after 20 ms, ${askedAtOnce} at once`,
+    rows: [
+      ["", "answers/s", "us CPU each"],
+      ...judged.map(({ name, perSecond, cpuUs }) => [name, grouped(perSecond), cpuUs.toFixed(0)]),
     ],
   };
 }
