@@ -7,7 +7,7 @@ import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
-import { send } from "./send.ts";
+import { bytesOf, send } from "./send.ts";
 import type { Answer } from "./send.ts";
 
 export interface PostOptions {
@@ -121,19 +121,16 @@ function parsed(url: string, text: string): unknown {
 const mostBytes = 64 * 2 ** 20;
 
 async function textOf(url: string, { status, headers, body }: Answer): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > mostBytes) {
-      const problem = `answered ${status} with more than ${mostBytes / 2 ** 20} MiB`;
-      const code = isOk(status) ? "MALFORMED_ANSWER" : "HTTP_STATUS";
-      throw new EndpointError(url, problem, { code, status, headers });
-    }
-    chunks.push(chunk);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  const bytes = await bytesOf(body, mostBytes);
+  if (bytes !== undefined) return decoder.decode(bytes);
+  throw new EndpointError(url, `answered ${status} with more than ${mostBytes / 2 ** 20} MiB`, {
+    code: isOk(status) ? "MALFORMED_ANSWER" : "HTTP_STATUS",
+    status,
+    headers,
+  });
 }
+
+const decoder = new TextDecoder();
 
 /** Returns the usage that a stream of events or JSON lines ends with: nobody asked for a stream. */
 function usageInEvents(text: string): unknown {

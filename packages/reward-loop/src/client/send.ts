@@ -8,8 +8,8 @@
  * is also asked where somebody has put another function in its place.
  */
 
-import { pipeline } from "node:stream";
-import type { Readable, Transform } from "node:stream";
+import { pipeline, Readable } from "node:stream";
+import type { Transform } from "node:stream";
 import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 
 export interface Post {
@@ -61,6 +61,39 @@ export async function send(post: Post): Promise<Answer> {
   }
   return { status: statusCode, headers: known, body: decoded(body, known.get("content-encoding")) };
 }
+
+/** Reads a body, and no more of it than that: undefined where there is more. */
+export async function bytesOf(
+  body: Answer["body"],
+  mostBytes: number,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let left = mostBytes;
+  const take = (chunk: Uint8Array): boolean => {
+    left -= chunk.length;
+    chunks.push(chunk);
+    return left >= 0;
+  };
+  if (body instanceof Readable) await readAll(body, take);
+  else for await (const chunk of body) if (!take(chunk)) break;
+  return left < 0 ? undefined : Buffer.concat(chunks);
+}
+
+/** By its events: the iterator of a stream takes longer than all the rest of a small answer. */
+function readAll(body: Readable, take: (chunk: Uint8Array) => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    body.on("data", (chunk: Uint8Array) => {
+      if (take(chunk)) return;
+      resolve();
+      body.destroy();
+    });
+    body.on("end", resolve);
+    body.on("error", reject);
+    body.on("close", () => reject(new TypeError("terminated", { cause: brokeOff })));
+  });
+}
+
+const brokeOff = new Error("the answer broke off");
 
 /** Undefined where Node's has no `request`. */
 function dispatcherOfThread(): Dispatcher | undefined {

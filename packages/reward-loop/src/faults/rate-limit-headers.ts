@@ -91,7 +91,8 @@ function longestOf(
   header: string | undefined,
   msOf: (text: string) => number | undefined,
 ): number | undefined {
-  const values = header?.match(/[A-Za-z]{3,9},[^,]+|[^,]+/g) ?? [];
+  if (header === undefined) return undefined;
+  const values = header.match(/[A-Za-z]{3,9},[^,]+|[^,]+/g) ?? [];
   const waits = values
     .flatMap((text) => msOf(text.trim()) ?? [])
     .filter((ms) => Number.isFinite(ms) && ms >= 0);
@@ -117,8 +118,10 @@ function timeMs(text: string, nowMs: number): number | undefined {
   if (value >= 100 * unixTime) return value - nowMs;
   if (value >= unixTime) return 1000 * value - nowMs;
   if (Number.isFinite(value)) return 1000 * value;
+  const duration = durationMs(text);
+  if (duration !== undefined) return duration;
   const date = Date.parse(text);
-  return durationMs(text) ?? (Number.isNaN(date) ? undefined : date - nowMs);
+  return Number.isNaN(date) ? undefined : date - nowMs;
 }
 
 const unitMs: Readonly<Record<string, number>> = {
@@ -133,7 +136,14 @@ const unitMs: Readonly<Record<string, number>> = {
 
 /** Reads a duration as Go writes it: "1h2m3.5s". */
 function durationMs(text: string): number | undefined {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/g)];
-  if (parts.map(([part]) => part).join("") !== text) return undefined;
-  return parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (unitMs[unit] ?? 0), 0);
+  let ms = 0;
+  durationPart.lastIndex = 0;
+  while (durationPart.lastIndex < text.length) {
+    const [, count, unit = ""] = durationPart.exec(text) ?? [];
+    if (count === undefined) return undefined;
+    ms += Number(count) * (unitMs[unit] ?? 0);
+  }
+  return ms;
 }
+
+const durationPart = /(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)/y;
