@@ -108,6 +108,7 @@ export function groupedRowsOf(batch: AdvantageBatch): GroupedRows {
   const rows = rowsOf(batch);
   const ids = groupIdsOf(batch, rows);
   const groups = groupsOf(ids, rows.isValid);
+  if (batch.valid?.includes(false) !== true) return { ...rows, groups };
   const whole = groupsOf(ids, () => true);
   for (const [id, group] of groups) {
     if (group.length === 1 && whole.get(id)?.length !== 1) groups.delete(id);
@@ -156,7 +157,7 @@ export function newColumn({ mask }: Rows): Float32Array<ArrayBuffer> {
 export function advantagesOf(
   { mask: { rows, columns } }: Rows,
   advantages: Float32Array<ArrayBuffer>,
-  returns: Float32Array<ArrayBuffer> = advantages.slice(),
+  returns: Float32Array<ArrayBuffer> = new Float32Array(advantages),
 ): Advantages {
   const shape = [rows, columns];
   return { advantages: asTensor(advantages, shape), returns: asTensor(returns, shape) };
