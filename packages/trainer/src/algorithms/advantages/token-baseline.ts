@@ -175,7 +175,8 @@ function rewardToGo({ rows, returns }: Comparison, row: number, toGo: Float64Arr
       returns[at] = sum;
     }
     // Tokens before it that do not count.
-    returns.fill(sum, run === first ? from : ends[run - 1], start);
+    const behind = run === first ? from : (ends[run - 1] ?? NaN);
+    if (behind < start) returns.fill(1 * sum, behind, start);
   }
 }
 
@@ -208,13 +209,13 @@ function subtractBaselines(
     const end = ends[run] ?? NaN;
     const weight = unboxed(weights[run] ?? NaN);
     const skipped = isCounted ? start - counted : from;
-    const to = Math.min(end, compared + skipped);
-    let at = start;
-    for (; at < to; at++) {
+    // A whole number, or V8 counts in fractions.
+    const to = Math.ceil(Math.max(start, Math.min(end, compared + skipped))) | 0;
+    for (let at = start; at < to; at++) {
       const own = (toGo[at - from] ?? NaN) * weight;
       advantages[at] = own - (baselines[at - skipped] ?? NaN) * weight;
     }
-    for (; at < end; at++) advantages[at] = (toGo[at - from] ?? NaN) * weight;
+    for (let at = to; at < end; at++) advantages[at] = (toGo[at - from] ?? NaN) * weight;
     counted += end - start;
   }
 }
@@ -224,8 +225,12 @@ function tailOf(
   group: readonly number[],
   lengths: Float64Array,
 ): { readonly row: number; readonly from: number } | undefined {
-  const sorted = group.toSorted((left, right) => (lengths[right] ?? NaN) - (lengths[left] ?? NaN));
-  const [row = NaN, next = NaN] = sorted;
-  const second = lengths[next] ?? 0;
-  return (lengths[row] ?? 0) > second ? { row, from: second } : undefined;
+  let longest = { row: NaN, length: -Infinity };
+  let second = group.length < 2 ? 0 : -Infinity;
+  for (const row of group) {
+    const length = lengths[row] ?? NaN;
+    second = Math.max(second, Math.min(length, longest.length));
+    if (length > longest.length) longest = { row, length };
+  }
+  return longest.length > second ? { row: longest.row, from: second } : undefined;
 }
