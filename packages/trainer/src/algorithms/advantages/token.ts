@@ -33,11 +33,15 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
     },
   };
   const advantages = newColumn(rows);
-  const returns = newColumn(rows);
+  // Behind the last token that counts, a return is the value.
+  const returns = new Float32Array(values.data);
   const isLeftOut = leavesFewerThan(2, mask, batch.valid);
   const whitening = isLeftOut ? undefined : whiteningOf(source, rows.runs);
   for (let row = 0; row < mask.rows; row++) {
-    if (!rows.isValid(row)) continue;
+    if (!rows.isValid(row)) {
+      returns.fill(0, row * mask.columns, (row + 1) * mask.columns);
+      continue;
+    }
     const end = estimateRow(estimate, row);
     returnsInto(returns, estimate, row, end);
     if (whitening !== undefined) whitenRow(advantages, estimate, { row, end }, whitening);
@@ -81,7 +85,9 @@ function estimateRow({ rows, values, data, ...rates }: Estimate, row: number): n
       nextValue = value;
       data[at - from] = advantage;
     }
-    data.fill(advantage, run === first ? 0 : (ends[run - 1] ?? NaN) - from, start - from);
+    // Tokens before it that do not count.
+    const behind = run === first ? from : (ends[run - 1] ?? NaN);
+    if (behind < start) data.fill(1 * advantage, behind - from, start - from);
   }
   return first === last ? 0 : (ends[last - 1] ?? NaN) - from;
 }
@@ -96,7 +102,6 @@ function returnsInto(
   for (let column = 0; column < end; column++) {
     returns[from + column] = (data[column] ?? NaN) + (values[from + column] ?? NaN);
   }
-  returns.set(values.subarray(from + end, from + columns), from + end);
 }
 
 /** Whitens all tokens of a row, masked ones with them. */
