@@ -119,14 +119,18 @@ function rowStatistic(
   { length, count, mask }: RatioRow,
 ): number {
   if (length === 0) return 0;
+  if (option.startsWith("seq_max")) return mostOf(values, length);
   let sum = 0;
-  let most = -Infinity;
   for (let index = 0; index < length; index++) {
     sum += (values[index] ?? NaN) * (mask[index] ?? NaN);
-    most = Math.max(most, values[index] ?? NaN);
   }
-  if (option.startsWith("seq_max")) return most;
   return option.startsWith("seq_sum") ? sum : sum / divisorOf(count);
+}
+
+function mostOf(values: Float64Array, length: number): number {
+  let most = -Infinity;
+  for (let index = 0; index < length; index++) most = Math.max(most, values[index] ?? NaN);
+  return most;
 }
 
 function addTokens(
