@@ -4,7 +4,7 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { exponentialsInto } from "../exponential.ts";
-import { clamp, viewOf } from "../matrix.ts";
+import { clamp, unboxed, viewOf } from "../matrix.ts";
 import { checkDualClip, clipRangeOf, clipRatios } from "./clip.ts";
 import { type LearntLoss, learntLossOf } from "./learnt-loss.ts";
 import {
@@ -57,9 +57,15 @@ export function dualClip(
  */
 export const dppoTv: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);
-  return dppo(batch, settings, (advantage, probability, old) =>
-    advantage > 0 ? probability - old <= high : probability - old >= -low,
-  );
+  return dppo(batch, settings, ({ length, advantages, values, slopes }) => {
+    const most = unboxed(high);
+    const least = -low;
+    for (let index = 0; index < length; index++) {
+      const change = (values[index] ?? NaN) - (slopes[index] ?? NaN);
+      const isKept = (advantages[index] ?? NaN) > 0 ? change <= most : change >= least;
+      values[index] = isKept ? 1 : 0;
+    }
+  });
 };
 
 /**
@@ -68,46 +74,52 @@ export const dppoTv: PolicyLoss = (batch, settings = {}) => {
  */
 export const dppoKl: PolicyLoss = (batch, settings = {}) => {
   const { low, high } = clipRangeOf(settings);
-  return dppo(batch, settings, (advantage, probability, old, logRatio) => {
-    const kl = -old * logRatio + (1 - old) * Math.log((1 - old + 1e-8) / (1 - probability + 1e-8));
-    return advantage > 0 ? kl <= high || probability <= old : kl <= low || probability >= old;
+  return dppo(batch, settings, ({ length, advantages, logRatios, values, slopes }) => {
+    const above = unboxed(high);
+    const below = unboxed(low);
+    for (let index = 0; index < length; index++) {
+      const probability = values[index] ?? NaN;
+      const old = slopes[index] ?? NaN;
+      const odds = (1 - old + 1e-8) / (1 - probability + 1e-8);
+      const kl = -old * (logRatios[index] ?? NaN) + (1 - old) * Math.log(odds);
+      const isKept =
+        (advantages[index] ?? NaN) > 0
+          ? kl <= above || probability <= old
+          : kl <= below || probability >= old;
+      values[index] = isKept ? 1 : 0;
+    }
   });
 };
 
+/**
+ * @param markKept finds the probability of each token in `values`, and the old one in `slopes`;
+ * leaves 1 in `values` for a token that is learnt from, and 0 for another. It looks at whole
+ * blocks: numbers that go into a function for each token are put into memory one by one.
+ */
 function dppo(
   batch: PolicyLossBatch,
   settings: PolicyLossSettings,
-  isKept: (advantage: number, probability: number, old: number, logRatio: number) => boolean,
+  markKept: (block: TokenBlock) => void,
 ): PolicyLossResult {
   const rows = policyRowsOf(batch);
   const { clipRatioC = 3 } = settings;
   let dropped = 0;
   let truncated = 0;
   const { ppoKl, ...learnt } = learntLossOf(rows, { ...settings, maxLogRatio }, (block) => {
-    const {
-      length,
-      weight: counted,
-      advantages,
-      logProbs,
-      logRatios,
-      ratios,
-      values,
-      slopes,
-    } = block;
+    const { length, weight: counted, advantages, logProbs, ratios, values, slopes } = block;
     probabilitiesInto(block);
+    markKept(block);
     ratiosInto(block, maxLogRatio);
     let droppedHere = 0;
     let truncatedHere = 0;
     for (let index = 0; index < length; index++) {
       const advantage = advantages[index] ?? NaN;
       const logProb = logProbs[index] ?? NaN;
-      const logRatio = logRatios[index] ?? NaN;
-      const probability = values[index] ?? NaN;
-      const old = slopes[index] ?? NaN;
+      const isKept = values[index] === 1;
       values[index] = 0;
       slopes[index] = 0;
       if (counted === 0) continue;
-      if (!isKept(advantage, probability, old, logRatio)) {
+      if (!isKept) {
         droppedHere += counted;
         continue;
       }
