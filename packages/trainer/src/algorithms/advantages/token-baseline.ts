@@ -176,7 +176,7 @@ function rewardToGo({ rows, returns }: Comparison, row: number, toGo: Float64Arr
     }
     // Tokens before it that do not count.
     const behind = run === first ? from : (ends[run - 1] ?? NaN);
-    if (behind < start) returns.fill(1 * sum, behind, start);
+    if (behind < start) returns.fill(unboxed(sum), behind, start);
   }
 }
 

@@ -87,7 +87,7 @@ function estimateRow({ rows, values, data, ...rates }: Estimate, row: number): n
     }
     // Tokens before it that do not count.
     const behind = run === first ? from : (ends[run - 1] ?? NaN);
-    if (behind < start) data.fill(1 * advantage, behind - from, start - from);
+    if (behind < start) data.fill(unboxed(advantage), behind - from, start - from);
   }
   return first === last ? 0 : (ends[last - 1] ?? NaN) - from;
 }
