@@ -14,8 +14,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import type { HttpExchange } from "@rayling/core/http";
-import { Agent, request as send } from "undici";
-import type { Dispatcher } from "undici";
+import type { Agent, Dispatcher } from "undici";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { inferenceRoutes } from "./inference-paths.ts";
 import { withDefaults } from "../options/read.ts";
@@ -24,6 +23,14 @@ import { checkRouterOptions } from "./router-options.ts";
 import type { RouterOptions, RouterSettings } from "../options/defaults/reward-model.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
+
+type Undici = typeof import("undici");
+
+interface RouterParts {
+  readonly token: string;
+  readonly endpoint: HttpEndpoint;
+  readonly undici: Undici;
+}
 
 /** Forwards requests to the servers of a reward model, and leaves out those that fail. */
 export class RewardModelRouter implements AsyncDisposable {
@@ -34,6 +41,7 @@ export class RewardModelRouter implements AsyncDisposable {
   readonly #name = `rayling-${randomUUID()}`;
   readonly #options: RouterSettings;
   readonly #upstreams: Upstreams;
+  readonly #undici: Undici;
   readonly #agent: Agent;
   readonly #endpoint: HttpEndpoint;
   readonly #token: string;
@@ -45,15 +53,15 @@ export class RewardModelRouter implements AsyncDisposable {
   private constructor(
     servers: readonly string[],
     options: RouterSettings,
-    token: string,
-    endpoint: HttpEndpoint,
+    { token, endpoint, undici }: RouterParts,
   ) {
     const { strategy, failures, connections, connectTimeoutMs, timeoutMs } = options;
     this.#options = options;
     this.#token = token;
     this.#endpoint = endpoint;
     this.#upstreams = new Upstreams(servers, { strategy, failures });
-    this.#agent = new Agent({
+    this.#undici = undici;
+    this.#agent = new undici.Agent({
       connections,
       connect: { timeout: connectTimeoutMs },
       headersTimeout: timeoutMs,
@@ -74,6 +82,8 @@ export class RewardModelRouter implements AsyncDisposable {
     checkRouterOptions("router", given);
     const options = withDefaults(routerOptions, given);
     const { token = newToken(), healthPath, allowedPaths, host, allowedHosts } = options;
+    // Half of the time in which this package is loaded would be undici's, without any router.
+    const undici = await import("undici");
     // Requests come when there is a router, which there is when it listens.
     const parts: { router?: RewardModelRouter } = {};
     const endpoint = await HttpEndpoint.listen(
@@ -91,7 +101,11 @@ export class RewardModelRouter implements AsyncDisposable {
         if (parts.router !== undefined) await parts.router.#serve(exchange);
       },
     );
-    const router = new RewardModelRouter(servers.map(originOf), options, token, endpoint);
+    const router = new RewardModelRouter(servers.map(originOf), options, {
+      token,
+      endpoint,
+      undici,
+    });
     parts.router = router;
     router.#health = setInterval(() => void router.checkHealth(), options.healthEveryMs).unref();
     return router;
@@ -131,7 +145,10 @@ export class RewardModelRouter implements AsyncDisposable {
         try {
           const signal = AbortSignal.timeout(healthTimeoutMs);
           const headers = this.#ownHeaders();
-          const { statusCode, body } = await send(`${url}${healthPath}`, { signal, headers });
+          const { statusCode, body } = await this.#undici.request(`${url}${healthPath}`, {
+            signal,
+            headers,
+          });
           await body.dump();
           // A server without a health check is there all the same.
           this.#upstreams.checked(url, statusCode < 500);
