@@ -1,6 +1,6 @@
 /**
- * A holder as the limiter sees it: the leases it has, the calls it waits for, and the news that its
- * open question is answered with.
+ * A holder as the limiter sees it: the leases it has, the calls it waits for, and the grants that
+ * it was not told of.
  */
 
 import type { Lease, Limiter, LimitReport, LimitRequest } from "./limiter.ts";
@@ -11,6 +11,8 @@ export type GrantedCalls = readonly (readonly [id: number, waitedMs: number])[];
 /** A call that was cut off still counts for so long: its endpoint notices later. */
 const LINGER_MS = 100;
 
+const none: GrantedCalls = [];
+
 export class LeaseHolder {
   /** When it was last heard of. */
   seenMs: number;
@@ -18,14 +20,14 @@ export class LeaseHolder {
   /** How each call that waits gives up its place. */
   readonly #waiting: Map<number, () => void> = new Map();
   #granted: (readonly [id: number, waitedMs: number])[] = [];
-  /** Ends the wait of its open question. */
-  #answer: (() => void) | undefined;
+  /** Ends the wait for grants: `false` if their answer would not be heard. */
+  #wake: ((isHeard: boolean) => void) | undefined;
 
   constructor(seenMs: number) {
     this.seenMs = seenMs;
   }
 
-  /** Also one that it asks for again, whose grant it may not have heard of. */
+  /** A call that it asks for again may have a grant that it has not heard of. */
   ask(id: number, request: LimitRequest, limiter: Limiter): void {
     const held = this.#held.get(id);
     if (held !== undefined) return this.#grant(id, held);
@@ -40,58 +42,70 @@ export class LeaseHolder {
     if (!isGranted) this.#waiting.set(id, leave);
   }
 
-  /** The call is over, or not wanted any more; one that it does not have is passed over. */
-  over(id: number, report: LimitReport): void {
+  /** Gives up the call's place, if it waits. */
+  leave(id: number): void {
+    this.#waiting.get(id)?.();
+    this.#waiting.delete(id);
+  }
+
+  /** Releases the call's lease, if it has one. */
+  finish(id: number, report: LimitReport): void {
     const held = this.#held.get(id);
-    if (held === undefined) {
-      this.#waiting.get(id)?.();
-      this.#waiting.delete(id);
-      return;
-    }
+    if (held === undefined) return;
     this.#held.delete(id);
     if (report.isCut === true) setTimeout(() => held.release(report), LINGER_MS);
     else held.release(report);
   }
 
-  /** Takes over leases that it has already, and drops those that it knows nothing of. */
-  keep(
+  /**
+   * Makes what it has what it says it has: takes over leases, and drops those and the calls that it
+   * does not name, which it never heard of or does not want any more.
+   */
+  reconcile(
     held: readonly (readonly [id: number, tokens: number])[],
     asked: ReadonlySet<number>,
     limiter: Limiter,
   ): void {
     const known = new Set(held.map(([id]) => id));
-    for (const id of [...this.#held.keys(), ...this.#waiting.keys()]) {
-      if (!known.has(id) && !asked.has(id)) this.over(id, isLost);
+    for (const id of this.#waiting.keys()) if (known.has(id) || !asked.has(id)) this.leave(id);
+    for (const id of this.#held.keys()) {
+      if (!known.has(id) && !asked.has(id)) this.finish(id, notSent);
     }
     for (const [id, tokens] of held) {
       if (!this.#held.has(id)) this.#held.set(id, limiter.adopt(tokens));
     }
-    // The question that it asked before may be one that nobody hears the answer of.
-    this.#answer?.();
+    this.#dismiss();
     this.#granted = [];
   }
 
   /** Returns what was granted since the last time. */
-  take(): GrantedCalls {
+  takeGrants(): GrantedCalls {
+    if (this.#granted.length === 0) return none;
     const granted = this.#granted;
-    if (granted.length > 0) this.#granted = [];
+    this.#granted = [];
     return granted;
   }
 
-  /** Resolves when something was granted that nobody has taken, and after that time. */
-  async news(atMostMs: number): Promise<void> {
-    if (this.#granted.length > 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, atMostMs);
+  /**
+   * Resolves when there are grants that nobody has taken, and after that time. `false`: the holder
+   * has asked anew since, and may not hear this answer.
+   */
+  async waitForGrants(atMostMs: number): Promise<boolean> {
+    this.#dismiss();
+    if (this.#granted.length > 0) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(true), atMostMs);
     timer.unref();
-    this.#answer?.();
-    this.#answer = resolve;
-    await promise;
+    this.#wake = resolve;
+    const isHeard = await promise;
     clearTimeout(timer);
-    if (this.#answer === resolve) this.#answer = undefined;
+    // It may have asked anew between the two.
+    if (this.#wake !== resolve) return false;
+    this.#wake = undefined;
+    return isHeard;
   }
 
-  /** It is gone: so are the calls that wait; how those went that it had is unknown. */
+  /** It is gone, and with it the calls that wait; how those went that it had is unknown. */
   drop(): void {
     for (const leave of this.#waiting.values()) leave();
     this.#waiting.clear();
@@ -100,17 +114,23 @@ export class LeaseHolder {
     setTimeout(() => {
       for (const lease of leases) lease.release({ outcome: "unknown" });
     }, LINGER_MS);
-    this.#answer?.();
+    this.#dismiss();
+  }
+
+  #dismiss(): void {
+    this.#wake?.(false);
+    this.#wake = undefined;
   }
 
   #grant(id: number, { waitedMs }: Lease): void {
     this.#granted.push([id, waitedMs]);
-    if (this.#granted.length > 1 || this.#answer === undefined) return;
+    if (this.#granted.length > 1 || this.#wake === undefined) return;
     // In the same turn others may be granted, or the call may be answered that had it granted.
     queueMicrotask(() => {
-      if (this.#granted.length > 0) this.#answer?.();
+      if (this.#granted.length > 0) this.#wake?.(true);
     });
   }
 }
 
-const isLost: LimitReport = { outcome: "unknown" };
+/** The report of a call that was granted and never sent. */
+const notSent: LimitReport = { outcome: "unknown", tokens: 0 };

@@ -18,7 +18,12 @@ import { type Clock, realClock } from "../time/clock.ts";
 import type { GrantedCalls } from "./lease-holder.ts";
 import type { LimitReport, LimitRequest } from "./limiter.ts";
 import { PastUses } from "./past-uses.ts";
-import type { CallReport, RewardLimiter, RewardLimiterSettings } from "./reward-limiter.ts";
+import type {
+  AskedCall,
+  CallReport,
+  RewardLimiter,
+  RewardLimiterSettings,
+} from "./reward-limiter.ts";
 
 export interface RemoteLease {
   readonly waitedMs: number;
@@ -40,6 +45,8 @@ export const OVERDUE_MS = 600_000;
 /** A call that waits for its lease. */
 interface Waiting {
   readonly request: LimitRequest;
+  /** Ends the listening to its signal. */
+  readonly stop: (() => void) | undefined;
   readonly granted: (lease: RemoteLease) => void;
   readonly failed: (error: unknown) => void;
 }
@@ -53,7 +60,7 @@ export class LimiterClient {
    * The async context in which the client was made. Its calls run in it, and not in that of the
    * sample that asked first: if that one is cancelled, others have asked, too.
    */
-  readonly #asItsOwn = new AsyncResource("LimiterClient");
+  readonly #context = new AsyncResource("LimiterClient");
   readonly #held: Map<number, HeldLease> = new Map();
   readonly #waiting: Map<number, Waiting> = new Map();
   /** Those of the waiting calls that the limiter was not told of. */
@@ -61,9 +68,9 @@ export class LimiterClient {
   #over: CallReport[] = [];
   readonly #past: PastUses | undefined;
   #count = 0;
-  #isDue = false;
+  #isFlushScheduled = false;
   #isOpening = false;
-  #isOpen: Promise<void>;
+  #opened: Promise<void>;
   /** Why nothing more is let through. */
   #ended: { readonly error: unknown } | undefined;
 
@@ -81,7 +88,7 @@ export class LimiterClient {
     const { requestsPerMinute, tokensPerMinute, minuteMs } = withDefaults(limiterOptions, settings);
     const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
     this.#past = isRated ? new PastUses(minuteMs) : undefined;
-    this.#isOpen = this.#open();
+    this.#opened = this.#open();
     void this.#listen();
   }
 
@@ -90,7 +97,7 @@ export class LimiterClient {
     if (this.#ended !== undefined) return;
     this.#end(new RewardLoopClosedError());
     try {
-      this.#asItsOwn.runInAsyncScope(() => void this.#limiter.leave.remote(this.#holder));
+      this.#context.runInAsyncScope(() => void this.#limiter.leave.remote(this.#holder));
     } catch (error) {
       // With the session its limiters end as well.
       if (!(error instanceof ray.RayError)) throw error;
@@ -99,7 +106,7 @@ export class LimiterClient {
 
   /** Rejects with RewardLimiterConflictError, or why the limiter is gone. */
   ready(): Promise<void> {
-    return this.#isOpen;
+    return this.#opened;
   }
 
   /** Rejects with the signal's reason when it is aborted before, and as `ready` does. */
@@ -108,29 +115,15 @@ export class LimiterClient {
     if (this.#ended !== undefined) return Promise.reject(this.#ended.error);
     const id = ++this.#count;
     this.#asked.set(id, request);
-    this.#soon();
+    this.#scheduleFlush();
     return new Promise((resolve, reject) => {
-      if (signal === undefined) {
-        this.#waiting.set(id, { request, granted: resolve, failed: reject });
-        return;
-      }
       const leave = (): void => {
         this.#leave(id);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
-      const stop = (): void => signal.removeEventListener("abort", leave);
-      signal.addEventListener("abort", leave, { once: true });
-      this.#waiting.set(id, {
-        request,
-        granted: (lease) => {
-          stop();
-          resolve(lease);
-        },
-        failed: (error) => {
-          stop();
-          reject(error);
-        },
-      });
+      signal?.addEventListener("abort", leave, { once: true });
+      const stop = signal && ((): void => signal.removeEventListener("abort", leave));
+      this.#waiting.set(id, { request, stop, granted: resolve, failed: reject });
     });
   }
 
@@ -138,69 +131,86 @@ export class LimiterClient {
     if (!this.#held.delete(id) || this.#ended !== undefined) return;
     this.#past?.add({ atMs: sentMs, tokens: report.tokens ?? tokens }, this.#clock.now());
     this.#over.push([id, report]);
-    this.#soon();
+    this.#scheduleFlush();
   };
 
   /** What is granted later is not wanted any more. */
   #leave(id: number): void {
     this.#waiting.delete(id);
     if (this.#asked.delete(id)) return;
-    this.#over.push([id, isUnwanted]);
-    this.#soon();
+    this.#over.push([id, unwantedReport]);
+    this.#scheduleFlush();
   }
 
-  #soon(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    process.nextTick(() => this.#asItsOwn.runInAsyncScope(() => this.#flush()));
+  #scheduleFlush(): void {
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    process.nextTick(() => this.#context.runInAsyncScope(() => this.#flush()));
   }
 
   #flush(): void {
-    this.#isDue = false;
+    this.#isFlushScheduled = false;
     // It is told when it is open.
     if (this.#isOpening || this.#ended !== undefined) return;
     const [asked, over] = [[...this.#asked], this.#over];
-    if (asked.length + over.length === 0) return;
-    this.#asked = new Map();
-    this.#over = [];
-    void this.#hear(() => this.#limiter.tell.remote(this.#holder, asked, over));
+    [this.#asked, this.#over] = [new Map(), []];
+    if (asked.length + over.length > 0) void this.#update(asked, over);
+  }
+
+  async #update(asked: readonly AskedCall[], over: readonly CallReport[]): Promise<void> {
+    const error = await this.#hear(() => this.#limiter.update.remote(this.#holder, asked, over));
+    if (error instanceof ray.ActorUnavailableError) this.#over = [...over, ...this.#over];
+    else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
   }
 
   /** Asks for the rest of its life what was granted, and so that the limiter hears of it. */
   async #listen(): Promise<void> {
     while (this.#ended === undefined) {
-      await this.#isOpen.catch(() => undefined);
-      await this.#hear(() => this.#limiter.granted.remote(this.#holder));
+      await this.#opened.catch(() => undefined);
+      await this.#hear(() => this.#limiter.nextGrants.remote(this.#holder));
     }
   }
 
-  /** Takes what was granted. Announces the holder again if the limiter does not know it. */
-  async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<void> {
-    if (this.#ended !== undefined) return;
+  /**
+   * Takes what was granted. Announces the holder again if the limiter does not know it, or may not:
+   * returns the error then.
+   */
+  async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<unknown> {
+    if (this.#ended !== undefined) return undefined;
     try {
       const granted = await ray.get(ask(), PATIENT);
       if (granted === undefined) this.#reopen();
       else for (const one of granted) this.#grant(one);
+      return undefined;
     } catch (error) {
-      if (error instanceof ray.ActorUnavailableError) this.#reopen();
-      else this.#end(error);
+      if (isFinal(error)) this.#end(error);
+      else this.#reopen();
+      return error;
     }
   }
 
   #grant(one: GrantedCalls[number]): void {
     const [id] = one;
-    const waiting = this.#waiting.get(id);
+    const waiting = this.#take(id);
     // It has left, or was told of twice.
-    if (waiting === undefined || !this.#waiting.delete(id)) return;
+    if (waiting === undefined) return;
     const { tokens = 0 } = waiting.request;
     const lease = new HeldLease(one, tokens, this.#clock, this.#released);
     this.#held.set(id, lease);
     waiting.granted(lease);
   }
 
+  /** Returns a call that waits, which does no longer. */
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.stop?.();
+    return waiting;
+  }
+
   #reopen(): void {
     if (this.#isOpening || this.#ended !== undefined) return;
-    this.#isOpen = this.#open();
+    this.#opened = this.#open();
   }
 
   #open(): Promise<void> {
@@ -223,12 +233,13 @@ export class LimiterClient {
       const over = this.#over;
       [this.#asked, this.#over] = [new Map(), []];
       try {
-        // For one that has only not heard of it: a restarted one passes it over.
-        if (over.length > 0) void this.#limiter.tell.remote(this.#holder, [], over);
+        // If only the connection was lost, the limiter still has these leases; a restarted one
+        // passes them over.
+        if (over.length > 0) void this.#limiter.update.remote(this.#holder, [], over);
         const report = { held, asked, used };
         await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, report));
         this.#isOpening = false;
-        this.#soon();
+        this.#scheduleFlush();
         return;
       } catch (error) {
         if (!(error instanceof ray.ActorUnavailableError)) throw error;
@@ -239,18 +250,21 @@ export class LimiterClient {
   #end(error: unknown): void {
     if (this.#ended !== undefined) return;
     this.#ended = { error };
-    this.#isOpen = Promise.reject(error);
-    this.#isOpen.catch(() => undefined);
-    const waiting = [...this.#waiting.values()];
-    this.#waiting.clear();
-    for (const { failed } of waiting) failed(error);
+    this.#opened = Promise.reject(error);
+    this.#opened.catch(() => undefined);
+    for (const id of this.#waiting.keys()) this.#take(id)?.failed(error);
   }
 }
 
-/** The report of a call that did not begin. */
-const isUnwanted: LimitReport = { outcome: "unknown", tokens: 0 };
+/** Nothing can be asked any more. */
+function isFinal(error: unknown): boolean {
+  return error instanceof ray.ActorDiedError || error instanceof ray.SessionEndedError;
+}
 
-const isOverdue: LimitReport = { outcome: "unknown" };
+/** The report of a call that did not begin. */
+const unwantedReport: LimitReport = { outcome: "unknown", tokens: 0 };
+
+const overdueReport: LimitReport = { outcome: "unknown" };
 
 class HeldLease implements RemoteLease {
   readonly id: number;
@@ -260,8 +274,9 @@ class HeldLease implements RemoteLease {
   readonly sentMs: number;
   readonly #clock: Clock;
   readonly #over: (lease: HeldLease, report: LimitReport) => void;
+  #isOver = false;
   /** Takes back that it is released later. */
-  #keep: (() => void) | undefined;
+  #cancelOverdue: (() => void) | undefined;
 
   constructor(
     [id, waitedMs]: GrantedCalls[number],
@@ -278,11 +293,14 @@ class HeldLease implements RemoteLease {
   }
 
   givenUp(): void {
-    this.#keep ??= this.#clock.after(OVERDUE_MS, () => this.release(isOverdue));
+    if (this.#isOver) return;
+    this.#cancelOverdue ??= this.#clock.after(OVERDUE_MS, () => this.release(overdueReport));
   }
 
   release(report: LimitReport): void {
-    this.#keep?.();
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#cancelOverdue?.();
     this.#over(this, report);
   }
 }

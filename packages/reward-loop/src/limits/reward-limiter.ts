@@ -107,7 +107,7 @@ export class RewardLimiter {
       this.#limiter.takeOver(before);
     }
     const known = this.#holder(holder);
-    known.keep(held, new Set(asked.map(([id]) => id)), this.#limiter);
+    known.reconcile(held, new Set(asked.map(([id]) => id)), this.#limiter);
     this.#remember(holder, used);
     this.#heard(known, asked, []);
   }
@@ -116,7 +116,7 @@ export class RewardLimiter {
    * Calls that a holder wants to send, and calls that are over or not wanted any more. Returns
    * those of its calls that may be sent now. Undefined: it is not registered, or not any more.
    */
-  tell(
+  update(
     holder: string,
     asked: readonly AskedCall[],
     over: readonly CallReport[] = [],
@@ -124,7 +124,7 @@ export class RewardLimiter {
     const known = this.#holders.get(holder);
     if (known === undefined) return undefined;
     this.#heard(known, asked, over);
-    return known.take();
+    return known.takeGrants();
   }
 
   /**
@@ -132,16 +132,18 @@ export class RewardLimiter {
    * Keeps the holder registered; a failed call tells it that the limiter was restarted. Undefined:
    * it is not registered, or was silent for too long.
    */
-  async granted(holder: string): Promise<GrantedCalls | undefined> {
+  async nextGrants(holder: string): Promise<GrantedCalls | undefined> {
     const known = this.#holders.get(holder);
     if (known === undefined) return undefined;
     known.seenMs = this.#clock.now();
-    await known.news(ANSWER_MS);
-    return this.#holders.get(holder) === known ? known.take() : undefined;
+    const isHeard = await known.waitForGrants(ANSWER_MS);
+    if (this.#holders.get(holder) !== known) return undefined;
+    return isHeard ? known.takeGrants() : [];
   }
 
   /** Drops a holder, with all its leases. */
   leave(holder: string): void {
+    this.#metrics.changed();
     this.#holders.get(holder)?.drop();
     this.#holders.delete(holder);
   }
@@ -166,9 +168,12 @@ export class RewardLimiter {
   }
 
   #heard(known: LeaseHolder, asked: readonly AskedCall[], over: readonly CallReport[]): void {
-    if (asked.length + over.length > 0) this.#metrics.changed();
+    this.#metrics.changed();
+    known.seenMs = this.#clock.now();
+    // First, or a lease that is released would be for a call that nobody wants.
+    for (const [id] of over) known.leave(id);
     for (const [id, request] of asked) known.ask(id, request, this.#limiter);
-    for (const [id, report] of over) known.over(id, report);
+    for (const [id, report] of over) known.finish(id, report);
   }
 
   #holder(name: string): LeaseHolder {

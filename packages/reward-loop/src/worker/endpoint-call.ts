@@ -116,6 +116,8 @@ export class EndpointCall implements JobCall, JobEnds {
     this.#lease = await this.#parts.limiter?.acquire({ lane, tokens: this.#tokens }, signal);
     let isAllowed = false;
     try {
+      // It may be given up between the grant and now.
+      signal?.throwIfAborted();
       isAllowed = this.#spending === undefined || (await this.#spending.mayBegin());
     } finally {
       if (!isAllowed) this.#lease?.release({ outcome: "unknown", tokens: 0 });
@@ -211,7 +213,10 @@ export class EndpointCall implements JobCall, JobEnds {
     const againMs = performance.now();
     const request = { lane: "recovery", tokens: this.#tokens };
     const next = await this.#parts.limiter?.acquire(request, signal);
-    if (this.#isOver) return next?.release({ outcome: "unknown", tokens: 0 });
+    if (this.#isOver || signal?.aborted === true) {
+      next?.release({ outcome: "unknown", tokens: 0 });
+      return signal?.throwIfAborted();
+    }
     this.#lease = next;
     await this.#spending?.again();
     this.#send();

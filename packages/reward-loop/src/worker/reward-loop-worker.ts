@@ -91,12 +91,13 @@ export class RewardLoopWorker {
     });
     // Others may be in its thread, which goes on when this worker has ended.
     const { signal } = ray.getRuntimeContext();
-    signal.addEventListener("abort", () => this.#end(), { once: true });
+    signal.addEventListener("abort", () => void this.#end(), { once: true });
   }
 
-  #end(): void {
+  /** Calls that its executors still make count until they have ended. */
+  async #end(): Promise<void> {
+    await this.#pool.close().catch(() => undefined);
     this.#limiter?.close();
-    void this.#pool.close();
   }
 
   /**

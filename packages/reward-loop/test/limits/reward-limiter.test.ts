@@ -6,6 +6,7 @@ import type { RewardLimiterSettings } from "@rayling/reward-loop";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
+import { RelayActor } from "../fixtures/relay.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -25,23 +26,30 @@ function limited(settings: RewardLimiterSettings): {
   return { endpoint, limiter, client: (name) => new LimiterClient(limiter, name, settings) };
 }
 
+/** The limiter as a client sees it, whose calls go another way. */
+const by = (
+  call: (method: keyof RewardLimiter, args: readonly unknown[]) => unknown,
+): ray.ActorHandle<RewardLimiter> => {
+  // Of no handle: its methods cannot be others.
+  return new Proxy({} as ray.ActorHandle<RewardLimiter>, {
+    get: (_, method) => ({
+      remote: (...args: readonly unknown[]) => call(method as keyof RewardLimiter, args),
+    }),
+  });
+};
+
 /** The limiter, where something else happens just before it is told of a holder's calls. */
 const telling = (
   limiter: ray.ActorHandle<RewardLimiter>,
   before: (
-    asked: Parameters<RewardLimiter["tell"]>[1],
-    over: Parameters<RewardLimiter["tell"]>[2],
+    asked: Parameters<RewardLimiter["update"]>[1],
+    over: Parameters<RewardLimiter["update"]>[2],
   ) => void,
 ): ray.ActorHandle<RewardLimiter> =>
-  new Proxy({} as ray.ActorHandle<RewardLimiter>, {
-    get: (_, key) => {
-      if (key !== "tell") return Reflect.get(limiter, key) as unknown;
-      const remote = (...args: Parameters<RewardLimiter["tell"]>): unknown => {
-        before(args[1], args[2]);
-        return limiter.tell.remote(...args);
-      };
-      return { remote };
-    },
+  by((method, args) => {
+    const [, asked, over] = args as Parameters<RewardLimiter["update"]>;
+    if (method === "update") before(asked, over);
+    return Reflect.apply(limiter[method].remote, undefined, args);
   });
 
 const inFlight = async (limiter: ray.ActorHandle<RewardLimiter>): Promise<number> =>
@@ -97,8 +105,8 @@ test("under other settings the last minute counts as well", async () => {
   const before = { requestsPerMinute: 60, tokensPerMinute: 1000 };
   const limiter = new RewardLimiter("an endpoint", before, clock);
   await limiter.open("one", before);
-  expect(limiter.tell("one", [[1, { tokens: 300 }]])).toEqual([[1, 0]]);
-  limiter.tell("one", [], [[1, { outcome: "ok", tokens: 200 }]]);
+  expect(limiter.update("one", [[1, { tokens: 300 }]])).toEqual([[1, 0]]);
+  limiter.update("one", [], [[1, { outcome: "ok", tokens: 200 }]]);
   limiter.forget("one");
   await clock.advanceTo(30_000);
   await limiter.open("two", { requestsPerMinute: 90, tokensPerMinute: 500 });
@@ -196,7 +204,7 @@ test("a grant whose answer is lost is told again", async () => {
   const limiter = new RewardLimiter("an endpoint", { concurrency: 2 }, new VirtualClock());
   await limiter.open("one", { concurrency: 2 });
   expect(
-    limiter.tell("one", [
+    limiter.update("one", [
       [1, {}],
       [2, {}],
       [3, {}],
@@ -216,7 +224,7 @@ test("a grant whose answer is lost is told again", async () => {
       ],
     },
   );
-  expect(await limiter.granted("one")).toEqual([
+  expect(await limiter.nextGrants("one")).toEqual([
     [1, 0],
     [3, 0],
   ]);
@@ -226,17 +234,124 @@ test("a grant whose answer is lost is told again", async () => {
   expect(limiter.state()).toMatchObject({ inFlight: 1, waiting: 0 });
 });
 
+test("what a holder asks for anew is not told to who asked before", async () => {
+  const limiter = new RewardLimiter("an endpoint", { concurrency: 2 }, new VirtualClock());
+  await limiter.open("one", { concurrency: 2 });
+  const lost = limiter.nextGrants("one");
+  limiter.update("one", [[1, {}]]);
+  await limiter.open("one", { concurrency: 2 }, { asked: [[1, {}]] });
+  expect(await limiter.nextGrants("one")).toEqual([[1, 0]]);
+  expect(await lost).toEqual([]);
+});
+
+test("connections that break keep nobody waiting, and lose no lease", async () => {
+  const settings = { concurrency: 5 };
+  const { limiter } = limited(settings);
+  const relays = Array.from({ length: 3 }, () =>
+    RelayActor.options({ maxRestarts: -1, maxConcurrency: 100_000, numCpus: 0 }).remote(limiter),
+  );
+  const clients = relays.map((relay, index) => {
+    const way = by((method, args) => relay.call.remote(method, args));
+    return new LimiterClient(way, `client ${index}`, settings);
+  });
+  let underWay = 0;
+  let most = 0;
+  let left = 600;
+  let ended = Promise.withResolvers<void>();
+  const run = async (client: LimiterClient): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      const lease = await client.acquire({});
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await new Promise((resolve) => void setImmediate(resolve));
+      underWay -= 1;
+      lease.release({ outcome: "ok" });
+      ended.resolve();
+    }
+  };
+  const runs = Promise.all(
+    clients.flatMap((client) => Array.from({ length: 10 }, () => run(client))),
+  );
+  // Whenever something has come through, the next connection breaks.
+  for (let kills = 0; left > 0; kills++) {
+    const relay = relays[kills % relays.length];
+    if (relay !== undefined) await ray.kill(relay, { noRestart: false });
+    ended = Promise.withResolvers();
+    await Promise.race([ended.promise, runs]);
+  }
+  await runs;
+  expect(most).toBeLessThanOrEqual(5);
+  await expect
+    .poll(() => ray.get(limiter.state.remote()))
+    .toMatchObject({ inFlight: 0, waiting: 0 });
+});
+
+test("what a report said is not lost with its connection", async () => {
+  const settings = { concurrency: 5 };
+  const { limiter } = limited(settings);
+  const relay = RelayActor.options({ maxRestarts: -1, maxConcurrency: 100 }).remote(limiter);
+  let isDown = false;
+  // A call of a relay that has ended by then.
+  const way = by((method, args) => {
+    const ref = relay.call.remote(isDown ? "nextGrants" : method, isDown ? ["nobody"] : args);
+    if (isDown) void ray.kill(relay, { noRestart: false });
+    isDown = false;
+    return ref;
+  });
+  const client = new LimiterClient(way, "one", settings);
+  const lease = await client.acquire({});
+  isDown = true;
+  lease.release({ outcome: "refused", tokens: 0 });
+  await expect
+    .poll(() => ray.get(limiter.state.remote()))
+    .toMatchObject({ inFlight: 0, refused: 1 });
+});
+
+test("who gives up many at once makes room for none of them", async () => {
+  const settings = { concurrency: 1, requestsPerMinute: 100_000 };
+  const limiter = new RewardLimiter("an endpoint", settings, new VirtualClock());
+  await limiter.open("one", settings);
+  const ids = Array.from({ length: 50 }, (_, index) => index);
+  limiter.update(
+    "one",
+    ids.map((id) => [id, {}]),
+  );
+  limiter.update(
+    "one",
+    [],
+    ids.map((id) => [id, { outcome: "unknown" }]),
+  );
+  expect(limiter.state()).toMatchObject({ granted: 1, inFlight: 0, waiting: 0 });
+  limiter.update(
+    "one",
+    ids.map((id) => [id, {}]),
+  );
+  await limiter.open("one", settings);
+  expect(limiter.state()).toMatchObject({ granted: 2, inFlight: 0, waiting: 0 });
+});
+
+test("a call that cannot be asked for fails alone", async () => {
+  const { limiter, client } = limited({ concurrency: 5 });
+  const one = client("one");
+  await one.ready();
+  const bad = one.acquire({ lane: (() => "no text") as unknown as string });
+  await expect(bad).rejects.toThrow(ray.NotEncodableError);
+  (await one.acquire({})).release({ outcome: "ok" });
+  await expect.poll(() => inFlight(limiter)).toBe(0);
+});
+
 test("a question that is asked again leaves nothing to the one before", async () => {
   const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, new VirtualClock());
   await limiter.open("one", { concurrency: 1 });
-  const before = limiter.granted("one");
+  const before = limiter.nextGrants("one");
   await limiter.open("one", { concurrency: 1 });
-  const next = limiter.granted("one");
+  const next = limiter.nextGrants("one");
   expect(await before).toEqual([]);
   await limiter.open("other", { concurrency: 1 });
-  expect(limiter.tell("other", [[1, {}]])).toEqual([[1, 0]]);
-  expect(limiter.tell("one", [[7, {}]])).toEqual([]);
-  limiter.tell("other", [], [[1, { outcome: "ok" }]]);
+  expect(limiter.update("other", [[1, {}]])).toEqual([[1, 0]]);
+  expect(limiter.update("one", [[7, {}]])).toEqual([]);
+  limiter.update("other", [], [[1, { outcome: "ok" }]]);
   expect(await next).toMatchObject([[7, expect.any(Number)]]);
 });
 
@@ -310,17 +425,17 @@ test("a call holds its place for hours while its holder is heard of, and no long
   const clock = new VirtualClock();
   const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, clock);
   await limiter.open("one", { concurrency: 1 });
-  expect(limiter.tell("one", [[1, {}]])).toEqual([[1, 0]]);
+  expect(limiter.update("one", [[1, {}]])).toEqual([[1, 0]]);
   const hours = 2 * 3_600_000;
   for (let ms = 0; ms <= hours; ms += 5000) {
     await clock.advanceTo(ms);
-    void limiter.granted("one");
+    void limiter.nextGrants("one");
   }
   expect(limiter.state()).toMatchObject({ inFlight: 1, holders: 1 });
   await clock.advanceTo(hours + 100_000);
   await expect.poll(() => limiter.state()).toMatchObject({ inFlight: 0, holders: 0 });
-  expect(await limiter.granted("one")).toBeUndefined();
-  expect(limiter.tell("one", [[2, {}]])).toBeUndefined();
+  expect(await limiter.nextGrants("one")).toBeUndefined();
+  expect(limiter.update("one", [[2, {}]])).toBeUndefined();
 });
 
 test("a holder that was thought to be gone says again what it holds", async () => {
