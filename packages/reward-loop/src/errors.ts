@@ -42,7 +42,10 @@ export class InvalidBatchError extends Error {
   }
 }
 
-/** No executor comes up: the user's module ends or blocks every thread that loads it. */
+/**
+ * No executor comes up: the user's module ends or blocks every thread that loads it, or the machine
+ * lacks what a new one takes (file descriptors, room for temporary files).
+ */
 export class ExecutorStartError extends Error {
   override readonly name = "ExecutorStartError";
   /** Tells this error from others: compare this, not the message. */
@@ -50,19 +53,25 @@ export class ExecutorStartError extends Error {
   /** How many starts in a row failed. */
   readonly attempts: number;
   /** How the last one failed. */
-  readonly deathKind: DeathCause["kind"] | "start-timeout";
+  readonly deathKind: ExecutorDeath["kind"];
 
-  constructor(
-    attempts: number,
-    death: { readonly kind: DeathCause["kind"] | "start-timeout"; readonly message: string },
-  ) {
+  constructor(attempts: number, death: ExecutorDeath, options?: ErrorOptions) {
     super(
-      `Score executors do not stay alive: ${attempts} ended in a row without one result, the last because ${death.message}. ` +
-        `Look at what the reward module does while it loads.`,
+      death.kind === "not-created"
+        ? `No score executor can be created: ${attempts} attempts failed in a row, the last because ${death.message}.`
+        : `Score executors do not stay alive: ${attempts} ended in a row without one result, the last because ${death.message}. ` +
+            `Look at what the reward module does while it loads.`,
+      options,
     );
     this.attempts = attempts;
     this.deathKind = death.kind;
   }
+}
+
+/** How an executor ended before it gave a result; `not-created` where it never began. */
+interface ExecutorDeath {
+  readonly kind: DeathCause["kind"] | "start-timeout" | "not-created";
+  readonly message: string;
 }
 
 /** A reward loop worker died again and again, and nothing was scored in between. */

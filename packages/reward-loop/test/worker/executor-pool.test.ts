@@ -1,9 +1,12 @@
-/** Which executor gets a sample. */
+/** Which executor gets a sample, and what happens where none can be created. */
 
+import { tmpdir } from "node:os";
 import * as ray from "@rayling/core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { ExecutorStartError } from "../../src/errors.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
+import { StartRetries } from "../../src/worker/executors/start-retries.ts";
 import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 import { fixture, sampleOf } from "../loop.ts";
 import { scoreIn } from "./score-in.ts";
@@ -55,4 +58,87 @@ test("the second call of a sample waits for another executor than that of the fi
     channel.close();
     await pool.close();
   }
+});
+
+describe("an executor that cannot be created", () => {
+  /** A process needs a file for its run table: it gets none where the attempt is to fail. */
+  const poolFailingAt = (name: string, fails: (attempt: number) => boolean): ExecutorPool => {
+    const settings = readSettings({
+      workers: 1,
+      executors: 1,
+      concurrency: 2,
+      executorIsolation: "process",
+      reward: fixture("troublemaker.ts:sync"),
+    });
+    return new ExecutorPool(settings, (attempt) => {
+      vi.stubEnv("TMPDIR", fails(attempt) ? import.meta.filename : folder);
+      return `${name}_${attempt}`;
+    });
+  };
+  const folder = tmpdir();
+  afterEach(() => void vi.unstubAllEnvs());
+
+  test.each([
+    { what: "the next one", text: "exit", failing: [1, 2], lives: 3 },
+    { what: "that of a suspect", text: "kill", failing: [2], lives: 1 },
+  ])(
+    "is tried again after a pause, and costs no sample: $what",
+    async ({ text, failing, lives }) => {
+      const name = `failing_${text}_${performance.now()}`;
+      const pool = poolFailingAt(name, (attempt) => failing.includes(attempt));
+      try {
+        await pool.ready();
+        const texts = ["1", text, "2", "3"];
+        const outcomes = texts.map((one) => scoreIn(pool, sampleOf(one), {}));
+        expect(await Promise.all(outcomes)).toMatchObject([
+          { valid: true, rewardScore: 1 },
+          { valid: false, error: { code: "EXECUTOR_DIED" } },
+          { valid: true, rewardScore: 2 },
+          { valid: true, rewardScore: 3 },
+        ]);
+        const names = (await ray.listNamedActors()).map((one) => one.name);
+        expect(names).toContain(`${name}_${lives}`);
+      } finally {
+        await pool.close();
+      }
+    },
+  );
+
+  test("is an error of all samples, with its cause, where none has ever been there", async () => {
+    const pool = poolFailingAt("never", () => true);
+    const error = await pool.ready().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ExecutorStartError);
+    expect(error).toMatchObject({
+      attempts: 1,
+      deathKind: "not-created",
+      cause: { code: "ENOTDIR" },
+      message: expect.stringMatching(/^No score executor can be created: .*ENOTDIR/) as unknown,
+    });
+    await expect(scoreIn(pool, sampleOf("1"), {})).rejects.toBe(error);
+    expect(pool.hasFailed).toBe(true);
+    await pool.close();
+  });
+
+  test("is tried eight times, however many fail each time, and ever later", () => {
+    vi.useFakeTimers();
+    try {
+      const atMs: number[] = [];
+      const starts = new StartRetries(() => void atMs.push(Date.now() - began));
+      const began = Date.now();
+      starts.loaded();
+      for (let round = 0; round < 8; round++) {
+        for (let executor = 0; executor < 3; executor++) {
+          expect(starts.failed()).toBe(true);
+          starts.later();
+        }
+        vi.runAllTimers();
+      }
+      expect(starts.failed()).toBe(false);
+      const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 16_000, 16_000];
+      const sums = pauses.map((_, at) => pauses.slice(0, at + 1).reduce((sum, ms) => sum + ms));
+      expect(atMs).toEqual(sums);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });

@@ -10,7 +10,7 @@
  * however they end.
  */
 
-import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nanoid } from "nanoid";
@@ -37,12 +37,21 @@ export class FileRunTable implements RunTable {
     this.place = { kind: "file", path, slots };
   }
 
-  /** Creates the worker's side. */
+  /** Creates the worker's side. Throws the file system's error, and leaves no file then. */
   static create(slots: number): FileRunTable {
     const path = join(tmpdir(), `rayling-runs-${nanoid()}`);
     const file = openSync(path, "wx+", 0o600);
-    ftruncateSync(file, (firstSlot + slots) * bytesPerCell);
-    return new FileRunTable(file, path, slots);
+    const table = new FileRunTable(file, path, slots);
+    try {
+      // Written, not cut to size: a disk without room refuses it now, and no run later.
+      const size = (firstSlot + slots) * bytesPerCell;
+      const written = writeSync(file, new Uint8Array(size), 0, size, 0);
+      if (written < size) throw new Error(`no room for ${size} bytes at ${path}`);
+    } catch (error) {
+      table.close();
+      throw error;
+    }
+    return table;
   }
 
   /** Opens the executor's side and unlinks the file. */

@@ -4,11 +4,13 @@
  *
  * Invariants: every job settles exactly once; a job that was pending in an executor that ended goes
  * first when it runs again; an executor that ends without a culprit counts, and after too many in a
- * row without one outcome all waiting jobs are rejected. An executor that cannot load modules which
- * others have loaded (they are being written, the machine is busy) is started again after a pause.
+ * row without one outcome all waiting jobs are rejected. An executor that cannot be created, or
+ * cannot load modules which others have loaded (they are being written, the machine is busy), is
+ * started again after a pause.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
 import type { SampleOutcome } from "../../outcome.ts";
 import { noTraits } from "../../executor/score-executor.ts";
@@ -127,18 +129,37 @@ export class ExecutorPool {
 
   /** Starts executors until there are as many as there should be. */
   #fill(): void {
-    while (this.#executors.size < this.#settings.executors)
-      this.#executors.add(this.#newExecutor());
+    let executor: SupervisedExecutor | undefined;
+    while (this.#executors.size < this.#settings.executors) {
+      executor = this.#newExecutor();
+      if (executor === undefined) break;
+      this.#executors.add(executor);
+    }
     this.#quarantine.pump();
   }
 
-  #newExecutor(): SupervisedExecutor {
-    const executor = new SupervisedExecutor(this.#settings, this.#nextName(), {
-      changed: () => this.#changed(),
-      ended: (ended, end) => this.#ended(ended, end),
-    });
-    this.#starting.add(executor);
-    return executor;
+  /** Undefined: none can be created now. The pool starts executors after a pause, or has failed. */
+  #newExecutor(): SupervisedExecutor | undefined {
+    try {
+      const executor = new SupervisedExecutor(this.#settings, this.#nextName(), {
+        changed: () => this.#changed(),
+        ended: (ended, end) => this.#ended(ended, end),
+      });
+      this.#starting.add(executor);
+      return executor;
+    } catch (error) {
+      this.#startFailed((attempts) => {
+        const death = { kind: "not-created", message: messageOf(error) } as const;
+        return new ExecutorStartError(attempts, death, { cause: error });
+      });
+      return undefined;
+    }
+  }
+
+  /** @param errorOf the error of the pool, after so many attempts */
+  #startFailed(errorOf: (attempts: number) => unknown): void {
+    if (this.#starts.failed()) this.#starts.later();
+    else this.#fail(errorOf(this.#starts.failures));
   }
 
   #changed(): void {
@@ -195,12 +216,11 @@ export class ExecutorPool {
     this.#waiting.unshift(...again.filter((job) => job.past.place === "shared"));
     this.#quarantine.unshift(...again.filter((job) => job.past.place !== "shared"));
     if (this.#failure !== undefined) return this.#rejectAll();
-    if (end.kind === "start-failed" || end.kind === "start-timeout") {
-      if (this.#starts.failed()) return this.#starts.later();
-      if (end.kind === "start-failed") return this.#fail(end.error);
+    if (end.kind === "start-failed") return this.#startFailed(() => end.error);
+    if (end.kind === "start-timeout") {
       const message = `it did not finish loading within ${this.#settings.startTimeoutMs} ms`;
-      const cause = { kind: end.kind, message };
-      return this.#fail(new ExecutorStartError(this.#starts.failures, cause));
+      const death = { kind: end.kind, message };
+      return this.#startFailed((attempts) => new ExecutorStartError(attempts, death));
     }
     if (end.kind === "died" && !end.blamed && end.suspects.length === 0) {
       this.#deaths.add();
@@ -208,7 +228,8 @@ export class ExecutorPool {
         return this.#fail(new ExecutorStartError(this.#deaths.inARow, end.cause));
       }
     }
-    if (wasPooled) this.#executors.add(this.#newExecutor());
+    const next = wasPooled ? this.#newExecutor() : undefined;
+    if (next !== undefined) this.#executors.add(next);
     this.#pump();
     this.#quarantine.pump();
   }

@@ -7,13 +7,17 @@ import type { SupervisedExecutor } from "./supervised-executor.ts";
 import type { Job } from "./job.ts";
 
 export class Quarantine {
-  readonly #newExecutor: () => SupervisedExecutor;
+  readonly #newExecutor: () => SupervisedExecutor | undefined;
   readonly #isPaused: () => boolean;
   #executor: SupervisedExecutor | undefined;
   #suspects: Job[] = [];
 
-  /** @param isPaused whether no executor may be started now */
-  constructor(newExecutor: () => SupervisedExecutor, isPaused: () => boolean) {
+  /**
+   * @param newExecutor undefined: none can be created now
+   *
+   * @param isPaused whether no executor may be started now
+   */
+  constructor(newExecutor: () => SupervisedExecutor | undefined, isPaused: () => boolean) {
     this.#newExecutor = newExecutor;
     this.#isPaused = isPaused;
   }
@@ -39,7 +43,7 @@ export class Quarantine {
     const { isFresh = true, isClean = true } = this.#executor ?? {};
     if (!isClean || (suspect.past.place === "fresh" && !isFresh)) void this.stop();
     this.#executor ??= this.#newExecutor();
-    if (!this.#executor.hasRoom) return;
+    if (this.#executor?.hasRoom !== true) return;
     this.#suspects.shift();
     this.#executor.run(suspect);
   }

@@ -34,9 +34,12 @@ export class StartRetries {
     this.#failures = 0;
   }
 
-  /** Counts a failed start. Returns whether another one is worth it. */
+  /**
+   * Counts a failed start, unless one of its round has been counted: several executors fail for one
+   * reason. Returns whether another one is worth it.
+   */
   failed(): boolean {
-    this.#failures += 1;
+    if (this.#pause === undefined) this.#failures += 1;
     return this.#hasLoaded && this.#failures <= MOST_FAILED_STARTS;
   }
 

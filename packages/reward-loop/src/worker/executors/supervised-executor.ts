@@ -80,6 +80,7 @@ export class SupervisedExecutor {
   #otherVersion: string | undefined;
   #state: "starting" | "ready" | "ended" = "starting";
 
+  /** Throws why the executor cannot be created, and leaves nothing behind then. */
   constructor(settings: ExecutorSettings, name: string, owner: ExecutorOwner) {
     this.#settings = settings;
     this.#owner = owner;
@@ -87,13 +88,18 @@ export class SupervisedExecutor {
     const runs = new SentRuns(settings);
     this.#runs = runs;
     const place = { name, table: runs.place, slots: runs.slots.count };
-    this.#calls = new ExecutorCalls(settings, place, {
-      find: (id) => runs.find(id),
-      answered: (run, reply) => this.#answered(run, reply),
-      changed: () => owner.changed(),
-      died: (cause) => this.#died(cause),
-      silent: (error) => this.#silent(error),
-    });
+    try {
+      this.#calls = new ExecutorCalls(settings, place, {
+        find: (id) => runs.find(id),
+        answered: (run, reply) => this.#answered(run, reply),
+        changed: () => owner.changed(),
+        died: (cause) => this.#died(cause),
+        silent: (error) => this.#silent(error),
+      });
+    } catch (error) {
+      runs.close();
+      throw error;
+    }
     this.#watch = new ExecutorWatch(runs, settings.timeoutMs, {
       breathe: () => this.#calls.breathe(),
       overlaps: () => this.#overlaps,
