@@ -202,6 +202,7 @@ export class ScoreExecutor {
   /** Scores a sample in a call of its own. Rejects as `run`. */
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
     await this.#functions;
+    this.#queue.called();
     return new Promise((resolve) => {
       const ends = this.#endsBy((run, reply) => this.#answerAlone(run, reply, resolve));
       this.#queue.push(new Run(id, slot, sample, ends), false);
@@ -301,7 +302,8 @@ export class ScoreExecutor {
     if (run?.id !== id) return this.#dropReady(id);
     run.isAborted = true;
     const { abort } = run;
-    if (abort !== undefined) this.#tracker.follow(run, () => abort.abort());
+    const tell = abort && ((): void => this.#tracker.follow(run, () => abort.abort()));
+    if (tell !== undefined) this.#queue.asCalled(tell);
     this.#queue.left(run);
   }
 
