@@ -19,8 +19,12 @@ import { fromTables } from "./column-table.ts";
 const most = 256;
 
 export interface ExchangeOwner<Row, Result extends object, Note> {
-  /** Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel. */
-  readonly call: (rows: readonly Row[]) => ObjectRef<NumberedRows<Result, Note>>;
+  /**
+   * Sends rows; also called without any. Throws NotEncodableError if one of them cannot travel.
+   *
+   * @param isLast no other row of this turn comes after it: the owner may add what is about rows
+   */
+  readonly call: (rows: readonly Row[], isLast: boolean) => ObjectRef<NumberedRows<Result, Note>>;
   /** The row was in a call with a row that cannot travel: it is to be sent alone. */
   readonly alone: (row: Row) => void;
   /** @param ids the number of each result's row, as the other side was given it */
@@ -40,7 +44,7 @@ export class Exchange<Row, Result extends object, Note = undefined> {
   readonly #asItsOwn = new AsyncResource("Exchange");
   #rows: Row[] = [];
   #isDue = false;
-  /** A call is to be sent even if there are no rows. */
+  /** A last call is to be sent even if there are no rows. */
   #isAsked = false;
   /** Rows that have no result. */
   #underWay = 0;
@@ -59,7 +63,9 @@ export class Exchange<Row, Result extends object, Note = undefined> {
     this.#soon();
   }
 
-  /** Sends a call in this turn even without rows: the owner has something to add to it. */
+  /**
+   * Sends a call in this turn even without rows: the owner has something to add to the last one.
+   */
   callSoon(): void {
     this.#isAsked = true;
     this.#soon();
@@ -76,16 +82,16 @@ export class Exchange<Row, Result extends object, Note = undefined> {
     const rows = this.#rows;
     this.#rows = [];
     for (let from = 0; from < rows.length && !this.#isLost; from += most) {
-      this.#call(rows.slice(from, from + most));
+      this.#call(rows.slice(from, from + most), from + most >= rows.length);
     }
     const isMissing = this.#open === 0 && this.#underWay > 0;
-    if (!this.#isLost && (this.#isAsked || isMissing)) this.#call([]);
+    if (!this.#isLost && (this.#isAsked || isMissing)) this.#call([], true);
   }
 
-  #call(rows: readonly Row[]): void {
+  #call(rows: readonly Row[], isLast: boolean): void {
     try {
-      const call = this.#owner.call(rows);
-      this.#isAsked = false;
+      const call = this.#owner.call(rows, isLast);
+      if (isLast) this.#isAsked = false;
       void this.#answered(call);
     } catch (error) {
       // All but the runtime's own errors come from a row, as one of a getter: alone it fails alone.

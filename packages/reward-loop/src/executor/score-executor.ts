@@ -201,7 +201,8 @@ export class ScoreExecutor {
 
   /** Scores a sample in a call of its own. Rejects as `run`. */
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
-    await this.#functions;
+    // In the queue before the next call comes, which may abort it.
+    if (this.#loaded === undefined) await this.#functions;
     this.#queue.called();
     return new Promise((resolve) => {
       const ends = this.#endsBy((run, reply) => this.#answerAlone(run, reply, resolve));

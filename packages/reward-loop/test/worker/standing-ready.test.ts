@@ -12,7 +12,11 @@ import { ScoreExecutorActor } from "../../src/executor/score-executor.ts";
 import type { ScoreReply } from "../../src/executor/run.ts";
 import type { SampleOutcome } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
+import type { ExecutorSettings } from "../../src/settings/settings.ts";
 import { fromTables, toTables } from "../../src/exchange/column-table.ts";
+import { ExecutorCalls } from "../../src/worker/executors/executor-calls.ts";
+import { Job } from "../../src/worker/executors/job.ts";
+import { SentRuns } from "../../src/worker/executors/sent-runs.ts";
 import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
@@ -240,6 +244,93 @@ describe("samples that stand ready in an executor", () => {
       expect(Atomics.load(state, 3)).toBeLessThanOrEqual(14);
     },
   );
+});
+
+describe("of hundreds of samples that are given up in one turn", () => {
+  const newSettings = (): {
+    readonly settings: ExecutorSettings;
+    readonly state: Int32Array;
+  } => {
+    const state = new Int32Array(new SharedArrayBuffer(8));
+    const reward = { path: fixture("gate.ts"), name: "abortable", rewardKwargs: { state } };
+    return { settings: readSettings({ executors: 1, concurrency: 600, reward }), state };
+  };
+  const newPool = async (): Promise<{
+    readonly pool: ExecutorPool;
+    readonly state: Int32Array;
+  }> => {
+    const { settings, state } = newSettings();
+    const pool = new ExecutorPool(settings, (count) => `hundreds_${performance.now()}_${count}`);
+    await pool.ready();
+    return { pool, state };
+  };
+  const waiting = (count: number): RewardSample[] =>
+    Array.from({ length: count }, () => sampleOf("wait"));
+  const deep = { ...sampleOf("wait"), extraInfo: { deep: nested(496) } };
+
+  test("each hears of it, though no other call follows", async () => {
+    const { settings, state } = newSettings();
+    const runs = new SentRuns(settings);
+    const answered: number[] = [];
+    // Without the watch over its deadlines: the machine may be slow.
+    const calls = new ExecutorCalls(
+      settings,
+      { name: `hear_${performance.now()}`, table: runs.place, slots: runs.slots.count },
+      {
+        find: (id) => runs.find(id),
+        answered: ({ id }) => void answered.push(id),
+        changed: () => undefined,
+        died: ({ message }) => expect.fail(message),
+        silent: (error) => expect.fail(String(error)),
+      },
+    );
+    try {
+      await calls.ready(120_000);
+      const owner = { place: () => undefined, hasOutcome: () => undefined };
+      const ends = { settled: () => undefined, rejected: () => undefined };
+      const sent = waiting(520).map((sample) => {
+        const job = new Job(0, ends, {}, owner);
+        job.sample = sample;
+        const run = runs.add(job, () => undefined);
+        calls.send(run);
+        return run;
+      });
+      await expect.poll(() => Atomics.load(state, 0)).toBe(520);
+      for (const run of sent) calls.abort(run);
+      await expect.poll(() => answered.length).toBe(520);
+      expect(Atomics.load(state, 1)).toBe(520);
+    } finally {
+      await calls.kill();
+      runs.close();
+    }
+  });
+
+  test.each([
+    { what: "in calls with others", samples: waiting(520) },
+    // The 256 of its call go one by one.
+    { what: "by themselves first", samples: [deep, ...waiting(519)] },
+    { what: "by themselves last", samples: [...waiting(519), deep] },
+  ])("in which they were sent, none goes on: $what", async ({ samples }) => {
+    const { pool, state } = await newPool();
+    try {
+      const [givenUp, later] = [new AbortController(), new AbortController()];
+      const outcomes = samples.map((one) => scoreIn(pool, one, { signal: givenUp.signal }));
+      givenUp.abort();
+      const last = scoreIn(pool, sampleOf("last"), {});
+      const all = await Promise.all(outcomes);
+      expect(all.map(({ valid }) => valid)).toEqual(samples.map(() => false));
+      // Samples begin in their order.
+      expect(await last).toMatchObject({ valid: true, rewardScore: 1 });
+      await expect.poll(() => Atomics.load(state, 0) - Atomics.load(state, 1)).toBe(0);
+      // Every place is free again.
+      const next = waiting(600).map((one) => scoreIn(pool, one, { signal: later.signal }));
+      await expect.poll(() => Atomics.load(state, 0) - Atomics.load(state, 1)).toBe(600);
+      later.abort();
+      await Promise.all(next);
+    } finally {
+      await pool.close();
+    }
+  });
 });
 
 function nested(depth: number): unknown {

@@ -28,6 +28,8 @@ import { endActor } from "../end-actor.ts";
  */
 const mostCalls = 2 * mostOpen;
 
+const none: readonly number[] = [];
+
 export interface CallsOwner {
   /** Finds a run that has not been answered. */
   find(id: number): SentRun | undefined;
@@ -52,7 +54,7 @@ export class ExecutorCalls {
   readonly #actor: ActorHandle<ScoreExecutor>;
   readonly #exchange: Exchange<SentRun, ScoreReply, TokenUsage | undefined>;
   readonly #owner: CallsOwner;
-  /** The id and the slot, in turn, of each run that is to be aborted by the next call. */
+  /** The id and the slot, in turn, of each run that is to be aborted by the turn's last call. */
   #aborted: number[] = [];
 
   /** Starts the executor. */
@@ -75,7 +77,7 @@ export class ExecutorCalls {
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
     }).remote(settings.pipeline, table, concurrency);
     this.#exchange = new Exchange({
-      call: (runs) => this.#take(runs),
+      call: (runs, isLast) => this.#take(runs, isLast),
       alone: (run) => this.#alone(run),
       arrived: (ids, replies) => this.#arrived(ids, replies),
       withheld: ({ id, note }) => this.#withheld(id, note),
@@ -98,7 +100,7 @@ export class ExecutorCalls {
     else this.#alone(run);
   }
 
-  /** Aborts the run's signal, with what else is sent in this turn. */
+  /** Aborts the run's signal, behind all that is sent in this turn: the run may be part of it. */
   abort({ id, slot }: SentRun): void {
     this.#aborted.push(id, slot);
     this.#exchange.callSoon();
@@ -113,7 +115,10 @@ export class ExecutorCalls {
     return endActor(this.#actor);
   }
 
-  #take(runs: readonly SentRun[]): ObjectRef<NumberedRows<ScoreReply, TokenUsage | undefined>> {
+  #take(
+    runs: readonly SentRun[],
+    isLast: boolean,
+  ): ObjectRef<NumberedRows<ScoreReply, TokenUsage | undefined>> {
     const ids: number[] = [];
     const slots: number[] = [];
     const first: number[] = [];
@@ -125,7 +130,7 @@ export class ExecutorCalls {
       samples.push(job.sample);
       if (job.isSecond) first.push(id);
     }
-    const aborted = this.#aborted;
+    const aborted = isLast ? this.#aborted : none;
     const results = this.#actor.take.remote({
       ids,
       slots,
@@ -133,7 +138,7 @@ export class ExecutorCalls {
       aborted,
       samples: toTables(samples),
     });
-    this.#aborted = [];
+    if (isLast) this.#aborted = [];
     return results;
   }
 
