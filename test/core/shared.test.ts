@@ -138,22 +138,48 @@ describe("actors in a shared thread", () => {
     },
   );
 
-  test("create nothing after their end, though their code goes on", async () => {
-    const ended = Shared.remote();
-    const said = new BroadcastChannel(`after the end ${randomUUID()}`);
-    const heard = once(said, "message");
-    const cell = new Int32Array(new SharedArrayBuffer(4));
-    const running = ended.createLater.remote(cell, said.name);
-    await ray.get(ended.add.remote(0));
-    await ray.kill(ended);
-    expect(await caught(running)).toBeInstanceOf(ray.ActorDiedError);
-    Atomics.store(cell, 0, 1);
-    Atomics.notify(cell, 0);
-    const [{ data }] = (await heard) as [MessageEvent];
-    expect(data).toBe("owner-died");
-    said.close();
-    const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
-    expect(await created).toMatchObject([{ state: "DEAD" }]);
+  describe("create nothing after their end, though their code goes on", () => {
+    const isUnknown = async (id: string): Promise<boolean> =>
+      (await ray.state.getActor(id)) === undefined;
+    const ends: Record<string, (ended: ray.ActorHandle<LightClass>) => Promise<void>> = {
+      killed: (ended) => ray.kill(ended),
+      "killed, and restarted": (ended) => ray.kill(ended, { noRestart: false }),
+      "killed so long ago that no record of it is kept": async (ended) => {
+        await ray.kill(ended);
+        const id = idOf(ended);
+        while (!(await isUnknown(id))) {
+          const others = Array.from({ length: 250 }, () => Shared.remote());
+          await Promise.all(others.map((other) => ray.kill(other)));
+        }
+      },
+    };
+
+    const made: [what: string, options: ray.ActorOptions][] = [
+      ["an actor", {}],
+      ["a detached actor", { lifetime: "detached" }],
+    ];
+    test.each(
+      Object.keys(ends).flatMap((how) => made.map(([what, options]) => ({ how, what, options }))),
+    )("$what, $how", async ({ how, options }) => {
+      const ended = Light.options({ ...shared, maxRestarts: how.includes("restart") ? 1 : 0 });
+      const actor = ended.remote();
+      const said = new BroadcastChannel(`after the end ${randomUUID()}`);
+      const heard = once(said, "message");
+      const cell = new Int32Array(new SharedArrayBuffer(4));
+      const running = actor.createLater.remote(cell, said.name, options);
+      await ray.get(actor.add.remote(0));
+      await ends[how]?.(actor);
+      await caught(running);
+      // Its next life may create actors.
+      if (how.includes("restart")) await ray.get(actor.create.remote(shared));
+      Atomics.store(cell, 0, 1);
+      Atomics.notify(cell, 0);
+      const [{ data }] = (await heard) as [MessageEvent];
+      expect(data).toBe("owner-died");
+      said.close();
+      const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
+      expect(await created).toMatchObject([{ state: "DEAD" }]);
+    });
   });
 
   test.each(["killed", "exit-actor", "init-failed"] as const)(

@@ -145,14 +145,20 @@ export interface Permissions {
   readonly allowNet?: boolean;
 }
 
+/** The life of an actor whose code creates another one: a restart begins the next. */
+export interface Creator {
+  readonly actorId: string;
+  readonly incarnation: number;
+}
+
 export interface ActorSpec {
   readonly info: ActorInfo;
   readonly key: RemoteKey;
   readonly name: string | undefined;
   readonly namespace: string | undefined;
   readonly getIfExists: boolean;
-  /** The actor whose code creates it; undefined for a task and a driver. */
-  readonly creator: string | undefined;
+  /** Undefined for a task and a driver. */
+  readonly creator: Creator | undefined;
   readonly maxRestarts: number;
   readonly restartIntensity: RestartIntensity | undefined;
   readonly demand: Demand;

@@ -104,13 +104,14 @@ function create(stub: ActorStub, args: readonly unknown[]): object {
     return createDetached({ ...stub, options: { ...options, maxConcurrency } }, args);
   }
   const info: ActorInfo = { actorId: newId("actor"), owner: caller.id, ...stub.facts };
+  const creator = currentTask()?.actor;
   const spec: ActorSpec = {
     info,
     key: registration.key(),
     name: options.name,
     namespace: options.namespace,
     getIfExists: options.getIfExists ?? actorDefaults.getIfExists,
-    creator: currentTask()?.actor?.info.actorId,
+    creator: creator && { actorId: creator.info.actorId, incarnation: creator.incarnation },
     maxRestarts: options.maxRestarts ?? actorDefaults.maxRestarts,
     restartIntensity: options.restartIntensity,
     demand: inCurrentGroup(`actor class ${registration.name}`, options, demand),

@@ -2,7 +2,7 @@
  * The actors of a session, both living and recently dead, and their names. A name is free again
  * when its actor is dead, or about to die.
  */
-import type { ActorSpec, Registration, StartArguments } from "../../rpc/directory.ts";
+import type { ActorSpec, Creator, Registration, StartArguments } from "../../rpc/directory.ts";
 import { type DeathCause, RaySystemError } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Supervisor, type SupervisorParts } from "./supervisor.ts";
@@ -46,9 +46,12 @@ export class ActorRegistry {
     this.#actors.set(actorId, actor);
     const { creator } = spec;
     if (creator === undefined) return { state: "new" };
-    // In a shared thread the code of an actor that has ended may go on.
-    if (this.#actors.get(creator)?.record.isDead === true) actor.ownerDied(creator);
-    else this.#created.set(creator, (this.#created.get(creator) ?? new Set()).add(actor));
+    const { actorId: by } = creator;
+    // In a shared thread the code of a life that has ended may go on. A worker of Ray is dead by
+    // then and creates nothing, so this ends detached actors, too.
+    if (this.#hasEnded(creator)) {
+      actor.abandon({ kind: "owner-died", message: `its owner ${by} died` });
+    } else this.#created.set(by, (this.#created.get(by) ?? new Set()).add(actor));
     return { state: "new" };
   }
 
@@ -86,6 +89,12 @@ export class ActorRegistry {
     for (const actor of this.#actors.values()) {
       if (actor.owner === hostId) actor.ownerDied(hostId);
     }
+  }
+
+  /** Whether that life is over: its actor is dead, perhaps forgotten, or has begun another one. */
+  #hasEnded({ actorId, incarnation }: Creator): boolean {
+    const record = this.#actors.get(actorId)?.record;
+    return record === undefined || record.isDead || record.life.number !== incarnation;
   }
 
   #creatorGone(actorId: string): void {
@@ -147,9 +156,9 @@ export class ActorRegistry {
   #bury(actor: Supervisor): void {
     this.#dead.push(actor);
     const { creator } = actor.spec;
-    const siblings = creator === undefined ? undefined : this.#created.get(creator);
+    const siblings = creator && this.#created.get(creator.actorId);
     siblings?.delete(actor);
-    if (creator !== undefined && siblings?.size === 0) this.#created.delete(creator);
+    if (creator !== undefined && siblings?.size === 0) this.#created.delete(creator.actorId);
     if (this.#dead.size <= keptRecords) return;
     const oldest = this.#dead.shift();
     if (oldest === undefined) return;
