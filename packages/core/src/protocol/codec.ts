@@ -13,6 +13,7 @@
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
 import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
+import { copyBytes } from "./copy-bytes.ts";
 import { checkDepth } from "./values/depth.ts";
 import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./values/encodable.ts";
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
@@ -420,7 +421,7 @@ function encodedOf(
 /** Big bodies move once, into shared memory, and travel as handles from then on. */
 function shared(bytes: Uint8Array): Uint8Array {
   const body = Buffer.from(allocateShared(bytes.length));
-  body.set(bytes);
+  copyBytes(bytes, body);
   // The packers share their memory and continue behind the last value, so a large one would stay
   // allocated.
   if (bytes.length >= packerBytes && packing === 0) packr.useBuffer(Buffer.allocUnsafeSlow(8192));

@@ -8,6 +8,7 @@
  * pool.
  */
 import { types } from "node:util";
+import { copyBytes } from "../copy-bytes.ts";
 import { outOfBandBytes } from "./encodable.ts";
 import { allocateToFill } from "../shared-memory.ts";
 import { Special, type SpecialContent } from "./special.ts";
@@ -103,7 +104,7 @@ export class Memories {
 
   #copy(bytes: Uint8Array): number {
     const shared = allocateToFill(bytes.byteLength);
-    new Uint8Array(shared).set(bytes);
+    copyBytes(bytes, new Uint8Array(shared));
     return this.#carry(shared);
   }
 
