@@ -1,13 +1,27 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { Keeper } from "../fixtures/reused-memory.ts";
+import { Keeper, putInOneJob } from "../fixtures/reused-memory.ts";
 
 /** 2 MiB: memory of that size is used again where nobody was given it. */
 const elements = 256 * 1024;
 
-beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
-afterAll(() => ray.shutdown());
+const MiB = 1024 * 1024;
+const objectStoreMemory = 160 * MiB;
+
+let spillDirectory: string;
+
+beforeAll(async () => {
+  spillDirectory = mkdtempSync(join(tmpdir(), "reused-memory-"));
+  await ray.init({ numCpus: 2, prewarm: 0, objectStoreMemory, spillDirectory });
+});
+afterAll(async () => {
+  await ray.shutdown();
+  rmSync(spillDirectory, { recursive: true, force: true });
+});
 
 describe("values that are put one after the other and dropped", () => {
   test("arrive whole at an actor in a process, which fetches them while others are put", async () => {
@@ -37,5 +51,13 @@ describe("values that are put one after the other and dropped", () => {
     expect(kept).toEqual(Array.from({ length: 20 }, (_, index) => [3 * (index + 1)]));
     const marks = mine.map((value) => [...new Set(value)]);
     expect(marks).toEqual([5, 10, 20, 25, 35, 40, 50, 55].map((mark) => [mark]));
+  });
+
+  test("need no disk where a task puts more in one job than the store may hold", async () => {
+    for (let task = 0; task < 2; task++) {
+      const { files, kept } = await ray.get(putInOneJob.remote(50, 4 * MiB, spillDirectory));
+      expect(kept).toEqual([[10], [20], [30], [40], [50]]);
+      expect(files).toEqual([]);
+    }
   });
 });

@@ -108,6 +108,23 @@ describe("memory of dropped values", () => {
     expect(spareBytes()).toBe(3 * size);
   });
 
+  test("is used again within the job that drops it, and a value that is held there stays", () => {
+    const held: Encoded[] = [];
+    for (let mark = 1; mark <= 36; mark++) {
+      const value = bytesOf(mark);
+      if (mark % 12 === 0) held.push(value);
+    }
+    // 64 MiB were filled, so there was a collection. This memory has the bytes of an earlier value,
+    // which new memory has not.
+    expect(new Set(new Uint8Array(allocateToFill(size)))).not.toEqual(new Set([0]));
+    expect(spareBytes()).toBeLessThanOrEqual(16 * MiB);
+    expect(held.map((value) => [...new Set(codec.decode(value) as Uint8Array)])).toEqual([
+      [12],
+      [24],
+      [36],
+    ]);
+  });
+
   test("of another size gives way where there is no room", async () => {
     await dropped(() => {
       for (let count = 0; count < 8; count++) bytesOf(1);

@@ -11,14 +11,16 @@
  * only processes and other machines fetch, or that nobody reads.
  *
  * The pool asks for no collection. It looks for collected handles when memory is wanted, because a
- * finalizer comes several turns after its collection.
+ * finalizer comes several turns after its collection. Its references to handles keep none alive, so
+ * that code without turns gets its memory back, too.
  */
 import { threadSlot } from "../shared/thread-slot.ts";
+import { LooseRef, prepareLooseRefs } from "./loose-ref.ts";
 
 /** Memory that was given to nobody. */
 interface Lease {
   readonly memory: SharedArrayBuffer;
-  readonly handle: WeakRef<SharedArrayBuffer>;
+  readonly handle: LooseRef<SharedArrayBuffer>;
 }
 
 /**
@@ -65,6 +67,12 @@ const pool: Pool = threadSlot("memory-pool", () => ({
 export function limitSpares(bytes: number, onDropped: SparesDropped): void {
   pool.mostSpareBytes = bytes;
   pool.onDropped = onDropped;
+  if (bytes > 0) prepareLooseRefs();
+}
+
+/** Returns how many bytes stand ready at most. */
+export function mostSpareBytes(): number {
+  return pool.mostSpareBytes;
 }
 
 /** Returns the bytes that stand ready. */
@@ -81,7 +89,7 @@ export function noteCollection(): void {
 export function lend(memory: SharedArrayBuffer): SharedArrayBuffer {
   if (memory.byteLength > pool.mostSpareBytes) return memory;
   const handle = structuredClone(memory);
-  const lease = { memory, handle: new WeakRef(handle) };
+  const lease = { memory, handle: new LooseRef(handle) };
   pool.leases.set(handle, lease);
   pool.lent.add(lease);
   pool.returned.register(handle, lease);

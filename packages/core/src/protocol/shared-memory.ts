@@ -18,6 +18,7 @@ import {
   lend,
   lendSpare,
   limitSpares,
+  mostSpareBytes,
   noteCollection,
   spareBytes,
 } from "./memory-pool.ts";
@@ -28,6 +29,8 @@ interface Seen {
   readonly gone: FinalizationRegistry<number>;
   bytes: number;
   sinceCollection: number;
+  /** Bytes that were lent to be filled since the last collection. */
+  filled: number;
   quantum: number;
   /** The last collection: its end, and how long it took. */
   collectedAtMs: number;
@@ -50,6 +53,7 @@ const seen: Seen = threadSlot("shared-memory", () => ({
   gone: new FinalizationRegistry<number>((byteLength) => void (seen.bytes -= byteLength)),
   bytes: 0,
   sinceCollection: 0,
+  filled: 0,
   quantum: mostQuantum,
   collectedAtMs: -Infinity,
   collectionMs: 0,
@@ -81,9 +85,22 @@ export function allocateShared(byteLength: number): SharedArrayBuffer {
  */
 export function allocateToFill(byteLength: number): SharedArrayBuffer {
   if (byteLength < leastPooledBytes) return allocateShared(byteLength);
-  const memory = lendSpare(byteLength) ?? lend(newMemory(byteLength));
+  const memory = lendSpare(byteLength) ?? lendCollected(byteLength) ?? lend(newMemory(byteLength));
+  seen.filled += byteLength;
   adoptShared(memory);
   return memory;
+}
+
+/**
+ * Collects in the middle of the caller's job when more was filled than may stand ready. The caller
+ * may fill gigabytes before the turn that would collect, and the first touch of so much new memory
+ * takes longer than a collection.
+ */
+function lendCollected(byteLength: number): SharedArrayBuffer | undefined {
+  const most = Math.max(leastQuantum, mostSpareBytes());
+  if (mostSpareBytes() === 0 || seen.filled + byteLength <= most) return undefined;
+  collectGarbage();
+  return lendSpare(byteLength);
 }
 
 function newMemory(byteLength: number): SharedArrayBuffer {
@@ -171,6 +188,7 @@ export function uncollectedBytes(): number {
 /** Collects now. A later turn counts the freed memory off. */
 export function collectGarbage(): void {
   seen.sinceCollection = 0;
+  seen.filled = 0;
   seen.collect ??= collector();
   const startMs = clockMs();
   seen.collect();

@@ -3,6 +3,8 @@
  * many bytes that is.
  */
 import type { Encoded } from "../protocol/codec.ts";
+import { LooseRef } from "../protocol/loose-ref.ts";
+import { leastPooledBytes } from "../protocol/memory-pool.ts";
 import type { Budget } from "./memory-budget.ts";
 import type { ObjectEntry } from "./object-entry.ts";
 import type { Extent } from "./spill-files.ts";
@@ -19,7 +21,7 @@ interface Piece {
 
 /** One big value, in memory or on disk. */
 export class Kept {
-  readonly entry: WeakRef<ObjectEntry>;
+  readonly entry: Pick<LooseRef<ObjectEntry>, "deref">;
   readonly pieces: readonly Piece[];
   readonly byteLength: number;
   /** Its copy on disk. Values do not change, so it is written once. */
@@ -28,7 +30,8 @@ export class Kept {
   bringing: Promise<void> | undefined = undefined;
 
   constructor(entry: ObjectEntry, pieces: readonly Piece[], byteLength: number) {
-    this.entry = new WeakRef(entry);
+    // Code without turns puts and drops values whose memory is used again: none may keep them.
+    this.entry = byteLength < leastPooledBytes ? new WeakRef(entry) : new LooseRef(entry);
     this.pieces = pieces;
     this.byteLength = byteLength;
   }

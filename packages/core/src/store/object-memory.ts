@@ -181,10 +181,9 @@ export class ObjectMemory {
       if (!this.#isHigh) return;
       if (kept.extent !== undefined) this.#spilled.moveAway(kept, false);
     }
-    if (this.#collect()) {
-      // Their finalizers run later; this does their work now.
-      for (const kept of this.#kept) if (kept.entry.deref() === undefined) this.#kept.leave(kept);
-    }
+    // Finalizers run later; this does their work now.
+    this.#leaveCollected();
+    if (this.#isHigh && this.#collect()) this.#leaveCollected();
     while (this.#isHigh) {
       const victims = this.#victims();
       if (victims.length === 0) return;
@@ -200,6 +199,10 @@ export class ObjectMemory {
       const moved = victims.filter((kept) => this.#spilled.moveAway(kept, false));
       if (moved.length === 0) return;
     }
+  }
+
+  #leaveCollected(): void {
+    for (const kept of this.#kept) if (kept.entry.deref() === undefined) this.#kept.leave(kept);
   }
 
   /** Returns whether garbage was collected. */
