@@ -7,91 +7,74 @@
  * carrier is from an earlier job. A look keeps the carrier until the job ends; so the target leaves
  * that carrier and gets another one.
  *
- * Carriers are made in advance, in a turn of their own. A job that uses up all of them goes on with
- * plain WeakRefs.
+ * Carriers are made in advance and used in the order in which they were made. A job that uses up
+ * those of earlier jobs gets its own ones, which keep their targets until it ends.
  */
+import { Fifo } from "../shared/fifo.ts";
 import { threadSlot } from "../shared/thread-slot.ts";
 
 interface Carrier {
   target: object | undefined;
 }
 
-interface Carriers {
-  /** Carriers without a target, from earlier jobs. */
-  readonly ready: { readonly carrier: Carrier; readonly weak: WeakRef<Carrier> }[];
-  /** The carriers of a target, one for each loose reference to it. */
-  readonly ofTarget: WeakMap<object, Carrier[]>;
-  isScheduled: boolean;
+/** A carrier without a target. */
+interface Ready {
+  readonly carrier: Carrier;
+  readonly weak: WeakRef<Carrier>;
 }
 
-/** A thread begins with these: two for each of 64 values in one job. They take 13 KB. */
-const fewReady = 128;
+interface Carriers {
+  readonly ready: Fifo<Ready>;
+  /** The carriers of a target, one for each loose reference to it. */
+  readonly ofTarget: WeakMap<object, Carrier[]>;
+}
+
+/** A thread begins with these: two for each of 128 values in one job. They take 26 KB. */
+const fewReady = 256;
 /** A thread that used half of the first ones has these: 100 KB. */
 const mostReady = 1024;
 
 const carriers: Carriers = threadSlot("loose-refs", () => ({
-  ready: [],
+  ready: new Fifo<Ready>(),
   ofTarget: new WeakMap(),
-  isScheduled: false,
 }));
 
-/** Has the first carriers of this thread made, for later jobs. */
+/** Makes the first carriers of this thread, for later jobs. */
 export function prepareLooseRefs(): void {
-  if (carriers.ready.length < fewReady) makeLater(fewReady);
+  makeReady(fewReady);
 }
 
-function makeLater(count: number): void {
-  if (carriers.isScheduled) return;
-  carriers.isScheduled = true;
-  setImmediate(() => {
-    carriers.isScheduled = false;
-    while (carriers.ready.length < count) {
-      const carrier: Carrier = { target: undefined };
-      carriers.ready.push({ carrier, weak: new WeakRef(carrier) });
-    }
-  }).unref();
+function makeReady(count: number): void {
+  while (carriers.ready.size < count) {
+    const carrier: Carrier = { target: undefined };
+    carriers.ready.push({ carrier, weak: new WeakRef(carrier) });
+  }
 }
 
 export class LooseRef<Target extends object> {
   #weak: WeakRef<Carrier>;
 
   constructor(target: Target) {
-    this.#weak = carry(target, undefined) ?? lateCarrier(target);
+    this.#weak = carry(target, undefined);
   }
 
   /** Returns the target, unless it was collected. */
   deref(): Target | undefined {
-    const carrier = this.#weak.deref();
-    const target = carrier?.target;
-    if (carrier === undefined || target === undefined) return undefined;
-    const weak = carry(target, carrier);
-    if (weak !== undefined) {
-      this.#weak = weak;
-      carrier.target = undefined;
-    }
+    const before = this.#weak.deref();
+    const target = before?.target;
+    if (before === undefined || target === undefined) return undefined;
+    this.#weak = carry(target, before);
+    before.target = undefined;
     return target as Target;
   }
 }
 
-/** Gives a target a carrier from an earlier job, in place of one of its own or beside these. */
-function carry(target: object, before: Carrier | undefined): WeakRef<Carrier> | undefined {
-  const found = carriers.ready.pop();
-  if (carriers.ready.length < fewReady / 2) makeLater(mostReady);
-  if (found === undefined) return undefined;
-  const { carrier, weak } = found;
+/** Gives a target the next carrier, in place of one of its own or beside these. */
+function carry(target: object, before: Carrier | undefined): WeakRef<Carrier> {
+  if (carriers.ready.size < fewReady / 2) makeReady(mostReady);
+  const { carrier, weak } = carriers.ready.shift() as Ready;
   carrier.target = target;
-  const own = carriers.ofTarget.get(target);
-  if (own === undefined) carriers.ofTarget.set(target, [carrier]);
-  else if (before === undefined) own.push(carrier);
-  else own[own.indexOf(before)] = carrier;
+  const others = carriers.ofTarget.get(target)?.filter((own) => own !== before);
+  carriers.ofTarget.set(target, [...(others ?? []), carrier]);
   return weak;
-}
-
-/** The WeakRef of a new carrier keeps its target until the job ends. */
-function lateCarrier(target: object): WeakRef<Carrier> {
-  const carrier: Carrier = { target };
-  const own = carriers.ofTarget.get(target);
-  if (own === undefined) carriers.ofTarget.set(target, [carrier]);
-  else own.push(carrier);
-  return new WeakRef(carrier);
 }
