@@ -247,12 +247,12 @@ export class LimiterClient {
     }
   }
 
-  #end(error: unknown): void {
+  #end(reason: unknown): void {
     if (this.#ended !== undefined) return;
-    this.#ended = { error };
-    this.#opened = Promise.reject(error);
+    this.#ended = { error: reason };
+    this.#opened = Promise.reject(reason);
     this.#opened.catch(() => undefined);
-    for (const id of this.#waiting.keys()) this.#take(id)?.failed(error);
+    for (const id of this.#waiting.keys()) this.#take(id)?.failed(reason);
   }
 }
 

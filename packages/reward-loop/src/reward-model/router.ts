@@ -14,6 +14,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import type { HttpExchange } from "@rayling/core/http";
+import type * as undiciTypes from "undici";
 import type { Agent, Dispatcher } from "undici";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { inferenceRoutes } from "./inference-paths.ts";
@@ -24,7 +25,7 @@ import type { RouterOptions, RouterSettings } from "../options/defaults/reward-m
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
-type Undici = typeof import("undici");
+type Undici = typeof undiciTypes;
 
 interface RouterParts {
   readonly token: string;

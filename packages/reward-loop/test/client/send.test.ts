@@ -163,8 +163,8 @@ test("another dispatcher of the thread is asked", async () => {
 });
 
 test("a function in the place of fetch is asked", async () => {
-  const stub = vi.fn(async (url: string, init: RequestInit) =>
-    Response.json({ url, ...init, body: JSON.parse(String(init.body)) as unknown }),
+  const stub = vi.fn(async (url: string, { body, ...init }: { readonly body: string }) =>
+    Response.json({ url, ...init, body: JSON.parse(body) as unknown }),
   );
   vi.stubGlobal("fetch", stub);
   expect(await postJson("http://nowhere.invalid/v1", { n: 1 })).toMatchObject({

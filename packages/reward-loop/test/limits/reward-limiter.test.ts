@@ -49,7 +49,8 @@ const telling = (
   by((method, args) => {
     const [, asked, over] = args as Parameters<RewardLimiter["update"]>;
     if (method === "update") before(asked, over);
-    return Reflect.apply(limiter[method].remote, undefined, args);
+    const called = limiter[method] as { readonly remote: (...all: unknown[]) => unknown };
+    return called.remote(...args);
   });
 
 const inFlight = async (limiter: ray.ActorHandle<RewardLimiter>): Promise<number> =>
@@ -256,11 +257,11 @@ test("connections that break keep nobody waiting, and lose no lease", async () =
   });
   let underWay = 0;
   let most = 0;
-  let left = 600;
+  const progress = { left: 600 };
   let ended = Promise.withResolvers<void>();
   const run = async (client: LimiterClient): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
+    while (progress.left > 0) {
+      progress.left -= 1;
       const lease = await client.acquire({});
       underWay += 1;
       most = Math.max(most, underWay);
@@ -274,7 +275,7 @@ test("connections that break keep nobody waiting, and lose no lease", async () =
     clients.flatMap((client) => Array.from({ length: 10 }, () => run(client))),
   );
   // Whenever something has come through, the next connection breaks.
-  for (let kills = 0; left > 0; kills++) {
+  for (let kills = 0; progress.left > 0; kills++) {
     const relay = relays[kills % relays.length];
     if (relay !== undefined) await ray.kill(relay, { noRestart: false });
     ended = Promise.withResolvers();
