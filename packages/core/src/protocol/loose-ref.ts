@@ -45,10 +45,12 @@ export function prepareLooseRefs(): void {
 }
 
 function makeReady(count: number): void {
-  while (carriers.ready.size < count) {
-    const carrier: Carrier = { target: undefined };
-    carriers.ready.push({ carrier, weak: new WeakRef(carrier) });
-  }
+  while (carriers.ready.size < count) carriers.ready.push(newReady());
+}
+
+function newReady(): Ready {
+  const carrier: Carrier = { target: undefined };
+  return { carrier, weak: new WeakRef(carrier) };
 }
 
 export class LooseRef<Target extends object> {
@@ -72,7 +74,7 @@ export class LooseRef<Target extends object> {
 /** Gives a target the next carrier, in place of one of its own or beside these. */
 function carry(target: object, before: Carrier | undefined): WeakRef<Carrier> {
   if (carriers.ready.size < fewReady / 2) makeReady(mostReady);
-  const { carrier, weak } = carriers.ready.shift() as Ready;
+  const { carrier, weak } = carriers.ready.shift() ?? newReady();
   carrier.target = target;
   const others = carriers.ofTarget.get(target)?.filter((own) => own !== before);
   carriers.ofTarget.set(target, [...(others ?? []), carrier]);

@@ -49,7 +49,7 @@ export async function send(post: Post): Promise<Answer> {
     headers: { accept: "*/*", "user-agent": "node", ...post.headers },
     body: post.body ?? null,
     ...(post.signal === undefined ? {} : { signal: post.signal }),
-    ...(post.isPatient ? patience : {}),
+    ...(post.isPatient ? noTimeouts : {}),
   });
   const known = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {
@@ -102,7 +102,7 @@ function dispatcherOfThread(): Dispatcher | undefined {
   return typeof dispatcher?.request === "function" ? dispatcher : undefined;
 }
 
-const patience = { headersTimeout: 0, bodyTimeout: 0 };
+const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 };
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** Undefined for a URL that fetch refuses, or that means something else. */
@@ -134,7 +134,7 @@ async function fetched(
 /** Returns the dispatcher without the five minutes of Node's fetch: a judge may take longer. */
 function patient(dispatcher: Dispatcher): Dispatcher {
   const dispatch: Dispatcher["dispatch"] = (options, handler) =>
-    dispatcher.dispatch({ ...options, ...patience }, handler);
+    dispatcher.dispatch({ ...options, ...noTimeouts }, handler);
   return Object.create(dispatcher, { dispatch: { value: dispatch } }) as Dispatcher;
 }
 
@@ -148,7 +148,8 @@ function decoded(body: Readable, encoding: string | undefined): AsyncIterable<Ui
 
 async function* unpacked(body: Readable, unpacker: Transform): AsyncGenerator<Uint8Array> {
   try {
-    yield* pipeline(body, unpacker, () => undefined) as AsyncIterable<Uint8Array>;
+    const parts: AsyncIterable<Uint8Array> = pipeline(body, unpacker, () => undefined);
+    yield* parts;
   } catch (error) {
     // As fetch says it: nobody takes it for a mistake of the score function.
     throw new TypeError("terminated", { cause: error });

@@ -63,14 +63,13 @@ export class LimiterClient {
   readonly #context = new AsyncResource("LimiterClient");
   readonly #held: Map<number, HeldLease> = new Map();
   readonly #waiting: Map<number, Waiting> = new Map();
-  /** Those of the waiting calls that the limiter was not told of. */
-  #asked: Map<number, LimitRequest> = new Map();
-  #over: CallReport[] = [];
+  /** Calls that the limiter was not told of: that wait, and that are over. */
+  #news: ReturnType<typeof noNews> = noNews();
   readonly #past: PastUses | undefined;
   #count = 0;
   #isFlushScheduled = false;
   #isOpening = false;
-  #opened: Promise<void>;
+  #opened: Promise<void> = Promise.resolve();
   /** Why nothing more is let through. */
   #ended: { readonly error: unknown } | undefined;
 
@@ -88,7 +87,7 @@ export class LimiterClient {
     const { requestsPerMinute, tokensPerMinute, minuteMs } = withDefaults(limiterOptions, settings);
     const isRated = requestsPerMinute !== undefined || tokensPerMinute !== undefined;
     this.#past = isRated ? new PastUses(minuteMs) : undefined;
-    this.#opened = this.#open();
+    this.#open();
     void this.#listen();
   }
 
@@ -114,7 +113,7 @@ export class LimiterClient {
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     if (this.#ended !== undefined) return Promise.reject(this.#ended.error);
     const id = ++this.#count;
-    this.#asked.set(id, request);
+    this.#news.asked.set(id, request);
     this.#scheduleFlush();
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -130,15 +129,15 @@ export class LimiterClient {
   readonly #released = ({ id, sentMs, tokens }: HeldLease, report: LimitReport): void => {
     if (!this.#held.delete(id) || this.#ended !== undefined) return;
     this.#past?.add({ atMs: sentMs, tokens: report.tokens ?? tokens }, this.#clock.now());
-    this.#over.push([id, report]);
+    this.#news.over.push([id, report]);
     this.#scheduleFlush();
   };
 
-  /** What is granted later is not wanted any more. */
+  /** If it is granted later, nobody wants that any more. */
   #leave(id: number): void {
     this.#waiting.delete(id);
-    if (this.#asked.delete(id)) return;
-    this.#over.push([id, unwantedReport]);
+    if (this.#news.asked.delete(id)) return;
+    this.#news.over.push([id, unwantedReport]);
     this.#scheduleFlush();
   }
 
@@ -152,14 +151,14 @@ export class LimiterClient {
     this.#isFlushScheduled = false;
     // It is told when it is open.
     if (this.#isOpening || this.#ended !== undefined) return;
-    const [asked, over] = [[...this.#asked], this.#over];
-    [this.#asked, this.#over] = [new Map(), []];
-    if (asked.length + over.length > 0) void this.#update(asked, over);
+    const { asked, over } = this.#news;
+    this.#news = noNews();
+    if (asked.size + over.length > 0) void this.#update([...asked], over);
   }
 
   async #update(asked: readonly AskedCall[], over: readonly CallReport[]): Promise<void> {
     const error = await this.#hear(() => this.#limiter.update.remote(this.#holder, asked, over));
-    if (error instanceof ray.ActorUnavailableError) this.#over = [...over, ...this.#over];
+    if (error instanceof ray.ActorUnavailableError) this.#news.over.unshift(...over);
     else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
   }
 
@@ -179,12 +178,12 @@ export class LimiterClient {
     if (this.#ended !== undefined) return undefined;
     try {
       const granted = await ray.get(ask(), PATIENT);
-      if (granted === undefined) this.#reopen();
+      if (granted === undefined) this.#open();
       else for (const one of granted) this.#grant(one);
       return undefined;
     } catch (error) {
       if (isFinal(error)) this.#end(error);
-      else this.#reopen();
+      else this.#open();
       return error;
     }
   }
@@ -208,17 +207,13 @@ export class LimiterClient {
     return waiting;
   }
 
-  #reopen(): void {
+  /** Announces the holder, unless that is under way. */
+  #open(): void {
     if (this.#isOpening || this.#ended !== undefined) return;
-    this.#opened = this.#open();
-  }
-
-  #open(): Promise<void> {
     this.#isOpening = true;
-    const opened = this.#openUntilDone();
+    this.#opened = this.#openUntilDone();
     // Callers of ready and acquire get the rejection.
-    opened.catch((error: unknown) => this.#end(error));
-    return opened;
+    this.#opened.catch((error: unknown) => this.#end(error));
   }
 
   /** With all that it has under way. */
@@ -230,8 +225,8 @@ export class LimiterClient {
       const held = [...this.#held.values()].map(({ id, tokens }) => [id, tokens] as const);
       const asked = [...this.#waiting].map(([id, { request }]) => [id, request] as const);
       const used = this.#past?.at(this.#clock.now()) ?? [];
-      const over = this.#over;
-      [this.#asked, this.#over] = [new Map(), []];
+      const { over } = this.#news;
+      this.#news = noNews();
       try {
         // If only the connection was lost, the limiter still has these leases; a restarted one
         // passes them over.
@@ -255,6 +250,11 @@ export class LimiterClient {
     for (const id of this.#waiting.keys()) this.#take(id)?.failed(reason);
   }
 }
+
+const noNews = (): { readonly asked: Map<number, LimitRequest>; readonly over: CallReport[] } => ({
+  asked: new Map(),
+  over: [],
+});
 
 /** Nothing can be asked any more. */
 function isFinal(error: unknown): boolean {

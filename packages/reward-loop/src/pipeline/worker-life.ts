@@ -53,7 +53,7 @@ export class WorkerLife {
   readonly #underWay: NumberedItems<SubmittedSample> = new NumberedItems();
   /** Samples that are sent in calls of their own. */
   readonly #alone: Map<number, SubmittedSample> = new Map();
-  /** Of this turn: whether calls that asked may begin. */
+  /** Whether calls that asked in this turn may begin. */
   #answers: SpendAnswer[] = [];
   #count = 0;
   #isOver = false;

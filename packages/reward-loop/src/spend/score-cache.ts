@@ -101,7 +101,7 @@ function textOf(result: Readonly<Record<string, unknown>>): string | undefined {
   }
 }
 
-/** A value whose JSON can only say that: a leaf, or a record of leaves. Most results are of these. */
+/** A value whose JSON can only say that: a leaf, or a record of leaves, as most are. */
 function isSaidAsItIs(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return isLeaf(value);
   return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isLeaf);
