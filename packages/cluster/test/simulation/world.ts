@@ -50,7 +50,7 @@ function keepProcessAsTask(): void {
   type Work = (...args: readonly unknown[]) => unknown;
   const value = (run: Work, self: unknown, ...args: readonly unknown[]): unknown => {
     const process = currentProcess();
-    const inside = (): unknown => run.apply(self, [...args]);
+    const inside = (): unknown => run.apply(self, args);
     return outside.runInAsyncScope(
       process === undefined ? inside : () => inProcess(process, inside),
     );
