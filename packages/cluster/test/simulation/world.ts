@@ -8,8 +8,6 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
-import { currentTask } from "../../../core/src/caller/waits/task-scope.ts";
-import { threadSlot } from "../../../core/src/shared/thread-slot.ts";
 import { Random } from "./random.ts";
 
 /** What runs on a machine: code belongs to the process in whose context it was started. */
@@ -39,26 +37,6 @@ export function currentProcess(): Process | undefined {
 export function inProcess<T>(process: Process, run: () => T): T {
   return running.run(process, run);
 }
-
-/** User code runs in the context that its thread began with: here that of its process. */
-function keepProcessAsTask(): void {
-  if (currentTask() !== undefined) throw new Error("a task runs already");
-  const task = threadSlot("task", (): { outside: AsyncResource } => {
-    throw new Error("the slot is core's");
-  });
-  const { outside } = task;
-  type Work = (...args: readonly unknown[]) => unknown;
-  const value = (run: Work, self: unknown, ...args: readonly unknown[]): unknown => {
-    const process = currentProcess();
-    const inside = (): unknown => run.apply(self, args);
-    return outside.runInAsyncScope(
-      process === undefined ? inside : () => inProcess(process, inside),
-    );
-  };
-  task.outside = Object.create(outside, { runInAsyncScope: { value } }) as AsyncResource;
-}
-
-keepProcessAsTask();
 
 let world: World | undefined;
 

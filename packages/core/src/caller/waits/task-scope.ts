@@ -142,14 +142,9 @@ export function leaveScope(): void {
 
 /**
  * Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold
- * a task in memory.
+ * a task in memory; or it calls user code that no task calls, as a listener.
  */
 export function outsideTasks<T>(work: () => T): T {
-  return current.storage.exit(work);
-}
-
-/** Calls user code that no task calls, as a listener. */
-export function asNoTask<T>(work: () => T): T {
   return current.outside.runInAsyncScope(work);
 }
 

@@ -11,7 +11,7 @@ import type { Caller } from "../../caller/caller.ts";
 import {
   type ActorScope,
   asTask,
-  asNoTask,
+  outsideTasks,
   type Stop,
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
@@ -274,7 +274,7 @@ export class Execution implements Running, TaskScope {
     const controller = this.#controller;
     if (controller === undefined) return;
     const abort = (): void => controller.abort(this.#reason());
-    if (this.actor === undefined) asNoTask(abort);
+    if (this.actor === undefined) outsideTasks(abort);
     else asTask(this.actor.object.scope, abort);
   }
 
