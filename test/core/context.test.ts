@@ -3,7 +3,6 @@ import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import { Leaves, LeavesSync, Sees, SeesEnd, seesTask } from "../fixtures/calls.ts";
 import { Log } from "../fixtures/conformance.ts";
-import { Entering, enteringTask } from "../fixtures/entering.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, namespace: "here", labels: { zone: "a" } }));
 afterAll(() => ray.shutdown());
@@ -162,42 +161,5 @@ describe.skipIf(!sharesMemory)("exitActor", () => {
 
   test("outside an actor is refused", () => {
     expect(() => ray.exitActor()).toThrow("can only be called in a method of an actor");
-  });
-});
-
-describe("what a call enters in an AsyncLocalStorage", () => {
-  test.each(["shared", "thread"] as const)(
-    "is in no other call, of its actor or of another one: isolation %s",
-    async (isolation) => {
-      const actors = Array.from({ length: 3 }, () => Entering.options({ isolation }).remote());
-      const texts = Array.from({ length: 4 }, (_, index) => `call ${index}`);
-      // Methods are called for the first time, and later, and many times in one turn.
-      for (let round = 0; round < 3; round++) {
-        const now = texts.flatMap((text) => actors.map((actor) => actor.now.remote(text)));
-        const later = texts.flatMap((text) => actors.map((actor) => actor.later.remote(text)));
-        const streams = actors.map((actor) => actor.items.remote("stream"));
-        const nowAgain = texts.flatMap((text) => actors.map((actor) => actor.now.remote(text)));
-        expect(new Set(await ray.get([...now, ...nowAgain]))).toEqual(new Set([null]));
-        expect(await ray.get(later)).toEqual(
-          texts.flatMap((text) => actors.map(() => [null, text])),
-        );
-        for (const stream of streams) {
-          const first = await ray.get((await stream.next()).value ?? expect.fail("no item"));
-          expect(first).toBeNull();
-        }
-      }
-      const abort = new AbortController();
-      const told = actors.map((actor) => actor.onAbort.remote("told", abort.signal));
-      await ray.get(actors.map((actor) => actor.now.remote("before")));
-      abort.abort();
-      expect(await ray.get(told)).toEqual([null, null, null]);
-      const made = await ray.get(actors.map((actor) => actor.atConstruction.remote()));
-      expect(made).toEqual([null, null, null]);
-    },
-  );
-
-  test("is in no other task", async () => {
-    const before = await ray.get(Array.from({ length: 200 }, () => enteringTask.remote("task")));
-    expect(new Set(before)).toEqual(new Set([null]));
   });
 });

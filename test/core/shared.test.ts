@@ -6,13 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { Counter, Meeting } from "../fixtures/actors.ts";
 import { NeverLoaded } from "../fixtures/never-loaded.ts";
-import {
-  BequeathingActor,
-  Kindred,
-  Light,
-  type LightClass,
-  MournedActor,
-} from "../fixtures/shared.ts";
+import { Kindred, Light, type LightClass, MournedActor } from "../fixtures/shared.ts";
 
 const shared = { isolation: "shared" } as const;
 const Shared = Light.options(shared);
@@ -186,21 +180,6 @@ describe("actors in a shared thread", () => {
       const created = ray.state.listActors({ filters: [["name", "=", said.name]], detail: true });
       expect(await created).toMatchObject([{ state: "DEAD" }]);
     });
-  });
-
-  test.each(["actor", "call"])("create nothing when the %s is told of its end", async (what) => {
-    const said = new BroadcastChannel(`bequeathed ${randomUUID()}`);
-    const heard = once(said, "message");
-    const actor = BequeathingActor.options({ ...shared, maxConcurrency: 2 }).remote(
-      what === "actor" ? said.name : undefined,
-    );
-    const calling = what === "call" ? caught(actor.call.remote(said.name)) : undefined;
-    expect(await ray.get(actor.isThere.remote())).toBe(true);
-    await ray.kill(actor);
-    await calling;
-    const [{ data }] = (await heard) as [MessageEvent];
-    expect(data).toBe("owner-died");
-    said.close();
   });
 
   test.each(["killed", "exit-actor", "init-failed"] as const)(

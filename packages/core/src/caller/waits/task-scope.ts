@@ -2,11 +2,9 @@
  * Which call or task the running code belongs to.
  *
  * Code that goes on after its method has returned is known by its async context; a synchronous
- * method by a plain variable, which costs next to nothing. User code runs in a context that has
- * nothing else in it, and leaves nothing there: what one call enters in an AsyncLocalStorage is in
- * no other call. `AsyncLocalStorage.run` would restore its own store alone.
+ * method by a plain variable, which costs next to nothing.
  */
-import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Assignment } from "../../rpc/resource-demand.ts";
 import type { ActorInfo } from "../../rpc/directory.ts";
 import type { DeathCause, TaskCancelledError } from "../../shared/errors.ts";
@@ -46,8 +44,6 @@ export interface ActorScope {
   readonly namespace: string;
   /** How often it was restarted. */
   readonly incarnation: number;
-  /** Its object, with the scope of code that no call runs: the constructor's, and listeners'. */
-  readonly object: { readonly scope: TaskScope };
   /** Ends it when what runs has ended; no call starts any more. */
   exit(cause: DeathCause): void;
 }
@@ -76,15 +72,12 @@ interface CurrentTask {
   /** The scope that `enterScope` has entered, until the turn leaves it. */
   entered: TaskScope | undefined;
   readonly storage: AsyncLocalStorage<TaskScope>;
-  /** The context of this thread before any user code. */
-  readonly outside: AsyncResource;
 }
 
 const current: CurrentTask = threadSlot("task", () => ({
   sync: undefined,
   entered: undefined,
   storage: new AsyncLocalStorage<TaskScope>(),
-  outside: new AsyncResource("rayling"),
 }));
 
 /** The call or task that the calling code belongs to, if it is one. */
@@ -114,13 +107,7 @@ export function checkInterrupted(): void {
 
 /** Runs `work` so that all code it starts, now or later, belongs to that task. */
 export function asTask<T>(scope: TaskScope, work: () => T): T {
-  const { outside, storage } = current;
-  return outside.runInAsyncScope(() => storage.run(scope, work));
-}
-
-/** The context of a task, for work that is run in it again and again: cheaper than `asTask`. */
-export function contextOf(scope: TaskScope): AsyncResource {
-  return asTask(scope, () => new AsyncResource("rayling task"));
+  return current.storage.run(scope, work);
 }
 
 /**
@@ -142,10 +129,10 @@ export function leaveScope(): void {
 
 /**
  * Runs `work` so that what it starts belongs to no task: it is the runtime's own, and must not hold
- * a task in memory; or it calls user code that no task calls, as a listener.
+ * a task in memory.
  */
 export function outsideTasks<T>(work: () => T): T {
-  return current.outside.runInAsyncScope(work);
+  return current.storage.exit(work);
 }
 
 /**

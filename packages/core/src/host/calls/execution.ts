@@ -11,7 +11,6 @@ import type { Caller } from "../../caller/caller.ts";
 import {
   type ActorScope,
   asTask,
-  outsideTasks,
   type Stop,
   type TaskScope,
 } from "../../caller/waits/task-scope.ts";
@@ -262,20 +261,11 @@ export class Execution implements Running, TaskScope {
 
   /** Interrupts everything that waits inside the call. */
   #stop(): void {
-    this.#abort();
+    this.#controller?.abort(this.#reason());
     this.#wake?.();
     const waits = [...(this.#waits ?? [])];
     this.#isToInterrupt = waits.length === 0;
     for (const stop of waits) stop(this.#reason());
-  }
-
-  /** Listeners are the actor's: the waits of this call are interrupted, and theirs are not. */
-  #abort(): void {
-    const controller = this.#controller;
-    if (controller === undefined) return;
-    const abort = (): void => controller.abort(this.#reason());
-    if (this.actor === undefined) outsideTasks(abort);
-    else asTask(this.actor.object.scope, abort);
   }
 
   #end(ok: boolean): void {

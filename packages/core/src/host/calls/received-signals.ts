@@ -4,7 +4,6 @@
  *
  * Abortions that arrive before a signal is used are kept for it. After `end` no signal aborts.
  */
-import { outsideTasks } from "../../caller/waits/task-scope.ts";
 import type { Codec, Encoded } from "../../protocol/codec.ts";
 
 export class ReceivedSignals {
@@ -45,7 +44,7 @@ export class ReceivedSignals {
     const controller = this.#controllers?.get(index);
     early.set(index, this.#read(reason));
     this.#controllers?.delete(index);
-    if (controller !== undefined) outsideTasks(() => controller.abort(early.get(index)));
+    controller?.abort(early.get(index));
   }
 
   end(): void {

@@ -2,12 +2,10 @@
  * The user's object of an actor, and its methods: those of its class, and Ray's. Only public
  * methods can be called: not fields, not the constructor.
  */
-import type { AsyncResource } from "node:async_hooks";
 import { functionDataOf } from "../../../caller/calls/function-ref.ts";
 import {
   type ActorScope,
   asTask,
-  contextOf,
   currentTask,
   type TaskScope,
 } from "../../../caller/waits/task-scope.ts";
@@ -49,8 +47,6 @@ export class ActorObject {
   readonly #info: ActorInfo;
   readonly #findFunction: FindFunction;
   #object: object | undefined;
-  /** The context of `scope`, made when it is first needed. */
-  #context: AsyncResource | undefined;
   /** Methods that were called. */
   #methods: Map<string, KnownMethod> | undefined;
 
@@ -72,12 +68,6 @@ export class ActorObject {
    */
   construct(ActorClass: new (...args: unknown[]) => object, args: readonly unknown[]): void {
     this.#object = asTask(this.scope, () => new ActorClass(...args));
-  }
-
-  /** Runs a method that is over when it returns: what it starts belongs to the actor. */
-  runPlain(run: Method, args: readonly unknown[]): unknown {
-    this.#context ??= contextOf(this.scope);
-    return this.#context.runInAsyncScope(run, this.value, ...args);
   }
 
   /** Tells code outside of calls, which may go on in a shared thread, that the actor has ended. */
@@ -175,10 +165,8 @@ class OutsideCalls implements TaskScope {
 
   /** No error is made where nobody has asked for the signal: many actors may end at once. */
   #abort(): void {
-    const [cause, controller] = [this.#endCause, this.#controller];
-    if (cause === undefined || controller?.signal.aborted !== false) return;
-    // An actor that a listener creates is the ended actor's, too.
-    asTask(this, () => controller.abort(new ActorDiedError(this.actor.info, cause)));
+    if (this.#endCause === undefined || this.#controller?.signal.aborted !== false) return;
+    this.#controller.abort(new ActorDiedError(this.actor.info, this.#endCause));
   }
 
   isCancelled(): boolean {

@@ -199,7 +199,7 @@ export class Instance implements ExecutionSite, ActorScope {
     try {
       const args = argumentsOf(call, session, this.caller.values.codec);
       if (events !== undefined) decodedMs = clockMs();
-      result = this.object.runPlain(method.run, args);
+      result = method.run.apply(this.object.value, args);
       goesOn = isThenable(result) || call.route.shape?.returns === "streaming";
     } catch (thrown) {
       error = thrown;
