@@ -7,12 +7,7 @@ import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { fromTables, toTables } from "../src/exchange/column-table.ts";
-import { newRunTable } from "../src/executor/run-table/run-tables.ts";
-import type { ScoreReply } from "../src/executor/run.ts";
-import { ScoreExecutorActor } from "../src/executor/score-executor.ts";
-import { readSettings } from "../src/settings/settings.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -156,49 +151,3 @@ test("a tracer that fails rejects the sample, and throws nothing", async () => {
   const scoring = loop.computeScore(sampleOf("2"));
   await expect(scoring).rejects.toThrow("no span");
 });
-
-describe("what a score function enters in an AsyncLocalStorage", () => {
-  test.each(["enters", "entersAndWaits"])("is in no other sample: %s", async (name) => {
-    await using loop = await open(name, { concurrency: 8 });
-    for (let round = 0; round < 3; round++) {
-      // The first one cannot travel with the others and goes by itself.
-      const first = { ...sampleOf("0"), extraInfo: { deep: nested(496) } };
-      const samples = [first, ...numbers(100).slice(1).map(sampleOf)];
-      const outcomes = await Promise.all(samples.map((sample) => loop.computeScore(sample)));
-      const after = (at: number): object => (name === "enters" ? {} : { after: String(at) });
-      expect(outcomes.map((one) => one.valid && one.rewardExtraInfo)).toEqual(
-        samples.map((_, at) => ({ score: at, before: null, ...after(at) })),
-      );
-    }
-  });
-
-  test("is in no other sample when several are given up at once", async () => {
-    const { pipeline } = readSettings({ reward: `${fixture("contexts.ts")}:entersOnAbort` });
-    const table = newRunTable("thread", 8);
-    const executor = ScoreExecutorActor.remote(pipeline, table.place, 8);
-    try {
-      await ray.get(executor.ready.remote());
-      const ids = [1, 2, 3, 4, 5, 6, 7, 8];
-      const slots = ids.map((id) => id - 1);
-      const samples = toTables(ids.map((id) => sampleOf(String(id))));
-      const results = ray.get(
-        executor.take.remote({ ids, slots, samples, first: [], aborted: [] }),
-      );
-      const aborted = ids.flatMap((id) => [id, id - 1]);
-      void executor.take.remote({ ids: [], slots: [], samples: [], first: [], aborted });
-      const replies = fromTables<ScoreReply>((await results).rows);
-      expect(replies.map((reply) => reply.ok && reply.rewardExtraInfo)).toEqual(
-        ids.map((id) => ({ score: id, before: null })),
-      );
-    } finally {
-      await ray.kill(executor);
-      table.close();
-    }
-  });
-});
-
-function nested(depth: number): unknown {
-  let value: unknown = 1;
-  for (let level = 0; level < depth; level++) value = [value];
-  return value;
-}

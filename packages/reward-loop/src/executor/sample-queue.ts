@@ -5,8 +5,8 @@
  *
  * Invariants: at most `atOnce` samples are at work. A synchronous run holds the thread, so the next
  * one begins after the results of this turn have been sent, or in the same turn where the last runs
- * were so brief that a turn for each would cost more. Each sample begins in the async context of
- * the last call, on no sample's account: what the code of one enters there stays with that sample.
+ * were so brief that a turn for each would cost more. A sample that begins because another one is
+ * over begins in the context of the last call, on no sample's account.
  */
 
 import { AsyncResource } from "node:async_hooks";
@@ -56,11 +56,6 @@ export class SampleQueue<Sample extends QueuedSample> {
     this.#asCalled = new AsyncResource("SampleQueue");
   }
 
-  /** Runs code of a sample as samples begin: in the context of the last call. */
-  asCalled(work: () => void): void {
-    this.#asCalled.runInAsyncScope(work);
-  }
-
   /** @param isFirst it does not stand behind others */
   push(sample: Sample, isFirst: boolean): void {
     if (isFirst) this.#ready.unshift(sample);
@@ -74,8 +69,7 @@ export class SampleQueue<Sample extends QueuedSample> {
       if (sample === undefined) return;
       sample.isAtWork = true;
       this.#atWork += 1;
-      // `AsyncLocalStorage.run` would restore its own store alone.
-      if (!this.#asCalled.runInAsyncScope(this.#begin, undefined, sample)) this.#hold();
+      if (!this.#begin(sample)) this.#hold();
     }
   }
 

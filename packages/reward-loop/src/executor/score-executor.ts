@@ -203,7 +203,6 @@ export class ScoreExecutor {
   async score(id: number, slot: number, sample: RewardSample): Promise<ScoreReply> {
     // In the queue before the next call comes, which may abort it.
     if (this.#loaded === undefined) await this.#functions;
-    this.#queue.called();
     return new Promise((resolve) => {
       const ends = this.#endsBy((run, reply) => this.#answerAlone(run, reply, resolve));
       this.#queue.push(new Run(id, slot, sample, ends), false);
@@ -303,8 +302,7 @@ export class ScoreExecutor {
     if (run?.id !== id) return this.#dropReady(id);
     run.isAborted = true;
     const { abort } = run;
-    const tell = abort && ((): void => this.#tracker.follow(run, () => abort.abort()));
-    if (tell !== undefined) this.#queue.asCalled(tell);
+    if (abort !== undefined) this.#tracker.follow(run, () => abort.abort());
     this.#queue.left(run);
   }
 
