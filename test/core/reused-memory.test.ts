@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
-import { Keeper, putInOneJob } from "../fixtures/reused-memory.ts";
+import { Holder, Keeper, putInOneJob } from "../fixtures/reused-memory.ts";
 
 /** 2 MiB: memory of that size is used again where nobody was given it. */
 const elements = 256 * 1024;
@@ -60,4 +60,23 @@ describe("values that are put one after the other and dropped", () => {
       expect(files).toEqual([]);
     }
   });
+
+  test.each(["thread", "shared"] as const)(
+    "never change what an actor was created with (%s)",
+    async (isolation) => {
+      const holders = [1, 2, 3, 4].map((mark) => {
+        const value = new Float64Array(elements).fill(mark);
+        const given = mark % 2 === 0 ? ray.put(value) : value;
+        return Holder.options({ isolation, numCpus: 0 }).remote(given);
+      });
+      const marks = (): Promise<number[][]> => ray.get(holders.map((one) => one.marks.remote()));
+      expect(await marks()).toEqual([[1], [2], [3], [4]]);
+      for (let mark = 1; mark <= 150; mark++) {
+        ray.put(new Float64Array(elements).fill(-mark));
+        if (mark % 3 === 0) await turn();
+      }
+      expect(await marks()).toEqual([[1], [2], [3], [4]]);
+      for (const one of holders) await ray.kill(one);
+    },
+  );
 });

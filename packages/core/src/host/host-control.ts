@@ -7,6 +7,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Encoded } from "../protocol/codec.ts";
 import type { CauseData } from "../protocol/death-cause-data.ts";
+import { giveOut } from "../protocol/memory-pool.ts";
 import type { FailureData } from "../protocol/failure.ts";
 import type { BudgetShare } from "../store/memory-budget.ts";
 import type { ObjectStats } from "../store/object-memory.ts";
@@ -296,9 +297,13 @@ export interface LauncherControl extends DriverControl {
   dying(cause: CauseData): void;
 }
 
-/** Returns a copy for structured clone: only its own bytes, and no live refs. */
+/**
+ * Returns a copy for structured clone: only its own bytes, and no live refs. Its memory is given
+ * out, as the other side may be a thread.
+ */
 export function detach(encoded: Encoded): Encoded {
-  const { bytes, start, end } = encoded;
+  const { bytes, start, end, buffers } = encoded;
+  for (const memory of buffers) giveOut(memory);
   const detached = { ...encoded, references: undefined };
   if (bytes.buffer instanceof SharedArrayBuffer) return detached;
   return { ...detached, bytes: bytes.slice(start, end), start: 0, end: end - start };

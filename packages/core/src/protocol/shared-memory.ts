@@ -32,6 +32,7 @@ interface Seen {
   /** Bytes that were lent to be filled since the last collection. */
   filled: number;
   quantum: number;
+  collections: number;
   /** The last collection: its end, and how long it took. */
   collectedAtMs: number;
   collectionMs: number;
@@ -55,6 +56,7 @@ const seen: Seen = threadSlot("shared-memory", () => ({
   sinceCollection: 0,
   filled: 0,
   quantum: mostQuantum,
+  collections: 0,
   collectedAtMs: -Infinity,
   collectionMs: 0,
   isScheduled: false,
@@ -185,10 +187,16 @@ export function uncollectedBytes(): number {
   return seen.sinceCollection;
 }
 
+/** How often this thread has asked for a collection. */
+export function collections(): number {
+  return seen.collections;
+}
+
 /** Collects now. A later turn counts the freed memory off. */
 export function collectGarbage(): void {
   seen.sinceCollection = 0;
   seen.filled = 0;
+  seen.collections += 1;
   seen.collect ??= collector();
   const startMs = clockMs();
   seen.collect();

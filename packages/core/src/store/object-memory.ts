@@ -11,7 +11,12 @@
  */
 import { isBig } from "../protocol/codec.ts";
 import type { FailureData } from "../protocol/failure.ts";
-import { collectGarbage, seenBytes, uncollectedBytes } from "../protocol/shared-memory.ts";
+import {
+  collectGarbage,
+  collections,
+  seenBytes,
+  uncollectedBytes,
+} from "../protocol/shared-memory.ts";
 import { ObjectStoreFullError, OutOfDiskError } from "../shared/errors.ts";
 import { warn } from "../shared/text/warning.ts";
 import type { Budget } from "./memory-budget.ts";
@@ -49,6 +54,8 @@ export class ObjectMemory {
   readonly #budget: Budget;
   readonly #immutability: ImmutabilityCheck | undefined;
   readonly #kept: KeptValues;
+  /** As many collections had been when it was last looked for values that are gone. */
+  #lookedAfter = 0;
   readonly #spilled: SpilledValues;
   readonly #dropped: FinalizationRegistry<Kept>;
   #round: Promise<void> | undefined;
@@ -181,8 +188,9 @@ export class ObjectMemory {
       if (!this.#isHigh) return;
       if (kept.extent !== undefined) this.#spilled.moveAway(kept, false);
     }
-    // Finalizers run later; this does their work now.
-    this.#leaveCollected();
+    // Finalizers run later; this does their work now. Without a collection a look finds nothing, and
+    // keeps small values until the job ends.
+    if (collections() > this.#lookedAfter) this.#leaveCollected();
     if (this.#isHigh && this.#collect()) this.#leaveCollected();
     while (this.#isHigh) {
       const victims = this.#victims();
@@ -202,6 +210,7 @@ export class ObjectMemory {
   }
 
   #leaveCollected(): void {
+    this.#lookedAfter = collections();
     for (const kept of this.#kept) if (kept.entry.deref() === undefined) this.#kept.leave(kept);
   }
 
