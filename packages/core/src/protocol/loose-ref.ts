@@ -29,7 +29,10 @@ interface Carriers {
   readonly ofTarget: WeakMap<object, Carrier[]>;
 }
 
-/** A thread begins with these: two for each of 128 values in one job. They take 26 KB. */
+/**
+ * A thread begins with these, and they take 26 KB. A value that is put takes two, and a look after a
+ * collection one for each value that is alive.
+ */
 const fewReady = 256;
 /** A thread that used half of the first ones has these: 100 KB. */
 const mostReady = 1024;

@@ -11,8 +11,9 @@
  * only processes and other machines fetch, or that nobody reads.
  *
  * The pool asks for no collection. It looks for collected handles when memory is wanted, because a
- * finalizer comes several turns after its collection. Its references to handles keep none alive, so
- * that code without turns gets its memory back, too.
+ * finalizer comes several turns after its collection. Its references to handles keep none alive
+ * (loose-ref.ts: of the first few hundred in a job), so that code without turns gets its memory
+ * back, too.
  */
 import { threadSlot } from "../shared/thread-slot.ts";
 import { LooseRef, prepareLooseRefs } from "./loose-ref.ts";
