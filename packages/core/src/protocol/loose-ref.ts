@@ -30,8 +30,8 @@ interface Carriers {
 }
 
 /**
- * A thread begins with these, and they take 26 KB. A value that is put takes two, and a look after a
- * collection one for each value that is alive.
+ * A thread begins with these, which take 26 KB. A value that is put takes two, and a look after a
+ * collection takes one for each value that is alive.
  */
 const fewReady = 256;
 /** A thread that used half of the first ones has these: 100 KB. */

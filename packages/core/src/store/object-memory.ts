@@ -188,8 +188,8 @@ export class ObjectMemory {
       if (!this.#isHigh) return;
       if (kept.extent !== undefined) this.#spilled.moveAway(kept, false);
     }
-    // Finalizers run later; this does their work now. Without a collection a look finds nothing, and
-    // keeps small values until the job ends.
+    // Finalizers run later; this does their work now. Without a collection a look finds nothing,
+    // and keeps small values until the job ends.
     if (collections() > this.#lookedAfter) this.#leaveCollected();
     if (this.#isHigh && this.#collect()) this.#leaveCollected();
     while (this.#isHigh) {
