@@ -16,6 +16,8 @@ const none: GrantedCalls = [];
 export class LeaseHolder {
   /** When it was last heard of. */
   seenMs: number;
+  /** How often it had registered when it did so last. */
+  epoch = 0;
   readonly #held: Map<number, Lease> = new Map();
   /** How each call that waits gives up its place. */
   readonly #waiting: Map<number, () => void> = new Map();

@@ -67,6 +67,8 @@ export class LimiterClient {
   #news: ReturnType<typeof noNews> = noNews();
   readonly #past: PastUses | undefined;
   #count = 0;
+  /** How often it has announced itself. */
+  #epoch = 0;
   #isFlushScheduled = false;
   #isOpening = false;
   #opened: Promise<void> = Promise.resolve();
@@ -117,8 +119,12 @@ export class LimiterClient {
     this.#scheduleFlush();
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        this.#leave(id);
+        this.#waiting.delete(id);
         reject(signal?.reason);
+        if (this.#news.asked.delete(id)) return;
+        // If it is granted later, nobody wants that any more.
+        this.#news.over.push([id, unwantedReport]);
+        this.#scheduleFlush();
       };
       signal?.addEventListener("abort", leave, { once: true });
       const stop = signal && ((): void => signal.removeEventListener("abort", leave));
@@ -132,14 +138,6 @@ export class LimiterClient {
     this.#news.over.push([id, report]);
     this.#scheduleFlush();
   };
-
-  /** If it is granted later, nobody wants that any more. */
-  #leave(id: number): void {
-    this.#waiting.delete(id);
-    if (this.#news.asked.delete(id)) return;
-    this.#news.over.push([id, unwantedReport]);
-    this.#scheduleFlush();
-  }
 
   #scheduleFlush(): void {
     if (this.#isFlushScheduled) return;
@@ -157,7 +155,9 @@ export class LimiterClient {
   }
 
   async #update(asked: readonly AskedCall[], over: readonly CallReport[]): Promise<void> {
-    const error = await this.#hear(() => this.#limiter.update.remote(this.#holder, asked, over));
+    const error = await this.#hear(() =>
+      this.#limiter.update.remote(this.#holder, this.#epoch, asked, over),
+    );
     if (error instanceof ray.ActorUnavailableError) this.#news.over.unshift(...over);
     else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
   }
@@ -166,7 +166,7 @@ export class LimiterClient {
   async #listen(): Promise<void> {
     while (this.#ended === undefined) {
       await this.#opened.catch(() => undefined);
-      await this.#hear(() => this.#limiter.nextGrants.remote(this.#holder));
+      await this.#hear(() => this.#limiter.nextGrants.remote(this.#holder, this.#epoch));
     }
   }
 
@@ -230,8 +230,9 @@ export class LimiterClient {
       try {
         // If only the connection was lost, the limiter still has these leases; a restarted one
         // passes them over.
-        if (over.length > 0) void this.#limiter.update.remote(this.#holder, [], over);
-        const report = { held, asked, used };
+        if (over.length > 0) void this.#limiter.update.remote(this.#holder, this.#epoch, [], over);
+        this.#epoch += 1;
+        const report = { epoch: this.#epoch, held, asked, used };
         await ray.get(this.#limiter.open.remote(this.#holder, this.#settings, report));
         this.#isOpening = false;
         this.#scheduleFlush();

@@ -54,6 +54,11 @@ export type CallReport = readonly [id: number, report: LimitReport];
 
 /** All that a holder has under way. */
 export interface HolderReport {
+  /**
+   * How often it has registered. What it said before, and comes later by another way, is not heard.
+   * Default 0.
+   */
+  readonly epoch?: number;
   /** Leases, with their estimated tokens. */
   readonly held?: readonly (readonly [id: number, tokens: number])[];
   /** Calls that wait. */
@@ -96,7 +101,7 @@ export class RewardLimiter {
   async open(
     holder: string,
     settings: RewardLimiterSettings,
-    { held = [], asked = [], used = [] }: HolderReport = {},
+    { epoch = 0, held = [], asked = [], used = [] }: HolderReport = {},
   ): Promise<void> {
     const wanted = whole(settings);
     if (!isDeepStrictEqual(wanted, this.#settings)) {
@@ -107,6 +112,8 @@ export class RewardLimiter {
       this.#limiter.takeOver(before);
     }
     const known = this.#holder(holder);
+    if (epoch < known.epoch) return;
+    known.epoch = epoch;
     known.reconcile(held, new Set(asked.map(([id]) => id)), this.#limiter);
     this.#remember(holder, used);
     this.#heard(known, asked, []);
@@ -118,11 +125,13 @@ export class RewardLimiter {
    */
   update(
     holder: string,
+    epoch: number,
     asked: readonly AskedCall[],
     over: readonly CallReport[] = [],
   ): GrantedCalls | undefined {
     const known = this.#holders.get(holder);
     if (known === undefined) return undefined;
+    if (epoch !== known.epoch) return [];
     this.#heard(known, asked, over);
     return known.takeGrants();
   }
@@ -132,9 +141,10 @@ export class RewardLimiter {
    * Keeps the holder registered; a failed call tells it that the limiter was restarted. Undefined:
    * it is not registered, or was silent for too long.
    */
-  async nextGrants(holder: string): Promise<GrantedCalls | undefined> {
+  async nextGrants(holder: string, epoch: number): Promise<GrantedCalls | undefined> {
     const known = this.#holders.get(holder);
     if (known === undefined) return undefined;
+    if (epoch !== known.epoch) return [];
     known.seenMs = this.#clock.now();
     const isHeard = await known.waitForGrants(ANSWER_MS);
     if (this.#holders.get(holder) !== known) return undefined;

@@ -42,12 +42,12 @@ const by = (
 const telling = (
   limiter: ray.ActorHandle<RewardLimiter>,
   before: (
-    asked: Parameters<RewardLimiter["update"]>[1],
-    over: Parameters<RewardLimiter["update"]>[2],
+    asked: Parameters<RewardLimiter["update"]>[2],
+    over: Parameters<RewardLimiter["update"]>[3],
   ) => void,
 ): ray.ActorHandle<RewardLimiter> =>
   by((method, args) => {
-    const [, asked, over] = args as Parameters<RewardLimiter["update"]>;
+    const [, , asked, over] = args as Parameters<RewardLimiter["update"]>;
     if (method === "update") before(asked, over);
     const called = limiter[method] as { readonly remote: (...all: unknown[]) => unknown };
     return called.remote(...args);
@@ -106,8 +106,8 @@ test("under other settings the last minute counts as well", async () => {
   const before = { requestsPerMinute: 60, tokensPerMinute: 1000 };
   const limiter = new RewardLimiter("an endpoint", before, clock);
   await limiter.open("one", before);
-  expect(limiter.update("one", [[1, { tokens: 300 }]])).toEqual([[1, 0]]);
-  limiter.update("one", [], [[1, { outcome: "ok", tokens: 200 }]]);
+  expect(limiter.update("one", 0, [[1, { tokens: 300 }]])).toEqual([[1, 0]]);
+  limiter.update("one", 0, [], [[1, { outcome: "ok", tokens: 200 }]]);
   limiter.forget("one");
   await clock.advanceTo(30_000);
   await limiter.open("two", { requestsPerMinute: 90, tokensPerMinute: 500 });
@@ -205,7 +205,7 @@ test("a grant whose answer is lost is told again", async () => {
   const limiter = new RewardLimiter("an endpoint", { concurrency: 2 }, new VirtualClock());
   await limiter.open("one", { concurrency: 2 });
   expect(
-    limiter.update("one", [
+    limiter.update("one", 0, [
       [1, {}],
       [2, {}],
       [3, {}],
@@ -225,7 +225,7 @@ test("a grant whose answer is lost is told again", async () => {
       ],
     },
   );
-  expect(await limiter.nextGrants("one")).toEqual([
+  expect(await limiter.nextGrants("one", 0)).toEqual([
     [1, 0],
     [3, 0],
   ]);
@@ -238,11 +238,23 @@ test("a grant whose answer is lost is told again", async () => {
 test("what a holder asks for anew is not told to who asked before", async () => {
   const limiter = new RewardLimiter("an endpoint", { concurrency: 2 }, new VirtualClock());
   await limiter.open("one", { concurrency: 2 });
-  const lost = limiter.nextGrants("one");
-  limiter.update("one", [[1, {}]]);
+  const lost = limiter.nextGrants("one", 0);
+  limiter.update("one", 0, [[1, {}]]);
   await limiter.open("one", { concurrency: 2 }, { asked: [[1, {}]] });
-  expect(await limiter.nextGrants("one")).toEqual([[1, 0]]);
+  expect(await limiter.nextGrants("one", 0)).toEqual([[1, 0]]);
   expect(await lost).toEqual([]);
+});
+
+test("what a holder said before it registered anew is not heard", async () => {
+  const settings = { concurrency: 2 };
+  const limiter = new RewardLimiter("an endpoint", settings, new VirtualClock());
+  await limiter.open("one", settings, { epoch: 1 });
+  await limiter.open("one", settings, { epoch: 2, asked: [[1, {}]] });
+  expect(limiter.update("one", 1, [[2, {}]], [[1, { outcome: "ok" }]])).toEqual([]);
+  expect(await limiter.nextGrants("one", 1)).toEqual([]);
+  await limiter.open("one", settings, { epoch: 1 });
+  expect(await limiter.nextGrants("one", 2)).toEqual([[1, 0]]);
+  expect(limiter.state()).toMatchObject({ inFlight: 1, waiting: 0 });
 });
 
 test("connections that break keep nobody waiting, and lose no lease", async () => {
@@ -295,7 +307,7 @@ test("what a report said is not lost with its connection", async () => {
   let isDown = false;
   // A call of a relay that has ended by then.
   const way = by((method, args) => {
-    const ref = relay.call.remote(isDown ? "nextGrants" : method, isDown ? ["nobody"] : args);
+    const ref = relay.call.remote(isDown ? "nextGrants" : method, isDown ? ["nobody", 0] : args);
     if (isDown) void ray.kill(relay, { noRestart: false });
     isDown = false;
     return ref;
@@ -316,16 +328,19 @@ test("who gives up many at once makes room for none of them", async () => {
   const ids = Array.from({ length: 50 }, (_, index) => index);
   limiter.update(
     "one",
+    0,
     ids.map((id) => [id, {}]),
   );
   limiter.update(
     "one",
+    0,
     [],
     ids.map((id) => [id, { outcome: "unknown" }]),
   );
   expect(limiter.state()).toMatchObject({ granted: 1, inFlight: 0, waiting: 0 });
   limiter.update(
     "one",
+    0,
     ids.map((id) => [id, {}]),
   );
   await limiter.open("one", settings);
@@ -345,14 +360,14 @@ test("a call that cannot be asked for fails alone", async () => {
 test("a question that is asked again leaves nothing to the one before", async () => {
   const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, new VirtualClock());
   await limiter.open("one", { concurrency: 1 });
-  const before = limiter.nextGrants("one");
+  const before = limiter.nextGrants("one", 0);
   await limiter.open("one", { concurrency: 1 });
-  const next = limiter.nextGrants("one");
+  const next = limiter.nextGrants("one", 0);
   expect(await before).toEqual([]);
   await limiter.open("other", { concurrency: 1 });
-  expect(limiter.update("other", [[1, {}]])).toEqual([[1, 0]]);
-  expect(limiter.update("one", [[7, {}]])).toEqual([]);
-  limiter.update("other", [], [[1, { outcome: "ok" }]]);
+  expect(limiter.update("other", 0, [[1, {}]])).toEqual([[1, 0]]);
+  expect(limiter.update("one", 0, [[7, {}]])).toEqual([]);
+  limiter.update("other", 0, [], [[1, { outcome: "ok" }]]);
   expect(await next).toMatchObject([[7, expect.any(Number)]]);
 });
 
@@ -426,17 +441,17 @@ test("a call holds its place for hours while its holder is heard of, and no long
   const clock = new VirtualClock();
   const limiter = new RewardLimiter("an endpoint", { concurrency: 1 }, clock);
   await limiter.open("one", { concurrency: 1 });
-  expect(limiter.update("one", [[1, {}]])).toEqual([[1, 0]]);
+  expect(limiter.update("one", 0, [[1, {}]])).toEqual([[1, 0]]);
   const hours = 2 * 3_600_000;
   for (let ms = 0; ms <= hours; ms += 5000) {
     await clock.advanceTo(ms);
-    void limiter.nextGrants("one");
+    void limiter.nextGrants("one", 0);
   }
   expect(limiter.state()).toMatchObject({ inFlight: 1, holders: 1 });
   await clock.advanceTo(hours + 100_000);
   await expect.poll(() => limiter.state()).toMatchObject({ inFlight: 0, holders: 0 });
-  expect(await limiter.nextGrants("one")).toBeUndefined();
-  expect(limiter.update("one", [[2, {}]])).toBeUndefined();
+  expect(await limiter.nextGrants("one", 0)).toBeUndefined();
+  expect(limiter.update("one", 0, [[2, {}]])).toBeUndefined();
 });
 
 test("a holder that was thought to be gone says again what it holds", async () => {
