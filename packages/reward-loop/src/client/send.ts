@@ -4,8 +4,9 @@
  * (bench/README.md). Both go through the dispatcher of the thread, which may be a user's: a proxy
  * for example.
  *
- * What only fetch can do stays with it: redirects, and URLs with more than a server and a path. It
- * is also asked where somebody has put another function in its place.
+ * fetch sends what `request` cannot: a redirected POST (once more, as `request` follows no
+ * redirect), a URL with credentials or another protocol, and every request where a user has
+ * replaced the global `fetch`.
  */
 
 import { pipeline, Readable } from "node:stream";
@@ -40,7 +41,9 @@ const { fetch: own } = globalThis;
 export async function send(post: Post): Promise<Answer> {
   const dispatcher = dispatcherOfThread();
   const target = targetOf(post.url);
-  if (dispatcher === undefined || target === undefined || globalThis.fetch !== own) {
+  // Not every version of Node, and not every dispatcher of a user, has `request`.
+  const hasRequest = typeof dispatcher?.request === "function";
+  if (!hasRequest || target === undefined || globalThis.fetch !== own) {
     return await fetched(post, dispatcher);
   }
   const { statusCode, headers, body } = await dispatcher.request({
@@ -95,11 +98,9 @@ function readAll(body: Readable, take: (chunk: Uint8Array) => boolean): Promise<
 
 const brokeOff = new Error("the answer broke off");
 
-/** Undefined where Node's has no `request`. */
 function dispatcherOfThread(): Dispatcher | undefined {
   // Node creates it at the first access to a name of fetch.
-  const dispatcher = Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
-  return typeof dispatcher?.request === "function" ? dispatcher : undefined;
+  return Headers && (globalThis as { readonly [place]?: Dispatcher })[place];
 }
 
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 };
@@ -156,7 +157,7 @@ async function* unpacked(body: Readable, unpacker: Transform): AsyncGenerator<Ui
   }
 }
 
-/** As browsers do: what came of a body that ends too early is read. */
+/** As browsers do: of a body that ends too early, the part that arrived is read. */
 const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
 const unpackers: ReadonlyMap<string, () => Transform> = new Map([

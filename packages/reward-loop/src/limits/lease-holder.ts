@@ -1,6 +1,6 @@
 /**
- * A holder as the limiter sees it: the leases it has, the calls it waits for, and the grants that
- * it was not told of.
+ * One holder as the limiter knows it: its leases, its calls that wait, and grants that were not
+ * sent to it yet.
  */
 
 import type { Lease, Limiter, LimitReport, LimitRequest } from "./limiter.ts";
@@ -16,7 +16,7 @@ const none: GrantedCalls = [];
 export class LeaseHolder {
   /** When it was last heard of. */
   seenMs: number;
-  /** How often it had registered when it did so last. */
+  /** The number of its last registration. */
   epoch = 0;
   readonly #held: Map<number, Lease> = new Map();
   /** How each call that waits gives up its place. */
@@ -29,7 +29,7 @@ export class LeaseHolder {
     this.seenMs = seenMs;
   }
 
-  /** A call that it asks for again may have a grant that it has not heard of. */
+  /** If it asks again for a call that has a lease, the answer with the grant was lost. */
   ask(id: number, request: LimitRequest, limiter: Limiter): void {
     const held = this.#held.get(id);
     if (held !== undefined) return this.#grant(id, held);
@@ -60,8 +60,8 @@ export class LeaseHolder {
   }
 
   /**
-   * Makes what it has what it says it has: takes over leases, and drops those and the calls that it
-   * does not name, which it never heard of or does not want any more.
+   * Compares with what the holder reports: takes over leases that only the holder knows, and drops
+   * leases and calls that the holder does not name (it never got the grant, or gave the call up).
    */
   reconcile(
     held: readonly (readonly [id: number, tokens: number])[],
@@ -107,7 +107,7 @@ export class LeaseHolder {
     return isHeard;
   }
 
-  /** It is gone, and with it the calls that wait; how those went that it had is unknown. */
+  /** The holder is gone: drops its calls that wait, and releases its leases a moment later. */
   drop(): void {
     for (const leave of this.#waiting.values()) leave();
     this.#waiting.clear();

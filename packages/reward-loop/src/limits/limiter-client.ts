@@ -63,11 +63,11 @@ export class LimiterClient {
   readonly #context = new AsyncResource("LimiterClient");
   readonly #held: Map<number, HeldLease> = new Map();
   readonly #waiting: Map<number, Waiting> = new Map();
-  /** Calls that the limiter was not told of: that wait, and that are over. */
+  /** Messages for the limiter that are not sent yet: calls that wait, and calls that are over. */
   #news: ReturnType<typeof noNews> = noNews();
   readonly #past: PastUses | undefined;
   #count = 0;
-  /** How often it has announced itself. */
+  /** How often it has registered at the limiter. */
   #epoch = 0;
   #isFlushScheduled = false;
   #isOpening = false;
@@ -147,7 +147,7 @@ export class LimiterClient {
 
   #flush(): void {
     this.#isFlushScheduled = false;
-    // It is told when it is open.
+    // They are sent when the registration is done.
     if (this.#isOpening || this.#ended !== undefined) return;
     const { asked, over } = this.#news;
     this.#news = noNews();
@@ -162,7 +162,7 @@ export class LimiterClient {
     else if (error !== undefined) for (const [id] of asked) this.#take(id)?.failed(error);
   }
 
-  /** Asks for the rest of its life what was granted, and so that the limiter hears of it. */
+  /** Asks for grants until the end, which also shows the limiter that this holder is alive. */
   async #listen(): Promise<void> {
     while (this.#ended === undefined) {
       await this.#opened.catch(() => undefined);
@@ -171,8 +171,8 @@ export class LimiterClient {
   }
 
   /**
-   * Takes what was granted. Announces the holder again if the limiter does not know it, or may not:
-   * returns the error then.
+   * Takes the grants of an answer. Registers again if the limiter does not know this holder, or if
+   * the call failed; returns the error of a call that failed.
    */
   async #hear(ask: () => ObjectRef<GrantedCalls | undefined>): Promise<unknown> {
     if (this.#ended !== undefined) return undefined;
@@ -199,7 +199,7 @@ export class LimiterClient {
     waiting.granted(lease);
   }
 
-  /** Returns a call that waits, which does no longer. */
+  /** Removes a call from those that wait, and returns it. */
   #take(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
@@ -207,7 +207,7 @@ export class LimiterClient {
     return waiting;
   }
 
-  /** Announces the holder, unless that is under way. */
+  /** Registers at the limiter, unless that is under way. */
   #open(): void {
     if (this.#isOpening || this.#ended !== undefined) return;
     this.#isOpening = true;
@@ -216,7 +216,7 @@ export class LimiterClient {
     this.#opened.catch((error: unknown) => this.#end(error));
   }
 
-  /** With all that it has under way. */
+  /** Registers with all leases and all calls that wait. */
   async #openUntilDone(): Promise<void> {
     for (;;) {
       // Also a pause where an attempt has failed at once.

@@ -55,8 +55,8 @@ export type CallReport = readonly [id: number, report: LimitReport];
 /** All that a holder has under way. */
 export interface HolderReport {
   /**
-   * How often it has registered. What it said before, and comes later by another way, is not heard.
-   * Default 0.
+   * The number of this registration, which grows. Messages with another number, which were sent
+   * before the last registration and arrive after it, are ignored. Default 0.
    */
   readonly epoch?: number;
   /** Leases, with their estimated tokens. */
@@ -122,6 +122,8 @@ export class RewardLimiter {
   /**
    * Calls that a holder wants to send, and calls that are over or not wanted any more. Returns
    * those of its calls that may be sent now. Undefined: it is not registered, or not any more.
+   *
+   * @param epoch of the holder's last registration
    */
   update(
     holder: string,
@@ -180,7 +182,7 @@ export class RewardLimiter {
   #heard(known: LeaseHolder, asked: readonly AskedCall[], over: readonly CallReport[]): void {
     this.#metrics.changed();
     known.seenMs = this.#clock.now();
-    // First, or a lease that is released would be for a call that nobody wants.
+    // Before leases are released, or one would go to a call that nobody wants.
     for (const [id] of over) known.leave(id);
     for (const [id, request] of asked) known.ask(id, request, this.#limiter);
     for (const [id, report] of over) known.finish(id, report);

@@ -162,6 +162,24 @@ test("another dispatcher of the thread is asked", async () => {
   expect(paths).toEqual(["/by/agent", "/by/agent"]);
 });
 
+test("a dispatcher without `request` is asked by fetch, which waits as long as it is told", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const before = getGlobalDispatcher();
+  const timeouts: unknown[] = [];
+  const agent = new Agent().compose((dispatch) => (options, handler) => {
+    timeouts.push(options.headersTimeout);
+    return dispatch(options, handler);
+  });
+  setGlobalDispatcher(Object.create(agent, { request: { value: undefined } }) as Agent);
+  try {
+    await postJson(endpoint.url, {}, { timeoutMs: 10_000 });
+  } finally {
+    setGlobalDispatcher(before);
+    await agent.close();
+  }
+  expect(timeouts).toEqual([0]);
+});
+
 test("a function in the place of fetch is asked", async () => {
   const stub = vi.fn(async (url: string, { body, ...init }: { readonly body: string }) =>
     Response.json({ url, ...init, body: JSON.parse(body) as unknown }),
