@@ -6,6 +6,7 @@
 
 import type { DeathCause } from "@rayling/core";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
+import { messageOf } from "@rayling/reward-manager-registry/values";
 
 /**
  * - "broken": no answer, or an incomplete one. - "late": not in time. - "final": it would fail
@@ -241,6 +242,15 @@ export function retryBudgetFailure(totalTimeoutMs: number, failed: ScoreFailure)
     message: `its next attempt waited for the budget of retries when its ${totalTimeoutMs} ms were over; it had failed: ${name}: ${message}`,
     ...(status === undefined ? {} : { status }),
     ...(errorCode === undefined ? {} : { errorCode }),
+  };
+}
+
+/** The failure of a sample that would be tried alone, with why no executor starts for it. */
+export function untriedFailure(error: unknown): ScoreFailure {
+  return {
+    code: "EXECUTOR_DIED",
+    name: "ExecutorDiedError",
+    message: `its executor ended while it ran, and none starts in which it is tried alone: ${messageOf(error)}`,
   };
 }
 

@@ -62,18 +62,23 @@ test("the second call of a sample waits for another executor than that of the fi
 
 describe("an executor that cannot be created", () => {
   /** A process needs a file for its run table: it gets none where the attempt is to fail. */
-  const poolFailingAt = (name: string, fails: (attempt: number) => boolean): ExecutorPool => {
+  const poolFailingAt = (
+    name: string,
+    fails: (attempt: number) => boolean,
+    { executors = 1, pauseMs }: { executors?: number; pauseMs?: () => number } = {},
+  ): ExecutorPool => {
     const settings = readSettings({
       workers: 1,
-      executors: 1,
+      executors,
       concurrency: 2,
       executorIsolation: "process",
       reward: fixture("troublemaker.ts:sync"),
     });
-    return new ExecutorPool(settings, (attempt) => {
+    const nameOf = (attempt: number): string => {
       vi.stubEnv("TMPDIR", fails(attempt) ? import.meta.filename : folder);
       return `${name}_${attempt}`;
-    });
+    };
+    return new ExecutorPool(settings, nameOf, pauseMs);
   };
   const folder = tmpdir();
   afterEach(() => void vi.unstubAllEnvs());
@@ -103,6 +108,42 @@ describe("an executor that cannot be created", () => {
       }
     },
   );
+
+  test("is no error of those that another one scores, however long none can be, and is created when it can", async () => {
+    const name = `failing_long_${performance.now()}`;
+    let attempts = 0;
+    let canBe = false;
+    const fails = (attempt: number): boolean => {
+      attempts = attempt;
+      return attempt >= 2 && !canBe;
+    };
+    const pool = poolFailingAt(name, fails, { executors: 2, pauseMs: () => 5 });
+    try {
+      await pool.ready();
+      // It has to be tried alone, and cannot be.
+      expect(await scoreIn(pool, sampleOf("kill"), {})).toMatchObject({
+        valid: false,
+        attempts: 1,
+        error: {
+          code: "EXECUTOR_DIED",
+          message: expect.stringMatching(
+            /none starts .*: No score executor can .*ENOTDIR/,
+          ) as unknown,
+        },
+      });
+      await expect.poll(() => attempts).toBeGreaterThan(20);
+      expect(pool.hasFailed).toBe(false);
+      expect(await scoreIn(pool, sampleOf("1"), {})).toMatchObject({ rewardScore: 1 });
+      canBe = true;
+      const others = async (): Promise<string[]> =>
+        (await ray.listNamedActors()).map((one) => one.name).filter((one) => one > `${name}_2`);
+      await expect.poll(others).toHaveLength(1);
+      const outcome = await scoreIn(pool, sampleOf("kill"), {});
+      expect(outcome).toMatchObject({ attempts: 3, error: { deathKind: "signal" } });
+    } finally {
+      await pool.close();
+    }
+  });
 
   test("is an error of all samples, with its cause, where none has ever been there", async () => {
     const pool = poolFailingAt("never", () => true);

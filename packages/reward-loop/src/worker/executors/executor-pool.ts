@@ -6,7 +6,7 @@
  * first when it runs again; an executor that ends without a culprit counts, and after too many in a
  * row without one outcome all waiting jobs are rejected. An executor that cannot be created, or
  * cannot load modules which others have loaded (they are being written, the machine is busy), is
- * started again after a pause.
+ * started again after a pause: for three quarters of a minute, and for as long as another one works.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -20,7 +20,7 @@ import type { ExecutorSettings } from "../../settings/settings.ts";
 import { DeathCount } from "../death-count.ts";
 import { SupervisedExecutor } from "./supervised-executor.ts";
 import type { ExecutorEnd } from "./supervised-executor.ts";
-import { giveUp, isBeside, Job } from "./job.ts";
+import { giveUp, isBeside, Job, settleUntried } from "./job.ts";
 import type { JobEnds, JobOwner, SubmitOptions } from "./job.ts";
 import { Permissions } from "./permissions.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -46,9 +46,18 @@ export class ExecutorPool {
   };
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
+  #haveBeenReady = false;
 
-  /** @param nameOf the name of the n-th executor, from 0 */
-  constructor(settings: ExecutorSettings, nameOf: (count: number) => string) {
+  /**
+   * @param nameOf the name of the n-th executor, from 0
+   *
+   * @param pauseMs between failed starts
+   */
+  constructor(
+    settings: ExecutorSettings,
+    nameOf: (count: number) => string,
+    pauseMs?: (failures: number) => number,
+  ) {
     this.#settings = settings;
     let count = 0;
     this.#nextName = () => nameOf(count++);
@@ -62,7 +71,7 @@ export class ExecutorPool {
       this.#pump();
       this.#quarantine.pump();
     });
-    this.#starts = new StartRetries(() => this.#fill());
+    this.#starts = new StartRetries(() => this.#fill(), pauseMs);
     // Callers of ready() get the rejection.
     this.#ready.promise.catch(() => undefined);
     this.#fill();
@@ -158,8 +167,13 @@ export class ExecutorPool {
 
   /** @param errorOf the error of the pool, after so many attempts */
   #startFailed(errorOf: (attempts: number) => unknown): void {
-    if (this.#starts.failed()) this.#starts.later();
-    else this.#fail(errorOf(this.#starts.failures));
+    if (this.#starts.failed()) return this.#starts.later();
+    const error = errorOf(this.#starts.failures);
+    const works = this.#haveBeenReady && [...this.#executors].some(({ isReady }) => isReady);
+    if (!works) return this.#fail(error);
+    // The other ones go on, where a suspect must not be tried.
+    for (const suspect of this.#quarantine.drain()) settleUntried(suspect, error);
+    this.#starts.later();
   }
 
   #changed(): void {
@@ -174,7 +188,10 @@ export class ExecutorPool {
       // One that is worn out is replaced when it has ended.
       if (executor.isSpent) void executor.stop();
     }
-    if (areReady) this.#ready.resolve();
+    if (areReady) {
+      this.#haveBeenReady = true;
+      this.#ready.resolve();
+    }
     this.#pump();
     this.#quarantine.pump();
   }

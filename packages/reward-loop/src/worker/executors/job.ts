@@ -8,7 +8,7 @@ import { codeOf } from "@rayling/reward-manager-registry/values";
 import type { AnnouncedLimits } from "../../faults/rate-limit-headers.ts";
 import type { ScoreReply } from "../../executor/run.ts";
 import type { ScoreWork } from "../../executor/score-work.ts";
-import { givenUpFailure } from "../../outcome.ts";
+import { givenUpFailure, untriedFailure } from "../../outcome.ts";
 import { failureOf } from "../../faults/thrown.ts";
 import type {
   InvalidOutcome,
@@ -220,6 +220,13 @@ export function giveUp(job: Job): void {
 /** Settles a job that is no longer needed and may still be about to begin. */
 export function settleGivenUp(job: Job): void {
   job.settle(invalid(job, givenUpFailure, { latencyMs: 0, attempts: job.past.attempts }));
+}
+
+/** Settles a suspect for which no executor can be started. */
+export function settleUntried(job: Job, error: unknown): void {
+  const { attempts } = job.past;
+  job.settle(invalid(job, untriedFailure(error), { latencyMs: 0, attempts }));
+  job.over();
 }
 
 export function settleInvalid(

@@ -7,16 +7,23 @@
 const MOST_FAILED_STARTS = 8;
 const restartMs = { first: 500, longest: 16_000 };
 
+/** The pause after so many failed starts in a row, in ms. */
+export function startPauseMs(failures: number): number {
+  return Math.min(restartMs.first * 2 ** (failures - 1), restartMs.longest);
+}
+
 export class StartRetries {
   readonly #again: () => void;
+  readonly #pauseMs: (failures: number) => number;
   #hasLoaded = false;
   #failures = 0;
   /** Set until executors are started again. */
   #pause: NodeJS.Timeout | undefined;
 
   /** @param again starts executors */
-  constructor(again: () => void) {
+  constructor(again: () => void, pauseMs: (failures: number) => number = startPauseMs) {
     this.#again = again;
+    this.#pauseMs = pauseMs;
   }
 
   get isPaused(): boolean {
@@ -46,11 +53,10 @@ export class StartRetries {
   /** Starts executors after a pause. */
   later(): void {
     if (this.#pause !== undefined) return;
-    const pauseMs = Math.min(restartMs.first * 2 ** (this.#failures - 1), restartMs.longest);
     this.#pause = setTimeout(() => {
       this.#pause = undefined;
       this.#again();
-    }, pauseMs);
+    }, this.#pauseMs(this.#failures));
   }
 
   cancel(): void {
