@@ -6,7 +6,7 @@
  * first when it runs again; an executor that ends without a culprit counts, and after too many in a
  * row without one outcome all waiting jobs are rejected. An executor that cannot be created, or
  * cannot load modules which others have loaded (they are being written, the machine is busy), is
- * started again after a pause: for three quarters of a minute, and for as long as another one works.
+ * started again after a pause: for three quarters of a minute, and as long as another one works.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
@@ -46,7 +46,6 @@ export class ExecutorPool {
   };
   #failure: { readonly error: unknown } | undefined;
   readonly #ready = Promise.withResolvers<void>();
-  #haveBeenReady = false;
 
   /**
    * @param nameOf the name of the n-th executor, from 0
@@ -169,7 +168,7 @@ export class ExecutorPool {
   #startFailed(errorOf: (attempts: number) => unknown): void {
     if (this.#starts.failed()) return this.#starts.later();
     const error = errorOf(this.#starts.failures);
-    const works = this.#haveBeenReady && [...this.#executors].some(({ isReady }) => isReady);
+    const works = this.#starts.haveAllLoaded && [...this.#executors].some(({ isReady }) => isReady);
     if (!works) return this.#fail(error);
     // The other ones go on, where a suspect must not be tried.
     for (const suspect of this.#quarantine.drain()) settleUntried(suspect, error);
@@ -189,7 +188,7 @@ export class ExecutorPool {
       if (executor.isSpent) void executor.stop();
     }
     if (areReady) {
-      this.#haveBeenReady = true;
+      this.#starts.haveAllLoaded = true;
       this.#ready.resolve();
     }
     this.#pump();

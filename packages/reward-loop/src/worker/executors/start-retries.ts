@@ -16,6 +16,8 @@ export class StartRetries {
   readonly #again: () => void;
   readonly #pauseMs: (failures: number) => number;
   #hasLoaded = false;
+  /** Whether all executors of the pool have been there at once. */
+  haveAllLoaded: boolean = false;
   #failures = 0;
   /** Set until executors are started again. */
   #pause: NodeJS.Timeout | undefined;
