@@ -14,7 +14,7 @@ import { markdownTables, terminalTables } from "./measure/report.ts";
 import { NoRayError } from "./ray/python.ts";
 import { runStages, type Stages } from "./stages.ts";
 import { fullPlans, type Plans, quickPlans, runSuite } from "./suites.ts";
-import { targetTable } from "./targets.ts";
+import { allOnOneCpu, targetTable } from "./targets.ts";
 
 const readmeBlock = "node bench/main.ts --markdown";
 
@@ -31,7 +31,8 @@ async function main(args: readonly string[]): Promise<void> {
           report: await runSuite(flags.only, plansOf(flags), progress),
           failed: [],
         };
-  const targets = targetTable(report.measured);
+  const isOnOneCpu = flags.only !== undefined && machine.usableCores === 1;
+  const targets = targetTable(isOnOneCpu ? allOnOneCpu(report.measured) : report.measured);
   const tables = targets === undefined ? report.tables : [...report.tables, targets];
   const markdown = `${lines.map((line) => `- ${line}`).join("\n")}\n\n${markdownTables(tables)}`;
   if (!flags.markdown) console.log(terminalTables(tables));

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Progress, Report, Table } from "./measure/report.ts";
 import { type Suite, suites } from "./suites.ts";
-import { onOneCpu } from "./targets.ts";
+import { allOnOneCpu } from "./targets.ts";
 
 const main = join(import.meta.dirname, "main.ts");
 
@@ -91,10 +91,9 @@ function canPin(): boolean {
 }
 
 function ofOneCpu({ tables, measured, details }: Report): Report {
-  const keyed = Object.entries(measured).map(([key, value]) => [onOneCpu(key), value] as const);
   return {
     tables: tables.map((table: Table) => ({ ...table, title: `${table.title}, one CPU` })),
-    measured: Object.fromEntries(keyed),
+    measured: allOnOneCpu(measured),
     details,
   };
 }

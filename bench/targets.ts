@@ -13,8 +13,16 @@ interface Target {
 }
 
 /** The key of the same figure where all threads ran on one CPU. */
-export function onOneCpu(key: string): string {
+function onOneCpu(key: string): string {
   return `${key}, one CPU`;
+}
+
+/** All figures under the keys of one CPU. */
+export function allOnOneCpu(
+  measured: Readonly<Record<string, number>>,
+): Readonly<Record<string, number>> {
+  const entries = Object.entries(measured);
+  return Object.fromEntries(entries.map(([key, value]) => [onOneCpu(key), value] as const));
 }
 
 const targets: readonly Target[] = [

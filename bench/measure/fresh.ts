@@ -16,13 +16,16 @@ export async function freshFromSource(program: URL, ...args: readonly string[]):
   return await printedBy(program.pathname, ...args);
 }
 
-/** Uses all packages as they lie in the workspace, with more variables in the environment. */
+/** Uses packages as this process does, with more variables in the environment. */
 export async function freshWith(
   env: Readonly<Record<string, string>>,
   program: URL,
   ...args: readonly string[]
 ): Promise<unknown> {
-  return await printed([program.pathname, ...args], { ...process.env, ...env });
+  return await printed([...process.execArgv, program.pathname, ...args], {
+    ...process.env,
+    ...env,
+  });
 }
 
 async function printedBy(...command: readonly string[]): Promise<unknown> {
