@@ -5,12 +5,16 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { medianInterval } from "../../bench/measure/interval.ts";
+import { inFull } from "../fixtures/suite.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const bench = (...flags: string[]): Promise<{ stdout: string }> =>
   promisify(execFile)(process.execPath, ["bench/overhead.ts", ...flags], { cwd: root });
 
-test("every way is measured, and another checkout beside it", async () => {
+/** Eight processes with a session or a reward loop each. */
+const runsAll = inFull("it measures; what it measures is tested where it is, and flags below");
+
+test.runIf(runsAll)("every way is measured, and another checkout beside it", async () => {
   const short = ["--rounds", "1", "--calls", "1000", "--samples", "1000"];
   const { stdout } = await bench(...short, "--before", ".");
   const rows = ["off", "off, once more", "page, followed", "OpenTelemetry", "both", "before"];

@@ -127,7 +127,10 @@ test("all runs have the recipe's rows and one of ours, and what keeps calls from
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const json = join(folder, "figures.json");
   const size = ["--scale", "5000", "--steps", "3", "--prompts", "16", "--parallel", "3"];
-  const answers = ["answers", "answers-join", "answers-cache", "answers-cascade"];
+  const answers = sized({
+    gate: ["answers", "answers-cache", "answers-cascade"],
+    full: ["answers", "answers-join", "answers-cache", "answers-cascade"],
+  });
   const only = ["streaming-1", "recipe-one-step-pipeline-decoupled", ...answers].join(",");
   const flags = ["--run", "all", ...size, "--only", only, "--json", json, "--report", folder];
   await run(process.execPath, ["bench/replay/main.ts", ...flags], { cwd: root });

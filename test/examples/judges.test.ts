@@ -18,7 +18,7 @@ const adapters = globSync("examples/judges/*.ts", { cwd: root }).toSorted();
 const run = promisify(execFile);
 
 /** Problems with four solutions each. */
-const problems = sized({ gate: 60, full: 640 });
+const problems = sized({ gate: 40, full: 640 });
 
 interface Line {
   readonly attempts: number;

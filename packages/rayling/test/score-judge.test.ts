@@ -25,7 +25,7 @@ function counted(records: readonly RewardRecord[]): RewardRecord[] {
 }
 
 /** The file has 1,319 questions with four solutions each. */
-const questions = sized({ gate: 120, full: 1319 });
+const questions = sized({ gate: 80, full: 1319 });
 
 test.skipIf(gsm8k.isMissing)(
   `${questions} questions, 5 % faults of every kind, kill -9 in the middle: one outcome for each solution, all valid, all right`,
