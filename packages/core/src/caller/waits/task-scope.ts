@@ -21,6 +21,8 @@ export interface TaskScope {
   readonly assignment: Assignment;
   /** Aborted when the call is cancelled. */
   readonly signal: AbortSignal;
+  /** For how much it waits: `Waiting` counts. */
+  waitCount: number;
   /** Looks now, even while this thread was not free to hear of it. */
   isCancelled(): boolean;
   /**

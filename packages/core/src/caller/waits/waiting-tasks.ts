@@ -10,8 +10,10 @@ import type { StuckWatch, Wait } from "./stuck-watch.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
 
 export class Waiting {
-  /** For how much each waits. */
-  readonly #counts: Map<TaskScope | undefined, number> = new Map();
+  /** Those that wait; code without a task is one. */
+  #waiters = 0;
+  /** For how much code without a task waits. A task knows it of itself (`TaskScope.waitCount`). */
+  #outside = 0;
   /** Questions about the session, which no task waits for as for others' work. */
   #asking = 0;
   /** Ends those. */
@@ -29,16 +31,16 @@ export class Waiting {
 
   /** Whether anybody waits. */
   get isWaiting(): boolean {
-    return this.#counts.size > 0 || this.#asking > 0;
+    return this.#waiters > 0 || this.#asking > 0;
   }
 
   isWaitingIn(task: TaskScope | undefined): boolean {
-    return this.#counts.has(task);
+    return this.countIn(task) > 0;
   }
 
   /** For how much that task waits. */
-  countIn(task: TaskScope): number {
-    return this.#counts.get(task) ?? 0;
+  countIn(task: TaskScope | undefined): number {
+    return task === undefined ? this.#outside : task.waitCount;
   }
 
   /** Whether somebody waits for an answer about the session, which comes. */
@@ -110,19 +112,25 @@ export class Waiting {
   }
 
   #add(task: TaskScope | undefined): void {
-    const count = this.#counts.get(task) ?? 0;
-    this.#counts.set(task, count + 1);
-    if (count === 0) this.#onChange();
+    if (this.#count(task, 1) > 1) return;
+    this.#waiters += 1;
+    this.#onChange();
   }
 
   #remove(task: TaskScope | undefined): void {
-    const left = (this.#counts.get(task) ?? 1) - 1;
-    if (left > 0) {
-      this.#counts.set(task, left);
-    } else {
-      this.#counts.delete(task);
-      this.#onChange();
-    }
+    if (this.#count(task, -1) > 0) return;
+    this.#waiters -= 1;
+    this.#onChange();
+  }
+
+  /**
+   * Not in a Map: V8 makes a new table when a Map loses its last entry, and the old one points to
+   * it. So one old table keeps all later ones until the next major collection, with what was in
+   * them.
+   */
+  #count(task: TaskScope | undefined, change: 1 | -1): number {
+    if (task === undefined) return (this.#outside += change);
+    return (task.waitCount += change);
   }
 }
 

@@ -70,6 +70,7 @@ export class Execution implements Running, TaskScope {
   readonly #signalCount: number;
   /** The call to run, while it waits in a mailbox. */
   queued: CallMessage | undefined;
+  waitCount: number = 0;
   /** When it began, and when its arguments were decoded, if events are recorded. */
   #startMs = 0;
   #decodedMs = 0;

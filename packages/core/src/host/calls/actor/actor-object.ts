@@ -131,6 +131,7 @@ export class ActorObject {
 class OutsideCalls implements TaskScope {
   readonly actor: ActorScope;
   readonly assignment: Assignment;
+  waitCount: number = 0;
   #controller: AbortController | undefined;
   #endCause: DeathCause | undefined;
 
