@@ -252,6 +252,7 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
             (options(workrs=1), "workrs"),
             ({"reward": "/none.ts"}, r"/none\.ts"),
             (options("none"), "none"),
+            ({"reward": GRADE.replace("grade.ts", "ranks.ts")}, "all answers to a prompt"),
         ):
             with self.assertRaisesRegex(RewardLoopError, reason):
                 await compute_score("s", "w1", 1, {}, options=mine)

@@ -21,11 +21,15 @@ import { loopOptionsOf, readHello } from "./score-hello.ts";
 import type { Hello } from "./score-hello.ts";
 import { isRefused, readRows, sampleOf } from "./score-rows.ts";
 import type { RefusedRow, ScoreRow } from "./score-rows.ts";
+import { looksAtGroups } from "../looks-at-groups.ts";
 import { warmUp } from "./warm-up.ts";
 import { mostDigits } from "@rayling/core/python";
 
 /** How long the loop has for its end: its log and its cache. */
 const closeTimeoutMs = 5000;
+
+const ofGroups =
+  "the reward function looks at all answers to a prompt (computeScores, postProcessScores), and each sample comes here by itself: give a function that scores one sample (computeScore)";
 
 class ScoreHost {
   readonly #clients: Set<MessageSocket> = new Set();
@@ -88,6 +92,10 @@ class ScoreHost {
     this.#columns = new Columns(hello.columns, !hello.raises);
     const options = await loopOptionsOf(hello);
     const loop = await RewardLoopManager.create(options);
+    if (looksAtGroups(loop)) {
+      await loop.close();
+      throw new TypeError(ofGroups);
+    }
     // Where it fails, the first sample says why.
     warmUp(loop, options, () => this.#hasBegun).catch(() => undefined);
     return loop;

@@ -149,6 +149,21 @@ describe("is not started", () => {
     await refused(flags, stderr);
   });
 
+  test.each(["Ranks", "Shares"])(
+    "with a function that looks at all answers to a prompt, unless it may: %s",
+    async (name) => {
+      const ofGroups = [
+        "--reward",
+        `${join(import.meta.dirname, "../fixtures/of-groups.ts")}:${name}`,
+      ];
+      await refused(ofGroups, "looks at all answers to a prompt", rayling);
+      const { url } = await serve(["--one-by-one"], { functions: ofGroups });
+      const { status, body } = await ask(`${url}/score`, { response: "four", ground_truth: "4" });
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ valid: true, score: name === "Ranks" ? 0 : 4 });
+    },
+  );
+
   test("on a port that is taken", async () => {
     await refused(
       ["--reward", reward, "--listen", `127.0.0.1:${open.port}`],

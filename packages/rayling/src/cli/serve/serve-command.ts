@@ -8,6 +8,7 @@ import * as ray from "@rayling/core";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogBusyError, RewardLogError } from "@rayling/reward-loop";
 import type { RewardLoopManager } from "@rayling/reward-loop";
+import { looksAtGroups } from "../../looks-at-groups.ts";
 import { RequestNotes } from "../../serve/request-notes.ts";
 import { RewardServer } from "../../serve/reward-server.ts";
 import { ServedScores } from "../../serve/served-scores.ts";
@@ -29,6 +30,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
   try {
     await ray.init({ prewarm: 2 });
     const loop = await stop.race(openLoop(options));
+    if (!options.oneByOne && looksAtGroups(loop)) throw new CliError(2, ofGroups);
     const opened = await openScores(loop, options);
     scores = opened;
     const server = await listen(options, version, token, opened);
@@ -51,6 +53,9 @@ export async function runServe(options: ServeOptions, version: string): Promise<
     stop.close();
   }
 }
+
+const ofGroups =
+  "the reward function looks at all answers to a prompt (computeScores, postProcessScores), and a server answers each sample by itself: use rayling score, or --one-by-one if each sample's score is its own.";
 
 /** Rejects with CliError 2. */
 async function openLoop(options: ServeOptions): Promise<RewardLoopManager> {

@@ -31,6 +31,8 @@ export interface ServeOptions
   /** The path of the reward log. */
   readonly record: string | undefined;
   readonly onInvalid: OnInvalid;
+  /** Whether a function that scores groups is to get each sample as a group of one. */
+  readonly oneByOne: boolean;
   readonly maxBodyBytes: number;
   readonly maxSamples: number;
   readonly maxRequests: number;
@@ -47,6 +49,7 @@ type Flags = Omit<ScoreFlags, "demo" | "solutions" | "replay" | "latency" | "res
     readonly tokenFile?: string;
     readonly allowedHost: readonly string[];
     readonly record?: string;
+    readonly oneByOne?: true;
     readonly maxBody: number;
     readonly idleTimeout: number;
     readonly drainTimeout: number;
@@ -90,6 +93,7 @@ export function addServeCommand(
       onInvalid,
       "fail",
     )
+    .option("--one-by-one", "a function that scores groups gets groups of one, and its postProcessScores none")
     .option(
       "--drain-timeout <seconds>",
       "how long SIGTERM and Ctrl-C wait for what is under way",
@@ -154,6 +158,7 @@ function readServeOptions(flags: Flags): ServeOptions {
     tokenFile: flags.tokenFile,
     allowedHosts: flags.allowedHost,
     record: flags.record,
+    oneByOne: flags.oneByOne ?? false,
     maxBodyBytes: flags.maxBody,
     idleTimeoutMs: 1000 * flags.idleTimeout,
     drainTimeoutMs: 1000 * flags.drainTimeout,
