@@ -92,6 +92,14 @@ test("the function gets what it gets from rayling score", async () => {
   expect((await score({ ...sample, prompt })).body).toMatchObject({
     extra: { ...told, question: "1+3?" },
   });
+  for (const type of ["text", "input_text"]) {
+    const parts = ["1+", "4?"].map((text) => ({ type, text }));
+    const { body: byParts } = await score({
+      ...sample,
+      prompt: [{ role: "user", content: parts }],
+    });
+    expect(byParts).toMatchObject({ extra: { ...told, question: "1+4?" } });
+  }
   expect((await score({ response: "told:" })).body).toMatchObject({
     extra: { groundTruth: null, question: "" },
   });

@@ -12,12 +12,15 @@ export function isConversation(value: unknown): value is Conversation {
   );
 }
 
+/** Parts with a text: those of OpenAI's chat completions, and of its responses. */
+const ofText: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"]);
+
 /** A content is a text, or parts of which all are texts. */
 export function textOf(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content) || content.length === 0) return undefined;
   const texts = content.map((part: unknown) =>
-    isRow(part) && part["type"] === "text" ? part["text"] : undefined,
+    isRow(part) && ofText.has(part["type"]) ? part["text"] : undefined,
   );
   return texts.every((text) => typeof text === "string") ? texts.join("") : undefined;
 }

@@ -93,7 +93,10 @@ export function addServeCommand(
       onInvalid,
       "fail",
     )
-    .option("--one-by-one", "a function that scores groups gets groups of one, and its postProcessScores none")
+    .option(
+      "--one-by-one",
+      "a function that scores groups gets groups of one, and its postProcessScores none",
+    )
     .option(
       "--drain-timeout <seconds>",
       "how long SIGTERM and Ctrl-C wait for what is under way",

@@ -3,6 +3,7 @@
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
+import { textOf } from "@rayling/reward-loop/rows";
 import { z } from "zod";
 
 /** Names the data where a sample does not. */
@@ -144,6 +145,5 @@ function withContent(one: Message): Message & { readonly content: unknown } {
 /** Returns the last message of the prompt, where that is a text. */
 function lastOf(prompt: SampleFields["prompt"]): string | undefined {
   if (typeof prompt === "string") return prompt;
-  const content = prompt?.at(-1)?.content;
-  return typeof content === "string" ? content : undefined;
+  return textOf(prompt?.at(-1)?.content);
 }
