@@ -26,7 +26,7 @@ export interface AppParts {
   readonly onInvalid: OnInvalid;
   readonly maxSamples: number;
   /** Why no samples are taken; undefined while they are. */
-  readonly notReady: () => string | undefined;
+  readonly notReady: () => Promise<string | undefined>;
   readonly metrics: () => Promise<string>;
   readonly note: (note: RequestNote) => void;
   /** The version of the package. */
@@ -71,8 +71,8 @@ export function createApp(parts: AppParts): App {
     return responseOf(new HttpRefusal(404, "path_not_allowed", problem));
   });
   app.get("/healthz", (c) => c.json({ status: "ok" }));
-  app.get("/readyz", (c) => {
-    const reason = notReady();
+  app.get("/readyz", async (c) => {
+    const reason = await notReady();
     return reason === undefined ? c.json({ ready: true }) : c.json({ ready: false, reason }, 503);
   });
   app.get("/metrics", async (c) => c.body(await metrics(), 200, { "content-type": prometheus }));

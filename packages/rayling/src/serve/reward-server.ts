@@ -61,7 +61,7 @@ export class RewardServer {
     const app = createApp({
       ...options,
       maxSamples: limits.maxSamples,
-      notReady: () => (isDraining() ? "it is ending" : scores.problem),
+      notReady: async () => (isDraining() ? "it is ending" : scores.problem()),
     });
     const handle = listenerOf(app);
     const endpoint = await HttpEndpoint.listen(

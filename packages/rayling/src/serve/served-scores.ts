@@ -9,15 +9,16 @@
  * for as long as the process lives.
  */
 
-import { outcomeOf, readRewardLog, RewardLog, sampleKey, WriterMark } from "@rayling/reward-loop";
+import { outcomeOf, readRewardLog, sampleKey, WriterMark } from "@rayling/reward-loop";
 import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { HttpRefusal } from "@rayling/core/http";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { answerTextOf } from "./answer.ts";
+import { recordPauseMs, ServedLog } from "./served-log.ts";
 
-/** Without a reward log: about 40 MB of answers of 300 bytes. */
-const keptKeys = 100_000;
+/** Without a reward log: so many, of so many characters together. */
+const kept = { keys: 100_000, characters: 64 * 2 ** 20 } as const;
 
 interface Scored {
   /** An Answer as JSON. */
@@ -55,16 +56,18 @@ interface Pending {
 
 export class ServedScores {
   readonly #loop: Pick<RewardLoopManager, "computeScore" | "version">;
-  readonly #log: RewardLog | undefined;
+  readonly #log: ServedLog | undefined;
   readonly #known: Map<string, Known>;
   readonly #pending: Map<string, Pending> = new Map();
   readonly #underWay: Set<Promise<unknown>> = new Set();
+  /** Of all known answers, where no log has them. */
+  #characters = 0;
   #nextIndex: number;
   #problem: string | undefined;
 
   private constructor(
     loop: Pick<RewardLoopManager, "computeScore" | "version">,
-    log: RewardLog | undefined,
+    log: ServedLog | undefined,
     known: Map<string, Known>,
     nextIndex: number,
   ) {
@@ -87,7 +90,7 @@ export class ServedScores {
     const mark = await WriterMark.put(record);
     try {
       const { known, nextIndex } = await readKeys(record);
-      const log = await RewardLog.open(record, { append: true, mark });
+      const log = await ServedLog.open(record, mark);
       return new ServedScores(loop, log, known, nextIndex);
     } catch (error) {
       await mark.remove();
@@ -106,9 +109,11 @@ export class ServedScores {
 
   /**
    * Why the last sample could not be scored at all: the loop has failed, or the log cannot be
-   * written. Undefined while all is well.
+   * written. Undefined while all is well, and where a log could be opened again that had failed: a
+   * balancer that sends nothing meanwhile would never learn of it.
    */
-  get problem(): string | undefined {
+  async problem(): Promise<string | undefined> {
+    if (this.#log?.hasFailed === true && (await this.#log.isWorthATry())) return undefined;
     return this.#problem;
   }
 
@@ -175,8 +180,16 @@ export class ServedScores {
   }
 
   async #run(sample: RewardSample, key: string | undefined): Promise<Scored> {
-    const outcome = await this.#ask(sample);
-    const record = await this.#write(sample, outcome, key);
+    const tries = this.#log?.hasFailed === true;
+    if (tries) await this.#admit();
+    let outcome: SampleOutcome;
+    let record: RewardRecord | undefined;
+    try {
+      outcome = await this.#ask(sample);
+      record = await this.#write(sample, outcome, key);
+    } finally {
+      if (tries) this.#log?.tried();
+    }
     this.#problem = undefined;
     const failure = outcome.valid ? undefined : outcome.error.code;
     // The line's own words, so that it is answered with the same after a restart.
@@ -201,25 +214,45 @@ export class ServedScores {
     outcome: SampleOutcome,
     key: string | undefined,
   ): Promise<RewardRecord | undefined> {
-    if (this.#log === undefined) return undefined;
-    const place = { index: this.#nextIndex++, lane: "training", version: this.#loop.version };
+    const place = { index: this.#nextIndex++, version: this.#loop.version, key };
     try {
-      return await this.#log.write(sample, outcome, place, key === undefined ? {} : { key });
+      return await this.#log?.write(sample, outcome, place);
     } catch (error) {
-      throw this.#failed("record_failed", "the reward log cannot be written", error);
+      throw this.#notWritten(error);
     }
+  }
+
+  /** Rejects while the log cannot be written: nothing is paid for then. */
+  async #admit(): Promise<void> {
+    try {
+      await this.#log?.admit();
+    } catch (error) {
+      throw this.#notWritten(error);
+    }
+  }
+
+  #notWritten(error: unknown): HttpRefusal {
+    return this.#failed("record_failed", "the reward log cannot be written", error);
   }
 
   #failed(code: string, what: string, error: unknown): HttpRefusal {
     this.#problem = `${what}: ${messageOf(error)}`;
-    return new HttpRefusal(503, code, this.#problem, { "retry-after": "5" });
+    return new HttpRefusal(503, code, this.#problem, {
+      "retry-after": String(recordPauseMs / 1000),
+    });
   }
 
   #keep(key: string, known: Known): void {
     this.#known.set(key, known);
-    if (this.#log !== undefined || this.#known.size <= keptKeys) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    if (this.#log !== undefined) return;
+    this.#characters += known.text.length;
+    // The last answer stays, however long it is.
+    while (this.#known.size > kept.keys || this.#characters > kept.characters) {
+      const [oldest] = this.#known;
+      if (oldest === undefined || oldest[0] === key) return;
+      this.#known.delete(oldest[0]);
+      this.#characters -= oldest[1].text.length;
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /** Idempotency keys: one outcome for each, also over a kill -9 under load where a log is kept. */
 
-import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { appendFile, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { folder, rayling, shown, startShell } from "../command.ts";
@@ -254,4 +254,38 @@ test("what cannot be recorded is not answered, and the server says that it is no
   const ready = await ask(`${url}/readyz`);
   expect([ready.status, ready.body]).toMatchObject([503, { ready: false }]);
   expect((await ask(`${url}/healthz`)).status).toBe(200);
+});
+
+test("a log that was moved away is begun anew, and what is refused meanwhile does not run", async () => {
+  const log = join(await folder(), "rewards.jsonl");
+  const recorded = await recording(log);
+  expect((await asking(recorded, "ask:a", {}, "k1")).status).toBe(200);
+  await rename(log, `${log}.1`);
+  expect((await asking(recorded, "ask:b", {}, "k2")).status).toBe(503);
+  expect((await ask(`${recorded.url}/readyz`)).status).toBe(503);
+  await expect
+    .poll(async () => (await asking(recorded, "ask:b", {}, "k2")).status, { interval: 100 })
+    .toBe(200);
+  expect(judge.runs.get("b")).toBe(2);
+  expect((await ask(`${recorded.url}/readyz`)).status).toBe(200);
+  expect((await asking(recorded, "ask:a", {}, "k1")).body).toMatchObject({ replayed: true });
+  expect((await linesOf(`${log}.1`)).map(({ key }) => key)).toContain("k1");
+  expect((await linesOf(log)).map(({ key }) => key)).toEqual(["k2"]);
+});
+
+test("without a log as many answers are known as have room", async () => {
+  const path = join(await folder(), "long.ts");
+  await writeFile(
+    path,
+    'export const computeScore = () => ({ score: 1, reason: "because ".repeat(2 ** 20) });\n',
+  );
+  const { url } = await serve([], { functions: ["--reward", path] });
+  const post = (id: string) => ask(`${url}/score`, { response: "4", id });
+  const replayed = async (id: string): Promise<unknown> =>
+    ((await post(id)).body as { readonly replayed?: boolean }).replayed;
+  for (let index = 0; index < 8; index++) await post(`k${index}`);
+  // Eight of 8 million characters are too many, and seven are not.
+  expect(await replayed("k7")).toBe(true);
+  expect(await replayed("k2")).toBe(true);
+  expect(await replayed("k0")).toBeUndefined();
 });
