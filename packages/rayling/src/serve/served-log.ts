@@ -15,7 +15,7 @@ export interface ServedPlace {
   readonly key: string | undefined;
 }
 
-/** What a client is told to wait, too. */
+/** A client is told to wait for this time, too. */
 export const recordPauseMs = 5000;
 
 interface LogFailure {
@@ -94,7 +94,7 @@ export class ServedLog {
 
   async #openAgain(): Promise<void> {
     try {
-      // What is wrong with the file that it leaves was told when it failed.
+      // Its failure was told when it came.
       await this.#log.close().catch(() => undefined);
       this.#log = await RewardLog.open(this.#path, { append: true });
     } catch (error) {

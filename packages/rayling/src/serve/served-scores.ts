@@ -60,7 +60,7 @@ export class ServedScores {
   readonly #known: Map<string, Known>;
   readonly #pending: Map<string, Pending> = new Map();
   readonly #underWay: Set<Promise<unknown>> = new Set();
-  /** Of all known answers, where no log has them. */
+  /** Characters in all known answers, where no log has them. */
   #characters = 0;
   #nextIndex: number;
   #problem: string | undefined;

@@ -10,7 +10,7 @@ import type { StuckWatch, Wait } from "./stuck-watch.ts";
 import { currentTask, type TaskScope } from "./task-scope.ts";
 
 export class Waiting {
-  /** Those that wait; code without a task is one. */
+  /** The number of tasks that wait; code without a task is one. */
   #waiters = 0;
   /** For how much code without a task waits. A task knows it of itself (`TaskScope.waitCount`). */
   #outside = 0;
