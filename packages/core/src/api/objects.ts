@@ -10,6 +10,7 @@ import { checkInterrupted } from "../caller/waits/task-scope.ts";
 import type { Waitable } from "../caller/waits/waitable.ts";
 import { ObjectRefGenerator, streamOf } from "../caller/stream.ts";
 import { InvalidOptionError } from "../shared/errors.ts";
+import type { ObjectEntry } from "../store/object-entry.ts";
 import { live, liveEntryOf, ObjectRef } from "../store/object-ref.ts";
 import { show } from "../shared/text/show.ts";
 import { checkOptions, count } from "../shared/options.ts";
@@ -91,6 +92,16 @@ export function get(
 /** The options of most calls. */
 const none: GetOptions = {};
 
+/** A list to copy: a copy is never allocated in the old generation (store/object-entry.ts). */
+const one: readonly ObjectEntry[] = [];
+
+/** Returns the list of one entry. */
+function alone(entry: ObjectEntry): ObjectEntry[] {
+  const list = one.slice();
+  list.push(entry);
+  return list;
+}
+
 async function getOrReject(
   refs: ObjectRef | readonly ObjectRef[] | Readonly<Record<string, ObjectRef>>,
   options: GetOptions,
@@ -105,7 +116,7 @@ async function getOrReject(
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
     refs instanceof ObjectRef
-      ? [liveEntryOf(refs)]
+      ? alone(liveEntryOf(refs))
       : names === undefined
         ? entriesOf("get", refs)
         : namedEntries(refs as Readonly<Record<string, unknown>>);

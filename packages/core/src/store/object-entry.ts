@@ -37,6 +37,19 @@ export interface Failed {
   readonly failure: FailureData;
 }
 
+/**
+ * Not a literal: where the first ones of a literal survive a collection, V8 puts all later ones
+ * into the old generation at once. Each would keep its value, and what points there, until the next
+ * major collection.
+ */
+class ReadyOutcome {
+  readonly ok = true;
+  readonly value: Encoded;
+  constructor(value: Encoded) {
+    this.value = value;
+  }
+}
+
 class FailedOutcome extends SeenFailure implements Failed {
   readonly ok = false;
   get failure(): FailureData {
@@ -101,7 +114,7 @@ export class ObjectEntry {
   }
 
   resolve(value: Encoded): void {
-    ObjectEntry.#settle(this, { ok: true, value });
+    ObjectEntry.#settle(this, new ReadyOutcome(value));
   }
 
   /** Settles the entry with a value that is elsewhere. */
@@ -122,7 +135,7 @@ export class ObjectEntry {
 
   /** Records that its value is in memory again. */
   returned(value: Encoded): void {
-    if (this.#outcome?.ok === true) this.#outcome = { ok: true, value };
+    if (this.#outcome?.ok === true) this.#outcome = new ReadyOutcome(value);
   }
 
   /** Fails an entry whose value was away and cannot be brought back. */
