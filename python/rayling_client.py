@@ -25,6 +25,7 @@ import os
 import queue
 import random
 import re
+import select
 import socket
 import ssl
 import threading
@@ -129,6 +130,10 @@ class _TryAgain(Exception):
         super().__init__(cause)
         self.cause = cause
         self.retry_after = retry_after
+
+
+class _Unanswered(_TryAgain):
+    """The connection ended before there was an answer."""
 
 
 class _Calls:
@@ -398,10 +403,8 @@ class RewardClient:
         """Closes all connections. Idempotent; what is under way in other threads finishes."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
             threads, self._threads = self._threads, None
-        for connection in idle:
-            connection.close()
+        self._drop_kept()
         if threads is not None:
             threads.shutdown(wait=True, cancel_futures=True)
 
@@ -450,13 +453,32 @@ class RewardClient:
         return min(self.max_backoff, max(drawn, retry_after or 0.0))
 
     def _once(self, method: str, path: str, body: bytes | None, calls: _Calls) -> Any:
-        connection = self._connection()
+        kept = self._kept()
+        if kept is not None:
+            try:
+                return self._exchange(kept, method, path, body, calls)
+            except _Unanswered:
+                # The server has closed it meanwhile, and so it has the others, or will have soon:
+                # that says nothing about how the server is, and so it is no try.
+                self._drop_kept()
+        return self._exchange(self._connection(), method, path, body, calls)
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        calls: _Calls,
+    ) -> Any:
+        is_answered = False
         try:
             if connection.sock is None:
                 connection.connect()
             with calls.using(connection.sock):
                 connection.request(method, f"{self._base}{path}", body, self._headers)
                 response = connection.getresponse()
+                is_answered = True
                 if response.status >= 300:
                     raise _refusal(response)
                 value = json.loads(response.read())
@@ -467,18 +489,34 @@ class RewardClient:
             # Refused, cut, late, or an answer that stops in the middle.
             connection.close()
             calls.pause(0)
-            raise _TryAgain(f"{type(error).__name__}: {error}") from error
+            # A server that is late has the request: it is not asked at once what it is busy with.
+            is_cut = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+            kind = _Unanswered if is_cut and not is_answered else _TryAgain
+            raise kind(f"{type(error).__name__}: {error}") from error
         except BaseException:
             connection.close()
             raise
         self._give_back(connection)
         return value
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _kept(self) -> http.client.HTTPConnection | None:
+        """Returns None where none is left that the server has not closed."""
         self._check()
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                connection = self._idle.pop()
+                if _is_silent(connection.sock):
+                    return connection
+                connection.close()
+        return None
+
+    def _drop_kept(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
         if self._scheme == "https":
             return http.client.HTTPSConnection(
                 self._host, self._port, timeout=self.timeout, context=self._ssl_context
@@ -860,6 +898,16 @@ def _outcome(wire: Mapping[str, Any]) -> Outcome:
         cost=wire.get("cost"),
         replayed=bool(wire.get("replayed", False)),
     )
+
+
+def _is_silent(connected: socket.socket) -> bool:
+    """Between requests, whatever can be read is the end, or belongs to no answer."""
+    if not hasattr(select, "poll"):
+        return not select.select([connected], [], [], 0)[0]
+    # Not select(), which takes no descriptor beyond 1023.
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _refusal(response: http.client.HTTPResponse) -> Exception:

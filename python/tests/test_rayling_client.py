@@ -11,6 +11,7 @@ import enum
 import inspect
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -433,6 +434,133 @@ class Tries(WithServer):
                     client.score("1")
                 self.assertEqual(raised.exception.attempts, 3)
                 self.assertFalse(client.ready())
+
+
+class KeptConnections(WithServer):
+    """A server closes them when it likes: that is no failure of a request."""
+
+    def closing(
+        self, spoil: Callable[[BaseHTTPRequestHandler], bool], together: int = 1
+    ) -> tuple[str, list[int]]:
+        """Passes requests on, the first ones together, and so on connections of their own.
+
+        `spoil` gets those on a kept connection, once they are scored; True: it has answered
+        itself. Returns the ports that requests came from, too.
+        """
+        ports: list[int] = []
+        all_there = threading.Barrier(together)
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            body = handler.rfile.read(int(handler.headers["content-length"]))
+            port = handler.client_address[1]
+            is_kept = port in ports
+            ports.append(port)
+            request = post(self.server.url + handler.path, body)
+            if is_kept and spoil(handler):
+                return
+            if len(ports) <= together:
+                all_there.wait()
+            answer_with(handler, 200, request.decode(), {"content-type": "application/json"})
+
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        return listening.url, ports
+
+    def test_those_closed_in_a_pause_cost_no_attempt(self) -> None:
+        gate = Gate()
+        self.addCleanup(gate.listening.close)
+        server = Server("--idle-timeout", "1", "--reward-kwarg", f"gate={gate.url}")
+        self.addCleanup(server.kill)
+
+        def once() -> AsyncRewardClient:
+            return AsyncRewardClient(server.url, attempts=1)
+
+        async def run() -> None:
+            gate.open.clear()
+            gate.holds = lambda _: True
+            async with once() as single, once() as batch, once() as probe:
+                clients = (single, batch, probe)
+                scores = [
+                    asyncio.ensure_future(client.score(f"ask:{i}"))
+                    for i in range(20)
+                    for client in clients
+                ]
+                for _ in scores:
+                    await asyncio.to_thread(gate.held.acquire)
+                gate.open.set()
+                await asyncio.gather(*scores)
+                for client in clients:
+                    self.assertEqual(len(client._client._idle), 20)
+                    await asyncio.to_thread(wait_for_ends, client._client)
+                self.assertEqual((await single.score("1", "1")).score, 1)
+                self.assertEqual((await batch.score_batch([{"response": "1"}]))[0].score, 0)
+                self.assertTrue(await probe.ready())
+
+        asyncio.run(run())
+
+    def test_those_of_a_server_that_was_restarted_cost_no_attempt(self) -> None:
+        first = Server()
+        client = RewardClient(first.url, attempts=1)
+        self.addCleanup(client.close)
+        client.score("1", "1")
+        first.kill()
+        wait_for_ends(client)
+        second = Server(port=int(first.url.rpartition(":")[2]))
+        self.addCleanup(second.kill)
+        self.assertEqual(client.score("1", "1").score, 1)
+
+    def test_one_that_ends_under_a_request_is_asked_again_on_a_new_one(self) -> None:
+        def spoil(handler: BaseHTTPRequestHandler) -> bool:
+            handler.connection.shutdown(socket.SHUT_RDWR)
+            handler.close_connection = True
+            return True
+
+        url, ports = self.closing(spoil, together=2)
+        with RewardClient(url, attempts=1, batch_size=1, in_flight=2) as client:
+            client.score_batch([{"response": "1"}] * 2)
+            outcome = client.score("ask:kept")
+            # The other one was given up with it.
+            self.assertEqual(len(client._idle), 1)
+        self.assertEqual(self.gate.runs["kept"], 1)
+        self.assertTrue(outcome.replayed)
+        self.assertEqual(len(ports), 4)
+        self.assertEqual(len(set(ports)), 3)
+
+    def test_half_an_answer_and_none_in_time_are_attempts(self) -> None:
+        asked = threading.Semaphore(0)
+        is_over = threading.Event()
+        self.addCleanup(is_over.set)
+
+        def half(handler: BaseHTTPRequestHandler) -> bool:
+            handler.send_response(200)
+            handler.send_header("content-length", "100")
+            handler.end_headers()
+            handler.wfile.write(b"{")
+            handler.close_connection = True
+            asked.release()
+            return True
+
+        def late(_: BaseHTTPRequestHandler) -> bool:
+            asked.release()
+            return is_over.wait()
+
+        cases = ((half, 600, "IncompleteRead"), (late, 0.2, "TimeoutError"))
+        for spoil, seconds, cause in cases:
+            url, ports = self.closing(spoil)
+            with RewardClient(url, attempts=1) as client:
+                client.score("1")
+                [kept] = client._idle
+                kept.sock.settimeout(seconds)
+                with self.assertRaisesRegex(RewardUnavailableError, f"1 tries, last: {cause}"):
+                    client.score("1")
+            asked.acquire()
+            self.assertEqual(len(ports), 2)
+
+
+def wait_for_ends(client: RewardClient) -> None:
+    """Returns when the server has closed all connections that the client keeps."""
+    for connection in client._idle:
+        select.select([connection.sock], [], [])
 
 
 def post(url: str, body: bytes) -> bytes:
