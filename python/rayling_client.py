@@ -143,6 +143,23 @@ class _Calls:
         self._lock = threading.Lock()
         self._left = threading.Event()
         self._sockets: set[socket.socket] = set()
+        self._deadline = math.inf
+
+    @contextlib.contextmanager
+    def for_at_most(self, seconds: float) -> Iterator[None]:
+        """The caller leaves then. Timeouts of sockets are for one read, and so would not do."""
+        self._deadline = time.monotonic() + seconds
+        late = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self.leave)
+        late.daemon = True
+        late.start()
+        try:
+            yield
+        finally:
+            late.cancel()
+
+    def seconds_left(self) -> float:
+        # Never 0, with which a socket would not wait at all.
+        return max(0.001, self._deadline - time.monotonic())
 
     def leave(self) -> None:
         with self._lock:
@@ -387,17 +404,35 @@ class RewardClient:
         return True
 
     def wait_until_ready(self, timeout: float = 60.0) -> None:
-        """Waits for a server that is being started.
+        """Waits for a server that is being started, for ``timeout`` seconds at most.
 
-        :raises RewardUnavailableError: it does not take samples in time.
+        :raises RewardRequestError: it refuses to say, at once: the token or the URL is wrong.
+        :raises RewardUnavailableError: it does not take samples in time; the last answer is told.
         """
-        deadline = time.monotonic() + timeout
+        calls = _Calls()
         tries = 0
-        while not self.ready():
-            tries += 1
-            if time.monotonic() > deadline:
-                raise RewardUnavailableError(self.url, tries, "it is not ready")
-            time.sleep(0.1)
+        cause = ""
+        try:
+            # A try takes a moment, also where no time is given.
+            with calls.for_at_most(max(timeout, 0.1)):
+                while True:
+                    tries += 1
+                    try:
+                        self._once("GET", "/readyz", None, calls)
+                        return
+                    except _TryAgain as error:
+                        cause = error.cause
+                    except RewardRequestError as error:
+                        # Without our own code it is of a proxy that knows no such server yet.
+                        if (error.status, error.code) != (404, "unknown"):
+                            raise
+                        cause = str(error)
+                    except _Left:
+                        cause = f"no whole answer in time{cause and f'; before that, {cause}'}"
+                        raise
+                    calls.pause(0.1)
+        except _Left:
+            raise RewardUnavailableError(self.url, tries, cause) from None
 
     def close(self) -> None:
         """Closes all connections. Idempotent; what is under way in other threads finishes."""
@@ -474,7 +509,7 @@ class RewardClient:
         is_answered = False
         try:
             if connection.sock is None:
-                connection.connect()
+                self._connect(connection, calls)
             with calls.using(connection.sock):
                 connection.request(method, f"{self._base}{path}", body, self._headers)
                 response = connection.getresponse()
@@ -498,6 +533,12 @@ class RewardClient:
             raise
         self._give_back(connection)
         return value
+
+    def _connect(self, connection: http.client.HTTPConnection, calls: _Calls) -> None:
+        # Leaving cuts only what is connected.
+        connection.timeout = min(self.timeout, calls.seconds_left())
+        connection.connect()
+        connection.sock.settimeout(self.timeout)
 
     def _kept(self) -> http.client.HTTPConnection | None:
         """Returns None where none is left that the server has not closed."""

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 import unittest
 from collections import Counter
 from collections.abc import Callable
@@ -557,6 +558,108 @@ class KeptConnections(WithServer):
             self.assertEqual(len(ports), 2)
 
 
+class Readiness(WithServer):
+    def new_client(self, url: str, **options: Any) -> RewardClient:
+        client = RewardClient(url, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def listening(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> str:
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        return listening.url
+
+    def answering(self, *answers: tuple[int, str]) -> str:
+        """Gives each of these answers once, and the last one from then on."""
+        left = list(answers)
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            answer_with(handler, *(left.pop(0) if len(left) > 1 else left[0]))
+
+        return self.listening(answer)
+
+    def not_ready(self, url: str, timeout: float) -> RewardUnavailableError:
+        """Waits with a client that gives each request ten minutes, and so would wait for them."""
+        start = time.monotonic()
+        with self.assertRaises(RewardUnavailableError) as raised:
+            self.new_client(url).wait_until_ready(timeout=timeout)
+        self.assertGreaterEqual(time.monotonic() - start, timeout)
+        self.assertLess(time.monotonic() - start, 300)
+        return raised.exception
+
+    def test_a_server_that_is_ready_is_waited_for_no_longer(self) -> None:
+        for timeout in (600, float("inf")):
+            self.new_client(self.server.url).wait_until_ready(timeout=timeout)
+
+    def test_a_server_that_is_being_started_is_waited_for(self) -> None:
+        starting = [(503, "loading"), (404, "default backend"), (429, "busy"), (200, "{}")]
+        self.new_client(self.answering(*starting)).wait_until_ready(timeout=600)
+
+    def test_a_refusal_that_no_waiting_mends_is_raised_at_once(self) -> None:
+        own = json.dumps({"error": {"code": "some_code", "message": "some words"}})
+        for status in (302, 400, 401, 403, 404, 421):
+            with self.subTest(status):
+                client = self.new_client(
+                    self.answering((503, "loading"), (status, own), (200, "{}"))
+                )
+                with self.assertRaisesRegex(RewardRequestError, f"{status} some_code: some words"):
+                    client.wait_until_ready(timeout=600)
+
+    def test_the_last_answer_is_told(self) -> None:
+        for status in (429, 503, 404):
+            error = self.not_ready(self.answering((status, "some words")), 1)
+            self.assertIn(f"{status} unknown: some words", str(error))
+
+    def test_nobody_there_is_told_and_tried_once_where_no_time_is_given(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            for timeout in (0, 0.3):
+                url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+                self.assertIn("ConnectionRefusedError", str(self.not_ready(url, timeout)))
+
+    def test_a_server_that_never_answers_is_waited_for_no_longer(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            error = self.not_ready(f"http://127.0.0.1:{silent.getsockname()[1]}", 0.2)
+        self.assertEqual((error.attempts, error.cause), (1, "no whole answer in time"))
+
+    def test_a_server_that_never_ends_its_answer_is_waited_for_no_longer(self) -> None:
+        is_over = threading.Event()
+        self.addCleanup(is_over.set)
+
+        def drip(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(200)
+            handler.send_header("content-length", "1000000")
+            handler.end_headers()
+            with contextlib.suppress(OSError):
+                while not is_over.wait(0.01):
+                    handler.wfile.write(b" ")
+
+        error = self.not_ready(self.listening(drip), 0.5)
+        self.assertEqual((error.attempts, error.cause), (1, "no whole answer in time"))
+
+    def test_an_answer_before_the_silence_is_told(self) -> None:
+        is_over = threading.Event()
+        self.addCleanup(is_over.set)
+        seen: list[str] = []
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            seen.append(handler.path)
+            if len(seen) > 1:
+                is_over.wait()
+            else:
+                answer_with(handler, 503, "loading")
+
+        error = self.not_ready(self.listening(answer), 2)
+        self.assertEqual((seen, error.attempts), (["/readyz"] * 2, 2))
+        self.assertIn("no whole answer in time; before that, 503 unknown: loading", str(error))
+
+    def test_later_requests_have_the_time_of_the_client(self) -> None:
+        client = self.new_client(self.server.url, timeout=500)
+        client.wait_until_ready(timeout=60)
+        [kept] = client._idle
+        self.assertEqual(kept.sock.gettimeout(), 500)
+
+
 def wait_for_ends(client: RewardClient) -> None:
     """Returns when the server has closed all connections that the client keeps."""
     for connection in client._idle:
@@ -632,6 +735,9 @@ class Tokens(unittest.TestCase):
             wrong.score("1", 1)
         self.assertEqual((raised.exception.status, raised.exception.code), (401, "invalid_token"))
         self.assertFalse(wrong.ready())
+        # Were it waited for, the test would take ten minutes.
+        with self.assertRaisesRegex(RewardRequestError, "401 invalid_token"):
+            wrong.wait_until_ready(timeout=600)
 
 
 class Trl(WithServer):
