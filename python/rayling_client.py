@@ -397,8 +397,11 @@ class RewardClient:
 
     def ready(self) -> bool:
         """Whether the server takes samples now. Tries once."""
+        return self._ready(_Calls())
+
+    def _ready(self, calls: _Calls) -> bool:
         try:
-            self._once("GET", "/readyz", None, _Calls())
+            self._once("GET", "/readyz", None, calls)
         except (RewardError, _TryAgain):
             return False
         return True
@@ -409,7 +412,9 @@ class RewardClient:
         :raises RewardRequestError: it refuses to say, at once: the token or the URL is wrong.
         :raises RewardUnavailableError: it does not take samples in time; the last answer is told.
         """
-        calls = _Calls()
+        self._wait_until_ready(timeout, _Calls())
+
+    def _wait_until_ready(self, timeout: float, calls: _Calls) -> None:
         tries = 0
         cause = ""
         try:
@@ -622,7 +627,11 @@ class AsyncRewardClient:
 
     async def ready(self) -> bool:
         """As :meth:`RewardClient.ready`."""
-        return await self._run(lambda _: self._client.ready())
+        return await self._run(self._client._ready)
+
+    async def wait_until_ready(self, timeout: float = 60.0) -> None:
+        """As :meth:`RewardClient.wait_until_ready`."""
+        await self._run(partial(self._client._wait_until_ready, timeout))
 
     async def close(self) -> None:
         """As :meth:`RewardClient.close`."""

@@ -22,7 +22,7 @@ import threading
 import time
 import unittest
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -333,15 +333,20 @@ class Interrupts(unittest.TestCase):
                 self.assertEqual(self.interrupted(does), -signal.SIGINT)
 
     def test_a_program_ends_where_it_has_left_what_it_asked(self) -> None:
-        async def cancelled() -> None:
+        async def cancelled(does: Callable[[AsyncRewardClient], Coroutine[Any, Any, Any]]) -> None:
             async with AsyncRewardClient(self.listening.url) as client:
-                asking = asyncio.ensure_future(client.score("1"))
+                asking = asyncio.ensure_future(does(client))
                 await asyncio.to_thread(self.asked.acquire)
                 asking.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await asking
 
-        asyncio.run(cancelled())
+        for does in (
+            lambda client: client.score("1"),
+            AsyncRewardClient.ready,
+            AsyncRewardClient.wait_until_ready,
+        ):
+            asyncio.run(cancelled(does))
 
 
 @unittest.skipUnless(hasattr(os, "fork"), "there are no forks here")
@@ -841,6 +846,7 @@ class Asyncio(WithServer):
     def test_single_samples_and_batches(self) -> None:
         async def run() -> None:
             async with AsyncRewardClient(self.server.url, batch_size=9, in_flight=8) as client:
+                await client.wait_until_ready(timeout=600)
                 self.assertTrue(await client.ready())
                 outcomes = await asyncio.gather(*(client.score(str(i), 7) for i in range(50)))
                 self.assertEqual([o.score for o in outcomes], [float(i == 7) for i in range(50)])
