@@ -250,7 +250,7 @@ class RewardClient:
     :param url: ``http://host:port``. A token may stand in it: ``http://rayling:TOKEN@host:port``.
     :param token: what the server demands; default: ``RAYLING_SERVE_TOKEN`` of the environment.
     :param timeout: seconds for one answer. A batch is answered when its last sample is: give the slowest judge time.
-    :param attempts: tries of a request that is not answered, or answered with 429 or 5xx.
+    :param attempts: tries of a request that is not answered, or answered with 408, 429 or 5xx.
     :param backoff: seconds before the second try; doubled with each try, and drawn at random up to that.
     :param max_backoff: the longest pause; a longer ``Retry-After`` is kept to this.
     :param batch_size: samples of one request; a longer batch is sent as several.
@@ -968,7 +968,8 @@ def _refusal(response: http.client.HTTPResponse) -> Exception:
     except (ValueError, KeyError, TypeError):
         # Of a proxy in between.
         code, message = "unknown", text[:200]
-    if response.status == 429 or response.status >= 500:
+    # 408 is about one connection: it was slow, or a proxy ends one that it found idle.
+    if response.status in (408, 429) or response.status >= 500:
         return _TryAgain(f"{response.status} {code}: {message}", _seconds(response))
     return RewardRequestError(response.status, code, message)
 

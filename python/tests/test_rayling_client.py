@@ -532,6 +532,17 @@ class KeptConnections(WithServer):
         self.assertEqual(len(ports), 4)
         self.assertEqual(len(set(ports)), 3)
 
+    def test_a_proxy_that_ends_an_idle_one_with_408_is_asked_again(self) -> None:
+        def spoil(handler: BaseHTTPRequestHandler) -> bool:
+            answer_with(handler, 408, "idle for too long", {"connection": "close"})
+            return True
+
+        url, ports = self.closing(spoil)
+        with RewardClient(url, attempts=2, backoff=0.0) as client:
+            client.score("1")
+            self.assertEqual(client.score("1", "1").score, 1)
+        self.assertEqual((len(ports), len(set(ports))), (3, 2))
+
     def test_half_an_answer_and_none_in_time_are_attempts(self) -> None:
         asked = threading.Semaphore(0)
         is_over = threading.Event()
