@@ -161,7 +161,7 @@ export class RewardRequest {
         this.#settle(row, outcome, false);
       }
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     }
   }
 
@@ -205,7 +205,7 @@ export class RewardRequest {
     if (group.left > 0) return;
     const putRight = this.#putRight(group);
     // Waiting calls get the error, too; without any the request fails later.
-    putRight.catch((error: unknown) => this.#fail(error));
+    putRight.catch((error: unknown) => this.fail(error));
     this.#takes.add(putRight);
   }
 
@@ -215,7 +215,7 @@ export class RewardRequest {
       this.#round.count(outcome);
       return false;
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
       return true;
     }
   }
@@ -235,7 +235,13 @@ export class RewardRequest {
     return rows;
   }
 
-  #fail(error: unknown): void {
+  /**
+   * Rejects pending and later calls, and waits for no row any more: for a batch whose other rows
+   * will never be submitted. Rows that are being scored are scored to their end.
+   */
+  fail(error: unknown): void {
+    // The loop keeps a round until all of its rows are there, and these are not coming.
+    this.#round.fail(error);
     this.#allSettled.reject(error);
     this.#takes.fail(error);
   }

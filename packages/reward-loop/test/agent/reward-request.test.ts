@@ -66,6 +66,17 @@ describe("what cannot be scored in a request", () => {
     await expect(request.take(1)).rejects.toMatchObject({ invalid: 1, total: 2 });
   });
 
+  test("waits for no rows that will never come", async () => {
+    await using agent = await create({ again: true });
+    const request = agent.request({ uids: ["a", "b"] });
+    request.submit(0, sampleOf("waits 1 503"));
+    const waiting = expect(request.take(1)).rejects.toThrow("no more");
+    request.fail(new Error("no more"));
+    await waiting;
+    await expect(request.whenSettled()).rejects.toThrow("no more");
+    await expect(request.take(1)).rejects.toThrow("no more");
+  });
+
   test("hears of it when the loop is closed while it waits for others", async () => {
     const agent = await create({ again: true });
     const request = agent.request({ uids: ["a", "b"] });

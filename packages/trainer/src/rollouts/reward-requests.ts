@@ -95,6 +95,7 @@ export class RewardTicket {
   readonly request: RewardRequest;
   readonly #lane: RewardLane;
   readonly #turn: Promise<void> | undefined;
+  #hasFailed = false;
 
   constructor(request: RewardRequest, lane: RewardLane, turn: Promise<void> | undefined) {
     this.request = request;
@@ -102,16 +103,36 @@ export class RewardTicket {
     this.#turn = turn;
   }
 
+  /**
+   * Lets `submitAll` submit the rows. Where it rejects, the request fails with it: a request that
+   * lacks rows for ever would hold up those behind it.
+   */
+  async fill(submitAll: () => Promise<void>): Promise<void> {
+    try {
+      await submitAll();
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    }
+  }
+
   /** Begins to score a sample; a rollout with a score of its own is not scored. */
   submit(row: number, sample: TrainingSample): void {
     const { rewardScore } = sample.rollout;
     const step = sample.generatedAt + (this.#lane === "training" ? 1 : 0);
     const submit = (): void => {
+      // Nobody takes the rows of a request that failed while this one stood in line.
+      if (this.#hasFailed) return;
       if (rewardScore === undefined) this.request.submit(row, rewardSampleOf(sample, step));
       else this.request.know(row, { valid: true, rewardScore, ...ofItsOwn });
     };
     if (this.#turn === undefined) submit();
-    else void this.#turn.then(submit);
+    else this.#turn.then(submit).catch((error: unknown) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    this.#hasFailed = true;
+    this.request.fail(error);
   }
 }
 

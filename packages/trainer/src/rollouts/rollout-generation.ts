@@ -73,23 +73,24 @@ export class RolloutGeneration {
       ? await this.#baselines(request, prompts, generatedAt)
       : undefined;
     const ticket = rewards.open(uids, n, "training");
-    await collectRollouts(policy, request, run, (rollouts) => {
-      const nowMs = performance.timeOrigin + performance.now();
-      for (const one of rollouts) {
-        const row = one.prompt * n + one.sample;
-        const uid = present(uids[row], `the uid of row ${row}`);
-        const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
-        const sample = { id: `${uid}/${one.sample}`, uid, prompt, rollout: one, generatedAt };
-        samples[row] = sample;
-        generatedMs[row] = nowMs;
-        if (streaming) ticket.submit(row, sample);
-      }
-    });
-    if (!streaming) {
+    await ticket.fill(async () => {
+      await collectRollouts(policy, request, run, (rollouts) => {
+        const nowMs = performance.timeOrigin + performance.now();
+        for (const one of rollouts) {
+          const row = one.prompt * n + one.sample;
+          const uid = present(uids[row], `the uid of row ${row}`);
+          const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
+          const sample = { id: `${uid}/${one.sample}`, uid, prompt, rollout: one, generatedAt };
+          samples[row] = sample;
+          generatedMs[row] = nowMs;
+          if (streaming) ticket.submit(row, sample);
+        }
+      });
+      if (streaming) return;
       await record.clock.time("reward", () => {
         for (const [row, sample] of samples.entries()) ticket.submit(row, sample);
       });
-    }
+    });
     const isUsed = new Uint8Array(samples.length);
     const { number, epoch } = prompts;
     const requested = { rewards: ticket.request, baselines, generatedMs, isUsed };
@@ -107,15 +108,17 @@ export class RolloutGeneration {
     const uids = prompts.uids.map((uid) => `${uid}/greedy`);
     const ticket = rewards.open(uids, 1, "training");
     const greedy = { ...request, n: 1, doSample: false };
-    await collectRollouts(policy, greedy, settings.run, (rollouts) => {
-      for (const rollout of rollouts) {
-        const uid = present(uids[rollout.prompt], `the uid of prompt ${rollout.prompt}`);
-        const prompt = present(prompts.rows[rollout.prompt], `prompt ${rollout.prompt}`);
-        const sample = { id: uid, uid, prompt, rollout, generatedAt };
-        samples[rollout.prompt] = sample;
-        ticket.submit(rollout.prompt, sample);
-      }
-    });
+    await ticket.fill(() =>
+      collectRollouts(policy, greedy, settings.run, (rollouts) => {
+        for (const rollout of rollouts) {
+          const uid = present(uids[rollout.prompt], `the uid of prompt ${rollout.prompt}`);
+          const prompt = present(prompts.rows[rollout.prompt], `prompt ${rollout.prompt}`);
+          const sample = { id: uid, uid, prompt, rollout, generatedAt };
+          samples[rollout.prompt] = sample;
+          ticket.submit(rollout.prompt, sample);
+        }
+      }),
+    );
     return new Baselines(samples, ticket.request);
   }
 }

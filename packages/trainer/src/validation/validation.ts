@@ -60,22 +60,19 @@ export async function beginValidation(
     seed: run.seed,
     account: { phase: "testing", step },
   };
-  await collectRollouts(policy, request, run, (moment) => {
-    for (const one of moment) {
-      const row = one.prompt * n + one.sample;
-      const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
-      const uid = present(uids[row], `the uid of row ${row}`);
-      const sample: TrainingSample = {
-        id: `validation/${uid}/${one.sample}`,
-        uid,
-        prompt,
-        rollout: one,
-        generatedAt: step,
-      };
-      samples[row] = sample;
-      ticket.submit(row, sample);
-    }
-  });
+  await ticket.fill(() =>
+    collectRollouts(policy, request, run, (moment) => {
+      for (const one of moment) {
+        const row = one.prompt * n + one.sample;
+        const prompt = present(prompts.rows[one.prompt], `prompt ${one.prompt}`);
+        const uid = present(uids[row], `the uid of row ${row}`);
+        const id = `validation/${uid}/${one.sample}`;
+        const sample = { id, uid, prompt, rollout: one, generatedAt: step };
+        samples[row] = sample;
+        ticket.submit(row, sample);
+      }
+    }),
+  );
   const { request: scores } = ticket;
   const scored = uids.length === 0 ? Promise.resolve([]) : scores.take(uids.length);
   const result = scored.then(() => {

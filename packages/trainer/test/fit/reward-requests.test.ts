@@ -2,14 +2,16 @@
 
 import * as ray from "@rayling/core";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { PromptDataset } from "@rayling/trainer";
-import type { PromptRow } from "@rayling/trainer";
+import { PPOTrainer, PromptDataset, PromptLoader } from "@rayling/trainer";
+import type { PPOTrainerOptions, PromptRow } from "@rayling/trainer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RewardArrangement } from "../../src/settings/program-options.ts";
 import { RewardRequests } from "../../src/rollouts/reward-requests.ts";
 import type { RewardLane } from "../../src/rollouts/reward-requests.ts";
 import type { TrainingSample } from "../../src/samples/training-sample.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { rewardsPath } from "../fixtures/scored-training.ts";
+import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -62,6 +64,68 @@ describe("requests that are asked in another order than they were opened in", ()
   });
 });
 
+describe("a request whose rows stop coming", () => {
+  const gone = new Error("the engine is gone");
+
+  test("fails, and the one behind it has its turn", async () => {
+    await using rewards = await openedRewards({ batchBarrier: true });
+    const prompt = await onePrompt();
+    const broken = rewards.open(["0", "0"], 2, "training");
+    const filled = broken.fill(async () => {
+      broken.submit(0, sampleOf(prompt, "0/0", 0));
+      await Promise.reject(gone);
+    });
+    const [next] = await asked(rewards, ["training"]);
+    await expect(filled).rejects.toBe(gone);
+    await expect(broken.request.take(2)).rejects.toBe(gone);
+    expect(await next.ask()).toBe(0);
+    expect(rewards.inFlight).toBe(0);
+  });
+
+  test("asks for none of those that still stand in line", async () => {
+    await using rewards = await openedRewards({ batchBarrier: true });
+    const prompt = await onePrompt();
+    const [first] = await asked(rewards, ["training"]);
+    const broken = rewards.open(["b", "b"], 2, "training");
+    const filled = broken.fill(async () => {
+      broken.submit(0, sampleOf(prompt, "b/0", 0));
+      await Promise.reject(gone);
+    });
+    await expect(filled).rejects.toBe(gone);
+    const [last] = await asked(rewards, ["training"]);
+    await first.ask();
+    await last.ask();
+    // One slot: had it been asked for, it would have been scored before the last ones.
+    expect(broken.request.outcomeOf(0)).toBeUndefined();
+  });
+
+  test.for<[string, Partial<PPOTrainerOptions>]>([
+    ["sync", { schedule: "sync" }],
+    ["one-step-off-policy", { schedule: "one-step-off-policy" }],
+    ["streaming", { schedule: "streaming" }],
+    ["greedy answers of remax", { algorithm: { advEstimator: "remax" } }],
+    ["a validation", { run: { testFreq: 1, valBeforeTrain: true } }],
+  ])("holds up no second fit: %s", async ([, more]) => {
+    const seen: number[] = [];
+    const reward = { path: rewardsPath, name: "halves" };
+    await using trainer = await PPOTrainer.create({
+      policy: ScriptedPolicyActor.remote({ breaksAt: 1 }),
+      prompts: new PromptLoader(await dataset(4), { batchSize: 2, shuffle: false }),
+      validationPrompts: await dataset(2),
+      reward: { reward, workers: 1, executors: 1 },
+      rewardArrangement: { batchBarrier: true, validationInLine: true },
+      tracking: { ...silentTracker, progress: ({ inFlight = 0 }) => void seen.push(inFlight) },
+      ...more,
+      rollout: { n: 2, maxResponseLength: 4 },
+      run: { totalTrainingSteps: 2, valBeforeTrain: false, ...more.run },
+    });
+    await expect(trainer.fit()).rejects.toThrow("the engine is gone");
+    seen.length = 0;
+    expect((await trainer.fit()).steps).toBe(2);
+    expect(seen).toContain(0);
+  });
+});
+
 interface Asked {
   /** Submits its two rows; resolves to its place when both are scored. */
   readonly ask: () => Promise<number>;
@@ -80,14 +144,7 @@ async function asked<const Lanes extends readonly RewardLane[]>(
   rewards: RewardRequests,
   lanes: Lanes,
 ): Promise<{ readonly [Place in keyof Lanes]: Asked }> {
-  const dataset = await PromptDataset.fromRows([
-    {
-      prompt: [{ role: "user", content: "0" }],
-      data_source: "rewards",
-      reward_model: { ground_truth: "" },
-    },
-  ]);
-  const [prompt] = dataset.rows as [PromptRow];
+  const prompt = await onePrompt();
   const open = (lane: RewardLane, place: number): Asked => {
     const ticket = rewards.open([`${place}`, `${place}`], 2, lane);
     return {
@@ -99,6 +156,21 @@ async function asked<const Lanes extends readonly RewardLane[]>(
     };
   };
   return lanes.map(open) as { readonly [Place in keyof Lanes]: Asked };
+}
+
+async function onePrompt(): Promise<PromptRow> {
+  const { rows } = await dataset(1);
+  return (rows as [PromptRow])[0];
+}
+
+async function dataset(prompts: number): Promise<PromptDataset> {
+  return await PromptDataset.fromRows(
+    Array.from({ length: prompts }, (_, row) => ({
+      prompt: [{ role: "user", content: `${row}` }],
+      data_source: "rewards",
+      reward_model: { ground_truth: "" },
+    })),
+  );
 }
 
 /** What they resolve to, as they do. */
