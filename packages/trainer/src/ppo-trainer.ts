@@ -119,7 +119,7 @@ export class PPOTrainer implements AsyncDisposable {
     const parts = { ...actors, prompts, rewards, learner, settings, tracker, now, reports };
     const checkpoints = new TrainingCheckpoints(parts);
     const validations = new Validations({ ...parts, prompts: this.#options.validationPrompts });
-    const start = await checkpoints.resume();
+    const start = await checkpoints.resume(!valOnly);
     const step = start.finishedSteps;
     // The run that saved this checkpoint may have ended before it reported its validation.
     const isOwed = step > 0 && validations.isDue(step);

@@ -17,6 +17,7 @@ import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests } from "./reward-requests.ts";
 import type { RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
+import type { TrainingSettings } from "../settings/training-settings.ts";
 
 /** The place where a training begins or resumes, as a checkpoint keeps it. */
 export interface TrainingStart {
@@ -40,7 +41,8 @@ interface KeptTrainer {
   readonly miniBatchSize?: number;
 }
 
-interface KeptBatch {
+/** A batch of rollouts as a checkpoint keeps it. */
+export interface KeptBatch {
   readonly number: number;
   readonly n: number;
   readonly generatedAt: number;
@@ -107,18 +109,20 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
   };
 }
 
+/** What a checkpoint says of its training. Nothing is asked for yet. */
+export interface KeptPlace extends Omit<TrainingStart, "outstanding"> {
+  readonly klCoef: number;
+  readonly batches: readonly KeptBatch[];
+}
+
 /**
- * Rewards that are not known are asked for. Throws TrainerStateError for a state of another format,
- * TrainerInputError where it is one of other data, or of another `rollout.n`.
- *
- * @param n samples of a prompt
+ * Throws TrainerStateError for a state of another format, TrainerInputError where it is one of
+ * other data.
  */
-export function restoredTraining(
+export function keptPlaceOf(
   { trainer, outstanding = [] }: Checkpoint,
   prompts: PromptLoader,
-  rewards: RewardRequests,
-  n: number,
-): { readonly start: TrainingStart; readonly klCoef: number } {
+): KeptPlace {
   const { format, finishedSteps, position, klCoef, miniBatchSize } = trainer as KeptTrainer;
   if (format !== FORMAT) {
     throw new TrainerStateError(
@@ -127,17 +131,31 @@ export function restoredTraining(
     );
   }
   const nextBatch = prompts.numberOf(position);
-  const kept = outstanding as readonly KeptBatch[];
+  const batches = outstanding as readonly KeptBatch[];
+  return { finishedSteps, nextBatch, miniBatchSize, klCoef, batches };
+}
+
+/** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */
+export function checkOutstanding(
+  batches: readonly KeptBatch[],
+  { rollout: { n } }: TrainingSettings,
+): void {
   // Steps and mini-batches are counted in groups of one size.
-  const other = kept.find((batch) => batch.samples.length > 0 && batch.n !== n);
-  if (other !== undefined) {
-    throw new TrainerInputError(
-      "rollout.n",
-      `rollout.n is ${n}, and the checkpoint has rollouts that are still to be trained of a run where it was ${other.n}: resume with ${other.n}`,
-    );
-  }
-  const batches = kept.map((batch) => restoredBatch(batch, prompts, rewards));
-  return { start: { finishedSteps, nextBatch, outstanding: batches, miniBatchSize }, klCoef };
+  const other = batches.find((batch) => batch.samples.length > 0 && batch.n !== n);
+  if (other === undefined) return;
+  throw new TrainerInputError(
+    "rollout.n",
+    `rollout.n is ${n}, and the checkpoint has rollouts that are still to be trained of a run where it was ${other.n}: resume with ${other.n}`,
+  );
+}
+
+/** Asks for the rewards that are not known. */
+export function restoredBatches(
+  batches: readonly KeptBatch[],
+  prompts: PromptLoader,
+  rewards: RewardRequests,
+): RolloutBatch[] {
+  return batches.map((batch) => restoredBatch(batch, prompts, rewards));
 }
 
 function restoredBatch(

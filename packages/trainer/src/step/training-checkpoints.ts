@@ -7,7 +7,12 @@ import type { PromptLoader } from "../data/prompt-loader.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
 import type { RewardRequests } from "../rollouts/reward-requests.ts";
-import { keptTraining, restoredTraining } from "../rollouts/training-state.ts";
+import {
+  checkOutstanding,
+  keptPlaceOf,
+  keptTraining,
+  restoredBatches,
+} from "../rollouts/training-state.ts";
 import type { TrainingStart } from "../rollouts/training-state.ts";
 import { isDue } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
@@ -53,10 +58,15 @@ export class TrainingCheckpoints {
     await saveCheckpoint(checkpoint, { folder, keep: keep ?? undefined });
   }
 
-  /** Puts back the last checkpoint if the settings say so, and returns where the run goes on. */
-  async resume(): Promise<TrainingStart> {
+  /**
+   * Puts back the last checkpoint if the settings say so, and returns where the run goes on.
+   *
+   * @param trains whether the run trains: rewards of rollouts that are still to be trained cost
+   *   something, and one that only validates has no use for them
+   */
+  async resume(trains: boolean): Promise<TrainingStart> {
     const { prompts, rewards, learner, settings } = this.#parts;
-    const { checkpoints, rollout, algorithm } = settings;
+    const { checkpoints, run, algorithm } = settings;
     const resumed =
       checkpoints &&
       (await resumeCheckpoint({
@@ -66,11 +76,14 @@ export class TrainingCheckpoints {
       }));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) warn(`a checkpoint was passed over: ${message}`);
-    const { start, klCoef } = restoredTraining(resumed, prompts, rewards, rollout.n);
+    const { batches, klCoef, ...start } = keptPlaceOf(resumed, prompts);
+    const isTrained = trains && start.finishedSteps < run.totalSteps;
+    if (isTrained) checkOutstanding(batches, settings);
+    // Nothing is asked for before the weights are accepted.
     await this.#setWeights(resumed, start.finishedSteps);
     // A fixed coefficient is the configured one, even where the configuration was changed.
     if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
-    return start;
+    return { ...start, outstanding: isTrained ? restoredBatches(batches, prompts, rewards) : [] };
   }
 
   async #setWeights(checkpoint: Checkpoint, finishedSteps: number): Promise<void> {
