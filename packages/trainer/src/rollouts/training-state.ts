@@ -87,9 +87,10 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
     outcome: SampleOutcome | undefined,
   ): KeptSample => ({
     prompt: rows.indexOf(prompt),
-    rollout,
+    // Whatever a policy or a judge tells besides must be savable: a checkpoint that fails would end
+    // the training.
+    rollout: keepable(rollout) as Rollout,
     generatedMs: ofMs,
-    // Any extra info must be savable: a checkpoint that fails would end the training.
     ...(outcome === undefined ? {} : { outcome: keepable(outcome) as SampleOutcome }),
   });
   const samples = batch.samples.flatMap((sample, row) =>

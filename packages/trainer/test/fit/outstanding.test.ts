@@ -31,7 +31,7 @@ const oneAhead: PPOTrainerOptions["schedule"] = async (training) => {
 };
 
 interface Kept {
-  readonly samples: readonly { readonly outcome?: unknown }[];
+  readonly samples: readonly { readonly outcome?: unknown; readonly rollout?: object }[];
   readonly baselines?: readonly { readonly outcome?: unknown }[];
 }
 
@@ -115,4 +115,29 @@ test("cost nothing where the policy refuses the weights", async () => {
   const policy = ScriptedPolicyActor.remote({ refusesWeights: true });
   const more = { policy, checkpoints: { folder }, run: { totalTrainingSteps: 2 } };
   expect(await judged(more, "weights of another model")).toEqual([]);
+});
+
+test("whatever a policy tells besides is no reason for a checkpoint to fail: it comes back as far as it has words", async () => {
+  const told: (object | undefined)[] = [];
+  const policy = ScriptedPolicyActor.remote({ tellsThings: true });
+  const noted = (batch: Kept): Kept => {
+    told.push(...batch.samples.map(({ rollout }) => rollout));
+    return batch;
+  };
+  const folder = await aheadOf(noted, { policy });
+  expect(told).toHaveLength(8);
+  for (const rollout of told) {
+    expect(rollout).toMatchObject({
+      responseIds: Int32Array.of(1),
+      rolloutLogProbs: new Float32Array(1),
+      toolError: "RangeError: far",
+      pattern: "/a+/g",
+      image: null,
+      hidden: Float32Array.of(0.5),
+      turns: [{ at: new Date(0), why: "Error: late" }],
+    });
+  }
+  const run = { totalTrainingSteps: 2 };
+  const { report } = await trained("halves", { policy, checkpoints: { folder }, run });
+  expect(report.steps).toBe(2);
 });
