@@ -5,6 +5,7 @@ export type { RewardChunk } from "./agent/async-reward-agent.ts";
 export type { TakeRange } from "./agent/group-takes.ts";
 export { RewardRequest } from "./agent/reward-request.ts";
 export type { RewardRequestOptions } from "./agent/reward-request.ts";
+export type { EarlierRows } from "./manager/failures.ts";
 export { calibrationAt, separationOf } from "./agreement/calibration.ts";
 export type {
   Calibration,

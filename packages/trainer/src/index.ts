@@ -220,7 +220,12 @@ export type {
   TrainingOptions,
   ValidationOptions,
 } from "./settings/program-options.ts";
-export type { PreparedBatch, RolloutBatch, ScoredSample } from "./samples/rollout-batch.ts";
+export type {
+  EarlierFailures,
+  PreparedBatch,
+  RolloutBatch,
+  ScoredSample,
+} from "./samples/rollout-batch.ts";
 export type { TrainingSample } from "./samples/training-sample.ts";
 export { Training } from "./step/training.ts";
 export type { TrainingParts } from "./step/training.ts";

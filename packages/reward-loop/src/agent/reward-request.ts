@@ -11,6 +11,7 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt, present } from "@rayling/reward-manager-registry/values";
 import { InvalidBatchError, RewardChunkError } from "../errors.ts";
+import type { EarlierRows } from "../manager/failures.ts";
 import type { RewardLoopManager } from "../manager/reward-loop-manager.ts";
 import type { ScoreRound } from "../manager/score-round.ts";
 import type { SampleOutcome } from "../outcome.ts";
@@ -42,6 +43,11 @@ export interface RewardRequestOptions {
   readonly groupSize?: number | undefined;
   /** The lane in which it shares workers and endpoint. Default "training". */
   readonly lane?: string | undefined;
+  /**
+   * Rows of the same batch that another request has scored, and how many of them are invalid:
+   * `onFailure.failAbove` is a share of all rows. Default: none.
+   */
+  readonly earlier?: EarlierRows | undefined;
 }
 
 /** Rewards of one batch in progress: rows are submitted one by one, and taken in whole groups. */
@@ -66,7 +72,7 @@ export class RewardRequest {
   /** Throws InvalidBatchError where a group has not `groupSize` rows. */
   constructor(
     loop: RewardLoopManager,
-    { uids, groupSize = 1, lane = "training" }: RewardRequestOptions,
+    { uids, groupSize = 1, lane = "training", earlier }: RewardRequestOptions,
   ) {
     this.#loop = loop;
     this.rows = uids.length;
@@ -74,7 +80,7 @@ export class RewardRequest {
     this.#groupOf = groupsOf(uids, groupSize);
     this.#isGrouped = loop.traits.scoresGroups;
     this.#isPutRight = loop.putsGroupsRight;
-    this.#round = loop.round(uids.length, { lane });
+    this.#round = loop.round(uids.length, { lane, earlier });
     this.#outcomes = new RowOutcomes(uids.length);
     this.#takes = new GroupTakes(uids.length, groupSize);
     this.#allSettled.promise.catch(() => undefined);

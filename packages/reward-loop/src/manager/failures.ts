@@ -85,16 +85,26 @@ export function isWorthAgain(outcome: SampleOutcome): boolean {
 
 const passing: ReadonlySet<string> = new Set(["infrastructure", "rate-limit", "timeout"]);
 
+/** Rows of a batch that another request has scored. */
+export interface EarlierRows {
+  /** How many. */
+  readonly rows: number;
+  /** How many of them are invalid, by the codes of their errors. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
 /** How many of so many rows are invalid, and why. */
 export class FailureTally {
   readonly #rows: number;
   readonly #failAbove: number;
-  readonly #counts: Record<string, number> = {};
-  #invalid = 0;
+  readonly #counts: Record<string, number>;
+  #invalid: number;
 
-  constructor(rows: number, { failAbove }: FailureSettings) {
-    this.#rows = rows;
+  constructor(rows: number, { failAbove }: FailureSettings, earlier: EarlierRows = none) {
+    this.#rows = rows + earlier.rows;
     this.#failAbove = failAbove;
+    this.#counts = { ...earlier.failures };
+    this.#invalid = Object.values(earlier.failures).reduce((sum, count) => sum + count, 0);
   }
 
   add(outcome: SampleOutcome): void {
@@ -110,6 +120,8 @@ export class FailureTally {
     throw new RewardFailuresError(this.#invalid, this.#rows, { ...this.#counts });
   }
 }
+
+const none: EarlierRows = { rows: 0, failures: {} };
 
 /** Throws RewardFailuresError if more are invalid than may be. */
 export function checkFailures(

@@ -21,6 +21,7 @@ import { AnswerCounts } from "./answer-counts.ts";
 import { withFallback } from "./failures.ts";
 import { LoopMetrics } from "./loop-metrics.ts";
 import { ScoreRound } from "./score-round.ts";
+import type { RoundOptions } from "./score-round.ts";
 
 /** The parts of a loop that scores one sample or one group. */
 export interface ScoringParts {
@@ -60,7 +61,7 @@ export class LoopScores {
   }
 
   /** Opens a round of so many samples. */
-  round(rows: number, lane: string): ScoreRound {
+  round(rows: number, options: RoundOptions): ScoreRound {
     this.#parts.watched?.tally.expect(rows);
     const scorer = {
       onFailure: this.onFailure,
@@ -69,7 +70,9 @@ export class LoopScores {
       submitGroup: this.#submitGroup.bind(this),
       awake: <Result>(work: () => Promise<Result>) => this.awake(work),
     };
-    const round = new ScoreRound(scorer, { rows, lane }, (ended) => this.#rounds.delete(ended));
+    const round = new ScoreRound(scorer, { rows, ...options }, (ended) =>
+      this.#rounds.delete(ended),
+    );
     if (rows > 0) this.#rounds.add(round);
     return round;
   }

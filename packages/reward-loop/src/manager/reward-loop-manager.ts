@@ -48,7 +48,7 @@ import { LoopTally } from "./loop-tally.ts";
 import { LoopUses } from "./loop-uses.ts";
 import { assembledScores } from "./assembled-scores.ts";
 import type { GroupScores, RewardSource } from "../pipeline/reward-source.ts";
-import type { ScoreRound } from "./score-round.ts";
+import type { RoundOptions, ScoreRound } from "./score-round.ts";
 import { WatchedSource } from "./watched-source.ts";
 import { scoreStream } from "./stream/score-stream.ts";
 import type { ScoreStreamOptions, StreamScorer } from "./stream/score-stream.ts";
@@ -204,8 +204,11 @@ export class RewardLoopManager implements AsyncDisposable {
    * Opens a round of `rows` samples that come one by one, to which the batch policies of
    * `onFailure` apply.
    */
-  round(rows: number, { lane = "training" }: ScoreOptions = {}): ScoreRound {
-    return this.#scores.round(rows, lane);
+  round(
+    rows: number,
+    { lane = "training", earlier }: ScoreOptions & Pick<RoundOptions, "earlier"> = {},
+  ): ScoreRound {
+    return this.#scores.round(rows, { lane, earlier });
   }
 
   /**

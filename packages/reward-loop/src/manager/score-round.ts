@@ -12,6 +12,7 @@ import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
 import { inLane } from "../sample/lane.ts";
 import { FailureTally, isWorthAgain, withFallback } from "./failures.ts";
+import type { EarlierRows } from "./failures.ts";
 
 /** The loop's part in a round. */
 export interface RoundScorer {
@@ -31,6 +32,13 @@ export interface RoundScorer {
   ) => Promise<readonly SampleOutcome[]>;
   /** Runs `work` with the reward model awake, if there is one. */
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
+}
+
+/** What a round is of. */
+export interface RoundOptions {
+  readonly lane: string;
+  /** Rows of the same batch that count for `failAbove`, too. */
+  readonly earlier?: EarlierRows | undefined;
 }
 
 interface SecondScoring {
@@ -55,13 +63,13 @@ export class ScoreRound {
    */
   constructor(
     scorer: RoundScorer,
-    { rows, lane }: { readonly rows: number; readonly lane: string },
+    { rows, lane, earlier }: RoundOptions & { readonly rows: number },
     onEnd: (round: ScoreRound) => void,
   ) {
     this.#scorer = scorer;
     this.#lane = lane;
     this.#left = rows;
-    this.#tally = new FailureTally(rows, scorer.onFailure);
+    this.#tally = new FailureTally(rows, scorer.onFailure, earlier);
     this.#onEnd = onEnd;
   }
 
@@ -117,6 +125,8 @@ export class ScoreRound {
    * row, in its final form
    */
   count(outcome: SampleOutcome): void {
+    // Where failures of earlier rows are too many by themselves, a score is not to blame.
+    if (outcome.valid) return;
     this.#tally.add(outcome);
     try {
       this.#tally.check();

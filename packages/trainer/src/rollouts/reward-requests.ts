@@ -3,8 +3,8 @@
  * validation. A request begins at once, or, if so arranged, after the requests before it.
  */
 
-import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
-import type { RewardLoopOptions } from "@rayling/reward-loop";
+import { RewardFailuresError, RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
+import type { EarlierRows, RewardLoopOptions } from "@rayling/reward-loop";
 import { isRecord } from "@rayling/reward-manager-registry/values";
 import type { RewardArrangement } from "../settings/program-options.ts";
 import { rewardSampleOf } from "../samples/training-sample.ts";
@@ -23,6 +23,7 @@ export class RewardRequests implements AsyncDisposable {
   /** When everything that stands in line is done. */
   #line: Promise<void> = Promise.resolve();
   #inFlight = new Set<RewardRequest>();
+  readonly #overLimit = new WeakSet<RewardRequest>();
 
   private constructor(
     loop: RewardLoopManager,
@@ -50,14 +51,31 @@ export class RewardRequests implements AsyncDisposable {
     return [...this.#inFlight].reduce((sum, request) => sum + request.left, 0);
   }
 
-  /** A request, and what begins to score one of its rows. @param uids one for each row */
-  open(uids: readonly string[], groupSize: number, lane: RewardLane): RewardTicket {
+  /** Whether more of its rows are invalid than may be (`onFailure.failAbove`). */
+  isOverLimit(request: RewardRequest): boolean {
+    return this.#overLimit.has(request);
+  }
+
+  /**
+   * A request, and what begins to score one of its rows. @param uids one for each row
+   *
+   * @param earlier rows of the same batch that a run before has trained on or dropped
+   */
+  open(
+    uids: readonly string[],
+    groupSize: number,
+    lane: RewardLane,
+    earlier?: EarlierRows,
+  ): RewardTicket {
     const { batchBarrier, validationInLine, validationLoop } = this.#arrangement;
     const ownLoop = lane === "validation" && !validationInLine ? validationLoop : undefined;
-    const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane });
+    const request = new RewardRequest(ownLoop ?? this.loop, { uids, groupSize, lane, earlier });
     this.#inFlight.add(request);
     const leave = (): void => void this.#inFlight.delete(request);
-    request.whenSettled().then(leave, leave);
+    request.whenSettled().then(leave, (error: unknown) => {
+      leave();
+      if (error instanceof RewardFailuresError) this.#overLimit.add(request);
+    });
     const waitsInLine = lane === "training" ? batchBarrier : validationInLine;
     if (!waitsInLine) return new RewardTicket(request, lane, undefined);
     const turn = this.#line;

@@ -14,8 +14,8 @@ import type { LoaderPosition, PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError, TrainerStateError } from "../errors.ts";
 import type { Rollout } from "../policy/policy.ts";
 import { Baselines } from "../samples/baselines.ts";
-import type { RewardRequests } from "./reward-requests.ts";
-import type { RolloutBatch } from "../samples/rollout-batch.ts";
+import type { RewardRequests, RewardTicket } from "./reward-requests.ts";
+import type { EarlierFailures, RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 
@@ -50,6 +50,8 @@ export interface KeptBatch {
   readonly samples: readonly KeptSample[];
   /** Greedy answer of each group, for remax. */
   readonly baselines?: readonly KeptSample[] | undefined;
+  /** Failures of the rows that are not kept. Versions before this one wrote none. */
+  readonly earlierFailures?: EarlierFailures | undefined;
 }
 
 interface KeptSample {
@@ -67,6 +69,7 @@ export function keptTraining(
   training: TrainingStart,
   prompts: PromptLoader,
   klCoef: number,
+  rewards: RewardRequests,
 ): Pick<Checkpoint, "trainer" | "outstanding"> {
   const trainer: KeptTrainer = {
     format: FORMAT,
@@ -75,10 +78,15 @@ export function keptTraining(
     klCoef,
     ...optional("miniBatchSize", training.miniBatchSize),
   };
-  return { trainer, outstanding: training.outstanding.map((batch) => keptBatch(batch, prompts)) };
+  const kept = (batch: RolloutBatch): KeptBatch => keptBatch(batch, prompts, rewards);
+  return { trainer, outstanding: training.outstanding.map(kept) };
 }
 
-function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
+function keptBatch(
+  batch: RolloutBatch,
+  prompts: PromptLoader,
+  requests: RewardRequests,
+): KeptBatch {
   const { number, n, generatedAt, baselines, isUsed, generatedMs } = batch;
   const { rows } = prompts.batch(number);
   const kept = (
@@ -96,10 +104,10 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
   const samples = batch.samples.flatMap((sample, row) =>
     isUsed[row] === 1
       ? []
-      : [kept(sample, generatedMs[row] ?? 0, batch.rewards.scoredOutcomeOf(row))],
+      : [kept(sample, generatedMs[row] ?? 0, outcomeOf(batch.rewards, row, requests))],
   );
   const greedy = baselines?.samples.flatMap((sample, group) =>
-    isUsed[group * n] === 1 ? [] : [kept(sample, 0, baselines.request.scoredOutcomeOf(group))],
+    isUsed[group * n] === 1 ? [] : [kept(sample, 0, outcomeOf(baselines.request, group, requests))],
   );
   return {
     number,
@@ -107,7 +115,55 @@ function keptBatch(batch: RolloutBatch, prompts: PromptLoader): KeptBatch {
     generatedAt,
     samples,
     ...(greedy === undefined ? {} : { baselines: greedy }),
+    earlierFailures: failuresOfUsed(batch),
   };
+}
+
+/**
+ * Outcome of a row as a checkpoint keeps it. Failures that end this run would end each run that
+ * resumes: it asks for their rewards again, of whole groups where these are scored together.
+ */
+function outcomeOf(
+  request: RewardRequest,
+  row: number,
+  requests: RewardRequests,
+): SampleOutcome | undefined {
+  const outcome = request.scoredOutcomeOf(row);
+  if (!requests.isOverLimit(request)) return outcome;
+  const size = requests.loop.traits.scoresGroups ? request.groupSize : 1;
+  const first = row - (row % size);
+  const together = Array.from({ length: size }, (_, at) => request.scoredOutcomeOf(first + at));
+  return together.some((one) => one?.valid === false) ? undefined : outcome;
+}
+
+/** Failures of the rows that a checkpoint does not keep. */
+function failuresOfUsed(batch: RolloutBatch): EarlierFailures {
+  const { n, baselines, isUsed, rewards, earlierFailures } = batch;
+  const used = [...isUsed.keys()].filter((row) => isUsed[row] === 1);
+  const groups = used.filter((row) => row % n === 0).map((row) => row / n);
+  return {
+    samples: withFailures(
+      earlierFailures?.samples,
+      used.map((row) => rewards.outcomeOf(row)),
+    ),
+    baselines: withFailures(
+      earlierFailures?.baselines,
+      groups.map((group) => baselines?.request.outcomeOf(group)),
+    ),
+  };
+}
+
+function withFailures(
+  before: Readonly<Record<string, number>> = {},
+  outcomes: readonly (SampleOutcome | undefined)[],
+): Record<string, number> {
+  const counts: Record<string, number> = { ...before };
+  for (const outcome of outcomes) {
+    if (outcome?.valid !== false) continue;
+    const { code } = outcome.error;
+    counts[code] = (counts[code] ?? 0) + 1;
+  }
+  return counts;
 }
 
 /** What a checkpoint says of its training. Nothing is asked for yet. */
@@ -164,9 +220,11 @@ function restoredBatch(
   prompts: PromptLoader,
   rewards: RewardRequests,
 ): RolloutBatch {
-  const { number, n, generatedAt, baselines } = kept;
+  const { number, n, generatedAt, baselines, earlierFailures } = kept;
   const { rows, uids, epoch } = prompts.batch(number);
   const nowMs = performance.timeOrigin + performance.now();
+  const uidOf = (one: KeptSample): string =>
+    present(uids[one.prompt], `the uid of prompt ${one.prompt}`);
   const sampleOf = (one: KeptSample, id: string, uid: string): TrainingSample => ({
     id,
     uid,
@@ -174,38 +232,47 @@ function restoredBatch(
     rollout: one.rollout,
     generatedAt,
   });
-  const samples = kept.samples.map((one) => {
-    const uid = present(uids[one.prompt], `the uid of prompt ${one.prompt}`);
-    return sampleOf(one, `${uid}/${one.rollout.sample}`, uid);
-  });
+  const samples = kept.samples.map((one) =>
+    sampleOf(one, `${uidOf(one)}/${one.rollout.sample}`, uidOf(one)),
+  );
   // Baselines belong to no group.
-  const greedy = baselines?.map((one) => {
-    const id = `${present(uids[one.prompt], `the uid of prompt ${one.prompt}`)}/greedy`;
-    return sampleOf(one, id, id);
-  });
+  const greedy = baselines?.map((one) =>
+    sampleOf(one, `${uidOf(one)}/greedy`, `${uidOf(one)}/greedy`),
+  );
+  // What may fail is a share of the whole batch, as it was before the checkpoint.
+  const { samples: ofSamples = {}, baselines: ofBaselines = {} } = earlierFailures ?? {};
+  const askedOf = (
+    ones: readonly TrainingSample[],
+    keptOnes: readonly KeptSample[],
+    groupSize: number,
+    failures: Readonly<Record<string, number>>,
+  ): RewardRequest => {
+    const earlier = { rows: uids.length * groupSize - ones.length, failures };
+    const own = ones.map(({ uid }) => uid);
+    const ticket = rewards.open(own, groupSize, "training", earlier);
+    return asked(ticket, ones, keptOnes);
+  };
   return {
     samples,
     n,
     number,
     epoch,
     generatedAt,
-    baselines: greedy && new Baselines(greedy, asked(greedy, baselines ?? [], 1, rewards)),
-    rewards: asked(samples, kept.samples, n, rewards),
+    baselines: greedy && new Baselines(greedy, askedOf(greedy, baselines ?? [], 1, ofBaselines)),
+    rewards: askedOf(samples, kept.samples, n, ofSamples),
     // No time counts while nothing ran: for this run, a rollout was generated when it was read.
     generatedMs: kept.samples.map(({ generatedMs }) => Math.max(generatedMs, nowMs)),
     isUsed: new Uint8Array(samples.length),
+    earlierFailures,
   };
 }
 
-/** For what was not scored. */
+/** Asks for what was not scored. */
 function asked(
+  ticket: RewardTicket,
   samples: readonly TrainingSample[],
   kept: readonly KeptSample[],
-  groupSize: number,
-  rewards: RewardRequests,
 ): RewardRequest {
-  const uids = samples.map(({ uid }) => uid);
-  const ticket = rewards.open(uids, groupSize, "training");
   for (const [row, sample] of samples.entries()) {
     const outcome = kept[row]?.outcome;
     if (outcome === undefined) ticket.submit(row, sample);

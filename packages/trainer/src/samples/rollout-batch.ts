@@ -29,6 +29,16 @@ export interface RolloutBatch {
   readonly generatedMs: readonly number[];
   /** 1 for each row that an update has learned from or that was dropped, else 0. */
   readonly isUsed: Uint8Array;
+  /** Failures of rows that a run before has trained on or dropped. */
+  readonly earlierFailures?: EarlierFailures | undefined;
+}
+
+/** Failures of a batch by the codes of their errors. */
+export interface EarlierFailures {
+  /** Failures of samples. */
+  readonly samples: Readonly<Record<string, number>>;
+  /** Failures of greedy answers. */
+  readonly baselines: Readonly<Record<string, number>>;
 }
 
 /** A batch with columns for all of its rows. */

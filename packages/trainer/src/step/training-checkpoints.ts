@@ -42,7 +42,7 @@ export class TrainingCheckpoints {
 
   /** Rejects with CheckpointError, and with the error of an actor. */
   async save(training: TrainingStart): Promise<void> {
-    const { policy, critic, prompts, learner, settings } = this.#parts;
+    const { policy, critic, prompts, rewards, learner, settings } = this.#parts;
     const { run, checkpoints } = settings;
     if (checkpoints === undefined) return;
     const { folder, keep } = checkpoints;
@@ -53,7 +53,7 @@ export class TrainingCheckpoints {
       globalStep: training.finishedSteps,
       policy: state,
       critic: criticState,
-      ...keptTraining(training, prompts, learner.klCoef),
+      ...keptTraining(training, prompts, learner.klCoef, rewards),
     };
     await saveCheckpoint(checkpoint, { folder, keep: keep ?? undefined });
   }

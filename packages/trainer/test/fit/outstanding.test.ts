@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RewardLoopManager } from "@rayling/reward-loop";
-import { resumeCheckpoint, saveCheckpoint } from "@rayling/trainer";
-import type { PPOTrainerOptions, RolloutBatch } from "@rayling/trainer";
+import { PromptDataset, PromptLoader, resumeCheckpoint, saveCheckpoint } from "@rayling/trainer";
+import type { EarlierFailures, PPOTrainerOptions, RolloutBatch } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
-import { scoredTrainings } from "../fixtures/scored-training.ts";
+import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 import { ScriptedPolicyActor } from "../fixtures/scripted.ts";
 
 const { dataset, trained } = await scoredTrainings();
@@ -33,6 +33,13 @@ const oneAhead: PPOTrainerOptions["schedule"] = async (training) => {
 interface Kept {
   readonly samples: readonly { readonly outcome?: unknown; readonly rollout?: object }[];
   readonly baselines?: readonly { readonly outcome?: unknown }[];
+  readonly earlierFailures?: EarlierFailures;
+}
+
+/** The batches of the last checkpoint that are still to be trained. */
+async function keptIn(folder: string): Promise<readonly Kept[]> {
+  const found = await resumeCheckpoint({ folder, mode: "auto" });
+  return (found?.outstanding ?? []) as Kept[];
 }
 
 /** A folder with a checkpoint of step 1, made of one by `change`. The second batch is ahead. */
@@ -140,4 +147,90 @@ test("whatever a policy tells besides is no reason for a checkpoint to fail: it 
   const run = { totalTrainingSteps: 2 };
   const { report } = await trained("halves", { policy, checkpoints: { folder }, run });
   expect(report.steps).toBe(2);
+});
+
+/** Trains two groups of the batch, or as many as are left of it, and ends the step. */
+const twoGroups: PPOTrainerOptions["schedule"] = async (training) => {
+  const batch = (await training.rollout()) as RolloutBatch;
+  await batch.rewards.whenSettled();
+  const prepared = await training.prepare(batch);
+  await training.learn(prepared, Math.min(4, training.left(prepared)));
+  await training.endStep();
+};
+
+function rewardOf(name: string, failAbove: number): PPOTrainerOptions["reward"] {
+  const reward = { path: rewardsPath, name };
+  return { reward, workers: 1, executors: 1, onFailure: { failAbove } };
+}
+
+test("count as the batch that they are of: failures are a share of all of it, however often it is kept", async () => {
+  const folder = await newFolder();
+  const run = { totalTrainingSteps: 3, saveFreq: 1 };
+  const common = { checkpoints: { folder }, run, actor: { ppoMiniBatchSize: 1 } };
+  // Half of all rows have no score.
+  const reward = rewardOf("firstThrows", 0.5);
+  await trained("", { ...common, reward, schedule: twoGroups });
+  const [kept] = await keptIn(folder);
+  expect(kept?.samples).toHaveLength(4);
+  expect(Object.values(kept?.earlierFailures?.samples ?? {})).toEqual([2]);
+  const oneGroup: PPOTrainerOptions["schedule"] = async (training) => {
+    const batch = (await training.rollout()) as RolloutBatch;
+    const prepared = await training.prepare(batch);
+    await training.learn(prepared, 2);
+    await training.endStep();
+  };
+  await trained("", { ...common, reward, schedule: oneGroup });
+  const [again] = await keptIn(folder);
+  expect(again?.samples).toHaveLength(2);
+  expect(Object.values(again?.earlierFailures?.samples ?? {})).toEqual([3]);
+  const strict = trained("", { ...common, reward: rewardOf("firstThrows", 0.4) });
+  await expect(strict).rejects.toMatchObject({ name: "RewardFailuresError", invalid: 4, total: 8 });
+  const { report } = await trained("", { ...common, reward: rewardOf("halves", 0.5) });
+  expect(report.steps).toBe(3);
+});
+
+test("of a checkpoint that does not tell of the rest count as a part of the batch all the same", async () => {
+  const error = { code: "REWARD_FAILED", name: "Error", message: "no score" };
+  const invalid = { valid: false, error, attempts: 1, latencyMs: 0, waitedMs: 0 };
+  const folder = await aheadOf(({ earlierFailures: _, ...batch }) => ({
+    ...batch,
+    samples: batch.samples
+      .slice(-2)
+      .map((one, at) => (at === 0 ? { ...one, outcome: invalid } : one)),
+  }));
+  const run = { totalTrainingSteps: 2 };
+  const resumed = (failAbove: number): ReturnType<typeof trained> =>
+    trained("", { checkpoints: { folder }, run, reward: rewardOf("halves", failAbove) });
+  await expect(resumed(0.1)).rejects.toMatchObject({ invalid: 1, total: 8 });
+  const { report } = await resumed(0.3);
+  expect(report.metrics[0]).toMatchObject({ "reward/invalid_rate": 0.5 });
+});
+
+test("whose failures end the run are judged again by the next", async () => {
+  const folder = await newFolder();
+  const rows = Array.from({ length: 8 }, (_, row) => ({
+    prompt: [{ role: "user", content: String(row) }],
+    data_source: "scripted",
+    reward_model: { ground_truth: "" },
+  }));
+  const prompts = new PromptLoader(await PromptDataset.fromRows(rows), {
+    batchSize: 4,
+    shuffle: false,
+  });
+  const run = { totalTrainingSteps: 2, saveFreq: 1 };
+  const common = { checkpoints: { folder }, prompts, run };
+  await trained("", {
+    ...common,
+    reward: rewardOf("laterThrow", 0.5),
+    schedule: async (training) => {
+      const batches = [await training.rollout(), await training.rollout()] as RolloutBatch[];
+      await expect(batches[1]?.rewards.whenSettled()).rejects.toMatchObject({ total: 8 });
+      const prepared = await training.prepare(batches[0] as RolloutBatch);
+      await training.learn(prepared, training.left(prepared));
+      await training.endStep();
+    },
+  });
+  const { report } = await trained("", { ...common, reward: rewardOf("halves", 0.5) });
+  expect(report.steps).toBe(2);
+  expect(report.metrics.at(-1)).toMatchObject({ "reward/invalid_rate": 0 });
 });
