@@ -8,6 +8,7 @@ import type { RewardRequests } from "./reward-requests.ts";
 import type { RolloutBatch } from "../samples/rollout-batch.ts";
 import { collectRollouts } from "./collect-rollouts.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
+import { needsBaselines } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { StepRecord } from "../record/step-record.ts";
 
@@ -49,7 +50,7 @@ export class RolloutGeneration {
     record: StepRecord,
   ): Promise<RolloutBatch> {
     const { policy, rewards, settings } = this.#parts;
-    const { rollout, run, algorithm } = settings;
+    const { rollout, run } = settings;
     const { n, maxResponseLength, temperature, topP, topK } = rollout;
     const generatedAt = record.step - 1;
     const uids = prompts.uids.flatMap((uid) => Array.from({ length: n }, () => uid));
@@ -68,8 +69,7 @@ export class RolloutGeneration {
       account: record.account("gen"),
     };
     // Baselines are scored first: every finished group needs its own.
-    const needsBaselines = algorithm.advEstimator === "remax";
-    const baselines = needsBaselines
+    const baselines = needsBaselines(settings)
       ? await this.#baselines(request, prompts, generatedAt)
       : undefined;
     const ticket = rewards.open(uids, n, "training");

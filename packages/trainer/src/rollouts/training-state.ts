@@ -17,6 +17,7 @@ import { Baselines } from "../samples/baselines.ts";
 import type { RewardRequests, RewardTicket } from "./reward-requests.ts";
 import type { EarlierFailures, RolloutBatch } from "../samples/rollout-batch.ts";
 import type { TrainingSample } from "../samples/training-sample.ts";
+import { needsBaselines } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 
 /** The place where a training begins or resumes, as a checkpoint keeps it. */
@@ -193,12 +194,20 @@ export function keptPlaceOf(
 }
 
 /** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */
-export function checkOutstanding(
-  batches: readonly KeptBatch[],
-  { rollout: { n } }: TrainingSettings,
-): void {
+export function checkOutstanding(batches: readonly KeptBatch[], settings: TrainingSettings): void {
+  const { n } = settings.rollout;
+  const { advEstimator } = settings.algorithm;
+  const left = batches.filter(({ samples }) => samples.length > 0);
+  // Without greedy answers to compare with, these rollouts would be trained on and teach nothing;
+  // answers of other weights than theirs are no measure for them.
+  if (needsBaselines(settings) && left.some(({ baselines }) => baselines === undefined)) {
+    throw new TrainerInputError(
+      "algorithm.advEstimator",
+      `algorithm.advEstimator is ${advEstimator}, and the checkpoint has rollouts without greedy answers, which are still to be trained, of a run with another estimator: resume with that one`,
+    );
+  }
   // Steps and mini-batches are counted in groups of one size.
-  const other = batches.find((batch) => batch.samples.length > 0 && batch.n !== n);
+  const other = left.find((batch) => batch.n !== n);
   if (other === undefined) return;
   throw new TrainerInputError(
     "rollout.n",
@@ -206,13 +215,17 @@ export function checkOutstanding(
   );
 }
 
-/** Asks for the rewards that are not known. */
+/** Asks for the rewards that are not known, and that the training uses. */
 export function restoredBatches(
   batches: readonly KeptBatch[],
   prompts: PromptLoader,
   rewards: RewardRequests,
+  settings: TrainingSettings,
 ): RolloutBatch[] {
-  return batches.map((batch) => restoredBatch(batch, prompts, rewards));
+  return batches.map(({ baselines, ...batch }) => {
+    const used = needsBaselines(settings) ? baselines : undefined;
+    return restoredBatch({ ...batch, baselines: used }, prompts, rewards);
+  });
 }
 
 function restoredBatch(

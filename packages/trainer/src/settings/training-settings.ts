@@ -66,3 +66,8 @@ export function isDue(
 ): boolean {
   return everySteps > 0 && (step % everySteps === 0 || step >= totalSteps);
 }
+
+/** Whether samples are compared with greedy answers to their prompts, which are scored, too. */
+export function needsBaselines({ algorithm }: TrainingSettings): boolean {
+  return algorithm.advEstimator === "remax";
+}

@@ -83,7 +83,8 @@ export class TrainingCheckpoints {
     await this.#setWeights(resumed, start.finishedSteps);
     // A fixed coefficient is the configured one, even where the configuration was changed.
     if (algorithm.klCtrl.type === "adaptive") learner.klCoef = klCoef;
-    return { ...start, outstanding: isTrained ? restoredBatches(batches, prompts, rewards) : [] };
+    const restored = isTrained ? restoredBatches(batches, prompts, rewards, settings) : [];
+    return { ...start, outstanding: restored };
   }
 
   async #setWeights(checkpoint: Checkpoint, finishedSteps: number): Promise<void> {

@@ -9,6 +9,7 @@ import type { StepRecord } from "../record/step-record.ts";
 import type { PreparedRows, PreparedSamples } from "../rollouts/prepared-rows.ts";
 import { scoreColumnsOf, tensorIn } from "../samples/columns.ts";
 import type { ScoredSample } from "../samples/rollout-batch.ts";
+import { needsBaselines } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 import type { Learnable, Learner } from "./learner.ts";
 
@@ -104,7 +105,7 @@ export class Updates {
     record: StepRecord,
   ): Promise<(number | null)[] | undefined> {
     const { settings, miniBatches } = this.#parts;
-    if (settings.algorithm.advEstimator !== "remax") return undefined;
+    if (!needsBaselines(settings)) return undefined;
     const outcomes = await miniBatches.waitFor(record, () =>
       Promise.all(
         samples.map(

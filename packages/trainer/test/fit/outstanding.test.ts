@@ -234,3 +234,30 @@ test("whose failures end the run are judged again by the next", async () => {
   expect(report.steps).toBe(2);
   expect(report.metrics.at(-1)).toMatchObject({ "reward/invalid_rate": 0 });
 });
+
+const remax = { advEstimator: "remax" };
+
+test("without greedy answers are refused where they are to be compared with these", async () => {
+  const folder = await aheadOf(unscored);
+  const more = { checkpoints: { folder }, algorithm: remax };
+  const refused = "resume with that one";
+  const run = { totalTrainingSteps: 2 };
+  expect(await judged({ ...more, run }, refused)).toEqual([]);
+  await expect(trained("halves", { ...more, run })).rejects.toMatchObject({
+    name: "TrainerInputError",
+    input: "algorithm.advEstimator",
+    message: expect.stringMatching(/is remax, .* without greedy answers/) as string,
+  });
+  // Nothing is left to train, and so there is nothing to compare.
+  const { report } = await trained("halves", { ...more, run: { totalTrainingSteps: 1 } });
+  expect(report.steps).toBe(1);
+});
+
+test("with greedy answers are compared with these, which nobody judges where no estimator uses them", async () => {
+  const folder = await aheadOf(unscored, { algorithm: remax });
+  const more = { checkpoints: { folder }, run: { totalTrainingSteps: 2 } };
+  const samples = questions.flatMap((one) => [one, one.replace("#0", "#1")]);
+  expect(await judged(more)).toEqual(samples);
+  const greedy = await judged({ ...more, algorithm: remax });
+  expect(greedy).toEqual([...samples, ...questions].toSorted());
+});
