@@ -1,5 +1,5 @@
 /** Every advantage estimator: verl's own numbers (test/golden/advantages.json), rows that are not valid, and bad input. */
-import { asTensor, gatherRows, type Tensor, tensor } from "@rayling/data-proto";
+import { asTensor, gatherRows, type Tensor, tensor, zeros } from "@rayling/data-proto";
 import {
   type AdvantageBatch,
   type AdvantageSettings,
@@ -44,6 +44,9 @@ function settingsOf({ params }: GoldenCase): AdvantageSettings {
   return camelCased({ ...own, ...config });
 }
 
+const noSpread =
+  "verl refuses to whiten one token; here its advantage is 0, and the training goes on";
+
 const estimators = registry
   .names()
   .map((name): [string, Adapter] => [
@@ -80,7 +83,12 @@ checkGolden(
       };
     },
   },
-  { "grpo_passk/config-missing": "verl asserts that a config was given; here there is a default" },
+  {
+    "grpo_passk/config-missing": "verl asserts that a config was given; here there is a default",
+    "reinforce_plus_plus_baseline/one-valid-token-error": noSpread,
+    "gdpo/one-valid-token-error": noSpread,
+    "gae/one-valid-token-error": noSpread,
+  },
 );
 
 const six: AdvantageBatch = {
@@ -195,6 +203,33 @@ describe.each([
     const own = [...gatherRows(advantages, left).data];
     const alone = estimate(onlyRows(left, six)).advantages.data;
     for (const [at, value] of own.entries()) expect(value).toBeCloseTo(alone[at] as number, 5);
+  });
+});
+
+describe("tokens that are too few to be whitened have an advantage of 0", () => {
+  const whitening = ["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo"];
+  const withTokens = (count: number): AdvantageBatch => {
+    const responseMask = zeros(six.responseMask.shape, "int32");
+    responseMask.data.fill(1, 0, count);
+    return { ...six, responseMask };
+  };
+
+  test.each(registry.names())("of no token at all: %s", (name) => {
+    const { advantages } = registry.get(name)(withTokens(0));
+    expect([...advantages.data].filter((one) => one !== 0)).toEqual([]);
+  });
+
+  test.each(whitening)("of one token: %s", (name) => {
+    const { advantages, returns } = registry.get(name)(withTokens(1));
+    expect([...advantages.data].filter((one) => one !== 0)).toEqual([]);
+    expect(returns.data.every(Number.isFinite)).toBe(true);
+  });
+
+  test("a critic learns from one token all the same", () => {
+    const tokenLevelRewards = zeros(six.responseMask.shape, "float32");
+    tokenLevelRewards.data[0] = 5;
+    const { returns } = registry.get("gae")({ ...withTokens(1), tokenLevelRewards });
+    expect(returns.data[0]).toBe(5);
   });
 });
 

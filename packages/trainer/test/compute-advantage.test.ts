@@ -1,5 +1,5 @@
 /** From scores to advantages: each step is the one of its own function, in verl's order; sessions with several outputs; what is missing. */
-import { gatherRows, type Tensor, tensor } from "@rayling/data-proto";
+import { gatherRows, type Tensor, tensor, zeros } from "@rayling/data-proto";
 import {
   type AdvantageColumns,
   applyKlPenalty,
@@ -208,6 +208,34 @@ describe("the correction of rollouts where scores are invalid", () => {
     expect(none.responseMask).toEqual(columns.responseMask);
     expect(none.rolloutIsWeights).toBeUndefined();
     expect(none.metrics).toEqual({});
+  });
+});
+
+describe("the correction of rollouts that have no token", () => {
+  const rolloutCorrection: RolloutCorrectionSettings = {
+    rolloutIs: "token",
+    rolloutRs: "token_k1",
+    rolloutRsThreshold: 2,
+  };
+  const silent = { ...columns, responseMask: zeros(columns.responseMask.shape, "int32") };
+
+  test.each([undefined, [true, true, true, true], [true, false, true, true]])(
+    "does nothing: rows that are valid are %s",
+    (valid) => {
+      const rows = valid === undefined ? silent : { ...silent, valid };
+      const settings = { advEstimator: "grpo", rolloutCorrection };
+      const { responseMask, rolloutIsWeights, metrics } = computeAdvantage(rows, settings);
+      expect(responseMask).toEqual(silent.responseMask);
+      expect(rolloutIsWeights).toBeUndefined();
+      expect(metrics).toEqual({});
+    },
+  );
+
+  test("is refused where it is asked for by itself, as in verl", () => {
+    const { oldLogProbs, rolloutLogProbs } = columns as Required<AdvantageColumns>;
+    expect(() => correctRollouts({ ...silent, oldLogProbs, rolloutLogProbs })).toThrow(
+      "at least one token of responseMask must count",
+    );
   });
 });
 

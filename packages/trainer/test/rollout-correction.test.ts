@@ -22,7 +22,7 @@ import {
   rolloutWeights,
   type WeightSettings,
 } from "../src/algorithms/rollout-correction/weights.ts";
-import { camelCased, checkGolden, type GoldenCase, tensorAt } from "./golden.ts";
+import { type Adapter, camelCased, checkGolden, type GoldenCase, tensorAt } from "./golden.ts";
 
 const matrixAt = (golden: GoldenCase, name: string): Matrix =>
   matrixOf(name, tensorAt(golden, name));
@@ -60,7 +60,10 @@ function corrected(
   };
 }
 
-checkGolden(goldenFile("rollout-correction.json"), {
+const dividesByNothing =
+  "verl divides by 0 where all weights are; here they have no effective sample size";
+
+const adapters: Readonly<Record<string, Adapter>> = {
   compute_rollout_correction_weights(golden) {
     const { weights, metrics } = rolloutWeights(ratiosAt(golden), {
       rolloutIsBatchNormalize: false,
@@ -126,6 +129,11 @@ checkGolden(goldenFile("rollout-correction.json"), {
     keys.delete("metrics");
     return { ...parts, keys: [...keys].toSorted() };
   },
+};
+
+checkGolden(goldenFile("rollout-correction.json"), adapters, {
+  "compute_rollout_correction_weights/sequence-0.8_1.25-raw-multi": dividesByNothing,
+  "compute_rollout_correction_weights/sequence-icepop-zeroes-all-norm": dividesByNothing,
 });
 
 describe("rollout correction", () => {
@@ -155,13 +163,33 @@ describe("rollout correction", () => {
     expect(refused({ rolloutIs: "geometric" as never })).toBe("rolloutIs");
     expect(refused({ rolloutIs: "token", rolloutIsThreshold: "1_0.5" })).toBe("rolloutIsThreshold");
     expect(refused({ rolloutIs: "token", rolloutIsThreshold: "0x2" })).toBe("rolloutIsThreshold");
-    expect(refused({ rolloutIs: "token", rolloutIsThreshold: "3_4" })).toBe("rolloutIsThreshold");
     expect(refused({ rolloutRs: "token_k4", rolloutRsThreshold: 1 })).toBe("rolloutRs");
     expect(refused({ rolloutRs: "token_k1" })).toBe("rolloutRsThreshold");
     expect(() => rolloutCorrectionPreset("none" as never)).toThrow(
       'there is no rollout correction preset "none"; there are decoupled_token_is',
     );
   });
+
+  test.each(["token", "sequence"] as const)(
+    "weights by %s are 0, and have no effective sample size, where all are out of the band",
+    (rolloutIs) => {
+      for (const rolloutIsBatchNormalize of [false, true]) {
+        const { rolloutIsWeights, responseMask, metrics } = correctRollouts(batch, {
+          rolloutIs,
+          rolloutIsThreshold: "3_4",
+          rolloutIsBatchNormalize,
+        });
+        expect(rolloutIsWeights).toEqual(tensor([[0, 0, 0]], "float32"));
+        expect(responseMask).toEqual(batch.responseMask);
+        expect(metrics).toMatchObject({
+          "rollout_corr/rollout_is_mean": 0,
+          "rollout_corr/rollout_is_oob_ratio": 1,
+        });
+        expect(metrics).not.toHaveProperty("rollout_corr/rollout_is_eff_sample_size");
+        expect(Object.values(metrics).filter((one) => !Number.isFinite(one))).toEqual([]);
+      }
+    },
+  );
 
   test("a truncation without a bound leaves weights as they are", () => {
     const { rolloutIsWeights } = correctRollouts(

@@ -32,15 +32,11 @@ export function validMask(mask: MatrixView, valid: readonly boolean[] | undefine
 }
 
 /**
- * Whether a batch with rows that are not valid has fewer tokens left than that: then there is
- * nothing to learn, and nothing wrong with the input.
+ * Whether a batch with rows that are not valid has no token left: then there is nothing to learn,
+ * and nothing wrong with the input.
  *
  * @param mask of the valid rows
  */
-export function leavesFewerThan(
-  least: number,
-  mask: MatrixView,
-  valid: readonly boolean[] | undefined,
-): boolean {
-  return valid?.includes(false) === true && countOf(mask) < least;
+export function leavesNoToken(mask: MatrixView, valid: readonly boolean[] | undefined): boolean {
+  return valid?.includes(false) === true && countOf(mask) === 0;
 }

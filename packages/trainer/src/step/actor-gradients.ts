@@ -12,7 +12,7 @@ import type { PolicyLoss, PolicyLossSettings } from "../algorithms/losses/policy
 import { countOf } from "../algorithms/masked-sums.ts";
 import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
-import { leavesFewerThan, validMask } from "../algorithms/invalid-scores.ts";
+import { leavesNoToken, validMask } from "../algorithms/invalid-scores.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { tensorIn, validIn } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
@@ -103,7 +103,7 @@ function ofValidRows(
   const valid = validIn(part);
   const mask = validMask(matrixOf("responseMask", tensorIn(part, "response_mask"), matrix), valid);
   const aggregated = aggLoss(matrix, mask, lossAggMode, globalBatchInfo);
-  return leavesFewerThan(1, mask, valid) ? { ...aggregated, loss: 0 } : aggregated;
+  return leavesNoToken(mask, valid) ? { ...aggregated, loss: 0 } : aggregated;
 }
 
 /**

@@ -14,6 +14,9 @@ import type { AdvantageRegistry } from "../algorithms/advantages/advantage-regis
 import { createKlController } from "../algorithms/kl.ts";
 import type { PolicyLoss } from "../algorithms/losses/policy-loss.ts";
 import { createPolicyLossRegistry } from "../algorithms/losses/policy-loss-registry.ts";
+import { withDefaults } from "../algorithms/rollout-correction/correction-settings.ts";
+import { weightBandOf } from "../algorithms/rollout-correction/thresholds.ts";
+import { TrainerInputError } from "../errors.ts";
 import { valueLoss } from "../algorithms/losses/value-loss.ts";
 import { actorGradients } from "./actor-gradients.ts";
 import { CollectedMetrics } from "../record/collected-metrics.ts";
@@ -34,6 +37,7 @@ const width = 2;
 
 /** Throws TrainerInputError. */
 export function rehearse(settings: TrainingSettings, parts: RehearsedParts): void {
+  checkWeights(settings.algorithm);
   const rows = groups * settings.rollout.n;
   const valid = Array.from({ length: rows }, () => true);
   const estimated = rehearseEstimator(settings, parts.advantages, valid);
@@ -47,6 +51,18 @@ export function rehearse(settings: TrainingSettings, parts: RehearsedParts): voi
     valid,
   };
   valueLoss(values, settings.criticOptions);
+}
+
+/** Refuses importance weights that are 0 for the policy's own tokens: little would be learnt. */
+function checkWeights({ rolloutCorrection }: TrainingSettings["algorithm"]): void {
+  const { rolloutIs, rolloutIsThreshold } = withDefaults(rolloutCorrection ?? {});
+  if (rolloutIs === null || rolloutIsThreshold === null) return;
+  const { lower, upper } = weightBandOf(rolloutIsThreshold);
+  if (lower === null || (lower <= 1 && upper >= 1)) return;
+  throw new TrainerInputError(
+    "rolloutIsThreshold",
+    `rolloutIsThreshold must hold 1, the weight of a token that the policy itself would say as likely; it is from ${lower} to ${upper}, and weights outside of it are 0`,
+  );
 }
 
 /** An estimator of the user's own is not called: it may need columns that are not here. */

@@ -664,6 +664,10 @@ describe("what does not fit", () => {
       "rolloutIsThreshold",
       { algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: "banana" } } },
     ],
+    [
+      "rolloutIsThreshold",
+      { algorithm: { rolloutCorrection: { rolloutIs: "token", rolloutIsThreshold: "2_5" } } },
+    ],
     ["droBeta", { actor: { lossMode: "dro" } }],
     ["algorithm.rolloutCorrection.bypassMode", { actor: { lossMode: "bypass_mode" } }],
     [

@@ -6,7 +6,7 @@ import { type GroupId, groupsOf } from "../groups.ts";
 import { type Whitening, whiteningOf } from "../masked-sums.ts";
 import { type MatrixView, type RowSource, unboxed, viewOf } from "../matrix.ts";
 import { runsOf, type TokenRuns } from "../runs.ts";
-import { leavesFewerThan, validMask } from "../invalid-scores.ts";
+import { validMask } from "../invalid-scores.ts";
 
 /** Columns of a batch by verl's names in camelCase. All matrices are [rows, tokens]. */
 export interface AdvantageBatch {
@@ -153,6 +153,14 @@ export function newColumn({ mask }: Rows): Float32Array<ArrayBuffer> {
   return new Float32Array(mask.data.length);
 }
 
+/**
+ * Whether there are tokens enough to whiten by. verl refuses a batch with fewer than two, and so
+ * ends a training whose policy says nothing for once, or whose correction rejects all it said.
+ */
+export function hasSpread({ runs }: Pick<Rows, "runs">): boolean {
+  return runs.count >= 2;
+}
+
 /** @param returns default: a copy of the advantages */
 export function advantagesOf(
   { mask: { rows, columns } }: Rows,
@@ -164,19 +172,13 @@ export function advantagesOf(
 }
 
 /**
- * Whitened over the tokens that count, and 0 at others. Where invalid rows have left fewer than two
- * of them, there is no spread to scale by: all 0.
- *
- * @throws TrainerInputError as maskedWhiten
+ * Whitened over the tokens that count, and 0 at others. Fewer than two of them have no spread to
+ * scale by: all 0.
  */
-export function whitened(
-  values: RowSource,
-  rows: Rows,
-  { valid }: Pick<AdvantageBatch, "valid">,
-): Float32Array<ArrayBuffer> {
+export function whitened(values: RowSource, rows: Rows): Float32Array<ArrayBuffer> {
   const { mask, runs } = rows;
   const column = newColumn(rows);
-  if (leavesFewerThan(2, mask, valid)) return column;
+  if (!hasSpread(rows)) return column;
   const whitening = whiteningOf(values, runs);
   for (let row = 0; row < mask.rows; row++) whitenRow(column, { row, values, runs }, whitening);
   return column;

@@ -6,7 +6,10 @@
 
 import type { Tensor } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
+import { validMask } from "../invalid-scores.ts";
 import { applyKlPenalty, type KlController, type KlPenaltyKind } from "../kl.ts";
+import { countOf } from "../masked-sums.ts";
+import { viewOf } from "../matrix.ts";
 import { correctRollouts } from "../rollout-correction/rollout-correction.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
 import type { AdvantageBatch, Advantages, AdvantageSettings } from "./batch.ts";
@@ -154,6 +157,10 @@ function correctedOf(
     return { responseMask, metrics: {} };
   }
   const old = needed("oldLogProbs", oldLogProbs, "rolloutCorrection");
+  // A mini-batch of empty answers is nothing wrong: it has no token to correct.
+  if (countOf(validMask(viewOf("responseMask", responseMask), valid)) === 0) {
+    return { responseMask, metrics: {} };
+  }
   return correctRollouts(
     {
       oldLogProbs: old,

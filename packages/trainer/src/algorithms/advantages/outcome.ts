@@ -4,7 +4,6 @@
 
 import { TrainerInputError } from "../../errors.ts";
 import { type GroupId, groupMean, statisticsOf } from "../groups.ts";
-import { leavesFewerThan } from "../invalid-scores.ts";
 import { whiteningOfRows } from "../masked-sums.ts";
 import { rowSums } from "../matrix.ts";
 import {
@@ -16,6 +15,7 @@ import {
   broadcastInto,
   type GroupedRows,
   groupedRowsOf,
+  hasSpread,
   newColumn,
   type Rows,
 } from "./batch.ts";
@@ -145,7 +145,7 @@ export const reinforcePlusPlusBaseline: AdvantageEstimator = (batch) => {
     const { mean } = statisticsOf(group, rows.scores);
     for (const row of group) advantages[row] = (rows.scores[row] ?? NaN) - mean;
   });
-  return whitenedOutcome(rows, centred, batch);
+  return whitenedOutcome(rows, centred);
 };
 
 /**
@@ -162,7 +162,7 @@ export const gdpo: AdvantageEstimator = (batch, settings = {}) => {
       sums[row] = (sums[row] ?? NaN) + weight * (advantages[row] ?? NaN);
     }
   }
-  return whitenedOutcome(rows, sums, batch);
+  return whitenedOutcome(rows, sums);
 };
 
 function componentsOf(
@@ -220,12 +220,11 @@ function outcome(rows: Rows, values: Float64Array): Advantages {
 }
 
 /**
- * As `outcome`, whitened over all tokens. Where invalid rows have left fewer than two of them,
- * there is no spread to scale by: all 0.
+ * As `outcome`, whitened over all tokens. Fewer than two of them have no spread to scale by: all 0.
  */
-function whitenedOutcome(rows: Rows, values: Float64Array, { valid }: AdvantageBatch): Advantages {
+function whitenedOutcome(rows: Rows, values: Float64Array): Advantages {
   const advantages = newColumn(rows);
-  if (leavesFewerThan(2, rows.mask, valid)) return advantagesOf(rows, advantages);
+  if (!hasSpread(rows)) return advantagesOf(rows, advantages);
   const { firsts, starts, ends, weights } = rows.runs;
   const { mean, scale } = whiteningOfRows(values, rows.runs);
   for (const [row, value] of values.entries()) {

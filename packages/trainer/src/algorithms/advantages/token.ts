@@ -1,12 +1,12 @@
 /** Estimators that look at each token: what comes after it, and what could be expected there. */
 
 import { TrainerInputError } from "../../errors.ts";
-import { leavesFewerThan } from "../invalid-scores.ts";
 import { type Whitening, whiteningOf } from "../masked-sums.ts";
 import { type MatrixView, unboxed } from "../matrix.ts";
 import {
   type AdvantageEstimator,
   advantagesOf,
+  hasSpread,
   neededView,
   newColumn,
   type Rows,
@@ -35,8 +35,7 @@ export const gae: AdvantageEstimator = (batch, { gamma = 1, lam = 1 } = {}) => {
   const advantages = newColumn(rows);
   // Behind the last token that counts, a return is the value.
   const returns = new Float32Array(values.data);
-  const isLeftOut = leavesFewerThan(2, mask, batch.valid);
-  const whitening = isLeftOut ? undefined : whiteningOf(source, rows.runs);
+  const whitening = hasSpread(rows) ? whiteningOf(source, rows.runs) : undefined;
   for (let row = 0; row < mask.rows; row++) {
     if (!rows.isValid(row)) {
       returns.fill(0, row * mask.columns, (row + 1) * mask.columns);
@@ -132,9 +131,9 @@ export const reinforcePlusPlus: AdvantageEstimator = (batch, { gamma = 1 } = {})
       return 0;
     },
   };
-  const advantages = whitened(source, rows, batch);
+  const advantages = whitened(source, rows);
   // Then no row was looked at, but all have returns.
-  if (leavesFewerThan(2, rows.mask, batch.valid)) {
+  if (!hasSpread(rows)) {
     for (let row = 0; row < rows.mask.rows; row++) discountRow(sums, row);
   }
   return advantagesOf(rows, advantages, returns);

@@ -8,7 +8,7 @@ import { divisorOf } from "../masked-sums.ts";
 import { type MatrixView, viewOf } from "../matrix.ts";
 import { runsOf, type TokenRuns } from "../runs.ts";
 import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
-import { leavesFewerThan, validMask } from "../invalid-scores.ts";
+import { leavesNoToken, validMask } from "../invalid-scores.ts";
 import type { GlobalBatchInfo, LossAggMode } from "./aggregation.ts";
 
 /** All are [rows, tokens]. */
@@ -117,7 +117,7 @@ export function policyRowsOf(batch: PolicyLossBatch): PolicyRows {
         : viewOf("rolloutIsWeights", batch.rolloutIsWeights, logProb),
     oldLogProb: viewOf("oldLogProb", batch.oldLogProb, logProb),
     isValid: (row) => batch.valid?.[row] ?? true,
-    isLeftOut: leavesFewerThan(1, mask, batch.valid),
+    isLeftOut: leavesNoToken(mask, batch.valid),
   };
 }
 

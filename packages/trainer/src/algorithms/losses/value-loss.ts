@@ -5,7 +5,7 @@ import { TrainerInputError } from "../../errors.ts";
 import { entropyFromLogits } from "../logits.ts";
 import { maskedMean } from "../masked-sums.ts";
 import { clamp, matrixOf, newMatrix } from "../matrix.ts";
-import { leavesFewerThan, validMask } from "../invalid-scores.ts";
+import { leavesNoToken, validMask } from "../invalid-scores.ts";
 import { aggLoss, type GlobalBatchInfo, type LossAggMode } from "./aggregation.ts";
 import { slopeOfLarger } from "./policy-loss.ts";
 
@@ -77,7 +77,7 @@ export function valueLoss(
     if (weight !== 0) gradient[at] = 0.5 * weight * (slopes[at] ?? NaN);
   }
   return {
-    loss: leavesFewerThan(1, mask, batch.valid) ? 0 : 0.5 * loss,
+    loss: leavesNoToken(mask, batch.valid) ? 0 : 0.5 * loss,
     clipfrac: maskedMean(clipped, mask),
     gradVpreds: asTensor(gradient, [mask.rows, mask.columns]),
   };

@@ -15,7 +15,7 @@ import {
   viewOf,
   withRows,
 } from "../matrix.ts";
-import { leavesFewerThan, validMask } from "../invalid-scores.ts";
+import { leavesNoToken, validMask } from "../invalid-scores.ts";
 import { newOffPolicyCollector, offPolicyMetrics } from "./off-policy.ts";
 import { eachRatioRow, type RatioBatch } from "./ratio-rows.ts";
 import { checkTokens, newRejectionCollector } from "./rejection.ts";
@@ -56,7 +56,7 @@ export interface RolloutCorrection {
 /**
  * Corrects rollouts of another policy (verl `compute_rollout_correction_and_rejection_mask`).
  * Without a valid row nothing is corrected. Throws TrainerInputError for unknown settings, shapes
- * that differ, and where no token counts or no weight is left.
+ * that differ, and where no token counts.
  */
 export function correctRollouts(
   batch: RolloutCorrectionBatch,
@@ -95,7 +95,7 @@ export function correction(
 ): Correction {
   const { logProb, rolloutLogProb, mask } = batch;
   if (valid?.includes(false) !== true) return correctionOfAll(batch, settings, keepsWeights);
-  if (leavesFewerThan(1, validMask(mask, valid), valid)) {
+  if (leavesNoToken(validMask(mask, valid), valid)) {
     return { weights: undefined, mask, metrics: {} };
   }
   const rows = [...valid.keys()].filter((row) => valid[row]);

@@ -10,6 +10,7 @@ import { divisorOf } from "../masked-sums.ts";
 import { clamp, type Matrix, newMatrix, newRoom, unboxed } from "../matrix.ts";
 import { spreadOf } from "../statistics.ts";
 import { eachRatioRow, type RatioBatch, type RatioRow, safetyBound } from "./ratio-rows.ts";
+import { checkTokens } from "./rejection.ts";
 import { weightBandOf } from "./thresholds.ts";
 import { meanOf } from "../../values/sums.ts";
 
@@ -27,6 +28,7 @@ export interface RolloutWeights {
 
 /** @param batch at least one of its tokens must count. @throws TrainerInputError */
 export function rolloutWeights(batch: RatioBatch, settings: WeightSettings): RolloutWeights {
+  checkTokens(batch.mask);
   const weights = newMatrix(batch.mask.rows, batch.mask.columns);
   const collector = newWeightCollector(batch, settings, weights);
   eachRatioRow(batch, collector.add);
@@ -36,11 +38,7 @@ export function rolloutWeights(batch: RatioBatch, settings: WeightSettings): Rol
 /** Looks at rows that are shown to it one after the other. */
 export interface WeightCollector {
   readonly add: (row: RatioRow) => void;
-  /**
-   * Finishes the weights, too.
-   *
-   * @throws TrainerInputError where all weights are 0
-   */
+  /** Finishes the weights, too. */
   readonly metrics: () => Readonly<Record<string, number>>;
 }
 
@@ -174,25 +172,19 @@ function spoil(weights: Matrix, { logProb, rolloutLogProb, mask }: RatioBatch, s
 }
 
 /**
- * Returns metrics of the weights as they are applied, before the normalisation.
- *
- * @throws TrainerInputError where all of them are 0
+ * Returns metrics of the weights as they are applied, before the normalisation. verl divides by 0
+ * where all of them are 0, and so ends a training whose rollouts are all out of the band for once;
+ * here they have no effective sample size.
  */
 function metricsOf(sums: WeightSums): Record<string, number> {
-  const { bounds, isBand, isOfToken, count, high, low } = sums;
+  const { isBand, isOfToken, count, high, low } = sums;
   const mean = sums.sum / divisorOf(count);
   const ofSquares = sums.squares / divisorOf(count);
-  if (ofSquares === 0) {
-    throw new TrainerInputError(
-      "rolloutIsThreshold",
-      `every importance weight is outside of rolloutIsThreshold (at most ${bounds.upper}): nothing is left to learn from`,
-    );
-  }
   return {
     rollout_is_mean: mean,
     ...(isOfToken ? tokenMetrics(sums) : sequenceMetrics(sums)),
     rollout_is_std: count > 1 ? Math.sqrt(Math.max(0, ofSquares - mean * mean)) : 0,
-    rollout_is_eff_sample_size: (mean + 1e-8) ** 2 / ofSquares,
+    ...(ofSquares === 0 ? {} : { rollout_is_eff_sample_size: (mean + 1e-8) ** 2 / ofSquares }),
     ...rowMetrics(sums),
     ...(isBand ? { rollout_is_oob_ratio: (high + low) / divisorOf(count) } : {}),
   };
