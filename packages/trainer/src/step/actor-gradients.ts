@@ -7,15 +7,15 @@ import type { DataProto, Tensor } from "@rayling/data-proto";
 import { optional } from "@rayling/reward-manager-registry/values";
 import { klPenalty } from "../algorithms/kl.ts";
 import { aggLoss } from "../algorithms/losses/aggregation.ts";
-import type { Aggregated, GlobalBatchInfo } from "../algorithms/losses/aggregation.ts";
+import type { Aggregated } from "../algorithms/losses/aggregation.ts";
 import type { PolicyLoss, PolicyLossSettings } from "../algorithms/losses/policy-loss.ts";
-import { countOf } from "../algorithms/masked-sums.ts";
 import { filled, matrixOf, tensorOf } from "../algorithms/matrix.ts";
 import type { Matrix } from "../algorithms/matrix.ts";
 import { leavesNoToken, validMask } from "../algorithms/invalid-scores.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { tensorIn, validIn } from "../samples/columns.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
+import { batchInfoOf } from "./batch-info.ts";
 
 /** Answer of the policy for the rows now, [rows, R]. */
 export interface PolicyNow {
@@ -46,7 +46,7 @@ export function actorGradients(
   { actor, policyLoss, permutation }: ActorLossSettings,
   metrics: CollectedMetrics,
 ): ActorGradients {
-  const own = { ...actor, globalBatchInfo: batchInfoOf(part, actor) };
+  const own = { ...actor, globalBatchInfo: batchInfoOf(part, actor.globalBatchInfo) };
   const policy = policyLoss(
     {
       logProb: logProbs,
@@ -75,22 +75,6 @@ export function actorGradients(
     filled(weights, (_row, _column, at) => -actor.entropyCoeff * (weights.data[at] ?? NaN)),
   );
   return { gradLogProbs, gradEntropys };
-}
-
-/**
- * Returns the divisors of a mini-batch's losses: its rows with a valid score, and their tokens.
- * They are counted before a loss rejects any, as in verl (`batch_num_tokens`, `global_batch_size`):
- * a rejected token has no part in the sum, and does not raise the weight of the others against
- * divergence and entropy, which do not know of it.
- */
-function batchInfoOf(part: DataProto, { globalBatchInfo }: PolicyLossSettings): GlobalBatchInfo {
-  const valid = validIn(part);
-  const mask = validMask(matrixOf("responseMask", tensorIn(part, "response_mask")), valid);
-  return {
-    ...globalBatchInfo,
-    batchNumTokens: countOf(mask),
-    globalBatchSize: valid.filter(Boolean).length,
-  };
 }
 
 /** Put together as the policy's loss is; 0 where no row is valid. */

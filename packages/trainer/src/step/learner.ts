@@ -19,6 +19,7 @@ import { validMask } from "../algorithms/invalid-scores.ts";
 import type { Account, CriticHandle, LogProbs, PolicyHandle, TokenRows } from "../policy/policy.ts";
 import { shuffled, uniformOf } from "../values/random.ts";
 import { actorGradients } from "./actor-gradients.ts";
+import { batchInfoOf } from "./batch-info.ts";
 import type { CollectedMetrics } from "../record/collected-metrics.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { componentMetrics, componentsOf } from "./reward-components.ts";
@@ -268,7 +269,7 @@ export class Learner {
         valid: validIn(part),
         responseMask: tensorIn(part, "response_mask"),
       },
-      criticOptions,
+      { ...criticOptions, ...batchInfoOf(part) },
     );
     metrics.addAll({
       "critic/vf_loss": loss,

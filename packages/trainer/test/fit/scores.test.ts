@@ -1,9 +1,16 @@
 /** What scores do to a step when some are missing, are of several parts, or depend on more than the text: in whole trainings. */
 
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { TimedCriticActor } from "@rayling/trainer";
 import type { PPOTrainerOptions } from "@rayling/trainer";
-import { describe, expect, test } from "vitest";
-import { GradientLogActor, SilentFirstActor } from "../fixtures/gradient-log.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  GradientLogActor,
+  GradientLogCriticActor,
+  SilentFirstActor,
+} from "../fixtures/gradient-log.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
 const { dataset, trained } = await scoredTrainings();
@@ -109,6 +116,32 @@ test.each(["grpo", "rloo", "opo", "reinforce_plus_plus_baseline"])(
       expect(said).toEqual([0, 0, 0, 0].map(() => expect.closeTo(-Math.SQRT1_2 / 4, 5) as number));
     } else if (advEstimator === "rloo") expect(said).toEqual([0, 0, 0, 0].map(() => -1 / 4));
     expect(said?.every(Number.isFinite)).toBe(true);
+  },
+);
+
+test.each([
+  ["token-mean", 4],
+  ["seq-mean-token-sum", 8],
+  ["seq-mean-token-sum-norm", 8],
+  ["seq-mean-token-mean", 8],
+] as const)(
+  "the critic's loss counts an answer without a token where it counts rows, as the policy's does: %s",
+  async (lossAggMode, divisor) => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-critic-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const log = join(folder, "updates");
+    const more = {
+      critic: GradientLogCriticActor.remote(log),
+      actor: { lossAggMode, entropyCoeff: 1 },
+      criticOptions: { lossAggMode },
+    };
+    const { report, updates } = await trained("halves", more, 1, SilentFirstActor);
+    const gradients = JSON.parse(await readFile(log, "utf8")) as number[];
+    // Its values are 0, and the second answer to each of four prompts has a return of 1.
+    const ofRows = (slope: number): number[] => [0, 1, 2, 3].flatMap(() => [0, slope]);
+    expect(gradients).toEqual(ofRows(-1 / divisor));
+    expect(updates[0]?.entropys.map((one) => one + 0)).toEqual(ofRows(-1 / divisor));
+    expect(report.metrics[0]?.["critic/vf_loss"]).toBeCloseTo(2 / divisor, 6);
   },
 );
 
