@@ -206,7 +206,7 @@ describe("the correction of rollouts where scores are invalid", () => {
   test("does nothing where all of them are", () => {
     const none = computeAdvantage({ ...columns, valid: [false, false, false, false] }, settings);
     expect(none.responseMask).toEqual(columns.responseMask);
-    expect(none.rolloutIsWeights).toBeUndefined();
+    expect(none.rolloutIsWeights).toEqual(zeros(columns.responseMask.shape, "float32"));
     expect(none.metrics).toEqual({});
   });
 });
@@ -226,8 +226,11 @@ describe("the correction of rollouts that have no token", () => {
       const settings = { advEstimator: "grpo", rolloutCorrection };
       const { responseMask, rolloutIsWeights, metrics } = computeAdvantage(rows, settings);
       expect(responseMask).toEqual(silent.responseMask);
-      expect(rolloutIsWeights).toBeUndefined();
+      // As in the other mini-batches of a step, which are joined with it.
+      expect(rolloutIsWeights).toEqual(zeros(columns.responseMask.shape, "float32"));
       expect(metrics).toEqual({});
+      const unweighted = computeAdvantage(rows, { ...settings, rolloutCorrection: {} });
+      expect(unweighted.rolloutIsWeights).toBeUndefined();
     },
   );
 

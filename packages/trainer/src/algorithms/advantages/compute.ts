@@ -4,14 +4,17 @@
  * them into its batch.
  */
 
-import type { Tensor } from "@rayling/data-proto";
+import { type Tensor, zeros } from "@rayling/data-proto";
 import { TrainerInputError } from "../../errors.ts";
 import { validMask } from "../invalid-scores.ts";
 import { applyKlPenalty, type KlController, type KlPenaltyKind } from "../kl.ts";
 import { countOf } from "../masked-sums.ts";
 import { viewOf } from "../matrix.ts";
 import { correctRollouts } from "../rollout-correction/rollout-correction.ts";
-import type { RolloutCorrectionSettings } from "../rollout-correction/correction-settings.ts";
+import {
+  type RolloutCorrectionSettings,
+  withDefaults,
+} from "../rollout-correction/correction-settings.ts";
 import type { AdvantageBatch, Advantages, AdvantageSettings } from "./batch.ts";
 import { drawRows, pfPpoWeights, type PfPpoSettings } from "./pf-ppo.ts";
 import { type AdvantageRegistry, createAdvantageRegistry } from "./advantage-registry.ts";
@@ -159,7 +162,7 @@ function correctedOf(
   const old = needed("oldLogProbs", oldLogProbs, "rolloutCorrection");
   // A mini-batch of empty answers is nothing wrong: it has no token to correct.
   if (countOf(validMask(viewOf("responseMask", responseMask), valid)) === 0) {
-    return { responseMask, metrics: {} };
+    return { responseMask, ...noWeights(responseMask, rolloutCorrection), metrics: {} };
   }
   return correctRollouts(
     {
@@ -170,6 +173,16 @@ function correctedOf(
     },
     rolloutCorrection,
   );
+}
+
+/** Weights are there in each mini-batch, or the rows of a step lose them when they are joined. */
+function noWeights(
+  { shape }: Tensor,
+  settings: RolloutCorrectionSettings,
+): Pick<Corrected, "rolloutIsWeights"> {
+  const { rolloutIs, rolloutIsThreshold } = withDefaults(settings);
+  const isWeighted = rolloutIs !== null && rolloutIsThreshold !== null;
+  return isWeighted ? { rolloutIsWeights: zeros(shape, "float32") } : {};
 }
 
 /** Returns the drawn rows; all rows where none is valid and so nothing is learned. */
