@@ -64,17 +64,28 @@ describe.each(endpoints)("$name", ({ open, hasPage }) => {
     "evil.example:80",
     "localhost.evil.example",
     "127.0.0.1.evil.example",
+    "10.0.0.1.evil.example",
     "0x7f.1",
-    "0.0.0.0",
-    "169.254.169.254",
-    "[::]",
-    "[::ffff:10.0.0.1]",
+    "0177.0.0.1",
+    "2130706433",
+    "10.0.0.256",
+    "[10.0.0.1]",
+    "[fe80::1::1]",
   ])("is not called %s: 421", async (host) => {
     const answer = await ask({ host });
     expect(answer.status).toBe(421);
     expect(JSON.parse(answer.body)).toMatchObject({ error: { code: "host_not_allowed" } });
     await ok();
   });
+
+  test.each(["0.0.0.0", "169.254.169.254", "10.0.0.1:80", "[::]", "[2001:db8::7]:80"])(
+    "is behind any address (%s), as ports are forwarded, for who has the token",
+    async (host) => {
+      expect(await statusOf({ host })).toBe(200);
+      expect(await statusOf({ host, authorization: undefined })).toBe(401);
+      expect(await statusOf({ host, more: ["Origin: http://evil.example"] })).toBe(403);
+    },
+  );
 
   test.each<[string, string | undefined]>([
     ["none", undefined],

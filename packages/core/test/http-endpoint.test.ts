@@ -1,6 +1,7 @@
 /** The one HTTP endpoint: its limits, its end, and whom it lets in, over real sockets. test/hostile/http-endpoints.test.ts attacks those of the packages. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import {
@@ -312,6 +313,59 @@ describe("a page of its own", () => {
       expect([host, (await askRaw(endpoint.port, asking(host))).status]).toEqual([host, status]);
     }
   });
+});
+
+describe("an address as its name", () => {
+  const asking = (host: string, ...more: string[]): string =>
+    ["GET / HTTP/1.1", `Host: ${host}`, "Connection: close", ...more, "", ""].join("\r\n");
+  const token = "a-token-of-some-length";
+  const bearer = `Authorization: Bearer ${token}`;
+
+  test.each(["192.0.2.7:8100", "192.0.2.7", "[2001:db8::7]:8100", "[::ffff:192.0.2.7]"])(
+    "%s, of a machine that forwards its port, is known to who has the token, and to nobody else",
+    async (host) => {
+      const endpoint = await listen(echo, { token });
+      const statusOf = async (...more: string[]): Promise<number> =>
+        (await askRaw(endpoint.port, asking(host, ...more))).status;
+      expect(await statusOf(bearer)).toBe(200);
+      expect(await statusOf()).toBe(401);
+      expect(await statusOf(bearer, "Origin: http://evil.example")).toBe(403);
+      const open = await listen(echo);
+      expect((await askRaw(open.port, asking(host))).status).toBe(421);
+    },
+  );
+
+  test("without a token is that of the connection alone", async () => {
+    const endpoint = await listen(echo, { host: "0.0.0.0" });
+    expect((await askRaw(endpoint.port, asking("127.0.0.1"))).status).toBe(200);
+    const own = Object.values(networkInterfaces())
+      .flatMap((all) => all ?? [])
+      .find(({ family, internal }) => family === "IPv4" && !internal);
+    if (own === undefined) return;
+    expect((await fetch(`http://${own.address}:${endpoint.port}`)).status).toBe(200);
+    expect((await askRaw(endpoint.port, asking(own.address))).status).toBe(421);
+  });
+
+  test.each(["192.0.2", "192.0.2.256", "0300.0.2.7", "0xc0000207", "[192.0.2.7]", "[:::]"])(
+    "%s is none: 421, also for who has the token",
+    async (host) => {
+      const endpoint = await listen(echo, { token });
+      expect((await askRaw(endpoint.port, asking(host, bearer))).status).toBe(421);
+    },
+  );
+});
+
+test("whoever calls it by another name is told the ways that there are", async () => {
+  const evil = lastGet.replace("localhost", "evil.example");
+  const messageOf = async (options: Partial<HttpEndpointOptions>): Promise<string> => {
+    const { body } = await askRaw((await listen(echo, options)).port, evil);
+    return (JSON.parse(body) as { error: { message: string } }).error.message;
+  };
+  const start = "this endpoint is not called evil.example: call it localhost";
+  expect(await messageOf({})).toBe(`${start} or by its address`);
+  expect(await messageOf({ hostsOption: "--names" })).toBe(
+    `${start}, by its address or by a name that --names lists`,
+  );
 });
 
 test("paths below another are those that nobody reads in two ways", async () => {

@@ -1,6 +1,7 @@
 /**
  * Parsers of flag values that several commands have, with their error messages.
  */
+import { isIP } from "node:net";
 import { InvalidArgumentError } from "commander";
 
 /** Parses bytes: `1000000`, `500MiB`, `10GiB`. */
@@ -62,4 +63,15 @@ export function hostAndPort(text: string): readonly [string, number] {
   const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(text) ?? [];
   if (host === "" || Number(port) > 65_535) throw new InvalidArgumentError("It must be host:port.");
   return [host.replace(/^\[(.*)\]$/, "$1"), Number(port)];
+}
+
+/** Parses a name as the Host header of a request has it, without its port. */
+export function hostName(text: string): string {
+  if (isIP(text) === 6) return `[${text}]`;
+  const name = text.replace(/\.$/, "");
+  if (/^[\w-]+(?:\.[\w-]+)*$/.test(name)) return name;
+  if (/^\[.*\]$/.test(text) && isIP(text.slice(1, -1)) === 6) return text;
+  throw new InvalidArgumentError(
+    "It must be a name or an address, such as judge.local, without a scheme and a port: every port is allowed.",
+  );
 }

@@ -75,6 +75,7 @@ export class RewardServer {
         // alone.
         browsers: token === undefined ? "own-page" : "none",
         allowedHosts,
+        hostsOption: "--allowed-host",
         routes: [
           // A load balancer may ask without wanting to read.
           ...routes.map(({ path, method }) => ({

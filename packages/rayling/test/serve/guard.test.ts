@@ -74,9 +74,15 @@ describe("with a token", () => {
     expect(await statusOf(guarded, { ...bearer, "sec-fetch-site": "none" })).toBe(403);
   });
 
-  test("it is called by names that it has", async () => {
+  test("it is called by names that it has, and by the address of who forwards its port", async () => {
     expect(await statusOf(guarded, { ...bearer, host: "rewards.example" })).toBe(200);
-    expect(await statusOf(guarded, { ...bearer, host: "evil.example" })).toBe(421);
+    expect(await statusOf(guarded, { ...bearer, host: "192.0.2.7:8100" })).toBe(200);
+    expect(await statusOf(guarded, { host: "192.0.2.7:8100" })).toBe(401);
+    const headers = { ...bearer, host: "evil.example" };
+    const { status, text } = await ask(`http://127.0.0.1:${guarded.port}/score`, sample, {
+      headers,
+    });
+    expect([status, text]).toEqual([421, expect.stringContaining("--allowed-host lists")]);
   });
 });
 
@@ -87,6 +93,7 @@ describe("on the loopback without one", () => {
     ["a request of another site", { "sec-fetch-site": "cross-site" }, 403],
     ["a page of another port", { "sec-fetch-site": "same-site" }, 403],
     ["a name that points here", { host: "evil.example" }, 421],
+    ["an address of another machine", { host: "192.0.2.7" }, 421],
     ["a person who types the address", { "sec-fetch-site": "none" }, 200],
     ["its own page", { "sec-fetch-site": "same-origin" }, 200],
   ])("%s gets %o: %i", async (_, headers, status) => {
@@ -143,6 +150,8 @@ describe("is not started", () => {
     ["a share for runs that end", ["--reward", reward, "--fail-above", "0.1"], "--on-invalid"],
     ["no value", ["--reward", reward, "--on-invalid", "zero"], "fail, null or a number"],
     ["an address that is none", ["--reward", reward, "--listen", "8100"], "host:port"],
+    ["a name with a port", ["--reward", reward, "--allowed-host", "a.b:80"], "without a scheme"],
+    ["a URL as a name", ["--reward", reward, "--allowed-host", "http://a"], "without a scheme"],
     ["no token file", ["--reward", reward, "--token-file", "/nowhere/token"], "--token-file"],
     ["a file that is no token", ["--reward", reward, "--token-file", reward], "a token has"],
   ])("with %s", async (_, flags, stderr) => {

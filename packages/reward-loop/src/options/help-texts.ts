@@ -145,7 +145,7 @@ export const helpTexts = {
     token: "The token that requests must have as `Authorization: Bearer <token>`. 32 characters at least. It is not passed on.",
     apiKey: "The key that the servers demand as `Authorization: Bearer <key>` (`--api-key` of vLLM and SGLang).",
     allowedPaths: "Paths that are let through besides those of inference, as `/v1/audio/transcriptions`; one that ends in `/*` stands for all below it.",
-    allowedHosts: "Names of this machine that a request may have in its Host header, besides localhost and the address that it came to.",
+    allowedHosts: "Names of this machine that a request may have in its Host header, besides localhost and addresses.",
     strategy: "Which server a request goes to.",
     attempts: "Servers that a request is tried on.",
     timeoutMs: "The time limit for the beginning of a server's answer, and between two parts of it; a client that takes none of it for twice as long has gone.",

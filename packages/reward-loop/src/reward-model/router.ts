@@ -95,6 +95,7 @@ export class RewardModelRouter implements AsyncDisposable {
         tokenHint: "score functions get it as rewardRouterToken",
         routes: inferenceRoutes(healthPath, allowedPaths),
         allowedHosts,
+        hostsOption: "its option allowedHosts",
         holdsProcess: true,
         limits: options,
       },

@@ -25,7 +25,7 @@ import { answerOf, HttpRefusal, rawAnswerOf, safeHeaders } from "./refusal.ts";
 
 export interface HttpEndpointOptions extends Pick<
   HttpRules,
-  "routes" | "token" | "tokenHint" | "basicUser" | "cookie"
+  "routes" | "token" | "tokenHint" | "basicUser" | "cookie" | "hostsOption"
 > {
   /** The address to listen on. Default 127.0.0.1. */
   readonly host?: string;
@@ -82,11 +82,11 @@ export class HttpEndpoint {
   private constructor(options: HttpEndpointOptions, handle: HttpHandler) {
     const limits = limitsOf(options.limits);
     const { allowedHosts = [], browsers = "none", routes } = options;
-    const { token, tokenHint, basicUser, cookie } = options;
+    const { token, tokenHint, basicUser, cookie, hostsOption } = options;
     this.#handle = handle;
     this.#holdsProcess = options.holdsProcess ?? false;
     this.#limits = limits;
-    const whom = { allowedHosts, browsers, token, tokenHint, basicUser, cookie };
+    const whom = { allowedHosts, hostsOption, browsers, token, tokenHint, basicUser, cookie };
     this.#judge = httpGuard({ ...limits, ...whom, routes });
     const { headersTimeoutMs, requestTimeoutMs } = limits;
     this.#server = createServer({

@@ -4,12 +4,13 @@
  *
  * The loopback address protects nothing: every page in a browser of this machine can send requests
  * there, and can point a host name of its own at it. So the token is required for every method and
- * path, a request must use a known host name, and requests from pages of other sites are refused. A
- * request that two programs could read differently is malformed. The order is: form, size, host,
- * browser, token, route, body.
+ * path, a request must use an address or a known host name, and requests from pages of other sites
+ * are refused. A request that two programs could read differently is malformed. The order is: form,
+ * size, host, browser, token, route, body.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
 import { HttpRefusal } from "./refusal.ts";
 
 export interface HttpRoute {
@@ -41,10 +42,15 @@ export interface HttpRules {
    */
   readonly cookie?: string | undefined;
   /**
-   * Names in the Host header that are accepted besides the loopback names and the address of the
-   * connection; with any port.
+   * Names in the Host header that are accepted besides the loopback names, and besides addresses:
+   * any where a token is required, else that of the connection. Without a port; any is accepted.
    */
   readonly allowedHosts: readonly string[];
+  /**
+   * What lists `allowedHosts`, as the user of the endpoint writes it. Undefined: the user has no
+   * means to do so, and the refusal names none.
+   */
+  readonly hostsOption?: string | undefined;
   /**
    * "none" refuses all browsers. "own-page" accepts pages of this endpoint, and a person who types
    * its address.
@@ -63,7 +69,7 @@ export function httpGuard(rules: HttpRules): (request: IncomingMessage) => HttpR
     formProblem(request) ??
     sizeProblem(request, rules) ??
     targetProblem(request) ??
-    hostProblem(request, hosts) ??
+    hostProblem(request, hosts, rules) ??
     browserProblem(request, rules) ??
     tokenProblem(request, tokenHash, rules) ??
     routeProblem(request, rules) ??
@@ -164,18 +170,24 @@ const authority = /^(?<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+?)\.?(?::\d{1,5})?$/i;
 function hostProblem(
   { headers, socket }: IncomingMessage,
   allowed: ReadonlySet<string>,
+  { token, hostsOption }: HttpRules,
 ): HttpRefusal | undefined {
   const { host } = headers;
   if (host === undefined) return malformed("the header Host is missing");
   const name = authority.exec(host)?.groups?.["name"]?.toLowerCase();
   if (name === undefined) return malformed("the header Host is no host:port");
-  if (isLoopback(name) || allowed.has(name) || isAddress(name, socket.localAddress)) {
-    return undefined;
-  }
+  if (isLoopback(name) || allowed.has(name)) return undefined;
+  // A published port or a NAT forwards requests for an address that this machine does not have.
+  // DNS rebinding needs a name, and the page that does it has no token.
+  const { localAddress } = socket;
+  if (token === undefined ? isOwnAddress(name, localAddress) : isAddress(name)) return undefined;
+  const ways = ["localhost", "by its address"];
+  if (hostsOption !== undefined) ways.push(`by a name that ${hostsOption} lists`);
+  const last = ways.pop();
   return new HttpRefusal(
     421,
     "host_not_allowed",
-    `this endpoint is not called ${name}: call it localhost, by its address, or by a name of its option allowedHosts`,
+    `this endpoint is not called ${name}: call it ${ways.join(", ")} or ${last}`,
   );
 }
 
@@ -184,7 +196,12 @@ function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
 }
 
-function isAddress(name: string, local: string | undefined): boolean {
+/** An IPv6 address stands in brackets. */
+function isAddress(name: string): boolean {
+  return isIP(name) === 4 || (/^\[.*\]$/.test(name) && isIP(name.slice(1, -1)) === 6);
+}
+
+function isOwnAddress(name: string, local: string | undefined): boolean {
   if (local === undefined) return false;
   return name === local.replace(/^::ffff:(?=\d+\.)/, "") || name === `[${local}]`;
 }

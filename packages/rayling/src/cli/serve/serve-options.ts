@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import type { OnInvalid } from "../../serve/forms/form.ts";
 import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
-import { byteCount, count, hostAndPort } from "../flag-values.ts";
+import { byteCount, count, hostAndPort, hostName } from "../flag-values.ts";
 import { policyOf } from "../functions/policy-flags.ts";
 import { addFormatFlag } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
@@ -79,8 +79,8 @@ export function addServeCommand(
     )
     .option(
       "--allowed-host <name>",
-      "a name by which clients may call the server, beside its address and localhost; may be repeated",
-      (name: string, others: readonly string[]) => [...others, name],
+      "a name by which clients may call the server, beside addresses and localhost, without a port; may be repeated",
+      (name: string, others: readonly string[]) => [...others, hostName(name)],
       [],
     )
     .option(

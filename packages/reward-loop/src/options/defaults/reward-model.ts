@@ -38,8 +38,8 @@ export const routerOptions = {
    */
   allowedPaths: option(list(text), [], elsewhere),
   /**
-   * Names of this machine that a request may have in its Host header, besides localhost and the
-   * address that it came to. Default: .
+   * Names of this machine that a request may have in its Host header, besides localhost and
+   * addresses. Default: .
    */
   allowedHosts: option(list(text), []),
   /** Which server a request goes to. Default: least-in-flight. */
