@@ -87,10 +87,6 @@ describe("a bad line is told with its number and reason, and an earlier rewards.
       'there are reponse, ground_truth; is it "reponse"? (--response-key',
     ],
     [{ question: "q", ground_truth: "g", a: { solution: 5 } }, '"a.solution"'],
-    [
-      { question: "q", ground_truth: "g", a: { solution: "s", is_correct: "yes" } },
-      '"a.is_correct"',
-    ],
   ])("%j", async (line, reason) => {
     const solutions = await fileOf([good, "", line, good]);
     const out = join(await folder(), "rewards.jsonl");

@@ -229,6 +229,65 @@ test("a JSON array, packed or not, is its items; NaN is a number where it is ask
   await expect(samplesOf(path)).rejects.toThrow(`${path}, row 1: there is no ground truth`);
 });
 
+describe("labels", () => {
+  const of = (is_correct: unknown): object => ({ response: "2", ground_truth: "2", is_correct });
+
+  test.each<[unknown, boolean | undefined]>([
+    [true, true],
+    [false, false],
+    [1, true],
+    [0, false],
+    [null, undefined],
+    [0.5, undefined],
+    [-1, undefined],
+    [2, undefined],
+    ["yes", undefined],
+    ["1", undefined],
+    [{ by: "me" }, undefined],
+  ])("of a column that nobody asked for: %j is %s", async (value, label) => {
+    expect(await samplesOfRow(of(value))).toMatchObject([{ label }]);
+    const answers = { question: "q", ground_truth: "g", a: { solution: "s", is_correct: value } };
+    expect(await samplesOfRow(answers)).toMatchObject([{ label }]);
+  });
+
+  test("of several responses are read one by one", async () => {
+    const row = {
+      ...of([1, false, "no", 0]),
+      responses: ["a", "b", "c", "d", "e"],
+      response: undefined,
+    };
+    const labels = (await samplesOfRow(row)).map(({ label }) => label);
+    expect(labels).toEqual([true, false, undefined, false, undefined]);
+  });
+
+  test("that are no number, or one that no number can hold", async () => {
+    const path = join(folder, "rows.jsonl");
+    for (const value of ["NaN", "12345678901234567890"]) {
+      await writeFile(path, `{"response": "2", "ground_truth": "2", "is_correct": ${value}}\n`);
+      expect(await samplesOf(path, {}, true)).toMatchObject([{ label: undefined }]);
+    }
+  });
+
+  test.each(["int32", "double", "boolean"] as const)(
+    "of a column of %s in Parquet, as pandas writes them, with a flag and without",
+    async (type) => {
+      const values = type === "boolean" ? [true, false] : [1, 0];
+      const path = join(folder, "rows.parquet");
+      const columns = { response: "string", ground_truth: "string", is_correct: type } as const;
+      await writeParquet(path, values.map(of) as Record<string, unknown>[], { columns });
+      expect((await samplesOf(path)).map(({ label }) => label)).toEqual([true, false]);
+      const reward = join(folder, "reward.mjs");
+      await writeFile(reward, "export const computeScore = () => 1;");
+      const out = join(folder, "rewards.jsonl");
+      const flags = [path, "--reward", reward, "--workers", "1", "--out", out];
+      for (const named of [[], ["--label-key", "is_correct"]]) {
+        expect(await inProcess("score", ...flags, ...named)).toMatchObject({ code: 0 });
+        expect(await readFile(out, "utf8")).toMatch(/"label":(?:true|1),[^]*"label":(?:false|0),/);
+      }
+    },
+  );
+});
+
 test("the command takes the keys, and scores a packed file with NaN", async () => {
   const [input, out] = [join(folder, "mine.jsonl.gz"), join(folder, "rewards.jsonl")];
   const line =

@@ -25,7 +25,7 @@ export function addInputFlags(command: Command): Command {
     )
     .option(
       "--label-key <name>",
-      "the label of an answer, by its key or path: true, false or a number, to compare scores with (default: is_correct)",
+      "the label of an answer, by its key or path: true, false or a number, to compare scores with (default: is_correct, where it is true, false, 1 or 0)",
     )
     .option("--allow-nan", "read NaN and Infinity in JSON, which Python writes", false);
 }
