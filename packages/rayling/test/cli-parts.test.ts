@@ -5,6 +5,7 @@ import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
+import { count, hostName, secondCount } from "../src/cli/flag-values.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
@@ -43,6 +44,47 @@ describe("the simulated latency", () => {
     expect(waits(1)).toEqual(waits(1));
     const [a, b] = [waits(1), waits(2)];
     expect(a.filter((wait, index) => wait === b[index]).length).toBeLessThan(10);
+  });
+});
+
+describe("values of flags", () => {
+  test("in seconds fit a timer of milliseconds", () => {
+    const seconds = secondCount(0);
+    expect([seconds("0"), seconds("300"), seconds("2147482")]).toEqual([0, 300, 2_147_482]);
+    for (const text of ["2147483", "2147484", "9999999999", "1e3", "-1", "1.5", "", "Infinity"]) {
+      expect(() => seconds(text)).toThrow("seconds, from 0 to 2147482");
+    }
+    expect(() => secondCount(1)("0")).toThrow("seconds, from 1 to 2147482");
+  });
+
+  test("that are counts say which bound they pass", () => {
+    const atLeastOne = count(1);
+    expect([atLeastOne("1"), atLeastOne("2147483647")]).toEqual([1, 2_147_483_647]);
+    expect(() => atLeastOne("0")).toThrow(/at least 1\.$/);
+    expect(() => atLeastOne("2147483648")).toThrow("at least 1 and of at most 2147483647");
+  });
+
+  test.each<[string, string]>([
+    ["judge.local", "judge.local"],
+    ["judge_1.local.", "judge_1.local"],
+    ["10.0.0.1", "10.0.0.1"],
+    ["fd00::1", "[fd00::1]"],
+    ["[fd00::1]", "[fd00::1]"],
+  ])("that are a host: %s is %s", (text, name) => {
+    expect(hostName(text)).toBe(name);
+  });
+
+  test.each([
+    "judge.local:8100",
+    "[fd00::1]:8100",
+    "http://judge",
+    "*.local",
+    "a b",
+    "a,b",
+    "",
+    ".",
+  ])("that are no host: %j", (text) => {
+    expect(() => hostName(text)).toThrow("without a scheme and a port");
   });
 });
 

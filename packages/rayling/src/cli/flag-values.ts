@@ -24,9 +24,31 @@ const units: Readonly<Record<string, number>> = {
 export function count(least: number): (text: string) => number {
   return (text) => {
     // The limit of setTimeout and of a 32-bit seed.
-    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) < 2 ** 31) return Number(text);
-    throw new InvalidArgumentError(`It must be a whole number of at least ${least}.`);
+    const value = wholeNumber(text);
+    if (value >= least && value <= longestTimer) return value;
+    const most = value > longestTimer ? ` and of at most ${longestTimer}` : "";
+    throw new InvalidArgumentError(`It must be a whole number of at least ${least}${most}.`);
   };
+}
+
+const longestTimer = 2 ** 31 - 1;
+
+/** Node keeps an idle connection for a second longer than it is told, by one timer. */
+const longestSeconds = Math.floor(longestTimer / 1000) - 1;
+
+/** Parses whole seconds, as many as a timer of milliseconds can take. */
+export function secondCount(least: number): (text: string) => number {
+  return (text) => {
+    const value = wholeNumber(text);
+    if (value >= least && value <= longestSeconds) return value;
+    throw new InvalidArgumentError(
+      `It must be a whole number of seconds, from ${least} to ${longestSeconds}.`,
+    );
+  };
+}
+
+function wholeNumber(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
 export function number(text: string): number {

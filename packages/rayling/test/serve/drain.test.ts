@@ -73,6 +73,22 @@ test("what takes longer than --drain-timeout is given up, and said", async () =>
   expect(stderr).toContain("1 were still under way");
 });
 
+test("the longest times are timers that wait, and Node has nothing to say of them", async () => {
+  const judge = await gate();
+  const longest = ["--drain-timeout", "2147482", "--idle-timeout", "2147482"];
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`, ...longest]);
+  judge.hold(() => true);
+  const kept = ask(`${server.url}/score`, { response: "ask:a" });
+  await judge.waiting(1);
+  server.signal("SIGTERM");
+  await isEnding(server);
+  judge.open();
+  expect((await kept).body).toMatchObject({ valid: true });
+  const { code, stderr } = await server.ended;
+  expect(code).toBe(0);
+  expect(stderr).not.toContain("Warning");
+});
+
 test("a second signal ends it at once", async () => {
   const judge = await gate();
   const server = await serve(["--reward-kwarg", `gate=${judge.url}`]);

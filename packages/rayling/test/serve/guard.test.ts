@@ -150,6 +150,8 @@ describe("is not started", () => {
     ["a share for runs that end", ["--reward", reward, "--fail-above", "0.1"], "--on-invalid"],
     ["no value", ["--reward", reward, "--on-invalid", "zero"], "fail, null or a number"],
     ["an address that is none", ["--reward", reward, "--listen", "8100"], "host:port"],
+    ["a drain of a month", ["--reward", reward, "--drain-timeout", "2592000"], "2147482"],
+    ["a silence of a month", ["--reward", reward, "--idle-timeout", "2592000"], "2147482"],
     ["a name with a port", ["--reward", reward, "--allowed-host", "a.b:80"], "without a scheme"],
     ["a URL as a name", ["--reward", reward, "--allowed-host", "http://a"], "without a scheme"],
     ["no token file", ["--reward", reward, "--token-file", "/nowhere/token"], "--token-file"],

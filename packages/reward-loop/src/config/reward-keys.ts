@@ -75,7 +75,11 @@ export const rewardOptions = z.strictObject({
   reward_kwargs: option(free, {}, "Settings of the manager."),
   ...keysOf(rateLimitedOptions),
   timeout: option(
-    z.number().positive(),
+    // A timer takes as many milliseconds.
+    z
+      .number()
+      .positive()
+      .max((2 ** 31 - 1) / 1000),
     300,
     "Used by the manager rate_limited: seconds that a call may take.",
   ),

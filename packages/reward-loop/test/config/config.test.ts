@@ -103,6 +103,12 @@ describe("a configuration", () => {
     },
   );
 
+  test("has seconds that a timer can take", () => {
+    const seconds = ["reward.reward_manager.name=rate_limited", "reward.timeout=2147483"];
+    expect(rewardLoopOptionsOf(readRewardConfig({}, seconds)).timeoutMs).toBe(2_147_483_000);
+    expect(() => readRewardConfig({}, ["reward.timeout=2147484"])).toThrow("reward.timeout");
+  });
+
   test("has the service of programs at its oldest place, too", () => {
     const { sandbox_fusion: service } = readRewardConfig({}, [
       "reward_model.sandbox_fusion.url=http://s/run_code",

@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import type { OnInvalid } from "../../serve/forms/form.ts";
 import { CliError } from "../cli-error.ts";
 import { exitHelp } from "../exit-codes.ts";
-import { byteCount, count, hostAndPort, hostName } from "../flag-values.ts";
+import { byteCount, count, hostAndPort, hostName, secondCount } from "../flag-values.ts";
 import { policyOf } from "../functions/policy-flags.ts";
 import { addFormatFlag } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
@@ -100,7 +100,7 @@ export function addServeCommand(
     .option(
       "--drain-timeout <seconds>",
       "how long SIGTERM and Ctrl-C wait for what is under way",
-      count(0),
+      secondCount(0),
       300,
     )
     .option("--no-request-log", "write no line for each request");
@@ -122,7 +122,7 @@ function addLimitFlags(command: Command): Command {
     .option(
       "--idle-timeout <seconds>",
       "how long a connection may say nothing between requests: longer than clients keep one (aiohttp: 15)",
-      count(1),
+      secondCount(1),
       30,
     );
 }
