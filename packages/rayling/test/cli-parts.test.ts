@@ -5,7 +5,7 @@ import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
-import { count, hostName, secondCount } from "../src/cli/flag-values.ts";
+import { count, hostName, secondCount, settings } from "../src/cli/flag-values.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
@@ -62,6 +62,21 @@ describe("values of flags", () => {
     expect([atLeastOne("1"), atLeastOne("2147483647")]).toEqual([1, 2_147_483_647]);
     expect(() => atLeastOne("0")).toThrow(/at least 1\.$/);
     expect(() => atLeastOne("2147483648")).toThrow("at least 1 and of at most 2147483647");
+  });
+
+  test("keep the digits of whole numbers, as data files do", () => {
+    const valueOf = (text: string): unknown => settings(`key=${text}`, {})["key"];
+    expect(valueOf("12345678901234567890")).toBe(12345678901234567890n);
+    expect(valueOf('{"ids": [-9007199254740993, 7]}')).toEqual({ ids: [-9007199254740993n, 7] });
+    expect(valueOf("9007199254740991")).toBe(9_007_199_254_740_991);
+    expect(valueOf("0.1234567890123456")).toBe(0.123_456_789_012_345_6);
+    expect(["1e400", "NaN", "text", "", "a=b"].map(valueOf)).toEqual([
+      Infinity,
+      "NaN",
+      "text",
+      "",
+      "a=b",
+    ]);
   });
 
   test.each<[string, string]>([

@@ -2,6 +2,7 @@
  * Parsers of flag values that several commands have, with their error messages.
  */
 import { isIP } from "node:net";
+import { jsonValue } from "@rayling/data-proto";
 import { InvalidArgumentError } from "commander";
 
 /** Parses bytes: `1000000`, `500MiB`, `10GiB`. */
@@ -62,7 +63,10 @@ export function each(text: string, before: readonly string[] | undefined): reado
   return [...(before ?? []), text];
 }
 
-/** Collects `key=value` flags in one object; a value is parsed as JSON, else it is a text. */
+/**
+ * Collects `key=value` flags in one object; a value is parsed as JSON, as data files and requests
+ * are, else it is a text.
+ */
 export function settings(
   text: string,
   before: Readonly<Record<string, unknown>>,
@@ -74,7 +78,7 @@ export function settings(
 
 function jsonOr(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return jsonValue(text);
   } catch {
     return text;
   }

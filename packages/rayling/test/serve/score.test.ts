@@ -11,7 +11,9 @@ const after = (close: () => Promise<void>): void => void closing.push(close);
 
 beforeAll(async () => {
   judge = await gate(after);
-  server = await serve(["--max-samples", "50", "--reward-kwarg", `gate=${judge.url}`], { after });
+  const kwargs = [`gate=${judge.url}`, "big=12345678901234567890"];
+  const flags = kwargs.flatMap((kwarg) => ["--reward-kwarg", kwarg]);
+  server = await serve(["--max-samples", "50", ...flags], { after });
 });
 afterAll(async () => {
   for (const close of closing.toReversed()) await close();
@@ -52,6 +54,11 @@ test("integers beyond 2^53 are not rounded", async () => {
   });
   expect(await truthOf("1e300")).toMatchObject({ extra: { groundTruth: 1e300 } });
   expect(await truthOf(`"${big}"`)).toMatchObject({ extra: { groundTruth: big } });
+});
+
+test("nor are those of --reward-kwarg", async () => {
+  const body = { response: "big" };
+  expect((await score(body)).body).toMatchObject({ extra: { big: "12345678901234567890" } });
 });
 
 test("a message that only calls tools has no content", async () => {
