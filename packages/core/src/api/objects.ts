@@ -93,11 +93,11 @@ export function get(
 const none: GetOptions = {};
 
 /** A list to copy: a copy is never allocated in the old generation (store/object-entry.ts). */
-const one: readonly ObjectEntry[] = [];
+const empty: readonly ObjectEntry[] = [];
 
 /** Returns the list of one entry. */
 function alone(entry: ObjectEntry): ObjectEntry[] {
-  const list = one.slice();
+  const list = empty.slice();
   list.push(entry);
   return list;
 }

@@ -34,7 +34,7 @@ export interface RoundScorer {
   readonly awake: <Result>(work: () => Promise<Result>) => Promise<Result>;
 }
 
-/** What a round is of. */
+/** The samples of a round. */
 export interface RoundOptions {
   readonly lane: string;
   /** Rows of the same batch that count for `failAbove`, too. */

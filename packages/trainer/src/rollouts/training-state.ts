@@ -98,9 +98,9 @@ function keptBatch(
     prompt: rows.indexOf(prompt),
     // Whatever a policy or a judge tells besides must be savable: a checkpoint that fails would end
     // the training.
-    rollout: keepable(rollout) as Rollout,
+    rollout: keptOf(rollout),
     generatedMs: ofMs,
-    ...(outcome === undefined ? {} : { outcome: keepable(outcome) as SampleOutcome }),
+    ...(outcome === undefined ? {} : { outcome: keptOf(outcome) }),
   });
   const samples = batch.samples.flatMap((sample, row) =>
     isUsed[row] === 1
@@ -167,7 +167,12 @@ function withFailures(
   return counts;
 }
 
-/** What a checkpoint says of its training. Nothing is asked for yet. */
+/** With a text in place of each part that no checkpoint carries. */
+function keptOf<T>(value: T): T {
+  return keepable(value) as T;
+}
+
+/** The words of a checkpoint about its training. Nothing is asked for yet. */
 export interface KeptPlace extends Omit<TrainingStart, "outstanding"> {
   readonly klCoef: number;
   readonly batches: readonly KeptBatch[];
@@ -252,7 +257,7 @@ function restoredBatch(
   const greedy = baselines?.map((one) =>
     sampleOf(one, `${uidOf(one)}/greedy`, `${uidOf(one)}/greedy`),
   );
-  // What may fail is a share of the whole batch, as it was before the checkpoint.
+  // Failures may be a share of the whole batch, as it was before the checkpoint.
   const { samples: ofSamples = {}, baselines: ofBaselines = {} } = earlierFailures ?? {};
   const askedOf = (
     ones: readonly TrainingSample[],

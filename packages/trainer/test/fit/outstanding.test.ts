@@ -60,7 +60,10 @@ async function aheadOf(
 
 /** Without any score. */
 function unscored(batch: Kept): Kept {
-  const without = ({ outcome: _, ...sample }: { readonly outcome?: unknown }): object => sample;
+  const without = (scored: { readonly outcome?: unknown }): object => {
+    const { outcome: _, ...sample } = scored;
+    return sample;
+  };
   const { samples, baselines } = batch;
   return {
     ...batch,
@@ -192,12 +195,13 @@ test("count as the batch that they are of: failures are a share of all of it, ho
 test("of a checkpoint that does not tell of the rest count as a part of the batch all the same", async () => {
   const error = { code: "REWARD_FAILED", name: "Error", message: "no score" };
   const invalid = { valid: false, error, attempts: 1, latencyMs: 0, waitedMs: 0 };
-  const folder = await aheadOf(({ earlierFailures: _, ...batch }) => ({
-    ...batch,
-    samples: batch.samples
+  const folder = await aheadOf((kept) => {
+    const { earlierFailures: _, ...batch } = kept;
+    const samples = batch.samples
       .slice(-2)
-      .map((one, at) => (at === 0 ? { ...one, outcome: invalid } : one)),
-  }));
+      .map((one, at) => (at === 0 ? { ...one, outcome: invalid } : one));
+    return { ...batch, samples };
+  });
   const run = { totalTrainingSteps: 2 };
   const resumed = (failAbove: number): ReturnType<typeof trained> =>
     trained("", { checkpoints: { folder }, run, reward: rewardOf("halves", failAbove) });
