@@ -5,7 +5,12 @@ import type { SampleOutcome, ScoredSample } from "@rayling/reward-loop";
 import { loadTrainerConfig } from "@rayling/trainer/config";
 import { describe, expect, test } from "vitest";
 import { scoringText } from "../src/cli/judges/judges-introduction.ts";
-import { count, hostName, secondCount, settings } from "../src/cli/flag-values.ts";
+import {
+  count as countOf,
+  hostName,
+  secondCount,
+  settings as settingsOf,
+} from "../src/cli/flag-values.ts";
 import { duration, grouped, mean, quantile, span } from "../src/cli/output/numbers.ts";
 import { ProgressView } from "../src/cli/output/progress-view.ts";
 import type { ShownProgress } from "../src/cli/output/progress-view.ts";
@@ -58,14 +63,14 @@ describe("values of flags", () => {
   });
 
   test("that are counts say which bound they pass", () => {
-    const atLeastOne = count(1);
+    const atLeastOne = countOf(1);
     expect([atLeastOne("1"), atLeastOne("2147483647")]).toEqual([1, 2_147_483_647]);
     expect(() => atLeastOne("0")).toThrow(/at least 1\.$/);
     expect(() => atLeastOne("2147483648")).toThrow("at least 1 and of at most 2147483647");
   });
 
   test("keep the digits of whole numbers, as data files do", () => {
-    const valueOf = (text: string): unknown => settings(`key=${text}`, {})["key"];
+    const valueOf = (text: string): unknown => settingsOf(`key=${text}`, {})["key"];
     expect(valueOf("12345678901234567890")).toBe(12345678901234567890n);
     expect(valueOf('{"ids": [-9007199254740993, 7]}')).toEqual({ ids: [-9007199254740993n, 7] });
     expect(valueOf("9007199254740991")).toBe(9_007_199_254_740_991);

@@ -1,7 +1,6 @@
 /**
  * Parsers of flag values that several commands have, with their error messages.
  */
-import { isIP } from "node:net";
 import { jsonValue } from "@rayling/data-proto";
 import { InvalidArgumentError } from "commander";
 
@@ -93,10 +92,12 @@ export function hostAndPort(text: string): readonly [string, number] {
 
 /** Parses a name as the Host header of a request has it, without its port. */
 export function hostName(text: string): string {
-  if (isIP(text) === 6) return `[${text}]`;
+  const inBrackets = text.startsWith("[") ? text : `[${text}]`;
+  if (/^\[[\da-f:.]+\]$/i.test(inBrackets) && URL.canParse(`http://${inBrackets}`)) {
+    return inBrackets;
+  }
   const name = text.replace(/\.$/, "");
   if (/^[\w-]+(?:\.[\w-]+)*$/.test(name)) return name;
-  if (/^\[.*\]$/.test(text) && isIP(text.slice(1, -1)) === 6) return text;
   throw new InvalidArgumentError(
     "It must be a name or an address, such as judge.local, without a scheme and a port: every port is allowed.",
   );

@@ -10,7 +10,6 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { isIP } from "node:net";
 import { HttpRefusal } from "./refusal.ts";
 
 export interface HttpRoute {
@@ -47,8 +46,8 @@ export interface HttpRules {
    */
   readonly allowedHosts: readonly string[];
   /**
-   * What lists `allowedHosts`, as the user of the endpoint writes it. Undefined: the user has no
-   * means to do so, and the refusal names none.
+   * The option with `allowedHosts`, as the user of the endpoint writes it. Undefined: there is none
+   * that the refusal could name.
    */
   readonly hostsOption?: string | undefined;
   /**
@@ -181,13 +180,13 @@ function hostProblem(
   // DNS rebinding needs a name, and the page that does it has no token.
   const { localAddress } = socket;
   if (token === undefined ? isOwnAddress(name, localAddress) : isAddress(name)) return undefined;
-  const ways = ["localhost", "by its address"];
-  if (hostsOption !== undefined) ways.push(`by a name that ${hostsOption} lists`);
-  const last = ways.pop();
+  const names = ["localhost", "by its address"];
+  if (hostsOption !== undefined) names.push(`by a name that ${hostsOption} lists`);
+  const last = names.pop();
   return new HttpRefusal(
     421,
     "host_not_allowed",
-    `this endpoint is not called ${name}: call it ${ways.join(", ")} or ${last}`,
+    `this endpoint is not called ${name}: call it ${names.join(", ")} or ${last}`,
   );
 }
 
@@ -196,9 +195,11 @@ function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127(\.\d{1,3}){3}$/.test(name);
 }
 
+const ipv4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
 /** An IPv6 address stands in brackets. */
 function isAddress(name: string): boolean {
-  return isIP(name) === 4 || (/^\[.*\]$/.test(name) && isIP(name.slice(1, -1)) === 6);
+  return ipv4.test(name) || (name.startsWith("[") && URL.canParse(`http://${name}`));
 }
 
 function isOwnAddress(name: string, local: string | undefined): boolean {
