@@ -92,14 +92,9 @@ export function get(
 /** The options of most calls. */
 const none: GetOptions = {};
 
-/** A list to copy: a copy is never allocated in the old generation (store/object-entry.ts). */
-const empty: readonly ObjectEntry[] = [];
-
-/** Returns the list of one entry. */
-function alone(entry: ObjectEntry): ObjectEntry[] {
-  const list = empty.slice();
-  list.push(entry);
-  return list;
+/** Not a literal, which V8 may put into the old generation (store/object-entry.ts). */
+function listOf(...entries: readonly ObjectEntry[]): readonly ObjectEntry[] {
+  return entries;
 }
 
 async function getOrReject(
@@ -116,7 +111,7 @@ async function getOrReject(
   const names = isRecord(refs) ? Object.keys(refs) : undefined;
   const entries =
     refs instanceof ObjectRef
-      ? alone(liveEntryOf(refs))
+      ? listOf(liveEntryOf(refs))
       : names === undefined
         ? entriesOf("get", refs)
         : namedEntries(refs as Readonly<Record<string, unknown>>);
