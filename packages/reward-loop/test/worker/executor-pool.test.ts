@@ -118,6 +118,9 @@ describe("an executor that cannot be created", () => {
       return attempt >= 2 && !canBe;
     };
     const pool = poolFailingAt(name, fails, { executors: 2, pauseMs: () => 5 });
+    const told: string[] = [];
+    const hear = ({ message }: Error): void => void told.push(message);
+    process.on("warning", hear);
     try {
       await pool.ready();
       // It has to be tried alone, and cannot be.
@@ -133,6 +136,8 @@ describe("an executor that cannot be created", () => {
       });
       await expect.poll(() => attempts).toBeGreaterThan(20);
       expect(pool.hasFailed).toBe(false);
+      const fewer = told.filter((text) => text.includes("goes on with fewer executors"));
+      expect(fewer).toEqual([expect.stringMatching(/: No score executor can .*ENOTDIR/)]);
       expect(await scoreIn(pool, sampleOf("1"), {})).toMatchObject({ rewardScore: 1 });
       canBe = true;
       const others = async (): Promise<string[]> =>
@@ -141,6 +146,7 @@ describe("an executor that cannot be created", () => {
       const outcome = await scoreIn(pool, sampleOf("kill"), {});
       expect(outcome).toMatchObject({ attempts: 3, error: { deathKind: "signal" } });
     } finally {
+      process.off("warning", hear);
       await pool.close();
     }
   });

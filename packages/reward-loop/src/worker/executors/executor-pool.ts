@@ -9,6 +9,7 @@
  * started again after a pause: for three quarters of a minute, and as long as another one works.
  */
 
+import { warn } from "@rayling/core/terminal";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
@@ -170,6 +171,11 @@ export class ExecutorPool {
     const error = errorOf(this.#starts.failures);
     const works = this.#starts.haveAllLoaded && [...this.#executors].some(({ isReady }) => isReady);
     if (!works) return this.#fail(error);
+    if (this.#starts.haveJustBecomeTooMany) {
+      warn(
+        `a reward loop worker goes on with fewer executors, and tries again: ${messageOf(error)}`,
+      );
+    }
     // The other ones go on, where a suspect must not be tried.
     for (const suspect of this.#quarantine.drain()) settleUntried(suspect, error);
     this.#starts.later();

@@ -37,6 +37,11 @@ export class StartRetries {
     return this.#failures;
   }
 
+  /** Whether the failed start that was counted last is the first one too many. */
+  get haveJustBecomeTooMany(): boolean {
+    return this.#failures === MOST_FAILED_STARTS + 1;
+  }
+
   /** An executor has loaded the user's modules. */
   loaded(): void {
     this.#hasLoaded = true;
