@@ -50,6 +50,24 @@ describe("the runtime context", () => {
     expect(late.map((seen) => seen.actorId)).toEqual(Array.from({ length: 5 }, () => actorId));
   });
 
+  test("of what two actors of one thread have left behind is each one's own, if their calls alternate", async () => {
+    const Shared = Sees.options({ isolation: "shared" });
+    const actors = [Shared.remote(), Shared.remote()] as const;
+    const asked = await ray.get(actors.map((actor) => actor.now.remote()));
+    const [one, other] = asked.map((seen) => seen.actorId);
+    expect(one).not.toBe(other);
+    const rounds = 40;
+    for (let call = 0; call < 3; call++) await ray.get(actors.map((actor) => actor.later.remote()));
+    await ray.get(
+      Array.from({ length: rounds }).flatMap(() => actors.map((actor) => actor.later.remote())),
+    );
+    const late = await ray.get(actors.map((actor) => actor.seenLate.remote(3 + rounds)));
+    expect(late.map((seen) => new Set(seen.map(({ actorId }) => actorId)))).toEqual([
+      new Set([one]),
+      new Set([other]),
+    ]);
+  });
+
   test("in a method that returns a promise now and then is the call's", async () => {
     const actor = Sees.remote();
     const calls = [true, false, false, true, false, true].map((isAsync) =>
