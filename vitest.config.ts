@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
+import { LongFilesFirst } from "./test/fixtures/long-files-first.ts";
 import { WhereTimeWent } from "./test/fixtures/where-time-went.ts";
 
 const report = process.env["RAYLING_TEST_REPORT"];
@@ -79,6 +80,7 @@ export default defineConfig(({ mode }) => {
       pool: "forks",
       // One file more than there are processors, for many tests wait: 801 s in place of 960 on two.
       maxWorkers: availableParallelism() + 1,
+      sequence: { sequencer: LongFilesFirst },
       env: { RAYLING_TEST_SUITE: suite },
       // As for users, whose vitest does not transform what is installed.
       server: { deps: { external: [/\/packages\/[^/]+\/dist\//] } },

@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { longFiles } from "../fixtures/long-files-first.ts";
 import { type FileTime, timeReport } from "../fixtures/where-time-went.ts";
 import { root } from "./source.ts";
 
@@ -24,6 +25,11 @@ test("each reason to do without a case in the gate is a sentence", () => {
 test("each file that only the full suite has begins with why", () => {
   const full = files.filter((file) => file.endsWith(".full.test.ts"));
   expect(full.filter((file) => !textOf(file).startsWith("/**"))).toEqual([]);
+});
+
+test("each file that begins before the others is there, once", () => {
+  expect(longFiles.filter((file) => !files.includes(file))).toEqual([]);
+  expect(new Set(longFiles).size).toBe(longFiles.length);
 });
 
 describe("where the time went", () => {
