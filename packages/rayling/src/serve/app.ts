@@ -17,7 +17,7 @@ import { batchSchema, sampleOf, sampleSchema } from "./forms/sample.ts";
 import { interfacePage, openApi } from "./open-api.ts";
 import { asTheyCome, notScored, outcomeText } from "./outcome-lines.ts";
 import { checked, fieldsOf, jsonOf } from "./request-body.ts";
-import type { RequestNote } from "./request-notes.ts";
+import type { RequestNotes, SampleOutcome } from "./request-notes.ts";
 import { forms, rolloutPrefix } from "./routes.ts";
 import type { Served, ServedScores } from "./served-scores.ts";
 
@@ -28,7 +28,7 @@ export interface AppParts {
   /** Why no samples are taken; undefined while they are. */
   readonly notReady: () => Promise<string | undefined>;
   readonly metrics: () => Promise<string>;
-  readonly note: (note: RequestNote) => void;
+  readonly notes: RequestNotes;
   /** The version of the package. */
   readonly version: string;
 }
@@ -138,7 +138,7 @@ async function scoreForm(parts: AppParts, form: Form, c: Context<AppEnv>): Promi
  * @param ids keys of single samples; the header's is for the others
  */
 function begin(
-  { scores }: AppParts,
+  { scores, notes }: AppParts,
   c: Context<AppEnv>,
   samples: readonly RewardSample[],
   ids: readonly (string | undefined)[],
@@ -153,11 +153,17 @@ function begin(
   return claims.map(async (claim) => {
     const served = await scores.score(claim);
     tally.error ??= served.failure;
-    if (served.isReplayed) tally.replayed += 1;
-    else if (served.failure === undefined) tally.valid += 1;
-    else tally.invalid += 1;
+    const outcome = outcomeOf(served);
+    tally[outcome] += 1;
+    // Not with its request, whose client may be gone before it is scored.
+    notes.addSample(outcome);
     return served;
   });
+}
+
+function outcomeOf({ isReplayed, failure }: Served): SampleOutcome {
+  if (isReplayed) return "replayed";
+  return failure === undefined ? "valid" : "invalid";
 }
 
 /** As a text, or as a string of a structured field (RFC 8941). Throws HttpRefusal 400. */
@@ -219,14 +225,14 @@ function named(id: string | undefined): Readonly<Record<string, unknown>> {
 type Handler = (c: Context<AppEnv>) => Promise<Response>;
 
 /** With a note when its answer is whole: for a stream, when its last sample has been scored. */
-function noted({ note }: AppParts, handle: Handler): Handler {
+function noted({ notes }: AppParts, handle: Handler): Handler {
   return async (c) => {
     const startedAt = performance.now();
     const tally: Tally = { samples: 0, valid: 0, invalid: 0, replayed: 0, error: undefined };
     c.set("tally", tally);
     const path = new URL(c.req.url).pathname.replace(rolloutPrefix, "");
     const done = (status: number): void => {
-      note({ path, status, ...tally, ms: performance.now() - startedAt });
+      notes.addRequest({ path, status, ...tally, ms: performance.now() - startedAt });
     };
     let response: Response;
     try {

@@ -1,6 +1,6 @@
 /**
- * Notes each request that asks for scores: one line of the log, and Prometheus metrics beside the
- * session's own.
+ * Notes each request that asks for scores, in one line of the log, and counts requests and samples
+ * in Prometheus metrics beside the session's own.
  */
 
 import { metrics } from "@rayling/core";
@@ -17,6 +17,9 @@ export interface RequestNote {
   readonly error: string | undefined;
   readonly ms: number;
 }
+
+/** Replayed: answered by what was known of its key. */
+export type SampleOutcome = "valid" | "invalid" | "replayed";
 
 /** A score takes from microseconds, by a rule, to minutes, by a judge. */
 const boundaries: readonly number[] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300];
@@ -42,12 +45,13 @@ export class RequestNotes {
     this.#say = say;
   }
 
-  add({ path, status, samples, valid, invalid, replayed, error, ms }: RequestNote): void {
+  addSample(outcome: SampleOutcome): void {
+    this.#samples.inc(1, { outcome });
+  }
+
+  addRequest({ path, status, samples, valid, invalid, replayed, error, ms }: RequestNote): void {
     this.#requests.inc(1, { path, status: String(status) });
     this.#seconds.observe(ms / 1000, { path });
-    for (const [outcome, count] of Object.entries({ valid, invalid, replayed })) {
-      if (count > 0) this.#samples.inc(count, { outcome });
-    }
     const known = replayed === 0 ? "" : ` replayed=${replayed}`;
     const why = error === undefined ? "" : ` error=${error}`;
     this.#say(

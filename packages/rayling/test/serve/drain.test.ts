@@ -59,6 +59,26 @@ test("a sample whose client has gone is scored and recorded before the end", asy
   expect(JSON.parse(await readFile(log, "utf8"))).toMatchObject({ valid: true });
 });
 
+test("samples of a stream whose client has gone are counted when they are scored", async () => {
+  const judge = await gate();
+  const server = await serve(["--reward-kwarg", `gate=${judge.url}`]);
+  judge.hold(() => true);
+  const gone = new AbortController();
+  const samples = [{ response: "ask:a" }, { response: "ask:b" }];
+  const lost = ask(
+    `${server.url}/score/batch`,
+    { samples },
+    { headers: { accept: "application/x-ndjson" }, signal: gone.signal },
+  );
+  await judge.waiting(2);
+  gone.abort();
+  await expect(lost).rejects.toThrow();
+  const metrics = async (): Promise<string> => (await ask(`${server.url}/metrics`)).text;
+  await expect.poll(metrics).toMatch(/^ray_reward_requests_total\{path="\/score\/batch"/m);
+  judge.open();
+  await expect.poll(metrics).toMatch(/^ray_served_samples_total\{outcome="valid"\} 2$/m);
+});
+
 test("what takes longer than --drain-timeout is given up, and said", async () => {
   const judge = await gate();
   const server = await serve(["--reward-kwarg", `gate=${judge.url}`, "--drain-timeout", "0"]);

@@ -101,7 +101,7 @@ async function listen(
       scores,
       limits: options,
       metrics: () => ray.metrics.text(),
-      note: (note) => notes.add(note),
+      notes,
     });
   } catch (error) {
     if (!(error instanceof Error && "code" in error && addressCodes.has(error.code))) throw error;
