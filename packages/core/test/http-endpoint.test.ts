@@ -5,6 +5,7 @@ import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import {
+  cutUnread,
   HttpEndpoint,
   type HttpEndpointOptions,
   type HttpExchange,
@@ -453,5 +454,44 @@ describe("its end", () => {
       { cwd: import.meta.dirname },
     );
     expect(stdout).toBe("over\n");
+  });
+});
+
+describe("a client that takes nothing of its answer", () => {
+  const unreadMs = 3_600_000;
+
+  test("has a time for it, which does not go on for its next request", async () => {
+    const { handle, come } = waiting();
+    const endpoint = await listen(handle);
+    const client = connectTo(endpoint);
+    client.socket.write(get + get);
+    const [first, second] = await come(2);
+    if (first === undefined || second === undefined) throw new Error("no request came");
+    const { socket } = first.request;
+    cutUnread(first.response, unreadMs);
+    const times: (number | undefined)[] = [];
+    first.response.once("prefinish", () => times.push(socket.timeout));
+    first.response.end("one");
+    await once(first.response, "close");
+    expect(times).toEqual([unreadMs]);
+    expect(socket.timeout).toBe(0);
+    second.response.end("two");
+    // What Node gives a connection without a request.
+    await expect.poll(() => socket.timeout).toBeGreaterThan(0);
+    expect(socket.timeout).toBeLessThan(unreadMs);
+  });
+
+  test("is cut", async () => {
+    const { handle, come } = waiting();
+    const endpoint = await listen(handle);
+    const client = connectTo(endpoint);
+    client.socket.pause();
+    client.socket.write(get);
+    const [exchanged] = await come(1);
+    if (exchanged === undefined) throw new Error("no request came");
+    expect(endpoint.connectionCount).toBe(1);
+    cutUnread(exchanged.response, 1);
+    exchanged.response.end(Buffer.alloc(64 * 1024 * 1024));
+    await expect.poll(() => endpoint.connectionCount).toBe(0);
   });
 });

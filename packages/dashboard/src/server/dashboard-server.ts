@@ -5,11 +5,10 @@
  * Cookies belong to a host name and not to a port. So the page lives below a path that nobody can
  * guess and its cookie is for that path: no other server of this machine is sent it.
  */
-import type { ServerResponse } from "node:http";
 import type { Dashboard, DashboardOptions, DashboardSession } from "@rayling/core/dashboard";
 import { dashboardPanels, RaySystemError } from "@rayling/core/dashboard";
 import type { HttpEndpointOptions, HttpExchange } from "@rayling/core/http";
-import { HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
+import { cutUnread, HttpEndpoint, HttpRefusal, newToken } from "@rayling/core/http";
 import { getRequestListener } from "@hono/node-server";
 import { LogShelf } from "../samples/log-shelf.ts";
 import { sampleViews } from "../samples/sample-views.ts";
@@ -28,6 +27,9 @@ const triedPorts = 100;
 const maxConnections = 32;
 const headersTimeoutMs = 2000;
 const maxBodyBytes = 16 * 1024;
+
+/** A client that takes nothing of an answer for so long has gone. */
+const unreadMs = 30_000;
 
 /**
  * Serves the live page of a session. Rejects with RaySystemError when it cannot listen.
@@ -159,14 +161,7 @@ function listenerOf(
     const body = request.method === "POST" ? await exchange.body() : new Uint8Array();
     bindings.set(request, { body, signal });
     request.url = request.url?.slice(prefix.length) ?? "/";
-    unhold(response);
+    cutUnread(response, unreadMs);
     await listener(request, response);
   };
-}
-
-/** A client that takes nothing of an answer for so long has gone. */
-const unreadMs = 30_000;
-
-function unhold(response: ServerResponse): void {
-  response.once("prefinish", () => response.setTimeout(unreadMs, () => response.destroy()));
 }

@@ -8,7 +8,7 @@
  */
 
 import type { IncomingMessage } from "node:http";
-import { HttpEndpoint, HttpRefusal } from "@rayling/core/http";
+import { cutUnread, HttpEndpoint, HttpRefusal } from "@rayling/core/http";
 import type { HttpExchange } from "@rayling/core/http";
 import { getRequestListener } from "@hono/node-server";
 import { createApp } from "./app.ts";
@@ -169,7 +169,7 @@ function listenerOf(app: App): (exchange: HttpExchange) => Promise<void> {
     const body = isPost ? await exchange.body() : new Uint8Array();
     const cut = (): void => void response.destroy();
     bindings.set(request, { body, whole: aborted(signal), cut });
-    response.once("prefinish", () => response.setTimeout(unreadMs, cut));
+    cutUnread(response, unreadMs);
     await listener(request, response);
   };
 }

@@ -4,6 +4,7 @@
  */
 import { RaySystemError } from "../../shared/errors.ts";
 import { HttpRefusal } from "../../transport/http/refusal.ts";
+import { cutUnread } from "../../transport/http/unread.ts";
 import type { HttpEndpoint } from "../../transport/http/endpoint.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 
@@ -42,7 +43,7 @@ export async function serveMetrics(
         const body = await text().catch((error: unknown) => {
           throw new HttpRefusal(500, "metrics_failed", String(error));
         });
-        response.setTimeout(unreadMs, () => response.destroy());
+        cutUnread(response, unreadMs);
         response.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
         response.end(body);
       },
