@@ -17,6 +17,7 @@ import type {
 } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { LimiterClient, RemoteLease } from "../src/limits/limiter-client.ts";
+import { checkFailures } from "../src/manager/failures.ts";
 import { timeoutFailure } from "../src/outcome.ts";
 import { readSettings } from "../src/settings/settings.ts";
 import { ScoreAttempts } from "../src/worker/score-attempts.ts";
@@ -403,6 +404,23 @@ describe("what cannot be scored", () => {
       total: 4,
       counts: { SCORE_THREW: 2 },
     });
+  });
+
+  test.each([
+    [0.29, 29, 100],
+    [0.58, 58, 100],
+    [0.7, 63, 90],
+    [0, 0, 0],
+  ])("lets a batch pass at its very share: %d is %d of %d", (failAbove, invalid, total) => {
+    const measured = { attempts: 1, waitedMs: 0, latencyMs: 0 };
+    const failed = { valid: false, error: timeoutFailure(1), ...measured } as const;
+    const good = { valid: true, rewardScore: 1, rewardExtraInfo: { acc: 1 }, ...measured } as const;
+    const outcomes = (count: number): SampleOutcome[] =>
+      Array.from({ length: total }, (_, row) => (row < count ? failed : good));
+    const onFailure = { failAbove, again: false, fallback: undefined };
+    expect(() => checkFailures(outcomes(invalid), onFailure)).not.toThrow();
+    if (total === 0) return;
+    expect(() => checkFailures(outcomes(invalid + 1), onFailure)).toThrow("samples");
   });
 });
 

@@ -1,7 +1,8 @@
 /**
  * Sends a request again until it is answered (verl `_post_request`): after a pause of 1, 2, 4, …
- * seconds, at most 30, or the server's retry-after (at most two minutes), up to 16 times in all. A
- * 4xx status is final; 408, 409 and 429 are not, which verl takes for final, too.
+ * seconds, at most 30, up to 16 times in all. A server's longer retry-after (at most two minutes)
+ * holds instead; a shorter one shortens no pause, because a server that is down may say 0. A 4xx
+ * status is final; 408, 409 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -46,9 +47,10 @@ export async function postRequest(
       if (!(error instanceof EndpointError) || isFinal(error) || attempt + 1 >= maxRetries) {
         throw error;
       }
-      const { retryAfterMs = Math.min(2 ** attempt, 30) * secondMs } = httpDetailsOf(error);
+      const { retryAfterMs = 0 } = httpDetailsOf(error);
       if (retryAfterMs > Math.min(maxRetryAfterMs, longestTimer)) throw error;
-      await delay(retryAfterMs, undefined, { signal: options.signal });
+      const pauseMs = Math.max(retryAfterMs, Math.min(2 ** attempt, 30) * secondMs);
+      await delay(pauseMs, undefined, { signal: options.signal });
     }
   }
 }

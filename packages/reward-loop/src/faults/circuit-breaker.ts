@@ -91,7 +91,8 @@ export class CircuitBreaker {
     if (!ok) this.#failures += 1;
     this.#next = (this.#next + 1) % this.#window;
     const seen = this.#failed.length;
-    if (2 * seen >= this.#window && this.#failures >= this.#threshold * seen) this.#open(nowMs);
+    // Not `threshold * seen`: 0.07 * 100 is above 7, and 7 / 100 is 0.07.
+    if (2 * seen >= this.#window && this.#failures / seen >= this.#threshold) this.#open(nowMs);
   }
 
   #probed(ok: boolean, nowMs: number): void {

@@ -116,7 +116,8 @@ export class FailureTally {
 
   /** Throws RewardFailuresError if more are invalid than may be. */
   check(): void {
-    if (this.#invalid <= this.#failAbove * this.#rows) return;
+    // Not `failAbove * rows`: 0.29 * 100 is below 29, and 29 / 100 is 0.29.
+    if (this.#invalid === 0 || this.#invalid / this.#rows <= this.#failAbove) return;
     throw new RewardFailuresError(this.#invalid, this.#rows, { ...this.#counts });
   }
 }

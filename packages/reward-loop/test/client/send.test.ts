@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { postJson } from "@rayling/reward-loop/client";
+import { postJson, postRequest } from "@rayling/reward-loop/client";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -199,4 +199,21 @@ test("what no request can be made of says so", async () => {
   await expect(postJson("ftp://localhost/", {})).rejects.toThrow("could not be asked");
   const headers = { "x-bad": "one\ntwo" };
   await expect(postJson("http://127.0.0.1:1/", {}, { headers })).rejects.toThrow("x-bad");
+});
+
+test.each([
+  ["a shorter one shortens no pause", "0", [20, 40, 80]],
+  ["a longer one holds", "200", [200, 200, 200]],
+])("a server's retry-after: %s", async (_, retryAfterMs, least) => {
+  const atMs: number[] = [];
+  await using endpoint = await startEndpoint((_asked, response) => {
+    atMs.push(performance.now());
+    response.writeHead(503, { "retry-after-ms": retryAfterMs }).end();
+  });
+  const asking = postRequest(endpoint.url, {}, { secondMs: 20, maxRetries: 4 });
+  await expect(asking).rejects.toMatchObject({ status: 503 });
+  const pauses = atMs.slice(1).map((at, place) => at - (atMs[place] ?? 0));
+  expect(pauses).toHaveLength(3);
+  // A timer of Node may be a millisecond early.
+  for (const [place, ms] of least.entries()) expect(pauses[place]).toBeGreaterThan(ms - 2);
 });

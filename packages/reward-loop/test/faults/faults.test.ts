@@ -508,6 +508,15 @@ describe("a circuit breaker", () => {
     expect(breaker.state).toBe("open");
   });
 
+  test("opens at its very share, which is not rounded", () => {
+    const breaker = new CircuitBreaker({ window: 100, threshold: 0.07 });
+    answering(breaker, 93, true);
+    answering(breaker, 6, false);
+    expect(breaker.state).toBe("closed");
+    answering(breaker, 1, false);
+    expect(breaker.state).toBe("open");
+  });
+
   test("lets probes through: it closes when all succeed, and waits twice as long when one fails", () => {
     const breaker = new CircuitBreaker({ window: 2, openMs: 100, probes: 2 });
     const before = breaker.sent();
