@@ -417,6 +417,12 @@ none < 1
 'x'|wordwrap
 'x'.encode()
 words|random
+false|map(attribute='x')|list
+0|map('upper')|list
+none|map|list
+5|map('upper')|list
+words|map|list
+0|select|list ~ none|rejectattr('x')|list
 """.strip().splitlines()
 
 TEMPLATES = [
@@ -450,6 +456,18 @@ TEMPLATES = [
     "{% for x in tree recursive %}{{ loop.depth }}{{ x.n }}{% if x.kids %}({{ loop(x.kids) }}){% endif %}{% endfor %}",
     "{% for x in tree %}{{ loop(x.kids) }}{% endfor %}",
     "{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 5 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+    "{% for m in messages %}{% if m.role == 'system' %}{% break %}{% endif %}{{ m.content }}{% else %}none{% endfor %}",
+    "{% for m in messages %}{% if m.role != 'robot' %}{% continue %}{% endif %}{{ m.content }}{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{{ i }}{% for j in empty %}{% else %}e{% break %}f{% endfor %}g{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{{ i }}{% for j in empty %}{% else %}e{% continue %}f{% endfor %}g{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{{ i }}{% for j in [3] %}{% break %}{% else %}{% for k in empty %}{% else %}{% break %}{% endfor %}f{% endfor %}g{% else %}none{% endfor %}",
+    "{% for i in [1, 2] %}{{ i }}{% set x %}{% for j in empty %}{% else %}{% continue %}{% endfor %}{% endset %}g{{ x }}{% endfor %}",
+    "{% for i in empty %}{% else %}{% break %}{% endfor %}",
+    "{% for i in [1, 2] %}{% for j in empty recursive %}{% else %}{% break %}{% endfor %}{% endfor %}",
+    "{% for x in tree recursive %}{{ x.n }}{% if x.kids %}({{ loop(x.kids) }}){% else %}{% continue %}{% endif %}{% else %}leaves{% endfor %}",
+    "{% for i in [1, 2] %}{% macro m() %}{% for j in empty %}{% else %}{% break %}{% endfor %}{% endmacro %}{% endfor %}",
     "{% for i in words %}{% for j in numbers %}{{ loop.index }}{% endfor %}{{ loop.index }};{% endfor %}",
     "{% for i in words|map('upper') %}{{ loop.last }}{{ i }}{% endfor %}{% set g = words|map('upper') %}{{ g|list }}{{ g|list }}",
     "{% for i in [1, 2] %}{{ loop }}{% endfor %}",

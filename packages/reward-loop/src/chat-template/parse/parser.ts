@@ -138,12 +138,15 @@ class Parser {
     const test = this.#tokens.skip("name", "if") ? this.#expressions.expression() : undefined;
     const isRecursive = this.#tokens.skip("name", "recursive");
     this.#tokens.expect("close");
+    const loops = this.#loops;
     this.#loops += 1;
     const body = this.#body(["else", "endfor"]);
-    this.#loops -= 1;
     const hasElse = this.#tokens.next().text === "else";
     this.#tokens.expect("close");
+    // A jump in there is the outer loop's. No jump leaves a recursive loop: it is a function.
+    this.#loops = isRecursive ? 0 : loops;
     const otherwise = hasElse ? this.#bodyOf("endfor") : [];
+    this.#loops = loops;
     return { kind: "for", target, iterable, test, isRecursive, body, otherwise, line };
   }
 

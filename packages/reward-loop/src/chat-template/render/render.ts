@@ -49,6 +49,8 @@ function runOne(statement: Statement, scope: Scope, out: string[]): Jump {
     case "set-block":
     case "filter-block":
       return runCaptured(statement, scope, out);
+    case "for":
+      return loopOver(statement, evaluate(statement.iterable, scope), { scope, depth0: 0 }, out);
     case "break":
     case "continue":
       return statement.kind;
@@ -58,7 +60,7 @@ function runOne(statement: Statement, scope: Scope, out: string[]): Jump {
   }
 }
 
-type Jumping = "if" | "with" | "set-block" | "filter-block" | "break" | "continue";
+type Jumping = "if" | "with" | "set-block" | "filter-block" | "for" | "break" | "continue";
 
 /** Runs a statement that no jump leaves. */
 function runPlain(
@@ -72,9 +74,6 @@ function runPlain(
       break;
     case "output":
       out.push(printed(statement, scope));
-      break;
-    case "for":
-      loopOver(statement, evaluate(statement.iterable, scope), { scope, depth0: 0 }, out);
       break;
     case "set":
       assign(statement.target, evaluate(statement.value, scope), scope, statement.line);
@@ -156,12 +155,16 @@ function assign(target: Target, value: Value, scope: Scope, line: number): void 
   });
 }
 
+/**
+ * Its else runs unless a round came to the end of the body, as in jinja2: also behind a break in
+ * the first round. Returns the jump of the else, which is the outer loop's.
+ */
 function loopOver(
   statement: ForStatement,
   items: Value,
   { scope, depth0 }: { readonly scope: Scope; readonly depth0: number },
   out: string[],
-): void {
+): Jump {
   const { target, test, body, otherwise, isRecursive, line } = statement;
   const source = at(line, () => (items instanceof Iter ? items : new Iter(iterate(items))));
   const recurse = (inner: Value, depth: number): string => {
@@ -172,16 +175,17 @@ function loopOver(
   const chosen = test === undefined ? source : new Iter(passing(statement, source, scope));
   const length = test === undefined ? sizeOf(items) : undefined;
   const loop = new Loop(chosen, length, depth0, isRecursive ? recurse : undefined);
-  let isEmpty = true;
+  let isElse = true;
   const next = (): Value | undefined => at(line, () => loop.next());
   for (let item = next(); item !== undefined; item = next()) {
-    isEmpty = false;
     const inner = new Scope(scope);
     inner.set("loop", loop.value);
     assign(target, item, inner, line);
-    if (run(body, inner, out) === "break") break;
+    const jump = run(body, inner, out);
+    if (jump === "break") break;
+    if (jump === undefined) isElse = false;
   }
-  if (isEmpty) run(otherwise, new Scope(scope), out);
+  return isElse ? run(otherwise, new Scope(scope), out) : undefined;
 }
 
 function* passing(

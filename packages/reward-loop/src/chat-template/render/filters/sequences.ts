@@ -141,10 +141,11 @@ const slice: Filter = (value, given, name) => {
 const map: Filter = (value, { positional, keyword }, _name, apply) => {
   const [filter, ...rest] = positional;
   const attribute = keyword.get("attribute");
-  if (filter === undefined && attribute === undefined)
-    return fail("map requires a filter argument");
   function* mapped(): Generator<Value> {
+    // As in jinja2, which looks at the arguments behind that.
+    if (!isTrue(value)) return;
     if (filter === undefined) {
+      if (attribute === undefined) fail("map requires a filter argument");
       const other = [...keyword.keys()].find((key) => key !== "attribute" && key !== "default");
       if (other !== undefined) fail(`Unexpected keyword argument '${other}'`);
       const get = attributeGetter(attribute ?? null, keyword.get("default") ?? null);
