@@ -9,6 +9,7 @@ import * as otel from "@opentelemetry/api";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { RewardLoopManager } from "@rayling/reward-loop";
+import type { SampleOutcome } from "@rayling/reward-loop";
 import { Tracking } from "@rayling/trainer";
 import {
   type OtlpReceiver,
@@ -119,6 +120,21 @@ test("a sample without a score has its failure in all three spans", async () => 
   expect(types).toContain("HTTP_STATUS");
   expect(types).toContain("SCORE_THREW");
 });
+
+test.each(["no url", "no json"])(
+  "a chat that cannot be sent costs its own sample only: %s",
+  async (odd) => {
+    const texts = ["a", odd, "bb", "ccc"];
+    const outcomes: SampleOutcome[] = [];
+    const spans = await spansOf(/^chat/, texts.length, async () => {
+      outcomes.push(...(await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))))));
+    });
+    expect(outcomes.map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1]);
+    expect(outcomes.map(({ valid }) => valid)).toEqual([true, false, true, true]);
+    expect(outcomes[1]).toMatchObject({ error: { code: "SCORE_THREW" } });
+    expect(spans.filter(({ status }) => status.code === 2)).toHaveLength(1);
+  },
+);
 
 test("training steps are spans with their phases", async () => {
   const directory = await mkdtemp(join(tmpdir(), "rayling-spans-"));

@@ -2,6 +2,9 @@
  * Spans of chat completions that a score function asks for by the client of this package, with the
  * attributes of OpenTelemetry's conventions for generative AI. Texts are in them only if
  * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
+ *
+ * Invariant: nothing here throws, whatever is asked and wherever. An error in a channel is uncaught
+ * in its thread, and would end it with all of its samples.
  */
 
 import * as ray from "@rayling/core";
@@ -20,27 +23,24 @@ export function traceChats(): void {
 }
 
 function spanOf({ url, request, answer }: AnnouncedChat): void {
+  // Its caller has the rejection.
+  answer.catch(() => undefined);
   const tracing = ray.currentTracing();
-  if (tracing === undefined) {
-    // Its caller has the rejection.
-    answer.catch(() => undefined);
-    return;
-  }
+  if (tracing === undefined) return;
   const { api, tracer } = tracing;
   const { model, temperature, max_tokens: maxTokens, messages } = request;
-  const { hostname, port } = new URL(url);
+  const name = typeof model === "string" ? model : typeof model;
   const attributes = {
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "openai",
-    "gen_ai.request.model": String(model),
+    "gen_ai.request.model": name,
     ...(typeof temperature === "number" ? { "gen_ai.request.temperature": temperature } : {}),
     ...(typeof maxTokens === "number" ? { "gen_ai.request.max_tokens": maxTokens } : {}),
-    "server.address": hostname,
-    ...(port === "" ? {} : { "server.port": Number(port) }),
-    ...(hasTexts() ? { "gen_ai.input.messages": JSON.stringify(messages) } : {}),
+    ...serverOf(url),
+    ...(hasTexts() ? inputOf(messages) : {}),
   };
   const options = { kind: clientKind, attributes };
-  const span = tracer.startSpan(`chat ${String(model)}`, options, api.context.active());
+  const span = tracer.startSpan(`chat ${name}`, options, api.context.active());
   answer.then(
     ({ raw, usage, finishReason, text }) => {
       const { model: answered, id } = isRecord(raw) ? raw : {};
@@ -66,6 +66,22 @@ function spanOf({ url, request, answer }: AnnouncedChat): void {
       span.end();
     },
   );
+}
+
+/** Nothing for an URL that cannot be asked. */
+function serverOf(url: string): Record<string, string | number> {
+  if (!URL.canParse(url)) return {};
+  const { hostname, port } = new URL(url);
+  return { "server.address": hostname, ...(port === "" ? {} : { "server.port": Number(port) }) };
+}
+
+/** Nothing for messages that JSON cannot carry: they are not sent, and the answer says why. */
+function inputOf(messages: unknown): Record<string, string> {
+  try {
+    return { "gen_ai.input.messages": JSON.stringify(messages) };
+  } catch {
+    return {};
+  }
 }
 
 function hasTexts(): boolean {
