@@ -98,24 +98,31 @@ export class ServerProcess {
   }
 
   async #untilWell(healthPath: string, timeoutMs: number): Promise<void> {
-    const late = AbortSignal.timeout(timeoutMs);
+    const asking = new AbortController();
     const ended = this.#ended.then(
       () => this.#failed(`it ended with ${this.#process.exitCode ?? this.#process.signalCode}`),
       (error: unknown) => this.#failed(String(error)),
     );
-    const well = (async () => {
-      for (;;) {
-        if (late.aborted) throw this.#failed(`it was not well after ${timeoutMs} ms`);
-        const answer = await fetch(`http://${this.address}${healthPath}`, { signal: late }).catch(
-          () => undefined,
-        );
-        if (answer?.ok === true) return undefined;
-        await delay(pollMs);
-      }
-    })();
-    well.catch(() => undefined);
+    const late = AbortSignal.timeout(timeoutMs);
+    const well = this.#isWell(healthPath, AbortSignal.any([late, asking.signal])).catch(() =>
+      this.#failed(`it was not well after ${timeoutMs} ms`),
+    );
     const error = await Promise.race([well, ended]);
+    // Its port may be somebody else's by now, and nobody waits for an answer.
+    asking.abort();
     if (error !== undefined) throw error;
+  }
+
+  /** Resolves when it is healthy. Rejects with the signal's reason. */
+  async #isWell(healthPath: string, signal: AbortSignal): Promise<undefined> {
+    for (;;) {
+      signal.throwIfAborted();
+      const answer = await fetch(`http://${this.address}${healthPath}`, { signal }).catch(
+        () => undefined,
+      );
+      if (answer?.ok === true) return undefined;
+      await delay(pollMs, undefined, { signal });
+    }
   }
 
   #failed(reason: string): RewardModelStartError {

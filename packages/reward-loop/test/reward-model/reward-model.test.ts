@@ -26,6 +26,7 @@ import { fixture } from "../loop.ts";
 afterAll(() => ray.shutdown());
 
 const model = fileURLToPath(new URL("../../../../test/fixtures/tiny-model", import.meta.url));
+const serverProcess = new URL("../../src/reward-model/server-process.ts", import.meta.url).href;
 const serverProgram = fileURLToPath(
   new URL("../../../../test/servers/judge-server.ts", import.meta.url),
 );
@@ -361,6 +362,26 @@ describe("servers that are started", () => {
       launch: { command: "/no/such/server", args: [] },
     });
     await expect(missing).rejects.toThrow(/did not start: it ended with 127/);
+  });
+
+  test("that end before they are well are asked no more, and keep no process", async () => {
+    const program = `
+      import { ServerProcess } from ${JSON.stringify(serverProcess)};
+      let asked = 0;
+      const { fetch: own } = globalThis;
+      globalThis.fetch = (...args) => {
+        asked += 1;
+        return own(...args);
+      };
+      const launch = { command: "sh", args: ["-c", "exit 3"], startTimeoutMs: 2000 };
+      const { message } = await ServerProcess.start(launch, 0, "/health").catch((error) => error);
+      const before = asked;
+      process.on("exit", () => console.log(message, asked - before));
+    `;
+    const args = ["--input-type=module", "-e", program];
+    const driver = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = (await once(createInterface({ input: driver.stdout }), "line")) as [string];
+    expect(line).toMatch(/it ended with 3.* 0$/);
   });
 
   test.each([
