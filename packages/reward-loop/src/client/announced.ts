@@ -1,7 +1,7 @@
 /**
  * Reports facts about an answer from the client to the loop: the limits that the endpoint
  * announces, by which the loop paces itself, and the usage, which is paid for even if the answer is
- * dropped.
+ * dropped. Asks the loop, where its endpoint has limits, when a request may be sent.
  *
  * Reports travel over channels of node:diagnostics_channel, because the client is loaded without
  * the loop, in the async context of the score function, which tells the loop whose call it was.
@@ -30,6 +30,28 @@ export const chats: Channel = channel("rayling.endpoint.chat");
 
 /** The thread's channel for TokenUsage, one message for each answer. */
 export const uses: Channel = channel("rayling.endpoint.used");
+
+/** A request that is about to be sent. */
+export interface AnnouncedRequest {
+  readonly url: string;
+  readonly signal: AbortSignal | undefined;
+  /** Set by the loop that paces it: resolves when it may be sent. */
+  turn?: Promise<void>;
+}
+
+/** The thread's channel for AnnouncedRequest. */
+export const requests: Channel = channel("rayling.endpoint.request");
+
+/**
+ * Resolves when a request may be sent; undefined where nothing paces it. Rejects with the signal's
+ * reason.
+ */
+export function turnOf(url: string, signal: AbortSignal | undefined): Promise<void> | undefined {
+  if (!requests.hasSubscribers) return undefined;
+  const request: AnnouncedRequest = { url, signal };
+  requests.publish(request);
+  return request.turn;
+}
 
 /**
  * Reports an answer's rate limit headers (`x-ratelimit-remaining-*`, `x-ratelimit-reset-*`,

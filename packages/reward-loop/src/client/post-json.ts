@@ -4,7 +4,7 @@
  */
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
-import { noteRateLimits, noteUsage } from "./announced.ts";
+import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { withRouterToken } from "./router-tokens.ts";
 import { bytesOf, send } from "./send.ts";
@@ -44,6 +44,8 @@ export async function postText(
   body: unknown,
   { headers, timeoutMs, signal }: PostOptions = {},
 ): Promise<string> {
+  const turn = turnOf(url, signal);
+  if (turn !== undefined) await turn;
   const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
   let status: number | undefined;
   try {

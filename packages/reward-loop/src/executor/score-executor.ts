@@ -10,12 +10,14 @@ import * as ray from "@rayling/core";
 import { warn } from "@rayling/core/terminal";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import { announcements, uses } from "../client/announced.ts";
+import { announcements, requests, uses } from "../client/announced.ts";
+import type { AnnouncedRequest } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { givenUpFailure } from "../outcome.ts";
 import { failureOf } from "../faults/thrown.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import { digestOf } from "../sample/sample-key.ts";
+import type { PolicySettings } from "../settings/policy-settings.ts";
 import type { PipelineSettings } from "../settings/settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import type { TokenUsage, Writable } from "../outcome.ts";
@@ -31,6 +33,7 @@ import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table/run-table.ts";
 import { runTableAt } from "./run-table/run-tables.ts";
+import { RequestGate } from "./request-gate.ts";
 import { RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
 import type { RunEnds, ScoreReply } from "./run.ts";
@@ -104,8 +107,16 @@ export class ScoreExecutor {
   /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
-  /** @param atOnce the most samples at work; the others stand ready */
-  constructor(settings: PipelineSettings, place: RunTablePlace, atOnce: number) {
+  /**
+   * @param atOnce the most samples at work; the others stand ready
+   * @param limits of the endpoint that they ask
+   */
+  constructor(
+    settings: PipelineSettings,
+    place: RunTablePlace,
+    atOnce: number,
+    limits?: PolicySettings["limits"],
+  ) {
     this.#queue = new SampleQueue(
       atOnce,
       (run) => this.#begin(run),
@@ -122,6 +133,10 @@ export class ScoreExecutor {
       const all = together(current?.seen.used, used as TokenUsage);
       if (all !== undefined) current?.saw({ used: all });
     });
+    if (limits !== undefined) {
+      const gate = new RequestGate(limits, this.#tracker);
+      requests.subscribe((request) => gate.announced(request as AnnouncedRequest));
+    }
     // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
     const before = rewardVersion(settings);

@@ -97,6 +97,8 @@ export class Limiter {
   readonly #breaker: CircuitBreaker | undefined;
   readonly #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
+  /** What is called for each further request of a call that has a lease, in order. */
+  readonly #further: Set<() => void> = new Set();
   #waiting = 0;
   #inFlight = 0;
   #granted = 0;
@@ -188,6 +190,20 @@ export class Limiter {
     };
   }
 
+  /**
+   * Calls back when a call that has a lease may send one more request: at once where no rate keeps
+   * it. It waits for no place among calls at once, because its call has one, nor behind calls that
+   * have none and may wait for that place. Returns how to give it up.
+   */
+  askFurther(granted: () => void): () => void {
+    const one = (): void => granted();
+    this.#further.add(one);
+    this.#serve();
+    return () => {
+      if (this.#further.delete(one)) this.#serve();
+    };
+  }
+
   get #limit(): number {
     return typeof this.#concurrency === "number" ? this.#concurrency : this.#concurrency.limit;
   }
@@ -195,21 +211,30 @@ export class Limiter {
   #serve(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
+    for (const granted of this.#further) {
+      const nowMs = this.#clock.now();
+      if (this.#waits(this.#waitMs(0, nowMs))) return;
+      this.#further.delete(granted);
+      this.#hear(this.#take(0, nowMs), {});
+      granted();
+    }
     while (this.#inFlight < this.#limit) {
       const next = this.#lanes.peek()?.item;
       if (next === undefined) return;
       const nowMs = this.#clock.now();
-      const waitMs = this.#waitMs(next.tokens, nowMs);
-      // The answers of others will tell.
-      if (waitMs === Infinity) return;
-      if (waitMs > 0) {
-        this.#stopTimer = this.#clock.after(waitMs, () => this.#serve());
-        return;
-      }
+      const breakerMs = this.#breaker?.waitMs(nowMs) ?? 0;
+      if (this.#waits(Math.max(breakerMs, this.#waitMs(next.tokens, nowMs)))) return;
       this.#lanes.shift();
       this.#waiting -= 1;
       next.grant(this.#lease(next, nowMs));
     }
+  }
+
+  /** Whether the next one has to wait; it is served later. */
+  #waits(ms: number): boolean {
+    // Where that is Infinity the answers of others will tell.
+    if (ms > 0 && ms < Infinity) this.#stopTimer = this.#clock.after(ms, () => this.#serve());
+    return ms > 0;
   }
 
   /**
@@ -224,17 +249,20 @@ export class Limiter {
       this.#announced.requests.waitMs(1, nowMs),
       // A call without an estimate needs at least one token.
       this.#announced.tokens.waitMs(Math.max(1, tokens), nowMs),
-      this.#breaker?.waitMs(nowMs) ?? 0,
     );
   }
 
-  #lease({ tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">, sentMs: number): Lease {
+  #take(tokens: number, sentMs: number): Readonly<Record<"requests" | "tokens", TakenCall>> {
     this.#requests?.take(1, sentMs);
     this.#tokens?.take(tokens, sentMs);
-    const taken = {
+    return {
       requests: this.#announced.requests.take(1),
       tokens: this.#announced.tokens.take(tokens),
     };
+  }
+
+  #lease({ tokens, sinceMs }: Pick<Waiting, "tokens" | "sinceMs">, sentMs: number): Lease {
+    const taken = this.#take(tokens, sentMs);
     this.#inFlight += 1;
     this.#granted += 1;
     const adaptive = typeof this.#concurrency === "number" ? undefined : this.#concurrency;
@@ -256,7 +284,7 @@ export class Limiter {
 
   #hear(
     taken: Readonly<Record<"requests" | "tokens", TakenCall>>,
-    { announced = {} }: LimitReport,
+    { announced = {} }: Pick<LimitReport, "announced">,
   ): void {
     const nowMs = this.#clock.now();
     for (const what of ["requests", "tokens"] as const) {

@@ -153,6 +153,25 @@ export class RewardLimiter {
     return isHeard ? known.takeGrants() : [];
   }
 
+  /**
+   * Resolves when a call that has a lease may send one more request: it counts as one of the
+   * minute, and takes no place among calls at once. Rejects with the signal's reason.
+   */
+  further(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const giveUp = this.#limiter.askFurther(resolve);
+    const abort = (): void => {
+      giveUp();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    return promise.finally(() => {
+      this.#metrics.changed();
+      signal?.removeEventListener("abort", abort);
+    });
+  }
+
   /** Drops a holder, with all its leases. */
   leave(holder: string): void {
     this.#metrics.changed();

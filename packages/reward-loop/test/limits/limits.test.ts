@@ -345,6 +345,26 @@ describe("a limiter", () => {
     expect(leases.map(({ waitedMs }) => inItsSeconds(waitedMs))).toEqual([0, 1, 2, 3]);
   });
 
+  test("counts the further requests of a call, before calls that have not begun", async () => {
+    const clock = new VirtualClock();
+    const limiter = new Limiter({ requestsPerMinute: 60, concurrency: 1 }, clock);
+    const order: string[] = [];
+    const asked = (name: string) => (): void => void order.push(`${name} ${clock.now()}`);
+    const lease = await acquire(limiter);
+    void limiter.ask({}, asked("a call"));
+    limiter.askFurther(asked("given up"))();
+    for (const name of ["second", "third"]) limiter.askFurther(asked(name));
+    await clock.advanceTo(10_000);
+    expect(limiter.state).toMatchObject({ inFlight: 1, waiting: 1, requests: { used: 3 } });
+    lease.release({ outcome: "ok" });
+    await clock.advanceTo(20_000);
+    expect(order.map((one) => one.replace(/ \d.*/, ""))).toEqual(["second", "third", "a call"]);
+    expect(limiter.state.requests).toEqual({ limit: 60, used: 4 });
+    const [second = 0, third = 0] = order.map((one) => Number(one.split(" ").at(-1)));
+    expect(second).toBeGreaterThanOrEqual(1000);
+    expect(third).toBeGreaterThanOrEqual(2000);
+  });
+
   test("keeps tokens a minute, and puts its estimates right", async () => {
     const { clock, times, ask, leases } = start({ tokensPerMinute: 6000 });
     for (let n = 0; n < 3; n++) void ask({ tokens: 100 });

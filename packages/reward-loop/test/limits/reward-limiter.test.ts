@@ -1,12 +1,15 @@
 /** One limiter for many holders: shared limits, settings that contradict, holders that die, and its own restart. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import * as ray from "@rayling/core";
-import { RewardLimiter, rewardLimiterOf } from "@rayling/reward-loop";
+import { RewardLimiter, RewardLoopManager, rewardLimiterOf } from "@rayling/reward-loop";
 import type { RewardLimiterSettings } from "@rayling/reward-loop";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { LimiterClient, OVERDUE_MS } from "../../src/limits/limiter-client.ts";
 import { LimiterMakerActor } from "../fixtures/limiter-maker.ts";
 import { RelayActor } from "../fixtures/relay.ts";
+import { fixture, sampleOf } from "../loop.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -479,4 +482,49 @@ test("a limiter outlives who made it, with what it knows", async () => {
   (await holder.acquire({})).release({ outcome: "ok" });
   const later = rewardLimiterOf(endpoint, settings);
   expect(await ray.get(later.state.remote())).toMatchObject({ granted: 2, requests: { used: 2 } });
+});
+
+test("each request that the client of a function sends to a server counts", async () => {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked += 1;
+    const choices = [{ message: { content: "1" }, finish_reason: "stop" }];
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ choices }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const judgeUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    reward: { path: fixture("asks.ts"), name: "threeTimes", rewardKwargs: { judgeUrl } },
+    limits: { endpoint: "asked three times", requestsPerMinute: 6000, concurrency: 1 },
+  });
+  const texts = ["a", "b", "c", "d", "e"];
+  const outcomes = await Promise.all(texts.map((text) => loop.computeScore(sampleOf(text))));
+  expect(outcomes.filter(({ valid }) => !valid)).toEqual([]);
+  expect(asked).toBe(15);
+  const [state] = await loop.endpoints();
+  expect(state).toMatchObject({ granted: 5, requests: { used: 15 } });
+});
+
+test("a further request that is given up takes nothing of the minute", async () => {
+  const clock = new VirtualClock();
+  const settings = { requestsPerMinute: 60 };
+  const limiter = new RewardLimiter("an endpoint", settings, clock);
+  await limiter.open("one", settings);
+  expect(limiter.update("one", 0, [[1, {}]])).toEqual([[1, 0]]);
+  const gone = new AbortController();
+  const given = limiter.further(gone.signal);
+  const next = limiter.further();
+  gone.abort();
+  await expect(given).rejects.toMatchObject({ name: "AbortError" });
+  await expect(limiter.further(gone.signal)).rejects.toMatchObject({ name: "AbortError" });
+  await clock.advanceTo(10_000);
+  await next;
+  expect(limiter.state().requests).toEqual({ limit: 60, used: 2 });
 });

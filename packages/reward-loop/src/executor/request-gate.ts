@@ -1,0 +1,64 @@
+/**
+ * Paces the requests that a call of a function sends by the client of this package, where its
+ * endpoint has limits. The call's lease counts its first request to a server; each further one
+ * waits until the limits of the minute have room, and counts there.
+ *
+ * Invariant: it waits for no place among calls at once. Its call has one, and other calls that have
+ * one might wait alike.
+ */
+
+import * as ray from "@rayling/core";
+import type { ActorHandle } from "@rayling/core";
+import type { AnnouncedRequest } from "../client/announced.ts";
+import { rewardLimiterOf } from "../limits/reward-limiter.ts";
+import type { RewardLimiter } from "../limits/reward-limiter.ts";
+import type { PolicySettings } from "../settings/policy-settings.ts";
+import { PATIENT } from "../time/stuck-warning.ts";
+import type { RunTracker } from "./run-tracker.ts";
+import type { Run } from "./run.ts";
+
+type Limits = NonNullable<PolicySettings["limits"]>;
+
+export class RequestGate {
+  readonly #limits: Limits;
+  readonly #tracker: Pick<RunTracker, "current" | "outside">;
+  /** The servers that a run has asked. */
+  readonly #asked: WeakMap<Run, Set<string>> = new WeakMap();
+  /** Found at the first further request. */
+  #limiter: ActorHandle<RewardLimiter> | undefined;
+
+  constructor(limits: Limits, tracker: Pick<RunTracker, "current" | "outside">) {
+    this.#limits = limits;
+    this.#tracker = tracker;
+  }
+
+  /** Sets the turn of a further request that a run of this executor sends. */
+  announced(request: AnnouncedRequest): void {
+    const run = this.#tracker.current;
+    if (run === undefined) return;
+    const asked = this.#asked.get(run) ?? new Set();
+    this.#asked.set(run, asked);
+    const server = URL.canParse(request.url) ? new URL(request.url).origin : request.url;
+    if (asked.has(server)) {
+      // Calls of the limiter are on no sample's account.
+      request.turn = this.#tracker.outside(() => this.#further(request.signal));
+    }
+    asked.add(server);
+  }
+
+  /** Rejects with the signal's reason, or with why the limiter is gone. */
+  async #further(signal: AbortSignal | undefined): Promise<void> {
+    const { endpoint, settings } = this.#limits;
+    this.#limiter ??= rewardLimiterOf(endpoint, settings);
+    for (;;) {
+      signal?.throwIfAborted();
+      try {
+        return await ray.get(this.#limiter.further.remote(signal), PATIENT);
+      } catch (error) {
+        signal?.throwIfAborted();
+        // It is being restarted.
+        if (!(error instanceof ray.ActorUnavailableError)) throw error;
+      }
+    }
+  }
+}
