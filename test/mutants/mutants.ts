@@ -329,8 +329,8 @@ const rewardLoop: readonly Row[] = [
   [
     "breaker-opens",
     "reward-loop/src/faults/circuit-breaker",
-    "this.#failures >= this.#threshold * seen",
-    "this.#failures >= 2 * this.#threshold * seen",
+    "this.#failures / seen >= this.#threshold",
+    "this.#failures / seen >= 2 * this.#threshold",
     "an endpoint that is down is called on",
     "packages/reward-loop/test/faults/faults.test.ts",
   ],

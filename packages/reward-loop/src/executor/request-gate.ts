@@ -9,6 +9,7 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
+import { isRecord } from "@rayling/reward-manager-registry/values";
 import type { AnnouncedRequest } from "../client/announced.ts";
 import { rewardLimiterOf } from "../limits/reward-limiter.ts";
 import type { RewardLimiter } from "../limits/reward-limiter.ts";
@@ -33,9 +34,9 @@ export class RequestGate {
   }
 
   /** Sets the turn of a further request that a run of this executor sends. */
-  announced(request: AnnouncedRequest): void {
+  announced(request: unknown): void {
     const run = this.#tracker.current;
-    if (run === undefined) return;
+    if (run === undefined || !isRequest(request)) return;
     const asked = this.#asked.get(run) ?? new Set();
     this.#asked.set(run, asked);
     const server = URL.canParse(request.url) ? new URL(request.url).origin : request.url;
@@ -61,4 +62,8 @@ export class RequestGate {
       }
     }
   }
+}
+
+function isRequest(message: unknown): message is AnnouncedRequest {
+  return isRecord(message) && typeof message["url"] === "string";
 }

@@ -11,7 +11,6 @@ import { warn } from "@rayling/core/terminal";
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
 import { announcements, requests, uses } from "../client/announced.ts";
-import type { AnnouncedRequest } from "../client/announced.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import { givenUpFailure } from "../outcome.ts";
 import { failureOf } from "../faults/thrown.ts";
@@ -135,7 +134,7 @@ export class ScoreExecutor {
     });
     if (limits !== undefined) {
       const gate = new RequestGate(limits, this.#tracker);
-      requests.subscribe((request) => gate.announced(request as AnnouncedRequest));
+      requests.subscribe((request) => gate.announced(request));
     }
     // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());

@@ -97,7 +97,7 @@ export class Limiter {
   readonly #breaker: CircuitBreaker | undefined;
   readonly #concurrency: number | AdaptiveLimit;
   readonly #lanes: Lanes<Waiting>;
-  /** What is called for each further request of a call that has a lease, in order. */
+  /** Called when a further request of a call that has a lease may be sent, in order. */
   readonly #further: Set<() => void> = new Set();
   #waiting = 0;
   #inFlight = 0;
@@ -215,7 +215,7 @@ export class Limiter {
       const nowMs = this.#clock.now();
       if (this.#waits(this.#waitMs(0, nowMs))) return;
       this.#further.delete(granted);
-      this.#hear(this.#take(0, nowMs), {});
+      hear(this.#announced, this.#take(0, nowMs), {}, nowMs);
       granted();
     }
     while (this.#inFlight < this.#limit) {
@@ -252,7 +252,7 @@ export class Limiter {
     );
   }
 
-  #take(tokens: number, sentMs: number): Readonly<Record<"requests" | "tokens", TakenCall>> {
+  #take(tokens: number, sentMs: number): Taken {
     this.#requests?.take(1, sentMs);
     this.#tokens?.take(tokens, sentMs);
     return {
@@ -275,27 +275,11 @@ export class Limiter {
         if (!isOut) return;
         isOut = false;
         if (ticket !== undefined) this.#learn(ticket, sentMs, report);
-        if (sent !== undefined) this.#judge(sent, report);
-        this.#hear(taken, report);
+        if (sent !== undefined) judge(this.#breaker, sent, report, this.#clock.now());
+        hear(this.#announced, taken, report, this.#clock.now());
         this.#released(tokens, sentMs, report);
       },
     };
-  }
-
-  #hear(
-    taken: Readonly<Record<"requests" | "tokens", TakenCall>>,
-    { announced = {} }: Pick<LimitReport, "announced">,
-  ): void {
-    const nowMs = this.#clock.now();
-    for (const what of ["requests", "tokens"] as const) {
-      this.#announced[what].over(taken[what], announced[what], nowMs);
-    }
-  }
-
-  #judge(sent: number, { outcome }: LimitReport): void {
-    if (outcome === "unknown") return this.#breaker?.givenUp(sent);
-    // An endpoint that refuses for lack of room is alive.
-    this.#breaker?.answered(sent, outcome !== "failed", this.#clock.now());
   }
 
   #learn(ticket: Ticket, sentMs: number, { outcome }: LimitReport): void {
@@ -319,6 +303,30 @@ export class Limiter {
     }
     this.#serve();
   }
+}
+
+type Taken = Readonly<Record<"requests" | "tokens", TakenCall>>;
+
+function hear(
+  budgets: Readonly<Record<"requests" | "tokens", AnnouncedBudget>>,
+  taken: Taken,
+  { announced = {} }: Pick<LimitReport, "announced">,
+  nowMs: number,
+): void {
+  for (const what of ["requests", "tokens"] as const) {
+    budgets[what].over(taken[what], announced[what], nowMs);
+  }
+}
+
+function judge(
+  breaker: CircuitBreaker | undefined,
+  sent: number,
+  { outcome }: LimitReport,
+  nowMs: number,
+): void {
+  if (outcome === "unknown") return breaker?.givenUp(sent);
+  // An endpoint that refuses for lack of room is alive.
+  breaker?.answered(sent, outcome !== "failed", nowMs);
 }
 
 function rateOf(perMinute: number | undefined, minuteMs: number): RateLimit | undefined {
