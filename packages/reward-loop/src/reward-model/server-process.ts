@@ -23,6 +23,10 @@ const watched =
 const keptLines = 20;
 const killAfterMs = 10_000;
 const pollMs = 200;
+
+/** Its end may be heard before its last lines are. */
+const lastWordsMs = 2000;
+
 /**
  * A server may take a minute until it listens, and another process may have taken its port by then:
  * so often another port is tried.
@@ -100,7 +104,10 @@ export class ServerProcess {
   async #untilWell(healthPath: string, timeoutMs: number): Promise<void> {
     const asking = new AbortController();
     const ended = this.#ended.then(
-      () => this.#failed(`it ended with ${this.#process.exitCode ?? this.#process.signalCode}`),
+      async () => {
+        await this.#saidAll();
+        return this.#failed(`it ended with ${this.#process.exitCode ?? this.#process.signalCode}`);
+      },
       (error: unknown) => this.#failed(String(error)),
     );
     const late = AbortSignal.timeout(timeoutMs);
@@ -123,6 +130,12 @@ export class ServerProcess {
       if (answer?.ok === true) return undefined;
       await delay(pollMs, undefined, { signal });
     }
+  }
+
+  /** Resolves when its output has ended, which a process that it left behind may hold open. */
+  async #saidAll(): Promise<void> {
+    const signal = AbortSignal.timeout(lastWordsMs);
+    await once(this.#process, "close", { signal }).catch(() => undefined);
   }
 
   #failed(reason: string): RewardModelStartError {
