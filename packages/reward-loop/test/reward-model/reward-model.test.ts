@@ -373,7 +373,7 @@ describe("servers that are started", () => {
         asked += 1;
         return own(...args);
       };
-      const launch = { command: "sh", args: ["-c", "exit 3"], startTimeoutMs: 2000 };
+      const launch = { command: "sh", args: ["-c", "exit 3"], startTimeoutMs: 60_000 };
       const { message } = await ServerProcess.start(launch, 0, "/health").catch((error) => error);
       const before = asked;
       process.on("exit", () => console.log(message, asked - before));
