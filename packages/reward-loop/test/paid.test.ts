@@ -275,6 +275,8 @@ test("cached input and reasoning have prices of their own", async () => {
   expect(costOf(ofSteps)).toBeCloseTo(200 * 10 + 800 + 60 * 100 + 40 * 50, 6);
   const anthropic = { input_tokens: 200, output_tokens: 100, cache_read_input_tokens: 800 };
   expect(costOf(anthropic)).toBeCloseTo(200 * 10 + 800 + 100 * 100, 6);
+  const written = { ...anthropic, cache_creation_input_tokens: 50 };
+  expect(costOf(written)).toBeCloseTo(250 * 10 + 800 + 100 * 100, 6);
   // Reasoning beside the output, as the total says.
   const apart = {
     prompt_tokens: 1000,
@@ -283,6 +285,28 @@ test("cached input and reasoning have prices of their own", async () => {
     completion_tokens_details: { reasoning_tokens: 40 },
   };
   expect(costOf(apart)).toBeCloseTo(1000 * 10 + 60 * 100 + 40 * 50, 6);
+});
+
+test.each([
+  [{ prompt_tokens: 1100 }],
+  [{ prompt_tokens: 1100, total_tokens: 1110 }],
+  [{ prompt_tokens: 1100, prompt_tokens_details: { cached_tokens: 1000 } }],
+  // A proxy may give both names.
+  [{ prompt_tokens: 1100, input_tokens: 1100 }],
+])("LiteLLM's prompt tokens include what its cache read and wrote: %j", async (prompt) => {
+  const { usageOf } = await import("../src/spend/usage.ts");
+  const said = {
+    completion_tokens: 10,
+    cache_read_input_tokens: 1000,
+    cache_creation_input_tokens: 20,
+    ...prompt,
+  };
+  expect(usageOf({ usage: said })).toEqual({
+    inputTokens: 1100,
+    outputTokens: 10,
+    totalTokens: 1110,
+    cachedInputTokens: 1000,
+  });
 });
 
 test.each([

@@ -27,11 +27,8 @@ function accountIn(usage: ExtraInfo): TokenUsage | undefined {
   const reasoning =
     said("reasoningTokens", "reasoning_tokens") ??
     inside(usage, outputDetails, "reasoning_tokens", "reasoningTokens");
-  // Anthropic counts what its cache read and wrote beside the input.
   const cacheRead = said("cache_read_input_tokens");
-  const apart = (cacheRead ?? 0) + (said("cache_creation_input_tokens") ?? 0);
-  const prompt = said("prompt_tokens", "input_tokens", "inputTokens");
-  const inputTokens = prompt === undefined ? undefined : prompt + apart;
+  const inputTokens = said("prompt_tokens") ?? anthropicInput(usage) ?? said("inputTokens");
   const generated = said("completion_tokens", "output_tokens", "outputTokens");
   const total = said("total_tokens", "totalTokens");
   if (inputTokens === undefined && generated === undefined && total === undefined) {
@@ -54,6 +51,18 @@ function accountIn(usage: ExtraInfo): TokenUsage | undefined {
     ...part("cachedInputTokens", cached ?? cacheRead, input),
     ...part("reasoningTokens", reasoning, output),
   };
+}
+
+/**
+ * Anthropic counts what its cache read and wrote beside the input. LiteLLM repeats both counts
+ * beside OpenAI's `prompt_tokens`, which include them.
+ */
+function anthropicInput(usage: ExtraInfo): number | undefined {
+  const said = firstIn(usage);
+  const input = said("input_tokens");
+  if (input === undefined) return undefined;
+  const written = said("cache_creation_input_tokens") ?? 0;
+  return input + (said("cache_read_input_tokens") ?? 0) + written;
 }
 
 type ExtraInfo = Readonly<Record<string, unknown>>;
