@@ -194,6 +194,7 @@ describe("a cache", () => {
     own.keep("v", "odd", { rewardScore: 1, rewardExtraInfo: { when: new Date(0) } });
     own.keep("v", "nan", { rewardScore: 1, rewardExtraInfo: { n: Number.NaN } });
     own.keep("v", "big", { rewardScore: 1, rewardExtraInfo: { n: 1n } });
+    own.keep("v", "zero", { rewardScore: -0, rewardExtraInfo: { list: [-0, 0] } });
     own.keep("v", "gap", { rewardScore: 1, rewardExtraInfo: { list: [1, undefined] } });
     expect(own.find("v", "plain")?.rewardExtraInfo).toEqual({ a: [null, "x", { b: true }] });
     // One that looks like what stands for a number is none.
@@ -204,6 +205,8 @@ describe("a cache", () => {
     // Numbers come back as they were.
     expect(own.find("v", "nan")?.rewardExtraInfo).toEqual({ n: Number.NaN });
     expect(own.find("v", "big")?.rewardExtraInfo).toEqual({ n: 1n });
+    // toEqual tells -0 from 0.
+    expect(own.find("v", "zero")).toEqual({ rewardScore: -0, rewardExtraInfo: { list: [-0, 0] } });
     expect(own.find("w", "plain")).toBeUndefined();
     own.close();
     await setImmediate();

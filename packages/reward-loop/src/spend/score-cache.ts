@@ -108,14 +108,20 @@ function isSaidAsItIs(value: unknown): boolean {
 }
 
 function isLeaf(value: unknown): boolean {
-  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
+  if (typeof value === "number") return isInJson(value);
   return typeof value === "string" || typeof value === "boolean" || value === null;
 }
 
 /** Numbers that JSON cannot carry stand as objects of one key: they are paid for like others. */
 function written(_: string, value: unknown): unknown {
   if (typeof value === "bigint") return { [bigint]: String(value) };
-  return typeof value === "number" && !Number.isFinite(value) ? { [number]: String(value) } : value;
+  if (typeof value !== "number" || isInJson(value)) return value;
+  return { [number]: Object.is(value, -0) ? "-0" : String(value) };
+}
+
+/** JSON writes -0 as 0. */
+function isInJson(value: number): boolean {
+  return Number.isFinite(value) && !Object.is(value, -0);
 }
 
 const bigint = "$bigint";
