@@ -110,8 +110,7 @@ export class ScoreAttempts {
         return { ...outcome, error: withReason(error, failed), ...measured };
       }
       failed = error;
-      const used = together(measured.usageBefore, lastUsageOf(outcome));
-      if (used !== undefined) measured.usageBefore = used;
+      countBefore(measured, outcome);
       await this.#pause(pauseMs, error, attempted);
       outcome = await this.#try(attempted, "recovery");
     }
@@ -199,16 +198,21 @@ export class ScoreAttempts {
       const second = this.#call(attempted, { ...options, signal });
       const { begun, won } = measured.hedges ?? noHedges;
       measured.hedges = { begun: begun + 1, won };
-      const seconded = second.then(
-        (outcome) => ({ outcome, isSecond: true }),
-        () => undefined,
-      );
-      const firstly = first.then((outcome) => ({ outcome, isSecond: false }));
+      const ended: Ended[] = [];
+      const endsAs = (isSecond: boolean) => (outcome: SampleOutcome) => {
+        const end = { outcome, isSecond };
+        ended.push(end);
+        return end;
+      };
+      const seconded = second.then(endsAs(true), () => undefined);
+      const firstly = first.then(endsAs(false));
       const early = await Promise.race([firstly, seconded]);
       const [its, others] =
         early?.outcome.valid === true ? [early] : [await firstly, await seconded];
       const winner = others?.outcome.valid === true ? others : its;
       if (winner.isSecond) measured.hedges = { begun: begun + 1, won: won + 1 };
+      // The other call is paid for, too, whatever it said.
+      for (const end of ended) if (end !== winner) countBefore(measured, end.outcome);
       return winner.outcome;
     } finally {
       for (const each of [one.signal, signal]) {
@@ -224,6 +228,18 @@ export class ScoreAttempts {
 }
 
 const noHedges: Hedges = { begun: 0, won: 0 };
+
+/** A call of a hedge that has its outcome. */
+interface Ended {
+  readonly outcome: SampleOutcome;
+  readonly isSecond: boolean;
+}
+
+/** Adds the usage of a call that does not give the outcome. */
+function countBefore(measured: AttemptedSample["measured"], outcome: SampleOutcome): void {
+  const used = together(measured.usageBefore, lastUsageOf(outcome));
+  if (used !== undefined) measured.usageBefore = used;
+}
 
 /** Resolves after so long. Rejects with the signal's reason. */
 function pause(ms: number, signal: SignalOfCall | undefined): Promise<void> {

@@ -1,9 +1,10 @@
 /** Which calls of a sample go out, where a test says what becomes of each. */
 
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, test } from "vitest";
-import type { SampleOutcome } from "../../src/outcome.ts";
+import { describe, expect, test } from "vitest";
+import type { SampleOutcome, TokenUsage } from "../../src/outcome.ts";
 import { readSettings } from "../../src/settings/settings.ts";
+import { wholeUsageOf } from "../../src/spend/usage.ts";
 import type { Job, SubmitOptions } from "../../src/worker/executors/job.ts";
 import { ScoreAttempts } from "../../src/worker/score-attempts.ts";
 import { Slots } from "../../src/worker/slots.ts";
@@ -105,6 +106,39 @@ test("a call that has failed gets no second one", async () => {
   await turn();
   expect(sent).toHaveLength(2);
   expect((await Promise.all(scores)).map((one) => one.valid)).toEqual([false, true]);
+});
+
+describe("both calls of a hedge are paid for, where both have answered", () => {
+  const used = (totalTokens: number): { readonly used: TokenUsage } => ({
+    used: { inputTokens: 0, outputTokens: totalTokens, totalTokens },
+  });
+  const useless = { ...valid, valid: false, error: failure } as const;
+
+  test.each<[string, SampleOutcome, SampleOutcome]>([
+    ["the second one has the score", { ...useless, ...used(7) }, { ...valid, ...used(1) }],
+    ["the first one has the score", { ...valid, ...used(7) }, { ...useless, ...used(1) }],
+    ["both have a score", { ...valid, ...used(7) }, { ...valid, ...used(1) }],
+    ["none has a score", { ...useless, ...used(7) }, { ...useless, ...used(1) }],
+  ])("%s", async (_, one, other) => {
+    // In either order, and in one turn, as they come in one message.
+    for (const order of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const { attempts, sent } = await taught(1);
+      const score = attempts.score(sampleOf("late"), "training");
+      await turn();
+      const [first] = sent;
+      if (first !== undefined) first.ageMs = 1000;
+      void attempts.score(sampleOf("another"), "training");
+      await turn();
+      const calls = sent.filter(({ text }) => text === "late");
+      expect(calls).toHaveLength(2);
+      for (const at of order) calls[at]?.settle(at === 0 ? { ...one } : { ...other });
+      const outcome = await score;
+      expect(wholeUsageOf(outcome)?.totalTokens).toBe(8);
+    }
+  });
 });
 
 test("a slot is given back where its work throws at once", async () => {
