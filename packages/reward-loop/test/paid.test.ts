@@ -154,13 +154,47 @@ describe("what a judge says, or does not", () => {
     expect([spent, endpoint.calls()]).toEqual([6, 6]);
   });
 
-  test("is paid for if its function does not end", async () => {
+  test.each([
+    { timeoutMs: 2000 },
+    { totalTimeoutMs: 2000 },
+    { totalTimeoutMs: 2000, timeoutMs: 1e6 },
+    { totalTimeoutMs: 2000, hedge: { quantile: 0.5, budget: 1 } },
+    { totalTimeoutMs: 2000, retry: { attempts: 2 } },
+  ])("is paid for if its function does not end: %j", async (limits) => {
     await using endpoint = await startEndpoint();
-    const options = { spend: { prices }, timeoutMs: 1000 };
+    const options = { spend: { prices }, ...limits };
     const { outcomes, spent } = await scored(endpoint, "thenHangs", ["right"], options);
     expect(codesOf(outcomes)).toEqual(["SCORE_TIMEOUT"]);
+    expect(outcomes).toMatchObject([{ attempts: 1, cost: 1 }]);
     expect([spent, endpoint.calls()]).toEqual([1, 1]);
   });
+
+  test.each([undefined, mostPerCall])(
+    "is paid for where the total time ends the next question, and counts for the cap: %j",
+    async (most) => {
+      // The second question of each function has no answer.
+      await using endpoint = await startEndpoint((calls) =>
+        calls === 1 ? Promise.resolve() : new Promise(() => undefined),
+      );
+      const spend = { prices, cap: 1, ...(most === undefined ? {} : { mostPerCall: most }) };
+      await using loop = await RewardLoopManager.create({
+        workers: 1,
+        executors: 1,
+        totalTimeoutMs: 2000,
+        spend,
+        reward: {
+          path: fixture("asks.ts"),
+          name: "asksTwice",
+          rewardKwargs: { judgeUrl: endpoint.url },
+        },
+      });
+      const first = await loop.computeScore(sampleOf("right"));
+      expect(first).toMatchObject({ error: { code: "SCORE_TIMEOUT" }, attempts: 1, cost: 1 });
+      const next = await loop.computeScore(sampleOf("right"));
+      expect(next).toMatchObject({ error: { code: "SPEND_CAP" }, attempts: 0, cost: 0 });
+      expect([loop.spent, endpoint.calls()]).toEqual([1, 2]);
+    },
+  );
 });
 
 describe("a cap holds with answers of no use", () => {

@@ -1,25 +1,37 @@
 /**
  * A sample at its worker whose attempts have a total time: its measurements, its signal, and the
  * promise of its outcome, which settles when its time is over even if a call of it goes on.
+ *
+ * The calls that are at work then are given up, and the outcome waits until each has said what it
+ * used: at once where the function heeds its signal, else as long as its executor takes to answer
+ * or to be ended. A call that is with no executor is not awaited.
  */
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CallSignal } from "../faults/call-signal.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
-import type { AttemptedSample } from "./endpoint-call.ts";
+import type { InvalidOutcome, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
+import { lastUsageOf, together } from "../spend/usage.ts";
+import type { AttemptedSample, FollowedCalls, PendingCall } from "./endpoint-call.ts";
 import type { SharedTimer, TimedSample, TotalTimes } from "./total-time.ts";
 
 type Given = Pick<AttemptedSample, "sample" | "lane" | "id">;
 
 /** One object that its timer and its attempts are bound to: as many wait as are asked at once. */
-export class SampleInTime implements AttemptedSample, TimedSample {
+export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls {
   readonly sample: RewardSample;
   readonly lane: string;
   readonly id: number | undefined;
   readonly signal: CallSignal = new CallSignal(undefined);
   readonly measured: AttemptedSample["measured"] = { attempts: 0, waitedMs: 0 };
   heldBack: ScoreFailure | undefined = undefined;
+  /** Its pending calls: two of a hedge at most, and no list of them, because many wait. */
+  #call: PendingCall | undefined = undefined;
+  #second: PendingCall | undefined = undefined;
+  /** The usage of all calls that have their outcome. */
+  #used: TokenUsage | undefined = undefined;
+  /** Its outcome, once its time is over. */
+  #late: InvalidOutcome | undefined = undefined;
   readonly #totalMs: number;
   readonly #timer: SharedTimer;
   readonly #place: number;
@@ -62,17 +74,48 @@ export class SampleInTime implements AttemptedSample, TimedSample {
         ? totalTimeoutFailure(this.#totalMs)
         : retryBudgetFailure(this.#totalMs, heldBack);
     // Taken before the abort, which settles an attempt that has not begun without counting it.
-    const outcome = { valid: false, error, latencyMs: 0, ...measured } as const;
+    this.#late = { valid: false, error, latencyMs: 0, ...measured };
     try {
       this.signal.abort(error);
     } finally {
-      this.#resolve(outcome);
+      this.#endLate();
     }
+  }
+
+  get calls(): this {
+    return this;
+  }
+
+  began(call: PendingCall): void {
+    if (this.#call === undefined) this.#call = call;
+    else this.#second = call;
+  }
+
+  answered(outcome: SampleOutcome): void {
+    this.#used = together(this.#used, lastUsageOf(outcome));
+  }
+
+  ended(call: PendingCall): void {
+    if (this.#call === call) this.#call = undefined;
+    else this.#second = undefined;
+    this.#endLate();
+  }
+
+  /** Settles it if its time is over and no call of it is at work. */
+  #endLate(): void {
+    if (this.#late === undefined) return;
+    if (this.#call?.isAtWork === true || this.#second?.isAtWork === true) return;
+    const { unknownUse } = this.measured;
+    this.#resolve({
+      ...this.#late,
+      ...(this.#used === undefined ? {} : { usageBefore: this.#used }),
+      ...(unknownUse === undefined ? {} : { unknownUse }),
+    });
   }
 
   #settled(outcome: SampleOutcome): void {
     this.#timer.leave(this.#place);
-    this.#resolve(outcome);
+    if (this.#late === undefined) this.#resolve(outcome);
   }
 
   #rejected(reason: unknown): void {
@@ -80,6 +123,6 @@ export class SampleInTime implements AttemptedSample, TimedSample {
     const failed = Promise.reject(reason);
     // Nobody hears of it where its time is over.
     failed.catch(() => undefined);
-    this.#resolve(failed);
+    if (this.#late === undefined) this.#resolve(failed);
   }
 }

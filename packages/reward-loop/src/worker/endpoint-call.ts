@@ -16,7 +16,7 @@ import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
 import type { CallSpending } from "./call-spending.ts";
-import type { JobCall, JobEnds, SubmitOptions } from "./executors/job.ts";
+import type { Job, JobCall, JobEnds, SubmitOptions } from "./executors/job.ts";
 import { isCutOff, reportOf, withAnnounced } from "./limit-report.ts";
 import type { SpendRequests } from "./spend-requests.ts";
 
@@ -53,6 +53,22 @@ export interface AttemptedSample {
   };
   /** The last failure, while its next attempt waits for the budget. */
   heldBack: ScoreFailure | undefined;
+  /** Follows its calls, where its time may be over before they are. */
+  readonly calls?: FollowedCalls | undefined;
+}
+
+/** Hears of all calls of a sample. */
+export interface FollowedCalls {
+  began(call: PendingCall): void;
+  /** A call has its outcome. */
+  answered(outcome: SampleOutcome): void;
+  /** A call has ended, with an outcome or without one. */
+  ended(call: PendingCall): void;
+}
+
+export interface PendingCall {
+  /** An executor has it, and will soon say what it used where it is given up. */
+  readonly isAtWork: boolean;
 }
 
 /** How one call of a sample is made. */
@@ -75,7 +91,8 @@ export const isNeedless = new DOMException("another call of it was quicker", "Ab
  * No async function where nothing is to be waited for, and no functions of its own: the job hears
  * of the call itself. As many wait as samples are asked at once.
  */
-export class EndpointCall implements JobCall, JobEnds {
+export class EndpointCall implements JobCall, JobEnds, PendingCall {
+  job: Job | undefined = undefined;
   readonly #attempted: AttemptedSample;
   readonly #options: CallOptions;
   readonly #parts: CallParts;
@@ -138,6 +155,7 @@ export class EndpointCall implements JobCall, JobEnds {
       this.#givenUp = () => this.#lease?.givenUp();
       signal.addEventListener("abort", this.#givenUp, { once: true });
     }
+    this.#attempted.calls?.began(this);
     return new Promise((resolve) => {
       this.#resolve = resolve;
       this.#parts.run(sample, 0, this, { signal, pair, call: this });
@@ -163,6 +181,11 @@ export class EndpointCall implements JobCall, JobEnds {
       this.#options.signal?.removeEventListener("abort", this.#givenUp);
     }
     this.#sent?.failed();
+    this.#attempted.calls?.ended(this);
+  }
+
+  get isAtWork(): boolean {
+    return this.job?.executor !== undefined;
   }
 
   #send(): void {
@@ -194,11 +217,13 @@ export class EndpointCall implements JobCall, JobEnds {
     measured.attempts += outcome.attempts - 1;
     measured.waitedMs += outcome.waitedMs;
     this.#spending?.ended(outcome);
+    this.#attempted.calls?.answered(outcome);
   }
 
-  /** Where nobody counts its calls, it begins anew at once. */
+  /** Where nobody counts its calls, it begins anew at once, unless it was given up. */
   get asksAgain(): boolean {
     const { limiter, hedge } = this.#parts;
+    if (this.#options.signal?.aborted === true) return true;
     return limiter !== undefined || hedge !== undefined || this.#spending !== undefined;
   }
 

@@ -1,8 +1,12 @@
-/** The total time of samples, in one timer for all that begin in a turn. */
+/** The total time of samples, in one timer for all that begin in a turn, and what it ends. */
 
 import { setImmediate as turn } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { SampleOutcome } from "../../src/outcome.ts";
+import { wholeUsageOf } from "../../src/spend/usage.ts";
+import { SampleInTime } from "../../src/worker/attempted-sample.ts";
 import { TotalTimes } from "../../src/worker/total-time.ts";
+import { sampleOf } from "../loop.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -66,4 +70,57 @@ test("a sample may leave, and another one begin, when one is late", async () => 
   expect(late).toEqual(["one"]);
   vi.advanceTimersByTime(100);
   expect(late).toEqual(["one", "next"]);
+});
+
+describe("the outcome of a sample whose time is over", () => {
+  const usedBy = (totalTokens: number): SampleOutcome => ({
+    valid: true,
+    rewardScore: 1,
+    rewardExtraInfo: {},
+    latencyMs: 1,
+    attempts: 1,
+    waitedMs: 0,
+    used: { inputTokens: 0, outputTokens: totalTokens, totalTokens },
+  });
+
+  /** A sample with calls that a test ends. */
+  function begun(areAtWork: readonly boolean[]) {
+    const calls = areAtWork.map((isAtWork) => ({ isAtWork }));
+    const given = { sample: sampleOf(""), lane: "training", id: undefined };
+    let sample: SampleInTime | undefined;
+    const outcome = SampleInTime.outcome(given, new TotalTimes(100), (one) => {
+      sample = one;
+      for (const call of calls) one.began(call);
+      return new Promise(() => undefined);
+    });
+    const settled = vi.fn();
+    void outcome.then(settled);
+    const end = async (at: number, tokens: number): Promise<void> => {
+      const call = calls[at];
+      if (call === undefined) return;
+      sample?.answered(usedBy(tokens));
+      sample?.ended(call);
+      await turn();
+    };
+    return { outcome, settled, end };
+  }
+
+  test("waits until each call that is at work has said what it used", async () => {
+    const { outcome, settled, end } = begun([true, true]);
+    vi.advanceTimersByTime(100);
+    await turn();
+    await end(1, 5);
+    expect(settled).not.toHaveBeenCalled();
+    await end(0, 3);
+    expect(settled).toHaveBeenCalledOnce();
+    expect(await outcome).toMatchObject({ valid: false, error: { code: "SCORE_TIMEOUT" } });
+    expect(wholeUsageOf(await outcome)?.totalTokens).toBe(8);
+  });
+
+  test("has the usage of a call that has ended before, and waits for none that is not at work", async () => {
+    const { outcome, end } = begun([true, false]);
+    await end(0, 3);
+    vi.advanceTimersByTime(100);
+    expect(wholeUsageOf(await outcome)?.totalTokens).toBe(3);
+  });
 });

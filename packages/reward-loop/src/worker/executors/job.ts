@@ -43,6 +43,8 @@ export interface CallPair {
 
 /** Hears what becomes of its job. */
 export interface JobCall {
+  /** Its job, set when it is made. */
+  job?: Job | undefined;
   /** It has its outcome, and its endpoint may have announced its limits. Called before its ends. */
   answered(outcome: SampleOutcome, announced?: AnnouncedLimits): void;
   /** Whether `beforeAgain` is asked; otherwise it begins anew at once. */
@@ -133,7 +135,8 @@ export class Job {
     this.#ends = ends;
     this.#options = options;
     this.#owner = owner;
-    const { pair } = options;
+    const { pair, call } = options;
+    if (call !== undefined) call.job = this;
     if (pair === undefined) return;
     if (pair.first === undefined) pair.first = this;
     else pair.second = this;
