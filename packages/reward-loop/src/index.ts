@@ -93,7 +93,7 @@ export { givenOutcomeOf, isScored, outcomeOf } from "./record/reward-record.ts";
 export type { RecordPlace, RewardRecord } from "./record/reward-record.ts";
 export { reportOf as rewardReport } from "./record/reward-report.ts";
 export type { Quantiles, RewardReport } from "./record/reward-report.ts";
-export { olderSampleKeys, sampleKey } from "./sample/sample-key.ts";
+export { keysOfRecord, olderSampleKeys, sampleKey } from "./sample/sample-key.ts";
 export { WriterMark } from "./record/writer-mark.ts";
 export type { Prices, SpendSettings, SpendState } from "./spend/cost-budget.ts";
 export { usageOf } from "./spend/usage.ts";

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { DataProto } from "@rayling/data-proto";
 import { RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
-import type { RewardLoopOptions } from "@rayling/reward-loop";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, numbers, sampleOf, scoreTexts } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -126,6 +126,64 @@ test.each(["cache", "joinSame"] as const)(
     }
   },
 );
+
+describe("a function that looks its problem up by a name among the extra info gets no other one's score", () => {
+  const kinds = ["cache", "joinSame"] as const;
+  const sampleBy = (name: string, problem: string) => ({
+    ...sampleOf(`${name} 1`),
+    extraInfo: { [name]: problem },
+  });
+
+  test.each(kinds.flatMap((kind) => ["uid", "group_uid"].map((name) => [kind, name] as const)))(
+    "%s, by the data's %s",
+    async (kind, name) => {
+      const known = kind === "cache" ? { cache: ":memory:" } : { joinSame: true };
+      await using loop = await open("byName", known);
+      const samples = ["p1", "p2", "p1"].map((problem) => sampleBy(name, problem));
+      const outcomes: SampleOutcome[] = [];
+      if (kind === "cache") {
+        for (const one of samples) outcomes.push(await loop.computeScore(one));
+      } else outcomes.push(...(await Promise.all(samples.map((one) => loop.computeScore(one)))));
+      expect(outcomes).toMatchObject([{ rewardScore: 1 }, { rewardScore: 0 }, { rewardScore: 1 }]);
+      expect(outcomes.map(({ cached }) => cached)).toEqual([undefined, undefined, true]);
+    },
+  );
+
+  test.each(kinds.flatMap((kind) => ["byName", "byNames"].map((name) => [kind, name] as const)))(
+    "%s, by the name that a request adds: %s",
+    async (kind, name) => {
+      const known = kind === "cache" ? { cache: ":memory:" } : { joinSame: true };
+      await using loop = await open(name, known);
+      const scoreOf = async (group: string, text: string): Promise<SampleOutcome | undefined> => {
+        const request = new RewardRequest(loop, { uids: [group] });
+        request.submit(0, sampleOf(text));
+        await request.take(1);
+        return request.outcomeOf(0);
+      };
+      const both = async (text: string): Promise<(SampleOutcome | undefined)[]> => {
+        const asked = [() => scoreOf("p1", text), () => scoreOf("p2", text)];
+        if (kind === "joinSame") return Promise.all(asked.map((ask) => ask()));
+        return [await asked[0]?.(), await asked[1]?.()];
+      };
+      expect(await both("group_uid 1")).toMatchObject([{ rewardScore: 1 }, { rewardScore: 0 }]);
+      // Where it is not read, an answer of another group is known.
+      expect((await both("other 1")).map((one) => one?.cached)).toEqual([undefined, true]);
+    },
+  );
+
+  test("resume", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "rayling-context-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const options = { record: join(folder, "rewards.jsonl"), resume: true };
+    for (const [problem, rewardScore] of [
+      ["p1", 1],
+      ["p2", 0],
+    ] as const) {
+      await using loop = await open("byName", options);
+      expect(await loop.computeScore(sampleBy("uid", problem))).toMatchObject({ rewardScore });
+    }
+  });
+});
 
 test("a score is its own sample's, where a library runs its reactions in another one's context", async () => {
   const reward = `${fixture("own-then.ts")}:computeScore`;

@@ -9,7 +9,14 @@
  * for as long as the process lives.
  */
 
-import { outcomeOf, readRewardLog, sampleKey, WriterMark } from "@rayling/reward-loop";
+import {
+  keysOfRecord,
+  olderSampleKeys,
+  outcomeOf,
+  readRewardLog,
+  sampleKey,
+  WriterMark,
+} from "@rayling/reward-loop";
 import type { RewardLoopManager, RewardRecord, SampleOutcome } from "@rayling/reward-loop";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { HttpRefusal } from "@rayling/core/http";
@@ -47,6 +54,8 @@ export interface Claim {
 interface Known extends Scored {
   /** Which sample the key was given to. */
   readonly sample: string;
+  /** The key and the group's name, where the line may be of an earlier release. */
+  readonly older?: readonly string[];
 }
 
 interface Pending {
@@ -125,7 +134,10 @@ export class ServedScores {
       if (key === undefined) return { sample };
       const digest = sampleKey(sample);
       const known = this.#known.get(key) ?? this.#pending.get(key);
-      const before = here.get(key) ?? known?.sample ?? digest;
+      const older = this.#known.get(key)?.older ?? [];
+      const isOlder =
+        older.length > 0 && olderSampleKeys(sample).some((one) => older.includes(one));
+      const before = here.get(key) ?? (isOlder ? digest : known?.sample) ?? digest;
       here.set(key, digest);
       if (before === digest) return { sample, keyed: { key, digest } };
       throw new HttpRefusal(
@@ -268,7 +280,7 @@ async function readKeys(
     if (typeof key !== "string" || typeof record.component === "string" || known.has(key)) continue;
     const { sample, error, extraDropped } = record;
     const text = answerTextOf(outcomeOf(record), extraDropped);
-    known.set(key, { sample, text, failure: error?.code });
+    known.set(key, { sample, older: keysOfRecord(record), text, failure: error?.code });
   }
   return { known, nextIndex };
 }

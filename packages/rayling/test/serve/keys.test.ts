@@ -211,6 +211,25 @@ test("several rewards have one outcome for a key, and lines of their own in the 
   expect((await linesOf(log)).map(({ component }) => component)).toEqual(["right", "style", null]);
 });
 
+test("a key in the log of an earlier release, which left out names, is known by the group", async () => {
+  const log = join(await folder(), "older.jsonl");
+  const scored = async (extra_info: object, status: number): Promise<unknown> => {
+    const own = await recording(log);
+    const answer = await ask(`${own.url}/score`, { response: "ask:a", id: "k", extra_info });
+    own.signal("SIGKILL");
+    await own.ended;
+    expect(answer.status).toBe(status);
+    return answer.body;
+  };
+  // Such a line, by what its release made of the extra info.
+  await scored({ more: 1 }, 200);
+  const text = await readFile(log, "utf8");
+  await writeFile(log, text.replace('"group":null', '"group":"p1"'));
+  expect(await scored({ more: 1, uid: "p1" }, 200)).toMatchObject({ replayed: true });
+  await scored({ more: 1, uid: "p2" }, 422);
+  expect(judge.runs.get("a")).toBe(1);
+});
+
 test("a log belongs to one server, and is a reward log", async () => {
   const path = await folder();
   const log = join(path, "rewards.jsonl");

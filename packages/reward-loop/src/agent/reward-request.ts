@@ -141,7 +141,8 @@ export class RewardRequest {
       ...sample.extraInfo,
     };
     const context = { group: group.uid, ...sample.context };
-    group.gathered.push({ row, sample: { ...sample, extraInfo, context } });
+    const isGroupAdded = !Object.hasOwn(sample.extraInfo ?? {}, "group_uid");
+    group.gathered.push({ row, sample: { ...sample, extraInfo, isGroupAdded, context } });
     if (this.#isGrouped) return this.#beginIfWhole(group);
     void this.#score(group, group.gathered.splice(0));
   }

@@ -6,7 +6,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { RewardRecord } from "./reward-record.ts";
-import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
+import { keysOfRecord, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
 /** Places of a resumed run's samples in its reward log. */
 export class RecordedPlaces {
@@ -15,13 +15,14 @@ export class RecordedPlaces {
    * Unused places by the samples' content, the last one first. Some may be used by their own index.
    */
   readonly #free: Map<string, number[]>;
+  /** The same places by keys with the name of a group, once a sample of an older log is looked for. */
+  #freeInGroups: Map<string, number[]> | undefined;
   readonly #given: Set<number> = new Set();
 
   /** @param records what counts of the log, by index */
   constructor(records: ReadonlyMap<number, RewardRecord>) {
     this.#records = records;
-    const inOrder = [...records.keys()].toSorted((a, b) => b - a);
-    this.#free = Map.groupBy(inOrder, (index) => records.get(index)?.sample ?? "");
+    this.#free = this.#placesBy(({ sample }) => sample);
   }
 
   /**
@@ -32,11 +33,10 @@ export class RecordedPlaces {
   take(sample: RewardSample, at?: number): RewardRecord | undefined {
     const keys = [sampleKey(sample), ...olderSampleKeys(sample)];
     const there = at === undefined ? undefined : this.#records.get(at);
-    if (there !== undefined && keys.includes(there.sample) && !this.#given.has(there.index)) {
-      return this.#give(there.index);
-    }
+    const isThere = there !== undefined && keysOfRecord(there).some((key) => keys.includes(key));
+    if (isThere && !this.#given.has(there.index)) return this.#give(there.index);
     for (const key of keys) {
-      const free = this.#free.get(key) ?? [];
+      const free = this.#freeAt(key);
       for (let index = free.pop(); index !== undefined; index = free.pop()) {
         if (!this.#given.has(index)) return this.#give(index);
       }
@@ -47,6 +47,23 @@ export class RecordedPlaces {
   /** Records of samples that were not asked for, by index. */
   get left(): RewardRecord[] {
     return [...this.#records.values()].filter(({ index }) => !this.#given.has(index));
+  }
+
+  #freeAt(key: string): number[] {
+    const free = this.#free.get(key);
+    if (free !== undefined || !key.includes(" ")) return free ?? [];
+    this.#freeInGroups ??= this.#placesBy((record) => keysOfRecord(record).at(-1));
+    return this.#freeInGroups.get(key) ?? [];
+  }
+
+  #placesBy(keyOf: (record: RewardRecord) => string | undefined): Map<string, number[]> {
+    const inOrder = [...this.#records.values()].toSorted((a, b) => b.index - a.index);
+    return new Map(
+      [...Map.groupBy(inOrder, (record) => keyOf(record) ?? "")].map(([key, own]) => [
+        key,
+        own.map(({ index }) => index),
+      ]),
+    );
   }
 
   #give(index: number): RewardRecord | undefined {

@@ -13,7 +13,7 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../outcome.ts";
 import { countedWholes, givenOutcomeOfWhole, outcomeOfWhole } from "./records-with-parts.ts";
 import type { RecordedWhole } from "./records-with-parts.ts";
-import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
+import { keysOfRecord, olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 
 interface Known {
   readonly inOrder: readonly RecordedWhole[];
@@ -27,11 +27,14 @@ export class RecordedOutcomes {
   static async read(path: string): Promise<RecordedOutcomes> {
     const outcomes = new RecordedOutcomes();
     const wholes = [...(await countedWholes(path)).values()];
-    for (const [sample, own] of Map.groupBy(wholes, ({ record }) => record.sample)) {
-      const inOrder = own.toSorted(
-        ({ record: a }, { record: b }) => Number(b.valid) - Number(a.valid) || a.index - b.index,
-      );
-      outcomes.#known.set(sample, { inOrder, given: 0 });
+    const inOrder = wholes.toSorted(
+      ({ record: a }, { record: b }) => Number(b.valid) - Number(a.valid) || a.index - b.index,
+    );
+    const byKey = inOrder.flatMap((whole) =>
+      keysOfRecord(whole.record).map((key) => ({ key, whole })),
+    );
+    for (const [key, own] of Map.groupBy(byKey, (one) => one.key)) {
+      outcomes.#known.set(key, { inOrder: own.map(({ whole }) => whole), given: 0 });
     }
     return outcomes;
   }

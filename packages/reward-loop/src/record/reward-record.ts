@@ -9,7 +9,7 @@ import type { FailureClass } from "../outcome.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { wholeUsageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
-import { sampleKey } from "../sample/sample-key.ts";
+import { groupNameOf, sampleKey } from "../sample/sample-key.ts";
 import type { SampleTexts } from "../sample/logged-texts.ts";
 
 /** One line of a reward log. */
@@ -113,14 +113,12 @@ function recordOf(
   { index, lane, version, at }: RecordPlace,
   component: string | null,
 ): RewardRecord {
-  const { extraInfo, context } = sample;
-  const group = context?.group ?? extraInfo?.["group_uid"] ?? extraInfo?.["uid"];
   const extra = outcome.valid ? outcome.rewardExtraInfo : (outcome.error.rewardExtraInfo ?? {});
   return {
     index,
     sample: sampleKey(sample),
     component,
-    group: typeof group === "string" ? group : null,
+    group: groupNameOf(sample) ?? null,
     version: outcome.version ?? version,
     at: at.toISOString(),
     lane,

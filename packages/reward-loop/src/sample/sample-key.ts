@@ -10,8 +10,8 @@ const length = 16;
 
 /**
  * Returns a digest of everything that a function, a manager or a reward model may read of a sample.
- * It excludes the group's name, which may be drawn anew for each run, and a data source that comes
- * from the file's name, which tells the sample's location and not its content.
+ * It excludes a group's name that a request added, which may be drawn anew for each run, and a data
+ * source that comes from the file's name, which tells the sample's location and not its content.
  */
 export function sampleKey(sample: RewardSample): string {
   if (!isRecord(sample)) return digestOf(["no sample", typeof sample]);
@@ -22,7 +22,8 @@ export function sampleKey(sample: RewardSample): string {
   // Token ids are alike in whatever list they stand; what is no response at all is what it is.
   const isList = typeof response === "object" && response !== null;
   const text = isList ? Array.from(response) : response;
-  const extra = extraInfo && withoutGroup(extraInfo);
+  const own = sample.isGroupAdded === true ? withoutNames(extraInfo, "group_uid") : extraInfo;
+  const extra = own && { ...own };
   const ofRollout = [toolExtraFields, numTurns, rolloutRewardScores];
   // A sample that does not say it has the key that it had before samples could.
   const ofTokens = responseLength === undefined ? [] : [responseLength];
@@ -39,14 +40,60 @@ export function sampleKey(sample: RewardSample): string {
   ]);
 }
 
-/** Returns the keys of earlier releases, which logs and caches may have. */
+/**
+ * Returns the keys of earlier releases, which logs and caches may have. Some of these releases left
+ * out `extraInfo.uid` and `extraInfo.group_uid`: such a key stands for the sample only together with
+ * the name of its group, as `keysOfRecord` has them.
+ */
 export function olderSampleKeys(sample: RewardSample): string[] {
-  if (!isRecord(sample) || isGroup(sample) || sample.isSourceAssumed !== true) return [];
-  return [sampleKey({ ...sample, isSourceAssumed: false })];
+  if (!isRecord(sample) || isGroup(sample)) return [];
+  const { extraInfo, isGroupAdded } = sample;
+  const own = isGroupAdded === true ? withoutNames(extraInfo, "group_uid") : extraInfo;
+  const unnamed = withoutNames(own, "uid", "group_uid");
+  const group = groupNameOf(sample);
+  const ofSource = keysOfSource(sample);
+  if (unnamed === own || group === undefined) return ofSource;
+  const before = { ...sample, extraInfo: unnamed };
+  const inGroups = [sampleKey(before), ...keysOfSource(before)];
+  return [...ofSource, ...inGroups.map((key) => inGroup(key, group))];
 }
 
-function withoutGroup(extraInfo: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { uid: _, group_uid: __, ...others } = extraInfo;
+/** Returns the keys by which a line of a reward log is found. */
+export function keysOfRecord({
+  sample,
+  group,
+}: {
+  readonly sample: string;
+  readonly group: string | null;
+}): string[] {
+  return typeof group === "string" ? [sample, inGroup(sample, group)] : [sample];
+}
+
+/** Returns verl's `uid` of a sample: of its context, or what its extraInfo calls its group. */
+export function groupNameOf({ context, extraInfo }: RewardSample): string | undefined {
+  const name = context?.group ?? extraInfo?.["group_uid"] ?? extraInfo?.["uid"];
+  return typeof name === "string" ? name : undefined;
+}
+
+/** Before a source could be assumed. */
+function keysOfSource(sample: RewardSample): string[] {
+  return sample.isSourceAssumed === true ? [sampleKey({ ...sample, isSourceAssumed: false })] : [];
+}
+
+/** No digest has a blank. */
+function inGroup(key: string, group: string): string {
+  return `${key} ${group}`;
+}
+
+function withoutNames(
+  extraInfo: RewardSample["extraInfo"],
+  ...names: readonly ("uid" | "group_uid")[]
+): RewardSample["extraInfo"] {
+  if (!isRecord(extraInfo) || !names.some((name) => Object.hasOwn(extraInfo, name))) {
+    return extraInfo;
+  }
+  const others: Record<string, unknown> = { ...extraInfo };
+  for (const name of names) delete others[name];
   return others;
 }
 

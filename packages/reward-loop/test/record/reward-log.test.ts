@@ -6,9 +6,11 @@ import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import {
+  olderSampleKeys,
   outcomeOf,
   outcomesIn,
   readRewardLog,
+  RecordedPlaces,
   RewardLog,
   rewardReport,
   sampleKey,
@@ -19,6 +21,8 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { OutcomeRecorder } from "../../src/record/outcome-recorder.ts";
+import { RecordedOutcomes } from "../../src/record/replayed-outcomes.ts";
+import { recordsOf } from "../../src/record/reward-record.ts";
 
 let path = "";
 beforeEach(async () => {
@@ -407,8 +411,63 @@ describe("which sample it is", () => {
       { ...sample, toolExtraFields: { a: 1 } },
       { ...sample, rolloutRewardScores: { a: 1 } },
       { ...ids, response: [1, 2, 301] },
+      { ...sample, extraInfo: { uid: "p1" } },
+      { ...sample, extraInfo: { uid: "p2" } },
+      { ...sample, extraInfo: { group_uid: "p1" } },
+      { ...sample, extraInfo: { group_uid: "p2" }, context: { group: "p2" } },
     ].map(sampleKey);
     expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  test("does not hang on the name of a group that a request has added", () => {
+    const added = (name: string): RewardSample => ({
+      ...sample,
+      extraInfo: { group_uid: name, more: 1 },
+      isGroupAdded: true,
+      context: { group: name },
+    });
+    expect(sampleKey(added("a"))).toBe(sampleKey(added("b")));
+    expect(sampleKey(added("a"))).toBe(sampleKey({ ...sample, extraInfo: { more: 1 } }));
+    expect(olderSampleKeys(added("a"))).toEqual([]);
+  });
+
+  describe("in a log of an earlier release, whose keys left out uid and group_uid,", () => {
+    const bare = { ...sample, extraInfo: { more: 1 } };
+    const of = (name: "uid" | "group_uid", value: unknown, own = {}): RewardSample => ({
+      ...sample,
+      extraInfo: { more: 1, [name]: value },
+      ...own,
+    });
+    /** A line as that release wrote it. */
+    const line = (index: number, group: string | null): RewardRecord => {
+      const at = new Date(0);
+      const [record] = recordsOf(bare, valid(index), { ...place, index, at });
+      if (record === undefined) throw new Error("no line");
+      return { ...record, group };
+    };
+    const lines = [line(1, "p1"), line(2, "p2"), line(3, null)];
+
+    test.each<[string, RewardSample, number | undefined]>([
+      ["by its uid", of("uid", "p1"), 1],
+      ["by another uid", of("uid", "p2"), 2],
+      ["of no line", of("uid", "p3"), undefined],
+      ["with a uid that is no text", of("uid", 5), undefined],
+      ["by its group_uid", of("group_uid", "p2"), 2],
+      // Its line had the name of its context's group, and may be another one's.
+      ["in another group", of("uid", "p1", { context: { group: "drawn" } }), undefined],
+      ["in its group", of("uid", "row 7", { context: { group: "p2" } }), 2],
+      ["of an assumed source", of("uid", "p1", { isSourceAssumed: true }), 1],
+      ["without names", bare, 1],
+    ])("one %s is found where its group is the same", async (_, asked, index) => {
+      const places = new RecordedPlaces(new Map(lines.map((one) => [one.index, one])));
+      expect(places.take(asked)?.index).toBe(index);
+      expect(places.take(asked, 1)?.index).not.toBe(index ?? 1);
+      await writeFile(path, lines.map((one) => `${JSON.stringify(one)}\n`).join(""));
+      const outcomes = await RecordedOutcomes.read(path);
+      expect(outcomes.next(asked)).toEqual(
+        index === undefined ? undefined : expect.objectContaining({ rewardScore: index }),
+      );
+    });
   });
 
   test("is told from others by what JSON takes for nothing", () => {
@@ -435,9 +494,9 @@ describe("which sample it is", () => {
     expect(new Set(keysOf()).size).toBe(truths.length);
     expect(keysOf()).toEqual(keysOf());
     // What logs and caches of earlier versions know it by.
-    expect(sampleKey({ ...sample, groundTruth: { b: [1, { d: "x", c: null }], a: true } })).toBe(
-      "JY3hZ7qqbT9GILPh",
-    );
+    const groundTruth = { b: [1, { d: "x", c: null }], a: true };
+    expect(sampleKey({ ...sample, groundTruth, extraInfo: {} })).toBe("JY3hZ7qqbT9GILPh");
+    expect(olderSampleKeys({ ...sample, groundTruth })).toEqual(["JY3hZ7qqbT9GILPh group-1"]);
   });
 
   test("is known of one that lies in itself, and of none that cannot be read", () => {

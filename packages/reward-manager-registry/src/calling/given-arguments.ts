@@ -10,6 +10,7 @@
 
 import { RewardFunctionSignatureError, UnknownScoreArgumentError } from "../errors.ts";
 import type { ScoreInput } from "../scoring/compute-score.ts";
+import { isRecord } from "../values/records.ts";
 import { allArguments, nearestArgument, optionalArguments, snakeOf } from "./argument-names.ts";
 
 export interface GivenOptions {
@@ -91,6 +92,7 @@ class Given extends Returned {
     const { prototype, keywords, isWatched } = kind;
     super(isWatched ? { __proto__: prototype } : fieldsOf(kind, input));
     this.#input = isWatched ? input : contextIn(input);
+    if (input["group"] !== undefined) Given.#watchGroup(this, input);
     if (!isWatched) return;
     for (const name in input) if (!ofContext.has(name)) Given.#watch(this, name, kind);
     for (const name in keywords) Given.#watch(this, name, kind);
@@ -121,6 +123,22 @@ class Given extends Returned {
 
   static #isGiven(value: unknown): value is Given {
     return typeof value === "object" && value !== null && #read in value;
+  }
+
+  /** The group's name is part of the context in `extraInfo.group_uid`, too. */
+  static #watchGroup(given: Given, input: Readonly<Record<string, unknown>>): void {
+    const { group, extraInfo, extraInfos } = input;
+    for (const info of Array.isArray(extraInfos) ? extraInfos : [extraInfo]) {
+      if (!isRecord(info) || info["group_uid"] !== group) continue;
+      Object.defineProperty(info, "group_uid", {
+        get: () => Given.contextOf(given, "group"),
+        set(this: object, value: unknown) {
+          define(this, "group_uid", value);
+        },
+        enumerable: true,
+        configurable: true,
+      });
+    }
   }
 
   /** Defines an ordinary property, which can be copied and sent. */

@@ -3,7 +3,7 @@
  */
 
 import { basename, resolve } from "node:path";
-import { olderSampleKeys, sampleKey } from "@rayling/reward-loop";
+import { keysOfRecord, olderSampleKeys, sampleKey } from "@rayling/reward-loop";
 import type { JudgesReportOptions, SampleLabel } from "@rayling/reward-loop";
 import { openSolutions } from "../inputs/solutions.ts";
 import { print } from "../output/formats.ts";
@@ -51,5 +51,8 @@ async function labelsOf(
       labels.set(key, sample.label);
     }
   }
-  return ({ sample }) => labels.get(sample);
+  return (record) => {
+    const key = keysOfRecord(record).find((one) => labels.has(one));
+    return key === undefined ? undefined : labels.get(key);
+  };
 }

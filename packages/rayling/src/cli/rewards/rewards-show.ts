@@ -6,6 +6,7 @@
 import { JsonlError } from "@rayling/data-proto";
 import {
   countedRecords,
+  keysOfRecord,
   olderSampleKeys,
   RewardLogError,
   sampleKey,
@@ -66,7 +67,7 @@ function isWanted(
  */
 async function withTexts(records: readonly Shown[], input: unknown): Promise<Shown[]> {
   const missing = new Set(
-    records.filter(({ response }) => response === undefined).map(({ sample }) => sample),
+    records.filter(({ response }) => response === undefined).flatMap(keysOfRecord),
   );
   if (missing.size === 0) return [...records];
   if (typeof input !== "string") {
@@ -80,7 +81,10 @@ async function withTexts(records: readonly Shown[], input: unknown): Promise<Sho
       if (missing.has(key)) known.set(key, textsOf(sample));
     }
   }
-  return records.map((record) => ({ ...known.get(record.sample), ...record }));
+  return records.map((record) => {
+    const key = keysOfRecord(record).find((one) => known.has(one));
+    return { ...(key === undefined ? {} : known.get(key)), ...record };
+  });
 }
 
 function blockOf(record: Shown): string {
