@@ -1,11 +1,14 @@
 /** Answers that are of no use are paid for, and no cap is passed by them, as counted by the server. */
 
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as ray from "@rayling/core";
-import { RewardLoopManager } from "@rayling/reward-loop";
+import { RewardLoopManager, rewardReport, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { fixture, sampleOf } from "./loop.ts";
 
 beforeAll(() => ray.init({ isolation: "shared", prewarm: 0 }));
@@ -195,6 +198,98 @@ describe("what a judge says, or does not", () => {
       expect([loop.spent, endpoint.calls()]).toEqual([1, 2]);
     },
   );
+});
+
+describe("tokens of the log are those that the endpoint counted", () => {
+  const partOf = (endpoint: Endpoint, name: string) => ({
+    reward: { path: fixture("asks.ts"), name, rewardKwargs: { judgeUrl: endpoint.url } },
+  });
+
+  test.each<[string, readonly string[], number, (endpoint: Endpoint) => RewardLoopOptions]>([
+    ["a group", ["a", "b", "c"], 1, (endpoint) => partOf(endpoint, "Together")],
+    ["a group that fails", ["a", "throws"], 1, (endpoint) => partOf(endpoint, "Together")],
+    ["a group that says it", ["a", "b"], 2, (endpoint) => partOf(endpoint, "TogetherAndSays")],
+    [
+      "a group that is known",
+      ["a", "b", "again"],
+      1,
+      (endpoint) => ({ ...partOf(endpoint, "Together"), cache: ":memory:" }),
+    ],
+    [
+      "a cache",
+      ["right", "right", "again"],
+      1,
+      (endpoint) => ({ ...partOf(endpoint, "says"), concurrency: 1, cache: ":memory:" }),
+    ],
+    [
+      "samples that are joined",
+      ["right", "right", "right"],
+      1,
+      (endpoint) => ({ ...partOf(endpoint, "byClient"), joinSame: true }),
+    ],
+    [
+      "a cascade",
+      ["right", "right #2"],
+      4,
+      (endpoint) => ({
+        cascade: { rule: partOf(endpoint, "cannotTell"), judge: partOf(endpoint, "byClient") },
+      }),
+    ],
+    [
+      "a cascade that cannot tell",
+      ["right"],
+      2,
+      (endpoint) => ({
+        cascade: { rule: partOf(endpoint, "cannotTell"), judge: partOf(endpoint, "cannotTell") },
+      }),
+    ],
+    [
+      "a cascade whose last stage is known",
+      ["right", "again"],
+      3,
+      (endpoint) => ({
+        cascade: {
+          rule: partOf(endpoint, "cannotTell"),
+          judge: { ...partOf(endpoint, "says"), cache: ":memory:" },
+        },
+      }),
+    ],
+    [
+      "several rewards",
+      ["right", "again"],
+      3,
+      (endpoint) => ({
+        rewards: {
+          one: { ...partOf(endpoint, "says"), cache: ":memory:" },
+          other: partOf(endpoint, "byClient"),
+        },
+      }),
+    ],
+  ])("of %s", async (_, texts, sold, optionsOf) => {
+    await using endpoint = await startEndpoint();
+    const folder = await mkdtemp(join(tmpdir(), "rayling-paid-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const record = join(folder, "rewards.jsonl");
+    await using loop = await RewardLoopManager.create({
+      workers: 1,
+      executors: 1,
+      record,
+      ...optionsOf(endpoint),
+    });
+    const first = texts.filter((text) => text !== "again");
+    for (const some of first.length < texts.length ? [first, first] : [first]) {
+      const request = new RewardRequest(loop, {
+        uids: some.map(() => "g"),
+        groupSize: some.length,
+      });
+      for (const [row, text] of some.entries()) request.submit(row, sampleOf(text));
+      await request.take(some.length);
+    }
+    await loop.close();
+    expect(endpoint.calls()).toBe(sold);
+    const { tokens } = await rewardReport(record);
+    expect(tokens).toEqual({ input: 100 * sold, output: 50 * sold });
+  });
 });
 
 describe("a cap holds with answers of no use", () => {

@@ -11,8 +11,7 @@ import type { ExecutorTraits } from "../executor/score-executor.ts";
 import type { GroupScores, PreparedReload, RewardSource } from "../pipeline/reward-source.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { Budget } from "../spend/cost-budget.ts";
-import { together, wholeUsageOf } from "../spend/usage.ts";
-import { hedgesOf, saidBy } from "./combine.ts";
+import { behind, saidBy } from "./combine.ts";
 import { closeAll, onRoomOfAny, prepareAll } from "./parts.ts";
 
 export class DegradingReward implements RewardSource {
@@ -113,18 +112,4 @@ export class DegradingReward implements RewardSource {
 /** Whether the outcome was not begun because the cap is reached. */
 function isUnpaid(outcome: SampleOutcome): boolean {
   return !outcome.valid && outcome.error.code === "SPEND_CAP";
-}
-
-/** Adds the attempts of the main judge, if it had begun: they were paid for. */
-function behind(first: SampleOutcome, outcome: SampleOutcome): SampleOutcome {
-  if (first.attempts === 0) return outcome;
-  const usageBefore = together(wholeUsageOf(first), outcome.usageBefore);
-  return {
-    ...outcome,
-    attempts: first.attempts + outcome.attempts,
-    waitedMs: first.waitedMs + outcome.waitedMs,
-    ...(usageBefore === undefined ? {} : { usageBefore }),
-    cost: (first.cost ?? 0) + (outcome.cost ?? 0),
-    ...hedgesOf([first, outcome]),
-  };
 }

@@ -70,8 +70,25 @@ export function answered(asked: Readonly<Record<string, SampleOutcome>>): Sample
   const entries = Object.entries(asked);
   const [name, last] = present(entries.at(-1), "an answer");
   const measured = { ...oneByOne(entries.map(([, outcome]) => outcome)), components: asked };
-  if (!last.valid) return { ...last, ...measured, error: failureOf(name, last.error) };
-  return saidBy(name, { ...last, ...measured });
+  // The components say what was used, and it is cached where all of them are.
+  const { usageBefore: _, used: __, cached: ___, ...own } = last;
+  if (!own.valid) return { ...own, ...measured, error: failureOf(name, own.error) };
+  return saidBy(name, { ...own, ...measured });
+}
+
+/** Adds what an outcome of the same sample has cost that does not count: it was paid for, too. */
+export function behind(before: SampleOutcome, outcome: SampleOutcome): SampleOutcome {
+  if (before.attempts === 0) return outcome;
+  const usageBefore = together(wholeUsageOf(before), outcome.usageBefore);
+  const { attempts, cost, hedges } = spent([before, outcome]);
+  return {
+    ...outcome,
+    attempts,
+    waitedMs: before.waitedMs + outcome.waitedMs,
+    ...(usageBefore === undefined ? {} : { usageBefore }),
+    ...(cost === undefined ? {} : { cost }),
+    ...(hedges === undefined ? {} : { hedges }),
+  };
 }
 
 /**
@@ -183,7 +200,7 @@ function spent(outcomes: readonly SampleOutcome[]): Omit<Measures, "latencyMs" |
 }
 
 /** Returns their sum. A cached outcome keeps the measurements of another sample. */
-export function hedgesOf(outcomes: readonly SampleOutcome[]): Pick<Measures, "hedges"> {
+function hedgesOf(outcomes: readonly SampleOutcome[]): Pick<Measures, "hedges"> {
   const own = outcomes.flatMap(({ hedges, cached }) =>
     hedges === undefined || cached === true ? [] : [hedges],
   );

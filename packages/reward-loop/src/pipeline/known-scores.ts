@@ -46,7 +46,10 @@ export class KnownScores {
     const first = this.#underWay.get(asked);
     if (first !== undefined) {
       const outcome = await first;
-      if (outcome.readsContext !== true) return { ...outcome, ...free };
+      if (outcome.readsContext !== true) {
+        const { usageBefore: _, used: __, unknownUse: ___, hedges: ____, ...own } = outcome;
+        return { ...own, ...free };
+      }
     }
     const asking = ask();
     this.#underWay.set(asked, asking);

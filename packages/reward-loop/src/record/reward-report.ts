@@ -115,8 +115,8 @@ export async function reportOf(path: string): Promise<RewardReport> {
     latencyMs: quantilesOf(called.map(({ latencyMs }) => latencyMs)),
     waitedMs: quantilesOf(called.map(({ waitedMs }) => waitedMs)),
     tokens: {
-      input: sumOf(lines, ({ usage }) => usage?.inputTokens ?? 0),
-      output: sumOf(lines, ({ usage }) => usage?.outputTokens ?? 0),
+      input: sumOf(lines, (line) => usageIn(line)?.inputTokens ?? 0),
+      output: sumOf(lines, (line) => usageIn(line)?.outputTokens ?? 0),
     },
     cost: sumOf(lines, ({ cost }) => cost ?? 0),
     from: isoOf(firstMs),
@@ -124,6 +124,11 @@ export async function reportOf(path: string): Promise<RewardReport> {
     perSecond: seconds > 0 ? lines.length / seconds : null,
     timeline: timelineOf(lines, firstMs, lastMs),
   };
+}
+
+/** Lines of earlier releases have the usage of cached samples, which was paid before. */
+function usageIn({ cached, attempts, usage }: RewardRecord): RewardRecord["usage"] {
+  return cached && attempts === 0 ? null : usage;
 }
 
 /** A cached or uncalled sample took no time. */

@@ -9,7 +9,7 @@ import { isList, isRecord } from "@rayling/reward-manager-registry/values";
 import { failureOf } from "../faults/thrown.ts";
 import type { SampleOutcome, ScoreFailure } from "../outcome.ts";
 import { withLane } from "./lane.ts";
-import { together, usageOf } from "../spend/usage.ts";
+import { beyond, together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 
 export interface GroupSample extends RewardSample {
@@ -63,7 +63,10 @@ export function outcomesOf(
   { members }: GroupSample,
   outcome: SampleOutcome,
 ): readonly SampleOutcome[] {
-  const { cost, usageBefore, hedges, ...common } = outcome;
+  const { cost, usageBefore: before, used, hedges, ...common } = outcome;
+  // What the members say that they used is theirs; the client may know of more.
+  const said = usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
+  const usageBefore = together(before, beyond(used, said));
   const shared = { ...common, ...(cost === undefined ? {} : { cost: cost / members.length }) };
   // These are counted once, so that a sum over the members is right.
   const once = {

@@ -6,7 +6,7 @@
  * including hidden reasoning, whichever of the two an API counts apart.
  */
 
-import type { TokenUsage } from "../outcome.ts";
+import type { SampleOutcome, TokenUsage } from "../outcome.ts";
 
 /**
  * Undefined where nothing is said of it. The AI SDK passes on what the endpoint said, as `raw`: it
@@ -82,11 +82,18 @@ export function lastUsageOf(outcome: Answered): TokenUsage | undefined {
   return larger(said, outcome.used);
 }
 
-/** Returns the usage of all attempts, as far as it is known. */
-export function wholeUsageOf(
-  outcome: Answered & { readonly usageBefore?: TokenUsage },
-): TokenUsage | undefined {
-  return together(outcome.usageBefore, lastUsageOf(outcome));
+/**
+ * Returns the usage of all attempts, as far as it is known, with that of all components. A cached
+ * outcome used nothing: what its extra info says was paid before.
+ */
+export function wholeUsageOf(outcome: SampleOutcome): TokenUsage | undefined {
+  const { usageBefore, cached, components } = outcome;
+  if (cached === true) return usageBefore;
+  const last =
+    components === undefined
+      ? lastUsageOf(outcome)
+      : Object.values(components).map(wholeUsageOf).reduce(together, undefined);
+  return together(usageBefore, last);
 }
 
 /** Two accounts of the same calls: the one that knows of more. */
@@ -96,6 +103,24 @@ export function larger(
 ): TokenUsage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return other.totalTokens > one.totalTokens ? other : one;
+}
+
+/** What one account knows of beyond the other one. */
+export function beyond(
+  one: TokenUsage | undefined,
+  other: TokenUsage | undefined,
+): TokenUsage | undefined {
+  if (one === undefined || other === undefined) return one;
+  if (one.totalTokens <= other.totalTokens) return undefined;
+  const more = (name: keyof TokenUsage): number =>
+    Math.max(0, (one[name] ?? 0) - (other[name] ?? 0));
+  return {
+    inputTokens: more("inputTokens"),
+    outputTokens: more("outputTokens"),
+    totalTokens: more("totalTokens"),
+    cachedInputTokens: more("cachedInputTokens"),
+    reasoningTokens: more("reasoningTokens"),
+  };
 }
 
 /** The sum of the usage of different calls. */

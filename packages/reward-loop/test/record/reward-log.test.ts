@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import {
@@ -386,6 +386,21 @@ test("the report's times are those of calls, also over time", async () => {
   expect(latencyMs.p50).toBe(30);
   const told = timeline.map(({ latencyP50Ms }) => latencyP50Ms);
   expect(new Set(told.filter((one) => one !== null))).toEqual(new Set([30]));
+});
+
+test("the report counts no tokens of samples that an earlier release has written as cached", async () => {
+  await using log = await RewardLog.open(path);
+  await log.write(sample, valid(1), place);
+  const line = await log.write(
+    sample,
+    { ...valid(1), attempts: 0, cached: true },
+    { ...place, index: 5 },
+  );
+  await log.close();
+  expect(line.usage).toBeNull();
+  const before = { ...line, index: 6, usage: { inputTokens: 7, outputTokens: 3, totalTokens: 10 } };
+  await appendFile(path, `${JSON.stringify(before)}\n`);
+  expect((await rewardReport(path)).tokens).toEqual({ input: 7, output: 3 });
 });
 
 describe("which sample it is", () => {
