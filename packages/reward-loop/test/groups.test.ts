@@ -8,6 +8,7 @@ import { DataProto } from "@rayling/data-proto";
 import { readRewardLog, RewardLoopManager, RewardRequest } from "@rayling/reward-loop";
 import type { RewardLoopOptions, SampleOutcome } from "@rayling/reward-loop";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { wholeUsageOf } from "../src/spend/usage.ts";
 import { fixture, sampleOf } from "./loop.ts";
 
 /** Of `computeScores`, for tests that ask for nothing else. */
@@ -332,6 +333,26 @@ describe("among several functions", () => {
       score: [0.5, null, 1],
       constant: [0.5, null, 0.5],
     });
+  });
+
+  test("what is scored once more keeps a score of the first time, and costs both", async () => {
+    const rewards = {
+      order: { reward: order },
+      judge: { reward: `${groups}:downInTurn`, spend: { prices: { perCall: 1 } } },
+    };
+    await using loop = await open({ reward: undefined, rewards, onFailure: { again: true } });
+    const request = new RewardRequest(loop, { uids: ["g", "g"], groupSize: 2 });
+    for (const [row, text] of ["a", "b"].entries()) request.submit(row, sampleOf(text));
+    await request.take(2);
+    const outcomes = [0, 1].map((row) => request.outcomeOf(row));
+    // The first score of a, and the second one of b; the function of groups was asked twice.
+    expect(outcomes).toMatchObject([
+      { valid: true, rewardExtraInfo: { judge: 1 }, attempts: 4, cost: 2 },
+      { valid: true, rewardExtraInfo: { judge: 2 }, attempts: 4, cost: 2 },
+    ]);
+    const usage = outcomes.map((one) => one && wholeUsageOf(one)?.totalTokens);
+    expect(usage).toEqual([2 * 11, undefined]);
+    expect(loop.spent).toBe(4);
   });
 
   test("a later stage of a cascade is asked for those together that are left", async () => {

@@ -7,6 +7,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
+import { behind } from "../compose/combine.ts";
 import type { SampleOutcome } from "../outcome.ts";
 import type { FailureSettings } from "../settings/policy-settings.ts";
 import type { SamplePlace } from "../record/outcome-recorder.ts";
@@ -165,6 +166,7 @@ export class ScoreRound {
 /** Once, in that lane; what is scored once more has its places in the reward log. */
 type Submit = (lane: string) => Promise<readonly SampleOutcome[]>;
 
+/** Returns the second outcome, unless only the first one has a score. Both were paid for. */
 function joined(first: SampleOutcome, second: SampleOutcome): SampleOutcome {
-  return { ...second, attempts: first.attempts + second.attempts };
+  return first.valid && !second.valid ? behind(second, first) : behind(first, second);
 }
