@@ -15,7 +15,7 @@ export class RecordedPlaces {
    * Unused places by the samples' content, the last one first. Some may be used by their own index.
    */
   readonly #free: Map<string, number[]>;
-  /** The same places by keys with the name of a group, once a sample of an older log is looked for. */
+  /** These places by keys with the name of a group, for samples of older logs. */
   #freeInGroups: Map<string, number[]> | undefined;
   readonly #given: Set<number> = new Set();
 

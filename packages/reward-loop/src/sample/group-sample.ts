@@ -64,7 +64,7 @@ export function outcomesOf(
   outcome: SampleOutcome,
 ): readonly SampleOutcome[] {
   const { cost, usageBefore: before, used, hedges, ...common } = outcome;
-  // What the members say that they used is theirs; the client may know of more.
+  // Members keep the usage that they report; the client may know of more.
   const said = usageOf((outcome.valid ? outcome : outcome.error).rewardExtraInfo ?? {});
   const usageBefore = together(before, beyond(used, said));
   const shared = { ...common, ...(cost === undefined ? {} : { cost: cost / members.length }) };

@@ -41,9 +41,9 @@ export function sampleKey(sample: RewardSample): string {
 }
 
 /**
- * Returns the keys of earlier releases, which logs and caches may have. Some of these releases left
- * out `extraInfo.uid` and `extraInfo.group_uid`: such a key stands for the sample only together with
- * the name of its group, as `keysOfRecord` has them.
+ * Returns the keys of earlier releases, which logs and caches may have. Some of these releases
+ * left out `extraInfo.uid` and `extraInfo.group_uid`: such a key stands for the sample only
+ * together with the name of its group, as `keysOfRecord` has them.
  */
 export function olderSampleKeys(sample: RewardSample): string[] {
   if (!isRecord(sample) || isGroup(sample)) return [];

@@ -105,7 +105,7 @@ export function larger(
   return other.totalTokens > one.totalTokens ? other : one;
 }
 
-/** What one account knows of beyond the other one. */
+/** Returns the usage that one account has beyond the other one. */
 export function beyond(
   one: TokenUsage | undefined,
   other: TokenUsage | undefined,

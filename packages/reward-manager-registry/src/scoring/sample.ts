@@ -38,8 +38,8 @@ export interface RewardSample {
   /** verl `extra_info`. The score function gets a copy. */
   readonly extraInfo?: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Whether `extraInfo.group_uid` is not the data's: a request added the name of its group, which is
-   * no part of the sample's identity.
+   * Whether `extraInfo.group_uid` is not the data's: a request added the name of its group, which
+   * is no part of the sample's identity.
    */
   readonly isGroupAdded?: boolean | undefined;
   /** verl `tool_extra_fields`: facts that tools and the agent loop recorded about this rollout. */
