@@ -1,4 +1,6 @@
 /** The one guard, at every HTTP endpoint: real endpoints, and requests as bytes, so that they can be what no client would send. */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { endpoints, type OpenEndpoint } from "../fixtures/http-endpoints.ts";
 import { askRaw, exchange, type RawAnswer, RawClient } from "../fixtures/raw-http.ts";
@@ -288,6 +290,25 @@ describe.each(endpoints)("$name", ({ open, hasPage }) => {
       connection: "close",
     });
     expect(headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  test.each<[string, Changes]>([
+    ["a tunnel", { method: "CONNECT", target: "evil.example:443" }],
+    ["another protocol", { more: ["Upgrade: websocket", "Connection: Upgrade"] }],
+    ["what it does not expect", { more: ["Expect: 200-ok"] }],
+    ["to go on", { more: ["Expect: 100-continue", "Content-Length: 4"] }],
+    ["nothing that is HTTP", { version: "HTTP/9.9" }],
+    ["what it has", {}],
+  ])("outlives clients without a token that ask for %s, and reset", async (_, changes) => {
+    const bytes = request({ authorization: undefined, staysOpen: true, ...changes });
+    for (let count = 0; count < 40; count++) {
+      const socket = connect(endpoint.port, "127.0.0.1");
+      await once(socket, "connect");
+      // Every second one resets behind another request, whose answer is under way.
+      socket.write(count % 2 === 0 ? bytes : request({ staysOpen: true }) + bytes);
+      socket.resetAndDestroy();
+    }
+    await ok();
   });
 
   test("waits neither for a head nor for a client that says nothing", async () => {

@@ -195,8 +195,9 @@ export class HttpEndpoint {
   #connected(socket: Socket): void {
     const isFull = this.#connections.size >= this.#limits.maxConnections;
     if (!this.#holdsProcess) socket.unref();
-    if (!isFull || this.#connections.cutOne()) return this.#connections.add(socket);
+    // Node takes its own listener away before "connect", and an error without one ends the process.
     socket.on("error", () => undefined);
+    if (!isFull || this.#connections.cutOne()) return this.#connections.add(socket);
     this.#endWith(
       socket,
       busy("too_many_connections", "all connections of this endpoint are in use"),
