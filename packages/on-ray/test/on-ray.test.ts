@@ -200,6 +200,14 @@ test("a lost gateway ends all waits with an error that names its job", async () 
   await expect.poll(answer).toBeInstanceOf(ray.ActorDiedError);
 });
 
+test("a gateway that is killed in the middle of a line is a lost one", async () => {
+  const fake = await session({ CPU: 1 });
+  const waiting = Counter.options({ numCpus: 2 }).remote().add.remote(1);
+  await expect.poll(() => held(fake)).toBe(1);
+  fake.driver!.end('{"event": "nodes", "nodes": [{"id": "ra');
+  await expect(ray.get(waiting)).rejects.toThrow(/job job0 of the Ray cluster at http.* is gone/);
+});
+
 test("a wrong token is one line, and so is a cluster that is not there", async () => {
   const fake = await started({ CPU: 1 });
   fake.token = "the right one";

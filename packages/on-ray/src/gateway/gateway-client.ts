@@ -2,9 +2,9 @@
  * The driver's connection to its gateway: any number of requests at once, and events.
  */
 import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
 import { connect as connectTls, TLSSocket } from "node:tls";
 import {
+  asError,
   codeOf,
   type DeathCause,
   ProtocolVersionError,
@@ -14,14 +14,22 @@ import {
   type Announced,
   type FromGateway,
   type GatewayEvent,
+  longestAnswer,
   protocolVersion,
 } from "./messages.ts";
+import { readWholeLines } from "./whole-lines.ts";
 
 /** How long the connection may be idle before the system probes the other machine, in ms. */
 const idleMs = 5000;
 
 /** The gateway has ended before it knew the driver, which may have been too slow for it. */
 export class GatewayEndedError extends RaySystemError {}
+
+/** The limits of a connection to a gateway. */
+export interface GatewayLimits {
+  /** The longest answer or event, in bytes of its line. Default 268,435,456. */
+  readonly maxAnswerBytes: number;
+}
 
 interface Waiting {
   readonly op: string;
@@ -42,7 +50,12 @@ export class GatewayClient {
   #lastId = 0;
   #problem = "";
 
-  constructor(name: string, socket: Socket, onEvent: (event: GatewayEvent) => void) {
+  constructor(
+    name: string,
+    socket: Socket,
+    onEvent: (event: GatewayEvent) => void,
+    { maxAnswerBytes = longestAnswer }: Partial<GatewayLimits> = {},
+  ) {
     this.name = name;
     this.#socket = socket;
     this.#onEvent = onEvent;
@@ -50,10 +63,11 @@ export class GatewayClient {
     socket.unref();
     socket.on("error", (error) => (this.#problem = `: ${error.message}`));
     socket.on("close", () => this.#ended());
-    createInterface({ input: socket })
-      .on("line", (line) => this.#take(line))
-      // The socket's errors come here, too.
-      .on("error", () => undefined);
+    readWholeLines(socket, {
+      maxBytes: maxAnswerBytes,
+      onLine: (line) => this.#read(line),
+      onTooLong: () => this.#cutFor(`it sent more than ${maxAnswerBytes} bytes in one line`),
+    });
     socket.setKeepAlive(true, idleMs);
     this.#welcomed.promise.catch(() => undefined);
   }
@@ -87,8 +101,22 @@ export class GatewayClient {
     this.#socket.destroy();
   }
 
-  #take(line: string): void {
-    const said: FromGateway = JSON.parse(line);
+  #read(line: string): void {
+    try {
+      this.#take(JSON.parse(line));
+    } catch (error) {
+      const { message } = asError(error);
+      this.#cutFor(`it sent a line of ${line.length} characters that cannot be read: ${message}`);
+    }
+  }
+
+  /** Nothing behind a line that is no message can be trusted. */
+  #cutFor(problem: string): void {
+    this.#problem = `: ${problem}`;
+    this.#socket.destroy();
+  }
+
+  #take(said: FromGateway): void {
     if ("event" in said) return this.#heard(said);
     const waiting = this.#waiting.get(said.id);
     this.#waiting.delete(said.id);

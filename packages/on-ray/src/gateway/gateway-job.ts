@@ -95,7 +95,9 @@ async function announcedBy(jobs: JobsApi, jobId: string): Promise<Announced> {
   for (;;) {
     const state = await jobs.state(jobId);
     const logs = await jobs.logs(jobId);
-    const line = logs.split("\n").find((one) => one.startsWith(announcement));
+    // The last line may be half written.
+    const lines = logs.split("\n").slice(0, -1);
+    const line = lines.find((one) => one.startsWith(announcement));
     if (line !== undefined) return JSON.parse(line.slice(announcement.length));
     if (JobsApi.isOver(state)) {
       const said = `${state.message}\n${logs.slice(-shownLog)}`.trim();

@@ -3,6 +3,9 @@
 /** Changes with the messages. */
 export const protocolVersion = 1;
 
+/** The longest answer or event, in bytes of its line: V8 has no text of more than 2^29. */
+export const longestAnswer: number = 2 ** 28;
+
 /** Begins the line in the job's log that says where the gateway listens. */
 export const announcement = "RAYLING_GATEWAY ";
 

@@ -48,6 +48,9 @@ _PROBES = 4
 
 _LONGEST_LINE = 2**26
 
+#: The most bytes of an answer: a driver cuts the connection for a longer line.
+_LONGEST_ANSWER = 2**28
+
 #: The most characters of a folder for a unix socket, whose path has at most 103 on all systems.
 _LONGEST_FOLDER = 70
 
@@ -244,4 +247,19 @@ class Connection:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if not self._writer.is_closing():
-            self._writer.write(f"{json.dumps(message)}\n".encode())
+            self._writer.write(_line_of(message))
+
+
+def _line_of(message: Mapping[str, Any]) -> bytes:
+    """Returns the message as a line.
+
+    Raises:
+        RaylingError: it is longer than the driver takes.
+    """
+    line = f"{json.dumps(message)}\n".encode()
+    if len(line) <= _LONGEST_ANSWER:
+        return line
+    raise RaylingError(
+        f"the answer has {len(line)} bytes, and may have {_LONGEST_ANSWER}: bytes and arrays are "
+        "base64 there; return less at once, or write it where the driver can read it"
+    )
