@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 
 from rayling.on_ray.cluster import Cluster, Node, meets, selector  # noqa: E402
 from rayling.on_ray.gateway import Gateway  # noqa: E402
+from rayling.on_ray import serving  # noqa: E402
 from rayling.on_ray.reservations import RefusedError, Reservations  # noqa: E402
 
 pytestmark = pytest.mark.ray
@@ -91,3 +95,73 @@ def test_what_holds_nothing_goes_where_its_labels_are() -> None:
 def test_an_unknown_operation_is_refused() -> None:
     with pytest.raises(Exception, match="no operation 'dance'"):
         asyncio.run(Gateway(lambda _: None).do("dance", {}))
+
+
+class Answering:
+    """A gateway that knows one operation: it returns as many letters as it is asked for."""
+
+    def __init__(self, _: Any) -> None:
+        """Needs nothing."""
+
+    async def open(self) -> None:
+        """Does nothing."""
+
+    def watching(self) -> list[Any]:
+        """Returns what lasts as long as the driver."""
+        return [asyncio.Event().wait()]
+
+    async def do(self, _: str, given: Any) -> str:
+        """Answers."""
+        return "x" * int(given["length"])
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+@contextlib.asynccontextmanager
+async def driver() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connects to a gateway."""
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await serving.Connection(reader, writer).serve()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, limit=1000)
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        assert json.loads(await reader.readline())["event"] == "welcome"
+        yield reader, writer
+        writer.close()
+
+
+def test_an_answer_that_is_too_long_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "Gateway", Answering)
+    monkeypatch.setattr(serving, "_LONGEST_ANSWER", 500)
+
+    async def asked() -> list[Any]:
+        async with driver() as (reader, writer):
+            answers = []
+            for number, length in enumerate([1000, 5]):
+                request = {"id": number, "op": "letters", "with": {"length": length}}
+                writer.write(f"{json.dumps(request)}\n".encode())
+                answers.append(json.loads(await reader.readline()))
+            return answers
+
+    long, short = asyncio.run(asked())
+    assert long["id"] == 0
+    assert "the answer has 1020 bytes, and may have 500" in long["error"]["message"]
+    assert short == {"id": 1, "ok": "xxxxx"}
+
+
+@pytest.mark.parametrize("sent", [b"x" * 2000, b"no JSON\n"])
+def test_a_line_that_cannot_be_read_ends_the_gateway_and_the_log_says_so(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serving, "Gateway", Answering)
+
+    async def ended() -> bytes:
+        async with driver() as (reader, writer):
+            writer.write(sent)
+            return await reader.read()
+
+    asyncio.run(ended())
+    assert "a line of the driver cannot be read" in capsys.readouterr().err

@@ -7,6 +7,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { readClassCode } from "@rayling/cluster";
 import { type ForeignAnswer, type ForeignRequest, RaySystemError } from "@rayling/core/cluster";
+import { tooLong } from "./gateway/gateway-client.ts";
+import { longestRequest } from "./gateway/messages.ts";
 import type { JobsApi } from "./jobs/jobs-api.ts";
 import { zip, type ZipFile } from "./jobs/zip.ts";
 
@@ -32,7 +34,7 @@ export class PythonActors {
 
   async ask(request: ForeignRequest): Promise<ForeignAnswer> {
     const { kind, ...given } = request;
-    const values = "args" in request ? { args: textOf(request.args) } : {};
+    const values = "args" in request ? { args: textOf(kind, request.args) } : {};
     const workingDir = await this.#workingDirOf(request);
     const folder = workingDir === undefined ? {} : { workingDir };
     return answerOf(await this.#ask(`python_${kind}`, { ...given, ...values, ...folder }));
@@ -83,8 +85,11 @@ interface Values {
   readonly buffers: readonly Uint8Array[];
 }
 
-/** JSON has no bytes. */
-function textOf({ value, buffers }: Values): object {
+/** @throws RaySystemError for more bytes than a request may have */
+function textOf(kind: string, { value, buffers }: Values): object {
+  // JSON has no bytes, and base64 has 4 for 3.
+  const bytes = 4 * buffers.reduce((sum, one) => sum + Math.ceil(one.length / 3), 0);
+  if (bytes > longestRequest) throw tooLong(`python_${kind}`, bytes);
   return { value, buffers: buffers.map((one) => Buffer.from(one).toString("base64")) };
 }
 

@@ -1,6 +1,7 @@
 /** The driver's connection to a gateway, over a real socket, against whatever comes from there. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createInterface } from "node:readline";
 import { RaySystemError } from "@rayling/core";
 import { expect, onTestFinished, test } from "vitest";
 import { dialGateway, GatewayClient, type GatewayLimits } from "../src/gateway/gateway-client.ts";
@@ -48,4 +49,16 @@ test("a message that comes in parts, and several in one, are read as they were s
   const at = bytes.indexOf(0xc3) + 1;
   gateway.setNoDelay(true).write(bytes.subarray(0, at), () => gateway.write(bytes.subarray(at)));
   expect(await Promise.all(asked)).toEqual(["ä", 2, 3]);
+});
+
+test("a request that is too long fails alone, and says how long it is", async () => {
+  const { client, gateway } = await connected({ maxRequestBytes: 1000 });
+  createInterface({ input: gateway }).on("line", (line) => {
+    const { id, op } = JSON.parse(line);
+    gateway.write(`${JSON.stringify({ id, ok: op })}\n`);
+  });
+  const long = client.ask("python_call", { args: "x".repeat(1000) });
+  await expect(long).rejects.toThrow(RaySystemError);
+  await expect(long).rejects.toThrow(/request python_call .* has 10\d\d bytes, and may have 1000/);
+  expect(await client.ask("look")).toBe("look");
 });

@@ -53,6 +53,15 @@ test("arrays, dates and big integers arrive as they were sent", async () => {
   expect(await ray.get(adder.echo.remote(sent))).toEqual(sent);
 });
 
+test("arguments beyond the limit fail their own call", async () => {
+  await session();
+  const adder = ray.python<Adder>("demo:Adder").remote();
+  const large = ray.get(adder.echo.remote(new Uint8Array(50 * 2 ** 20)));
+  await expect(large).rejects.toThrow(ray.RaySystemError);
+  await expect(large).rejects.toThrow(/python_call .* has 6990\d{4} bytes, and may have 67108864/);
+  expect(await ray.get(adder.add.remote(1))).toBe(1);
+});
+
 test("an error in Python is the cause, with its traceback", async () => {
   await session();
   const adder = ray.python<Adder>("demo:Adder").remote();

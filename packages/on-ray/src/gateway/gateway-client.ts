@@ -15,6 +15,7 @@ import {
   type FromGateway,
   type GatewayEvent,
   longestAnswer,
+  longestRequest,
   protocolVersion,
 } from "./messages.ts";
 import { readWholeLines } from "./whole-lines.ts";
@@ -27,6 +28,8 @@ export class GatewayEndedError extends RaySystemError {}
 
 /** The limits of a connection to a gateway. */
 export interface GatewayLimits {
+  /** The longest request, in bytes of its line. Default 67,108,864. */
+  readonly maxRequestBytes: number;
   /** The longest answer or event, in bytes of its line. Default 268,435,456. */
   readonly maxAnswerBytes: number;
 }
@@ -47,6 +50,7 @@ export class GatewayClient {
   readonly #waiting: Map<number, Waiting> = new Map();
   readonly #welcomed: PromiseWithResolvers<void> = Promise.withResolvers();
   readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
+  readonly #maxRequestBytes: number;
   #lastId = 0;
   #problem = "";
 
@@ -54,8 +58,12 @@ export class GatewayClient {
     name: string,
     socket: Socket,
     onEvent: (event: GatewayEvent) => void,
-    { maxAnswerBytes = longestAnswer }: Partial<GatewayLimits> = {},
+    {
+      maxAnswerBytes = longestAnswer,
+      maxRequestBytes = longestRequest,
+    }: Partial<GatewayLimits> = {},
   ) {
+    this.#maxRequestBytes = maxRequestBytes;
     this.name = name;
     this.#socket = socket;
     this.#onEvent = onEvent;
@@ -81,12 +89,18 @@ export class GatewayClient {
     await this.#welcomed.promise;
   }
 
-  /** Asks for something. Rejects with RaySystemError when it fails or the gateway is lost. */
-  ask(op: string, given: object = {}): Promise<unknown> {
-    if (this.#socket.destroyed) return Promise.reject(this.#gone());
-    this.#lastId += 1;
-    const id = this.#lastId;
-    this.#socket.write(`${JSON.stringify({ id, op, with: given })}\n`);
+  /**
+   * Asks for something. Rejects with RaySystemError when it fails, the request is too long, or the
+   * gateway is lost.
+   */
+  async ask(op: string, given: object = {}): Promise<unknown> {
+    if (this.#socket.destroyed) throw this.#gone();
+    const id = this.#lastId + 1;
+    const line = Buffer.from(textOf({ id, op, with: given }));
+    // The gateway ends the session when a line is longer.
+    if (line.length > this.#maxRequestBytes) throw tooLong(op, line.length, this.#maxRequestBytes);
+    this.#lastId = id;
+    this.#socket.write(line);
     return new Promise((resolve, reject) => this.#waiting.set(id, { op, resolve, reject }));
   }
 
@@ -145,6 +159,31 @@ export class GatewayClient {
 
   #gone(): RaySystemError {
     return new RaySystemError(`${this.name} is gone${this.#problem}`);
+  }
+}
+
+/** Returns an error that says what to do with a request of so many bytes. */
+export function tooLong(
+  op: string,
+  bytes: number | undefined,
+  most: number = longestRequest,
+): RaySystemError {
+  const size = bytes === undefined ? "more bytes than a text can have" : `${bytes} bytes`;
+  return new RaySystemError(
+    `the request ${op} to the gateway has ${size}, and may have ${most}: bytes and arrays are base64 there, 4 bytes for 3; pass less at once, or a file that the cluster can read`,
+  );
+}
+
+/** @throws RaySystemError for more than a text can have */
+function textOf(request: {
+  readonly id: number;
+  readonly op: string;
+  readonly with: object;
+}): string {
+  try {
+    return `${JSON.stringify(request)}\n`;
+  } catch (error) {
+    throw error instanceof RangeError ? tooLong(request.op, undefined) : error;
   }
 }
 

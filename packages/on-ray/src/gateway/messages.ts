@@ -3,6 +3,9 @@
 /** Changes with the messages. */
 export const protocolVersion = 1;
 
+/** The longest request, in bytes of its line: `_LONGEST_LINE` of the gateway. */
+export const longestRequest: number = 2 ** 26;
+
 /** The longest answer or event, in bytes of its line: V8 has no text of more than 2^29. */
 export const longestAnswer: number = 2 ** 28;
 

@@ -46,6 +46,7 @@ _RAY_SECONDS = 120.0
 #: Probes of the driver's machine without an answer that end the connection.
 _PROBES = 4
 
+#: The most bytes of a request: drivers send no longer ones.
 _LONGEST_LINE = 2**26
 
 #: The most bytes of an answer: a driver cuts the connection for a longer line.
@@ -230,13 +231,19 @@ class Connection:
         self._writer.close()
 
     async def _hear(self, gateway: Gateway) -> None:
-        # A machine that is gone is a TimeoutError, or another one of the network.
-        with contextlib.suppress(OSError):
-            while line := await self._reader.readline():
-                said = json.loads(line)
-                task = asyncio.create_task(self._answer(gateway, said))
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
+        try:
+            # A machine that is gone is a TimeoutError, or another one of the network.
+            with contextlib.suppress(OSError):
+                # A line without an end was cut by the loss of its driver.
+                while (line := await self._reader.readline()).endswith(b"\n"):
+                    said = json.loads(line)
+                    task = asyncio.create_task(self._answer(gateway, said))
+                    self._running.add(task)
+                    task.add_done_callback(self._running.discard)
+        except ValueError as error:
+            # Nothing behind it can be read.
+            why = f"a line of the driver cannot be read: {error}"
+            print(f"the gateway ends: {why}", file=sys.stderr, flush=True)
 
     async def _answer(self, gateway: Gateway, said: Mapping[str, Any]) -> None:
         try:
