@@ -42,16 +42,22 @@ import ray
 print("DASHBOARD", ray.init(address="auto", logging_level="error", log_to_driver=False).dashboard_url)
 `;
 
+/** How long Ray may take to say where its dashboard is, in ms: by itself it tries for ever. */
+const ownMs = 120_000;
+
 /**
  * Asks Ray on this machine for the URL of the cluster's dashboard. Rejects with RaySystemError when
- * `python` on PATH has no Ray, or no cluster runs here.
+ * `python` on PATH has no Ray, no cluster runs here, or Ray does not answer within 2 minutes; with
+ * the reason of the signal.
  */
-export async function ownDashboard(): Promise<string> {
+export async function ownDashboard(signal: AbortSignal): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)("python", ["-c", askRay]);
+    const limits = { timeout: ownMs, killSignal: "SIGKILL", signal } as const;
+    const { stdout } = await promisify(execFile)("python", ["-c", askRay], limits);
     const found = /^DASHBOARD (\S+)$/m.exec(stdout)?.[1];
     if (found !== undefined && found !== "None") return `http://${found}`;
   } catch (error) {
+    signal.throwIfAborted();
     const said = error instanceof Error ? error.message.trim().split("\n").at(-1) : String(error);
     throw new RaySystemError(`no Ray cluster is found on this machine: ${said}`, { cause: error });
   }

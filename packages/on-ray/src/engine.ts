@@ -23,15 +23,18 @@ import {
   type Reserved,
 } from "@rayling/core/cluster";
 import { ownDashboard, parseClusterAddress, rayToken } from "./address.ts";
-import { dialGateway, GatewayClient, GatewayEndedError } from "./gateway/gateway-client.ts";
+import {
+  type DialLimits,
+  dialGateway,
+  GatewayClient,
+  GatewayEndedError,
+  standardTimeoutMs,
+} from "./gateway/gateway-client.ts";
 import { startGatewayJob, type StartedGateway } from "./gateway/gateway-job.ts";
 import type { GatewayEvent, RayNode } from "./gateway/messages.ts";
 import { isOwnAddress, isOwnHost } from "./own-addresses.ts";
 import { JobsApi } from "./jobs/jobs-api.ts";
 import { PythonActors } from "./python-actors.ts";
-
-/** How long the driver's machine may give no answer to the gateway, in ms, as with agents. */
-const standardTimeoutMs = 30_000;
 
 /** A gateway waits for its driver for a time, which a machine under load may exceed. */
 const mostGateways = 3;
@@ -41,26 +44,32 @@ const closeMs = 10_000;
 
 /**
  * Opens Ray for one session. Rejects with InvalidOptionError for a malformed address, with
- * AuthenticationError for the token, with RaySystemError when the cluster cannot be used.
+ * AuthenticationError for the token, with RaySystemError when the cluster cannot be used or does
+ * not answer for `reconnectTimeoutMs`, with the reason of the signal.
  */
-export async function openOnRay(request: EngineRequest, events: EngineEvents): Promise<OpenEngine> {
+export async function openOnRay(
+  request: EngineRequest,
+  events: EngineEvents,
+  signal: AbortSignal,
+): Promise<OpenEngine> {
   const { address, namespace, network } = request;
   const cluster = parseClusterAddress(address);
   const token = newToken();
   const timeoutMs = network.reconnectTimeoutMs ?? standardTimeoutMs;
-  const url = cluster.kind === "inside" ? await ownDashboard() : cluster.url;
-  const jobs = new JobsApi(url, rayToken());
+  const url = cluster.kind === "inside" ? await ownDashboard(signal) : cluster.url;
+  const jobs = new JobsApi(url, rayToken(), { timeoutMs, signal });
   const isInside = cluster.kind === "inside";
   const reach = !(await isOwnHost(url)) ? "tls" : isInside ? "unix" : "loopback";
   for (let attempt = 1; ; attempt++) {
     const gateway = await startGatewayJob(jobs, { token, namespace, timeoutMs, reach });
     const engine = new RayEngine({ request, gateway, events, jobs });
     try {
-      await engine.open(token);
+      await engine.open(token, { timeoutMs, signal });
       await gateway.keepPackages();
       return engine;
     } catch (error) {
       await engine.cut();
+      signal.throwIfAborted();
       if (!(error instanceof GatewayEndedError) || attempt === mostGateways) throw error;
     }
   }
@@ -101,10 +110,12 @@ class RayEngine implements OpenEngine {
   }
 
   /** Connects to the gateway. Rejects with why it does not accept this driver. */
-  async open(token: string): Promise<void> {
-    const socket = await dialGateway(this.#gateway.announced);
-    const client = new GatewayClient(this.#gateway.name, socket, (event) => this.#heard(event));
+  async open(token: string, limits: DialLimits): Promise<void> {
+    const socket = await dialGateway(this.#gateway.announced, limits);
+    const onEvent = (event: GatewayEvent): void => this.#heard(event);
+    const client = new GatewayClient(this.#gateway.name, socket, onEvent, limits);
     this.#client = client;
+    limits.signal?.addEventListener("abort", () => client.cut(), { once: true });
     void client.lost.then((cause) => this.#lost.resolve(cause));
     await client.open(token);
     // Connections between machines are secured by certificates of the session.
@@ -203,12 +214,12 @@ class RayEngine implements OpenEngine {
 
   async #close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
-    const isLate = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(true), closeMs);
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), closeMs);
     });
-    const isOver = this.#client?.close().then(() => false);
-    if (await Promise.race([isOver ?? false, isLate])) await this.cut();
+    const hasEnded = await Promise.race([this.#client?.close() ?? true, late]);
     clearTimeout(timer);
+    if (!hasEnded) await this.cut();
   }
 
   #ask(op: string, given: object = {}): Promise<unknown> {

@@ -58,6 +58,8 @@ export class FakeRay {
   missed = 0;
   protocol = 1;
   url = "";
+  /** Its processes stand still, and its kernel goes on. */
+  isFrozen = false;
   /** Why agents do not start, as long as they do not. */
   agentProblem: string | undefined;
   readonly python: FakePython = new FakePython();
@@ -134,6 +136,7 @@ export class FakeRay {
   async #answer(request: IncomingMessage): Promise<[number, object?]> {
     const body: Buffer[] = [];
     for await (const part of request) body.push(Buffer.from(part));
+    if (this.isFrozen) await new Promise(() => undefined);
     const { method, url = "", headers } = request;
     if (this.token !== undefined && headers.authorization !== `Bearer ${this.token}`) return [401];
     const name = url.split("/").at(-1) ?? "";
@@ -165,6 +168,7 @@ export class FakeRay {
       createInterface({ input: socket })
         .on("line", (line) => {
           const said = JSON.parse(line);
+          if (this.isFrozen) return;
           if (isWelcome) {
             if ("id" in said) this.#do(socket, said);
             return;
@@ -182,7 +186,7 @@ export class FakeRay {
         this.#sockets.delete(socket);
         this.#end(jobId);
       });
-      socket.on("end", () => socket.end());
+      socket.on("end", () => this.isFrozen || socket.end());
     });
     this.#servers.push(server);
     const place = entrypoint.includes("--reach unix")
@@ -227,6 +231,7 @@ export class FakeRay {
       this.#tellNodes();
       return answer({ ok: null });
     }
+    if (op === "ping") return answer({ ok: null });
     if (op.startsWith("python_")) return answer({ ok: this.python.do(op, given) });
     if (op === "reserve") {
       const { reservation, demand } = given as { reservation: string; demand: Demand };

@@ -15,7 +15,12 @@ async function connected(
   const { port } = server.address() as AddressInfo;
   const accepted = once(server, "connection");
   const announced = { protocol: 1, host: "127.0.0.1", port };
-  const client = new GatewayClient("the gateway", await dialGateway(announced), () => {}, limits);
+  const client = new GatewayClient(
+    "the gateway",
+    await dialGateway(announced, { timeoutMs: 30_000 }),
+    () => {},
+    limits,
+  );
   const [gateway]: Socket[] = await accepted;
   gateway!.on("error", () => undefined).resume();
   onTestFinished(() => {

@@ -208,6 +208,31 @@ test("a gateway that is killed in the middle of a line is a lost one", async () 
   await expect(ray.get(waiting)).rejects.toThrow(/job job0 of the Ray cluster at http.* is gone/);
 });
 
+test("a cluster that stands still is lost, and the session ends without it", async () => {
+  const fake = await started({ CPU: 1 });
+  await ray.init({ address: `ray+${fake.url}`, reconnectTimeoutMs: 2000 });
+  const waiting = Counter.options({ numCpus: 2 }).remote().add.remote(1);
+  await expect.poll(() => held(fake)).toBe(1);
+  fake.isFrozen = true;
+  const why = /job job0 of .* is gone: it has not answered for 2 s \(reconnectTimeoutMs\)/;
+  await expect(ray.nodes()).rejects.toThrow(why);
+  await expect(ray.get(waiting)).rejects.toThrow(why);
+  await ray.shutdown();
+  // Somebody else may use it.
+  await expect(ray.init({ address: `ray+${fake.url}`, reconnectTimeoutMs: 200 })).rejects.toThrow(
+    /^the Ray cluster at http:\S+ cannot be reached: it has not answered GET/,
+  );
+});
+
+test("a session that ends while its cluster does not answer waits for nothing", async () => {
+  const fake = await started({ CPU: 1 });
+  fake.isFrozen = true;
+  const opening = ray.init({ address: `ray+${fake.url}`, reconnectTimeoutMs: 2 ** 31 - 1 });
+  const failed = expect(opening).rejects.toThrow(ray.SessionEndedError);
+  await ray.shutdown();
+  await failed;
+});
+
 test("a wrong token is one line, and so is a cluster that is not there", async () => {
   const fake = await started({ CPU: 1 });
   fake.token = "the right one";

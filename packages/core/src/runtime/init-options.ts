@@ -55,7 +55,8 @@ export interface InitOptions {
   readonly nodes?: readonly string[];
   /**
    * How long the connection to another machine may be cut, in ms, before its actors and tasks count
-   * as lost. Default 30,000.
+   * as lost. On a Ray cluster also how long its dashboard and the session's gateway may give no
+   * answer, before `init` rejects or the session is lost. Default 30,000.
    */
   readonly reconnectTimeoutMs?: number;
   /**

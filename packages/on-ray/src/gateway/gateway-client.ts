@@ -6,6 +6,7 @@ import { connect as connectTls, TLSSocket } from "node:tls";
 import {
   asError,
   codeOf,
+  deadline,
   type DeathCause,
   ProtocolVersionError,
   RaySystemError,
@@ -18,16 +19,22 @@ import {
   longestRequest,
   protocolVersion,
 } from "./messages.ts";
+import { watchGateway } from "./gateway-watch.ts";
 import { readWholeLines } from "./whole-lines.ts";
 
 /** How long the connection may be idle before the system probes the other machine, in ms. */
 const idleMs = 5000;
+
+/** How long a gateway may send nothing, in ms, as agents may. */
+export const standardTimeoutMs = 30_000;
 
 /** The gateway has ended before it knew the driver, which may have been too slow for it. */
 export class GatewayEndedError extends RaySystemError {}
 
 /** The limits of a connection to a gateway. */
 export interface GatewayLimits {
+  /** How long the gateway may send nothing, in ms. Default 30,000. */
+  readonly timeoutMs: number;
   /** The longest request, in bytes of its line. Default 67,108,864. */
   readonly maxRequestBytes: number;
   /** The longest answer or event, in bytes of its line. Default 268,435,456. */
@@ -52,18 +59,21 @@ export class GatewayClient {
   readonly #lost: PromiseWithResolvers<DeathCause> = Promise.withResolvers();
   readonly #maxRequestBytes: number;
   #lastId = 0;
+  readonly #timeoutMs: number;
+  #endWatch: (() => void) | undefined;
+  #isSilent = false;
   #problem = "";
 
   constructor(
     name: string,
     socket: Socket,
     onEvent: (event: GatewayEvent) => void,
-    {
-      maxAnswerBytes = longestAnswer,
-      maxRequestBytes = longestRequest,
-    }: Partial<GatewayLimits> = {},
+    limits: Partial<GatewayLimits> = {},
   ) {
+    const { maxAnswerBytes = longestAnswer, maxRequestBytes = longestRequest } = limits;
+    const { timeoutMs = standardTimeoutMs } = limits;
     this.#maxRequestBytes = maxRequestBytes;
+    this.#timeoutMs = timeoutMs;
     this.name = name;
     this.#socket = socket;
     this.#onEvent = onEvent;
@@ -82,10 +92,19 @@ export class GatewayClient {
 
   /**
    * Resolves when the gateway has accepted the token. Rejects with GatewayEndedError when it has
-   * ended, or with why it cannot be used.
+   * ended, or with why it cannot be used. From then on a gateway that sends nothing is lost.
    */
   async open(token: string): Promise<void> {
     this.#socket.write(`${JSON.stringify({ token })}\n`);
+    this.#endWatch = watchGateway({
+      socket: this.#socket,
+      timeoutMs: this.#timeoutMs,
+      ping: () => this.ask("ping"),
+      onSilent: () => {
+        this.#isSilent = true;
+        this.#cutFor(`it has not answered for ${this.#timeoutMs / 1000} s (reconnectTimeoutMs)`);
+      },
+    });
     await this.#welcomed.promise;
   }
 
@@ -104,10 +123,15 @@ export class GatewayClient {
     return new Promise((resolve, reject) => this.#waiting.set(id, { op, resolve, reject }));
   }
 
-  /** Leaves: the gateway gives everything back, and ends. Resolves when it is gone. */
-  async close(): Promise<void> {
+  /**
+   * Leaves: the gateway gives everything back, and ends. Resolves when the connection is over, with
+   * whether the gateway itself has ended.
+   */
+  async close(): Promise<boolean> {
+    this.#endWatch?.();
     this.#socket.end();
     await this.lost;
+    return !this.#isSilent;
   }
 
   /** Ends the connection at once. */
@@ -151,7 +175,8 @@ export class GatewayClient {
 
   #ended(): void {
     const error = this.#gone();
-    this.#welcomed.reject(new GatewayEndedError(error.message));
+    this.#endWatch?.();
+    this.#welcomed.reject(this.#isSilent ? error : new GatewayEndedError(error.message));
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
     this.#lost.resolve({ kind: "unreachable", message: error.message, error });
@@ -187,15 +212,23 @@ function textOf(request: {
   }
 }
 
+/** How long an attempt may take, in ms, and what ends it before. */
+export interface DialLimits {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Connects to a gateway: on this machine, or, where it has announced a certificate, by TLS with
- * just that certificate. Rejects with GatewayEndedError when nobody listens there any more, or with
- * RaySystemError.
+ * just that certificate. Rejects with GatewayEndedError when nobody listens there any more, with
+ * RaySystemError, which it does after `timeoutMs`, or with the reason of `signal`.
  */
-export function dialGateway(announced: Announced): Promise<Socket> {
+export function dialGateway(announced: Announced, limits: DialLimits): Promise<Socket> {
+  const { timeoutMs, signal } = limits;
   const { fingerprint } = announced;
   const { place, name } = placeOf(announced);
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     const failed = (error: Error): void =>
       reject(
         new (hasEnded(error) ? GatewayEndedError : RaySystemError)(
@@ -208,7 +241,21 @@ export function dialGateway(announced: Announced): Promise<Socket> {
         ? connect(place)
         : connectTls({ ...place, minVersion: "TLSv1.3", rejectUnauthorized: false });
     socket.once("error", failed);
+    const late = deadline(timeoutMs, () =>
+      socket.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
+    );
+    const abort = (): void => {
+      reject(asError(signal?.reason));
+      socket.destroy();
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    socket.once("close", () => {
+      late.end();
+      signal?.removeEventListener("abort", abort);
+    });
     socket.once(fingerprint === undefined ? "connect" : "secureConnect", () => {
+      late.end();
+      signal?.removeEventListener("abort", abort);
       socket.removeAllListeners("error");
       socket.setNoDelay(true);
       if (fingerprint === undefined || fingerprintOf(socket) === fingerprint) {

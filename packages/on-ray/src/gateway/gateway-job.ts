@@ -1,6 +1,5 @@
 /** Starts the gateway of a session, which is a Ray job. */
 import { createHash } from "node:crypto";
-import { setTimeout as pause } from "node:timers/promises";
 import { RaySystemError } from "@rayling/core/cluster";
 import { isOwnAddress } from "../own-addresses.ts";
 import { JobsApi } from "../jobs/jobs-api.ts";
@@ -105,7 +104,7 @@ async function announcedBy(jobs: JobsApi, jobId: string): Promise<Announced> {
         `the gateway, job ${jobId} of the Ray cluster at ${jobs.url}, is ${state.status}: ${said}`,
       );
     }
-    await pause(lookMs, undefined, { ref: false });
+    await jobs.pause(lookMs);
   }
 }
 

@@ -5,7 +5,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
-import { AuthenticationError, RaySystemError } from "@rayling/core/cluster";
+import { asError, AuthenticationError, deadline, RaySystemError } from "@rayling/core/cluster";
 
 /** A job as Ray shows it. */
 export interface JobState {
@@ -34,15 +34,42 @@ const attemptMs = 500;
 /** The longest text of an answer that a message shows. */
 const longestShown = 500;
 
-/** Every method rejects with RaySystemError; with AuthenticationError for the token. */
+/** How long the stop of a job may take, in ms: it ends by itself without its driver. */
+const stopMs = 5000;
+
+/** The time that an answer has besides, in ms. */
+const graceMs = 1000;
+
+/** The limits of requests to a dashboard. */
+export interface JobsLimits {
+  /** How long the dashboard may neither take nor send anything during a request, in ms. */
+  readonly timeoutMs: number;
+  /** Ends all requests and pauses, but for stops of jobs. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Every method rejects with RaySystemError, also when the dashboard stands still; with
+ * AuthenticationError for the token, and with the reason of the signal.
+ */
 export class JobsApi {
   readonly url: string;
   readonly #token: string | undefined;
+  readonly #limits: JobsLimits;
 
   /** @param url that of Ray's dashboard, without a slash at its end */
-  constructor(url: string, token: string | undefined) {
+  constructor(url: string, token: string | undefined, limits: JobsLimits) {
     this.url = url;
     this.#token = token;
+    this.#limits = limits;
+  }
+
+  /** Waits between two requests. */
+  async pause(ms: number): Promise<void> {
+    const { signal } = this.#limits;
+    // An abort while it waits has a reason, which the next line throws.
+    await pause(ms, undefined, { ref: false, signal }).catch(() => undefined);
+    signal?.throwIfAborted();
   }
 
   /** Puts a package into Ray's store, unless it is there. Resolves with its address. */
@@ -61,7 +88,7 @@ export class JobsApi {
       const answer = await this.#send("POST", "/api/jobs/", job);
       const isBusy = answer.status >= 500 && answer.text.includes("No available agent");
       if (isBusy && attempt < mostAttempts) {
-        await pause(attemptMs, undefined, { ref: false });
+        await this.pause(attemptMs);
         continue;
       }
       if (answer.status >= 300) throw this.#refused("POST", "/api/jobs/", answer);
@@ -70,7 +97,10 @@ export class JobsApi {
   }
 
   async stop(jobId: string): Promise<void> {
-    await this.#checked("POST", `/api/jobs/${jobId}/stop`);
+    const path = `/api/jobs/${jobId}/stop`;
+    const timeoutMs = Math.min(stopMs, this.#limits.timeoutMs);
+    const answer = await this.#send("POST", path, undefined, { timeoutMs });
+    if (answer.status >= 300) throw this.#refused("POST", path, answer);
   }
 
   async state(jobId: string): Promise<JobState> {
@@ -103,7 +133,12 @@ export class JobsApi {
     );
   }
 
-  #send(method: string, path: string, body?: Buffer | object): Promise<Answer> {
+  #send(
+    method: string,
+    path: string,
+    body?: Buffer | object,
+    { timeoutMs, signal }: JobsLimits = this.#limits,
+  ): Promise<Answer> {
     const isBinary = Buffer.isBuffer(body);
     const content = isBinary ? body : Buffer.from(body === undefined ? "" : JSON.stringify(body));
     const headers = {
@@ -113,13 +148,13 @@ export class JobsApi {
     };
     const request = this.url.startsWith("https:") ? requestHttps : requestHttp;
     return new Promise((resolve, reject) => {
-      const failed = (error: Error): void =>
-        reject(
-          new RaySystemError(`the Ray cluster at ${this.url} cannot be reached: ${error.message}`, {
-            cause: error,
-          }),
-        );
-      const sent = request(`${this.url}${path}`, { method, headers, agent: false }, (answer) => {
+      const failed = (error: Error): void => {
+        if (signal?.aborted === true) return reject(asError(signal.reason));
+        const problem = `the Ray cluster at ${this.url} cannot be reached: ${error.message}`;
+        reject(new RaySystemError(problem, { cause: error }));
+      };
+      const options = { method, headers, agent: false, timeout: timeoutMs, signal } as const;
+      const sent = request(`${this.url}${path}`, options, (answer) => {
         const parts: Buffer[] = [];
         answer
           .on("data", (part: Buffer) => parts.push(part))
@@ -128,6 +163,15 @@ export class JobsApi {
             const text = Buffer.concat(parts).toString();
             resolve({ status: answer.statusCode ?? 0, text });
           });
+      });
+      sent.on("timeout", () => {
+        const seenBytes = sent.socket?.bytesRead;
+        // A driver that was busy reads first what has come meanwhile.
+        deadline(Math.min(timeoutMs, graceMs), () => {
+          if (sent.socket?.bytesRead !== seenBytes) return;
+          failed(new Error(`it has not answered ${method} ${path} for ${timeoutMs / 1000} s`));
+          sent.destroy();
+        });
       });
       sent.on("error", failed).end(content);
     });

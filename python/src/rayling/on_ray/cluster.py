@@ -10,10 +10,15 @@ from typing import Any
 
 import ray
 
+from rayling.errors import RaylingError
+
 __all__ = ["Cluster", "Node", "meets"]
 
 #: Seconds between two looks at the cluster.
 _LOOK_SECONDS = 0.5
+
+#: Seconds that Ray has to answer; by itself it may wait for ever.
+_RAY_SECONDS = 120.0
 
 #: Names that a placement group adds to the resources of its node.
 _OF_GROUP = re.compile(r"_group_(\d+_)?[0-9a-f]{32,}$")
@@ -100,7 +105,11 @@ class Cluster:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _look(self) -> None:
-        found = await asyncio.to_thread(_nodes)
+        try:
+            found = await asyncio.wait_for(asyncio.to_thread(_nodes), _RAY_SECONDS)
+        except asyncio.TimeoutError:
+            message = f"Ray has not said within {_RAY_SECONDS:g} s which nodes it has"
+            raise RaylingError(message) from None
         if found != self.nodes:
             self.nodes = found
             self._on_change(found)

@@ -38,6 +38,7 @@ class Gateway:
             "agent": self._agent,
             "agent_key": self._agent_key,
             "look": self._look,
+            "ping": self._ping,
             "python_create": self._foreign.create,
             "python_make": self._foreign.make,
             "python_find": self._foreign.find,
@@ -103,6 +104,10 @@ class Gateway:
     async def _look(self, _: Mapping[str, Any]) -> None:
         # A change is told before the answer.
         await self._cluster.look()
+
+    async def _ping(self, _: Mapping[str, Any]) -> None:
+        # The driver asks whether this process runs.
+        return None
 
     def _changed(self, nodes: list[Node]) -> None:
         self._tell({"event": "nodes", "nodes": [node.as_json() for node in nodes]})

@@ -8,7 +8,13 @@ import { type DeathCause, RaySystemError, SessionEndedError } from "../../shared
 import { asError } from "../../shared/errors/thrown.ts";
 import { warn } from "../../shared/text/warning.ts";
 import type { NodeSource } from "../nodes/node-source.ts";
-import { engineFor, type EngineRequest, type EngineView, type OpenEngine } from "./engine.ts";
+import {
+  engineFor,
+  type EngineEvents,
+  type EngineRequest,
+  type EngineView,
+  type OpenEngine,
+} from "./engine.ts";
 import { EngineNodes } from "./engine-nodes.ts";
 import { EnginePlacement } from "./engine-placement.ts";
 
@@ -18,6 +24,7 @@ export class EngineSession {
   readonly #placement: EnginePlacement;
   #opening: Promise<OpenEngine> | undefined;
   #engine: OpenEngine | undefined;
+  readonly #ended: AbortController = new AbortController();
   #isClosed = false;
 
   /** @param bundles that it reserves in advance */
@@ -67,6 +74,9 @@ export class EngineSession {
   /** Gives everything back. Resolves when nothing of the session is left there. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    if (this.#engine === undefined) {
+      this.#ended.abort(new SessionEndedError("the session has ended"));
+    }
     const engine = await this.#opening?.catch(() => undefined);
     await engine?.close();
   }
@@ -75,14 +85,15 @@ export class EngineSession {
     let engine: OpenEngine | undefined;
     try {
       const opener = await engineFor(this.#request.address)();
-      engine = await opener(this.#request, {
+      const events: EngineEvents = {
         nodeGone: (engineNode, reason) => {
           this.#placement.loseNode(engineNode);
           this.#nodes.end(engineNode, reason);
         },
         groupPlaced: (groupId, engineNodes) => this.#placement.groupPlaced(groupId, engineNodes),
         agentGone: (engineNode, reason) => this.#nodes.end(engineNode, `its agent ${reason}`),
-      });
+      };
+      engine = await opener(this.#request, events, this.#ended.signal);
       this.#engine = engine;
       void engine.lost.then((cause) => this.#lost(cause));
       if (this.#isClosed) throw new SessionEndedError("the session has ended");

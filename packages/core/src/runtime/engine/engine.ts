@@ -72,8 +72,15 @@ export interface OpenEngine {
   close(): Promise<void>;
 }
 
-/** Rejects with why the engine cannot be used. */
-export type EngineOpener = (request: EngineRequest, events: EngineEvents) => Promise<OpenEngine>;
+/**
+ * Rejects with why the engine cannot be used, or with the reason of `signal`, which a session
+ * aborts that ends before its engine is open.
+ */
+export type EngineOpener = (
+  request: EngineRequest,
+  events: EngineEvents,
+  signal: AbortSignal,
+) => Promise<OpenEngine>;
 
 type Load = () => Promise<EngineOpener>;
 
