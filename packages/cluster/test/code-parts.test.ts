@@ -455,6 +455,22 @@ describe("an agent", () => {
     await asking.close();
   });
 
+  test("ends for a driver, and altogether, where the disk takes no change any more", async () => {
+    const cache = cacheOf();
+    const [driver, other] = [driverOf(cache), driverOf(cache)];
+    const code = small("1");
+    await send(driver, code.id, code.bytes);
+    await other.hasCode(code.id);
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    const uses = join(folder, "cache", runtime, "uses");
+    await rm(uses, { recursive: true });
+    await writeFile(uses, "a file");
+    await driver.end();
+    await other.end();
+    expect(lines.at(-1)).toMatch(/^code [0-9a-f]{12} stays marked as in use: the code cache /);
+    await cache.close();
+  });
+
   test("says when its directory cannot be used", async () => {
     await writeFile(join(folder, "cache"), "a file");
     await expect(driverOf(cacheOf()).hasCode(goodId)).rejects.toThrow(
@@ -471,6 +487,31 @@ describe("an agent", () => {
 });
 
 describe("over a connection, an agent", () => {
+  test("outlives a driver whose code it cannot release", async () => {
+    const lines: string[] = [];
+    const isGone = Promise.withResolvers<void>();
+    const onEvent = (line: string): void => {
+      lines.push(line);
+      if (line.includes("stays marked as in use")) isGone.resolve();
+    };
+    const agent = await startAgent({ codeCache: join(folder, "cache"), onEvent });
+    const code = small("1");
+    const [channel, control] = await dialled(agent.address);
+    await control.openCode(code.id);
+    await control.writeCode(code.id, gzipSync(code.bytes));
+    await control.closeCode(code.id);
+    const [runtime = ""] = await readdir(join(folder, "cache"));
+    const uses = join(folder, "cache", runtime, "uses");
+    await rm(uses, { recursive: true });
+    await writeFile(uses, "a file");
+    channel.close({ kind: "shutdown", message: "it leaves" });
+    await isGone.promise;
+    const [next, control2] = await dialled(agent.address);
+    expect(await control2.ping()).toBe(undefined);
+    next.close({ kind: "shutdown", message: "it leaves" });
+    await agent.close();
+  });
+
   const dialled = async (address: string): Promise<[Channel, Remote<AgentControl>]> => {
     const { place, token } = parseAddress(address);
     const channel = await dialLink(

@@ -206,8 +206,15 @@ class RunningAgent implements Agent {
         `driver ${session.peerId} is gone (${message}); its ${session.hostCount} hosts end`,
       );
     }
-    await session.end(driverGone);
+    await this.#end(session, driverGone);
     this.#sessions.delete(session);
+  }
+
+  /** Ends a session. Only reports a failure, so that other drivers go on. */
+  async #end(session: DriverSession, cause: DeathCause): Promise<void> {
+    await session.end(cause).catch((error: unknown) => {
+      this.#tell(`driver ${session.peerId} did not end as it should: ${asError(error).message}`);
+    });
   }
 
   /**
@@ -217,7 +224,7 @@ class RunningAgent implements Agent {
   #endOthers(session: DriverSession): void {
     for (const other of this.#sessions) {
       const isSame = other !== session && other.peerId === session.peerId;
-      if (isSame && other.isNode) void other.end(driverGone);
+      if (isSame && other.isNode) void this.#end(other, driverGone);
     }
   }
 
@@ -225,9 +232,12 @@ class RunningAgent implements Agent {
     this.#closing ??= (async () => {
       this.#listener?.close();
       this.#endWatch?.();
-      await Promise.all([...this.#sessions].map((session) => session.end(cause)));
+      await Promise.all([...this.#sessions].map((session) => this.#end(session, cause)));
       await this.#codeCache.close();
-      await rm(this.#machine.spillDirectory, { recursive: true, force: true });
+      const { spillDirectory } = this.#machine;
+      await rm(spillDirectory, { recursive: true, force: true }).catch((error: unknown) => {
+        this.#tell(`${spillDirectory} stays: ${asError(error).message}`);
+      });
       await this.#guard.close();
     })().finally(this.#onClosed);
     return this.#closing;

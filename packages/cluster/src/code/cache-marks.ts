@@ -48,10 +48,12 @@ export class CacheMarks {
     this.#renewing = setInterval(() => this.#renew(), markMs.renewed).unref();
   }
 
-  /** Removes all marks of use. */
+  /** Removes all marks of use. Rejects when one of them stays. */
   async close(): Promise<void> {
     clearInterval(this.#renewing);
-    for (const [id, users] of this.#users) await this.count(id, -users);
+    const all = [...this.#users];
+    const removed = await Promise.allSettled(all.map(([id, users]) => this.count(id, -users)));
+    for (const one of removed) if (one.status === "rejected") throw one.reason;
   }
 
   /** Whether anybody uses the package. */

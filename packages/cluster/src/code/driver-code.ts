@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type CodeRoot, RaySystemError } from "@rayling/core/cluster";
+import { asError, type CodeRoot, RaySystemError } from "@rayling/core/cluster";
 import { type CodeControl, maxCodeOnTheWay, type ShippedCode } from "../contract.ts";
 import { shortCode } from "./cache-folders.ts";
 import { type CodeCache, isId } from "./code-cache.ts";
@@ -78,7 +78,7 @@ export class DriverCode implements CodeControl {
     }
     const folder = await this.#cache.use(id);
     // The transfer counted as a use of its own.
-    await this.#cache.release(id);
+    await this.#release(id);
     if (folder === undefined) throw new RaySystemError(`code ${shortCode(id)} was removed`);
     await this.#note(id, folder);
   }
@@ -109,7 +109,7 @@ export class DriverCode implements CodeControl {
     };
   }
 
-  /** Aborts transfers, and releases the driver's packages. */
+  /** Aborts transfers, and releases the driver's packages. A failure is only reported. */
   async end(): Promise<void> {
     this.#isOpen = false;
     const receiving = [...this.#receiving.values()];
@@ -117,13 +117,20 @@ export class DriverCode implements CodeControl {
     await Promise.all(receiving.map((one) => one.abort("its driver is gone")));
     const used = [...this.#used.keys()];
     this.#used.clear();
-    await Promise.all(used.map((id) => this.#cache.release(id)));
+    await Promise.all(used.map((id) => this.#release(id)));
   }
 
   async #note(id: string, folder: string): Promise<void> {
     // Two requests may have come at once, and the driver may be gone by now.
     if (this.#isOpen && !this.#used.has(id)) this.#used.set(id, folder);
-    else await this.#cache.release(id);
+    else await this.#release(id);
+  }
+
+  /** Only reports a failure: this driver goes, and others go on. */
+  async #release(id: string): Promise<void> {
+    await this.#cache.release(id).catch((error: unknown) => {
+      this.#tell(`code ${shortCode(id)} stays marked as in use: ${asError(error).message}`);
+    });
   }
 
   #at(id: string): Receiving {
