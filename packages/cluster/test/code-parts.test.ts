@@ -455,6 +455,27 @@ describe("an agent", () => {
     await asking.close();
   });
 
+  test.each([".", "packages", "uses", "incoming", "package.json", "node_modules"])(
+    "takes code again after somebody has cleared its directory (%s)",
+    async (part) => {
+      const cache = cacheOf();
+      const [driver, later] = [driverOf(cache), driverOf(cache)];
+      const [one, two] = [small("1"), small("2")];
+      await send(driver, one.id, one.bytes);
+      const [runtime = ""] = await readdir(join(folder, "cache"));
+      await rm(join(folder, "cache", runtime, part), { recursive: true });
+      const isLost = part === "." || part === "packages";
+      expect(await later.hasCode(one.id)).toBe(!isLost);
+      expect(await driver.hasCode(one.id)).toBe(!isLost);
+      await send(later, two.id, two.bytes);
+      expect(await readFile(join(placeOf(later, two.id), "a.txt"), "utf8")).toBe("2");
+      if (!isLost) return;
+      await send(driver, one.id, one.bytes);
+      expect(await readFile(join(placeOf(driver, one.id), "a.txt"), "utf8")).toBe("1");
+      expect((await listed("packages")).toSorted()).toEqual([one.id, two.id].toSorted());
+    },
+  );
+
   test("ends for a driver, and altogether, where the disk takes no change any more", async () => {
     const cache = cacheOf();
     const [driver, other] = [driverOf(cache), driverOf(cache)];

@@ -45,6 +45,7 @@ export class CacheMarks {
 
   /** Keeps the marks fresh until `close`. */
   open(): void {
+    clearInterval(this.#renewing);
     this.#renewing = setInterval(() => this.#renew(), markMs.renewed).unref();
   }
 

@@ -47,6 +47,8 @@ export interface CodeCacheOptions {
   readonly tell: (line: string) => void;
 }
 
+const folderNames = ["packages", "incoming", "uses", "evicting"] as const;
+
 export class CodeCache {
   readonly maxPackageBytes: number;
   /** rayling's own packages on this machine: their folders, by name. */
@@ -56,6 +58,7 @@ export class CodeCache {
   readonly #marks: CacheMarks;
   readonly #checked: Map<string, Promise<boolean>> = new Map();
   #opened: Promise<void> | undefined;
+  #isOpen = false;
   /** The bytes of packages in transfer. */
   #promisedBytes = 0;
   #turn: Promise<unknown> = Promise.resolve();
@@ -78,15 +81,32 @@ export class CodeCache {
   }
 
   /**
-   * Makes its folders and removes unfinished packages. Rejects with RaySystemError when the
-   * directory cannot be used.
+   * Makes its folders, again where somebody has removed them, and removes unfinished packages.
+   * Rejects with RaySystemError when the directory cannot be used.
    */
   open(): Promise<void> {
-    this.#opened ??= this.#open().catch((error: Error) => {
+    if (this.#isOpen && !this.#parts.every((part) => existsSync(part))) {
+      this.#options.tell(
+        `the code cache ${this.#options.directory} was cleared, and is made again`,
+      );
+      this.#isOpen = false;
       this.#opened = undefined;
-      throw error instanceof RaySystemError ? error : this.#problem(error);
-    });
+    }
+    this.#opened ??= this.#open().then(
+      () => void (this.#isOpen = true),
+      (error: Error) => {
+        this.#opened = undefined;
+        throw error instanceof RaySystemError ? error : this.#problem(error);
+      },
+    );
     return this.#opened;
+  }
+
+  /** Folders and files that every use needs. */
+  get #parts(): readonly string[] {
+    const { base } = this.#folders;
+    const links = [...this.runtime.keys()].map((name) => join("node_modules", name));
+    return [...folderNames, "package.json", ...links].map((name) => join(base, name));
   }
 
   /**
@@ -155,13 +175,7 @@ export class CodeCache {
         `the code cache ${this.#options.directory} is in a node_modules folder, where Node runs no TypeScript`,
       );
     }
-    for (const name of [
-      "packages",
-      "incoming",
-      "uses",
-      "evicting",
-      join("node_modules", "@rayling"),
-    ]) {
+    for (const name of [...folderNames, join("node_modules", "@rayling")]) {
       await mkdir(join(this.#folders.base, name), { recursive: true, mode: 0o700 });
     }
     // Above this file, Node no longer looks for the type of a module.

@@ -37,7 +37,8 @@ export class DriverCode implements CodeControl {
 
   async hasCode(id: string): Promise<boolean> {
     checkId(id);
-    if (this.#used.has(id)) return true;
+    const known = this.#used.get(id);
+    if (known !== undefined && existsSync(known)) return true;
     const folder = await this.#cache.use(id);
     if (folder === undefined) return false;
     await this.#note(id, folder);
