@@ -54,3 +54,18 @@ test("an abort ends all but the stop of a job", async () => {
   await expect(jobs.pause(2 ** 31 - 1)).rejects.toThrow(/^the session has ended$/);
   await jobs.stop("job");
 });
+
+test.for([
+  ["a page", "<html>Sign in</html>"],
+  ["nothing", ""],
+  ["another JSON", '{"ok": true}'],
+] as const)("%s is no answer of Ray's: the error names the address", async ([, text]) => {
+  const jobs = await dashboard((_, response) => response.end(text), undefined, 30_000);
+  for (const name of ["submit", "state", "logs"]) {
+    const asked = methods.find(([one]) => one === name)![1](jobs);
+    await expect(asked).rejects.toThrow(RaySystemError);
+    await expect(asked).rejects.toThrow(
+      /^what answers (POST|GET) \/api\/jobs\/\S* at http:\S+ is no Ray dashboard, or something/,
+    );
+  }
+});

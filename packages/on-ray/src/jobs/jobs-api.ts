@@ -92,7 +92,7 @@ export class JobsApi {
         continue;
       }
       if (answer.status >= 300) throw this.#refused("POST", "/api/jobs/", answer);
-      return textOf(JSON.parse(answer.text), "submission_id");
+      return this.#textIn(answer, "submission_id", "POST /api/jobs/");
     }
   }
 
@@ -104,12 +104,17 @@ export class JobsApi {
   }
 
   async state(jobId: string): Promise<JobState> {
-    const said = await this.#checked("GET", `/api/jobs/${jobId}`);
-    return { status: textOf(said, "status"), message: textOf(said, "message") };
+    const path = `/api/jobs/${jobId}`;
+    const said = await this.#checked("GET", path);
+    return {
+      status: this.#textIn(said, "status", `GET ${path}`),
+      message: textOf(parsed(said.text), "message") ?? "",
+    };
   }
 
   async logs(jobId: string): Promise<string> {
-    return textOf(await this.#checked("GET", `/api/jobs/${jobId}/logs`), "logs");
+    const path = `/api/jobs/${jobId}/logs`;
+    return this.#textIn(await this.#checked("GET", path), "logs", `GET ${path}`);
   }
 
   /** Whether the job has ended. */
@@ -117,10 +122,19 @@ export class JobsApi {
     return over.has(status);
   }
 
-  async #checked(method: string, path: string, body?: Buffer | object): Promise<unknown> {
+  async #checked(method: string, path: string, body?: Buffer): Promise<Answer> {
     const answer = await this.#send(method, path, body);
     if (answer.status >= 300) throw this.#refused(method, path, answer);
-    return answer.text === "" ? {} : JSON.parse(answer.text);
+    return answer;
+  }
+
+  /** @throws RaySystemError when the answer has no such text, so that it is not Ray's */
+  #textIn({ text }: Answer, name: string, request: string): string {
+    const found = textOf(parsed(text), name);
+    if (found !== undefined) return found;
+    throw new RaySystemError(
+      `what answers ${request} at ${this.url} is no Ray dashboard, or something stands before it: the answer has no ${name}: ${JSON.stringify(text.slice(0, longestShown))}`,
+    );
   }
 
   #refused(method: string, path: string, { status, text }: Answer): Error {
@@ -178,7 +192,16 @@ export class JobsApi {
   }
 }
 
-function textOf(said: unknown, name: string): string {
+/** Returns undefined for what is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(said: unknown, name: string): string | undefined {
   const value = typeof said === "object" && said !== null ? Reflect.get(said, name) : undefined;
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" ? value : undefined;
 }
