@@ -186,6 +186,30 @@ test("a machine whose agent does not start is tried again", async () => {
   expect(await ray.get(call)).toBe(8);
 });
 
+test("what is killed or cancelled before its machine takes an agent leaves its bundle at once", async () => {
+  const fake = await session({ CPU: 1 });
+  fake.agentProblem = "it has no room on its disk";
+  const placementGroup = ray.placementGroup([{ CPU: 1 }]);
+  const schedulingStrategy = { kind: "PLACEMENT_GROUP", placementGroup } as const;
+  const there = { numCpus: 1, schedulingStrategy };
+  const warned = (): Promise<unknown> => once(process, "warning");
+  let failed = warned();
+  const actor = Counter.options({ ...there, maxRestarts: 1 }).remote();
+  await failed;
+  failed = warned();
+  await ray.kill(actor, { noRestart: false });
+  // Its restart has the bundle.
+  await failed;
+  await ray.kill(actor);
+  failed = warned();
+  const task = nodeOf.options(there).remote();
+  await failed;
+  ray.cancel(task);
+  await expect(ray.get(task)).rejects.toThrow(ray.TaskCancelledError);
+  fake.agentProblem = undefined;
+  expect(await ray.get(nodeOf.options(there).remote())).toBe("ray0");
+});
+
 test("a lost gateway ends all waits with an error that names its job", async () => {
   const fake = await session({ CPU: 1 });
   const counter = Counter.options({ numCpus: 1 }).remote();

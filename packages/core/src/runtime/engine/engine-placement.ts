@@ -181,9 +181,11 @@ export class EnginePlacement implements Placement {
   #onNode(ask: () => ResourceRequest): ResourceRequest {
     let request = ask();
     let isWithdrawn = false;
+    const withdrawn = Promise.withResolvers<undefined>();
     const withdraw = (): void => {
       isWithdrawn = true;
       request.withdraw();
+      withdrawn.resolve(undefined);
     };
     const settle = async (): Promise<Outcome> => {
       for (;;) {
@@ -191,14 +193,19 @@ export class EnginePlacement implements Placement {
         if (outcome.kind !== "placed") return outcome;
         const { allocation } = outcome;
         const { nodeId } = allocation;
-        const life = await this.#ensure(nodeId, () => !allocation.isLost);
+        const isWanted = (): boolean => !isWithdrawn && !allocation.isLost;
+        // A machine may take no agent for long, and others wait for the part of the bundle.
+        const life = await Promise.race([this.#ensure(nodeId, isWanted), withdrawn.promise]);
+        if (isWithdrawn) {
+          allocation.release();
+          return { kind: "withdrawn" };
+        }
         if (life !== undefined) {
           const isOver = (): boolean => life.isOver;
           return { kind: "placed", allocation: onMachine(allocation, { nodeId, isOver }) };
         }
         allocation.release();
         request = ask();
-        if (isWithdrawn) request.withdraw();
       }
     };
     return {
