@@ -8,6 +8,7 @@ import {
   type Strategy,
 } from "../src/rpc/resource-demand.ts";
 import type { NodeInfo } from "../src/rpc/cluster-directory.ts";
+import { EngineGroups } from "../src/runtime/engine/engine-groups.ts";
 import { FirstOf } from "../src/runtime/engine/first-of.ts";
 import { ReservedBundles } from "../src/runtime/engine/reserved-bundles.ts";
 
@@ -175,4 +176,51 @@ test("the end of the session ends what waits", async () => {
   all.close(new Error("the session has ended"));
   await expect(waiting.outcome).rejects.toThrow("the session has ended");
   await expect(all.request(wants({ CPU: 1 }), "third").outcome).rejects.toThrow("has ended");
+});
+
+test("the last 1,000 removed groups are remembered, and those that are in use", async () => {
+  const released: string[] = [];
+  const groups = new EngineGroups({
+    reserve: () => undefined,
+    release: (groupId) => released.push(groupId),
+  });
+  const made = (groupId: string): void => {
+    groups.create({
+      groupId,
+      name: groupId,
+      strategy: "PACK",
+      bundles: [{ CPU: 1 }],
+      selectors: [{}],
+      owner: undefined,
+    });
+    groups.placed(groupId, ["near"]);
+  };
+  made("used");
+  const group = { groupId: "used", bundles: [{ CPU: 1 }] };
+  const request = groups.request(
+    wants(
+      { CPU: 1 },
+      {
+        kind: "PLACEMENT_GROUP",
+        group,
+        bundleIndex: -1,
+        captureChildTasks: false,
+      },
+    ),
+    "a task",
+  );
+  const outcome = await request.outcome;
+  groups.remove("used");
+  for (let count = 0; count < 1500; count++) {
+    made(`group${count}`);
+    groups.remove(`group${count}`);
+  }
+  const known = (): string[] => groups.table().map(({ placementGroupId }) => placementGroupId);
+  expect(known().length).toBe(1001);
+  expect(known()[0]).toBe("used");
+  expect(known()[1]).toBe("group500");
+  expect(await groups.ready("group0")).toBe("REMOVED");
+  if (outcome.kind === "placed") outcome.allocation.release();
+  expect(released.at(-1)).toBe("used");
+  expect(known().length).toBe(1000);
 });

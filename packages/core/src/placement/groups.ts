@@ -13,7 +13,8 @@ import { Pool } from "./resource-pool.ts";
 import { toUnits, type Units } from "./resources.ts";
 import { present } from "../shared/errors/internal.ts";
 
-const maxRemembered = 1000;
+/** The most removed groups that a table shows. */
+export const maxRemembered = 1000;
 
 export interface Group {
   readonly spec: GroupSpec;

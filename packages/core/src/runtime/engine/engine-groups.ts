@@ -2,8 +2,10 @@
  * Placement groups of a session on an engine: each is one group of the engine, bundle for bundle.
  *
  * The engine says where the bundles are. What is given out of them is counted by a scheduler of the
- * session's own, to which each bundle that has a place is a node with exactly its amounts.
+ * session's own, to which each bundle that has a place is a node with exactly its amounts. The
+ * table still shows the last `maxRemembered` removed groups.
  */
+import { maxRemembered } from "../../placement/groups.ts";
 import type { Outcome, ResourceRequest } from "../../placement/placement.ts";
 import type { PendingLine, PendingRequest } from "../../placement/request-queues.ts";
 import { Scheduler } from "../../placement/scheduler.ts";
@@ -38,6 +40,8 @@ export class EngineGroups {
   readonly #parts: EngineGroupsParts;
   readonly #own: Scheduler = new Scheduler();
   readonly #groups: Map<string, Known> = new Map();
+  /** Removed groups that nobody uses, in the order of their ends. */
+  readonly #removed: Set<string> = new Set();
   #placements = 0;
 
   constructor(parts: EngineGroupsParts) {
@@ -45,8 +49,7 @@ export class EngineGroups {
   }
 
   create(spec: GroupSpec): boolean {
-    const others = [...this.#groups.values()].filter(({ state }) => state !== "REMOVED");
-    if (spec.name !== undefined && others.some((one) => one.spec.name === spec.name)) return false;
+    if (spec.name !== undefined && this.#isTaken(spec.name)) return false;
     this.#groups.set(spec.groupId, {
       spec,
       ready: Promise.withResolvers(),
@@ -196,6 +199,13 @@ export class EngineGroups {
     };
   }
 
+  #isTaken(name: string): boolean {
+    for (const { spec, state } of this.#groups.values()) {
+      if (spec.name === name && state !== "REMOVED") return true;
+    }
+    return false;
+  }
+
   #knownOf({ strategy }: Demand): Known | undefined {
     if (strategy.kind !== "PLACEMENT_GROUP") return undefined;
     return this.#groups.get(strategy.group.groupId);
@@ -207,7 +217,13 @@ export class EngineGroups {
       if (id !== undefined) this.#own.removeNode(id);
       known.bundles[index] = undefined;
     }
-    this.#parts.release(known.spec.groupId);
+    const { groupId } = known.spec;
+    this.#parts.release(groupId);
+    this.#removed.add(groupId);
+    const [oldest] = this.#removed;
+    if (this.#removed.size <= maxRemembered || oldest === undefined) return;
+    this.#removed.delete(oldest);
+    this.#groups.delete(oldest);
   }
 }
 
