@@ -44,9 +44,12 @@ export class HostListener {
     this.#parts = parts;
   }
 
-  /** Returns the address; the listener opens at the first call. */
+  /** Returns the address; the listener opens at the first call, and after a failure at the next. */
   address(): Promise<Address> {
-    this.#address ??= this.#open();
+    this.#address ??= this.#open().catch((error: unknown) => {
+      this.#address = undefined;
+      throw error;
+    });
     return this.#address;
   }
 
