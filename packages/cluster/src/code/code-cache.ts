@@ -85,7 +85,7 @@ export class CodeCache {
    * Rejects with RaySystemError when the directory cannot be used.
    */
   open(): Promise<void> {
-    if (this.#isOpen && !this.#parts.every((part) => existsSync(part))) {
+    if (this.#isOpen && !isWhole(this.#folders.base, this.runtime.keys())) {
       this.#options.tell(
         `the code cache ${this.#options.directory} was cleared, and is made again`,
       );
@@ -100,13 +100,6 @@ export class CodeCache {
       },
     );
     return this.#opened;
-  }
-
-  /** Folders and files that every use needs. */
-  get #parts(): readonly string[] {
-    const { base } = this.#folders;
-    const links = [...this.runtime.keys()].map((name) => join("node_modules", name));
-    return [...folderNames, "package.json", ...links].map((name) => join(base, name));
   }
 
   /**
@@ -327,6 +320,12 @@ export class CodeCache {
     const message = `the code cache ${this.#options.directory} cannot be written: ${why}`;
     return new RaySystemError(message, { cause: error });
   }
+}
+
+/** Whether a cache has all folders and files that every use needs. */
+function isWhole(base: string, packages: Iterable<string>): boolean {
+  const links = [...packages].map((name) => join("node_modules", name));
+  return [...folderNames, "package.json", ...links].every((name) => existsSync(join(base, name)));
 }
 
 export function isId(name: string): boolean {
