@@ -2,12 +2,15 @@
  * Finds out that a gateway stands still: its process or machine is frozen, or the network is gone.
  * The kernel of a frozen process goes on answering, so the gateway itself is asked.
  */
-import type { Socket } from "node:net";
 import { type Deadline, deadline } from "@rayling/core/cluster";
 
 /** The parts of a client that its watch needs. */
 export interface Watched {
-  readonly socket: Socket;
+  readonly socket: {
+    readonly bytesRead: number;
+    /** The bytes that wait to be sent. */
+    readonly writableLength: number;
+  };
   /** How long the gateway may send nothing, in ms. */
   readonly timeoutMs: number;
   /** Asks the gateway for an answer. */

@@ -4,7 +4,7 @@
  */
 import type { Readable } from "node:stream";
 
-/** What to do with the lines of a stream. */
+/** How to read the lines of a stream. */
 export interface LineReading {
   /** The longest line, in bytes. */
   readonly maxBytes: number;
