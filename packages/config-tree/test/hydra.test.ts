@@ -119,6 +119,77 @@ describe("lists of defaults", () => {
   });
 });
 
+const stores = { "db/my.yaml": "name: my\n", "db/pg.yaml": "name: pg\n" };
+
+describe("a choice that cannot be made", () => {
+  test.each([
+    [
+      "is misspelt in a file",
+      { "main.yaml": "defaults: [{db: my}, _self_, {override dbb: pg}]\n" },
+      [],
+      "main.yaml: defaults: has override dbb: pg, and nothing in the lists of defaults chooses one of dbb; did you mean db?",
+    ],
+    [
+      "lacks its place",
+      { "main.yaml": "defaults: [{db@src: my}, _self_, {override db: pg}]\n" },
+      [],
+      "did you mean db@src?",
+    ],
+    [
+      "comes too late",
+      {
+        "main.yaml": "defaults: [{exp: e}, {db: my}]\n",
+        "exp/e.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\n",
+      },
+      [],
+      "e.yaml: defaults: has override db: pg, which comes too late: list the file behind the entry that it changes",
+    ],
+    [
+      "is there twice",
+      { "main.yaml": "defaults: [{db: my}, {db: pg}]\n" },
+      [],
+      'main.yaml: defaults: has db: my beside db: pg; "override db: NAME" at the end of a list chooses another',
+    ],
+    [
+      "is added twice",
+      { "main.yaml": "defaults: [{db: my}]\n" },
+      ["+db=pg"],
+      "db: is chosen already: db=pg chooses another",
+    ],
+    [
+      "is left open",
+      { "main.yaml": "defaults: [{db: '???'}]\n" },
+      [],
+      "main.yaml: defaults: leaves the choice of db open; choose one of my, pg by db=my",
+    ],
+    [
+      "removes nothing",
+      { "main.yaml": "defaults: [{db@src: my}]\n" },
+      ["~db"],
+      "db: nothing in the lists of defaults chooses one of db, so that ~db removes nothing; did you mean db@src?",
+    ],
+    [
+      "stands before another entry",
+      { "main.yaml": "defaults: [{override db: pg}, {db: my}]\n" },
+      [],
+      "main.yaml: defaults: has db behind an override; overrides stand at the end of the list",
+    ],
+  ])("%s", async (_title, files, overrides, problem) => {
+    const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
+    try {
+      for (const [path, text] of Object.entries({ ...stores, ...files })) {
+        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await writeFile(join(folder, path), text);
+      }
+      const compose = () => composeConfig("main", { folders: [folder] }, overrides);
+      expect(compose).toThrow(ConfigError);
+      expect(compose).toThrow(problem);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
 test("a key that is a number is a text, as every key", async () => {
   const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
   try {

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { ConfigError } from "../config-error.ts";
 import { nearestOf } from "../nearest.ts";
-import { type ConfigTree, isTree } from "../tree.ts";
+import { type ConfigTree, type ConfigValue, isTree } from "../tree.ts";
 
 /** Where configuration files are looked for, and under which names. */
 export interface ConfigSearch {
@@ -22,7 +22,10 @@ export interface ConfigSearch {
 /** One file: its keys, and their place if the file names one (`# @package a.b` in its head). */
 export interface ConfigFile {
   readonly path: string;
+  /** The keys without `defaults`. */
   readonly tree: ConfigTree;
+  /** The list under `defaults`; empty when there is none. A ??? in it stays: it must be chosen. */
+  readonly defaults: ConfigValue;
   readonly package: string | undefined;
 }
 
@@ -51,10 +54,9 @@ export function findConfig(
 export function noSuchConfig(name: string, { folders }: ConfigSearch): never {
   const bare = withoutEnding(name);
   const group = bare.includes("/") ? bare.slice(0, bare.lastIndexOf("/")) : "";
-  const known = folders
-    .filter((folder) => existsSync(join(folder, group)))
-    .flatMap((folder) => configNames(join(folder, group)))
-    .map((one) => (group === "" ? one : `${group}/${one}`));
+  const known = groupNames(group, { folders }).map((one) =>
+    group === "" ? one : `${group}/${one}`,
+  );
   throw new ConfigError(
     name,
     `there is no such configuration; there are ${known.join(", ")}`,
@@ -69,6 +71,13 @@ export function isGroup(name: string, { folders }: ConfigSearch): boolean {
     const path = join(resolve(folder), name);
     return existsSync(path) && statSync(path).isDirectory();
   });
+}
+
+/** Returns the names of a group's files in all folders, without .yaml. Throws ConfigError. */
+export function groupNames(group: string, { folders }: ConfigSearch): readonly string[] {
+  return folders
+    .filter((folder) => existsSync(join(folder, group)))
+    .flatMap((folder) => configNames(join(folder, group)));
 }
 
 /** Returns the names of a folder's files, without .yaml. Throws ConfigError. */
@@ -87,7 +96,8 @@ export function configNames(folder: string): readonly string[] {
 export function readConfigFile(path: string): ConfigFile {
   const text = textOf(path);
   const [, place] = /^\s*#\s*@package\s+(\S+)/.exec(text) ?? [];
-  return { path, tree: treeOf(path, text), package: place };
+  const { defaults = [], ...tree } = treeOf(path, text);
+  return { path, tree, defaults, package: place };
 }
 
 /**
@@ -135,7 +145,7 @@ function plain(
   path: readonly string[],
   open: readonly unknown[],
 ): unknown {
-  if (value === "???") return null;
+  if (value === "???") return path[0] === "defaults" ? value : null;
   if (typeof value !== "object" || value === null) return value;
   const key = path.join(".");
   if (open.includes(value)) throw new ConfigError(file, `its key ${key} contains itself`);

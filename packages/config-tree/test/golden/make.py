@@ -191,6 +191,8 @@ def references():
     return found
 
 
+stores = {"db/my.yaml": "name: my\nport: 3306\n", "db/pg.yaml": "name: pg\n", "db/lite.yaml": "file: lite\n"}
+
 layouts = [
     ("list", {"main.yaml": "defaults: [one, two, _self_]\na: {x: main}\n", "one.yaml": "a: {x: one, y: one}\n", "two.yaml": "a: {y: two, z: two}\n"}, [[]]),
     ("self first", {"main.yaml": "defaults: [_self_, one]\na: {x: main}\n", "one.yaml": "a: {x: one, y: one}\n"}, [[]]),
@@ -218,6 +220,42 @@ layouts = [
     ("path with package", {"main.yaml": "defaults: [db/pg@src, _self_]\nx: 1\n", "db/pg.yaml": "a: pg\n"}, [[]]),
     ("circle", {"main.yaml": "defaults: [one, _self_]\n", "one.yaml": "defaults: [main]\n"}, [[]]),
     ("interpolation", {"main.yaml": "defaults: [{db: pg}, _self_]\nport: 1\nuser: '${db.name}'\n", "db/pg.yaml": "name: pg\nport: '${port}'\nown: '${.name}'\n"}, [[]]),
+    ("experiment", {**stores, "main.yaml": "defaults: [{db: my}, _self_]\nx: 1\n", "experiment/e1.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\nx: 2\n", "experiment/e2.yaml": "# @package _global_\ndefaults: [e1, {override /db: lite}, _self_]\nx: 3\n", "experiment/e3.yaml": "defaults: [{override /db: pg}]\n"},
+     [[], ["+experiment=e1"], ["+experiment=e2"], ["+experiment=e1", "db=lite"], ["+experiment=e3"], ["experiment=e1"], ["+experiment=[e1]"], ["~db", "+experiment=e1"], ["+experiment=e1", "+db=lite"]]),
+    ("experiment in the list", {**stores, "main.yaml": "defaults: [{db: my}, {experiment: null}, _self_]\nx: 1\n", "experiment/e1.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\nx: 2\n"}, [[], ["experiment=e1"]]),
+    ("experiment before its group", {**stores, "main.yaml": "defaults: [{experiment: e1}, {db: my}, _self_]\nx: 1\n", "experiment/e1.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\n"}, [[], ["db=lite"]]),
+    ("override in the place of another", {**stores, "main.yaml": "defaults: [base, {override db@src: pg}, _self_]\n", "base.yaml": "defaults: [{db@src: my}, {db@dst: lite}]\n"}, [[], ["db@src=lite"], ["db@dst=pg"], ["db=pg"]]),
+    ("override of nothing", {**stores, "main.yaml": "defaults: [base, {override dbb: pg}, _self_]\n", "base.yaml": "defaults: [{db: my}]\n"}, [[]]),
+    ("override without its place", {**stores, "main.yaml": "defaults: [base, {override db: pg}, _self_]\n", "base.yaml": "defaults: [{db@src: my}]\n"}, [[]]),
+    ("override of Hydra's own", {**stores, "main.yaml": "defaults: [{db: my}, _self_, {override hydra/job_logging: disabled}]\nx: 1\n"}, [[]]),
+    ("override before an entry", {**stores, "main.yaml": "defaults: [{override db: pg}, {db: my}, _self_]\n"}, [[]]),
+    ("override to nothing", {**stores, "main.yaml": "defaults: [base, {override db: null}, _self_]\n", "base.yaml": "defaults: [{db: my}]\nx: 1\n"}, [[], ["db=pg"]]),
+    ("override to several", {**stores, "main.yaml": "defaults: [base, {override db: [pg, lite]}, _self_]\n", "base.yaml": "defaults: [{db: my}]\nx: 1\n"}, [[]]),
+    ("override of an override", {**stores, "main.yaml": "defaults: [base, {override db: lite}, _self_]\n", "base.yaml": "defaults: [root, {override db: pg}]\nx: 1\n", "root.yaml": "defaults: [{db: my}]\n"}, [[]]),
+    ("override inside a group", {"main.yaml": "defaults: [{server: big}, _self_]\n", "server/big.yaml": "defaults: [base, {override db: pg}, _self_]\nsize: 9\n", "server/base.yaml": "defaults: [{db: my}]\nsize: 1\n", "server/db/pg.yaml": "driver: pg\n", "server/db/my.yaml": "driver: my\n"}, [[], ["server/db=my"]]),
+    ("override by an interpolated file", {**stores, "main.yaml": "defaults: [{db: my}, {mode: '${db}_mode'}, _self_]\n", "mode/my_mode.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\n"}, [[]]),
+    ("name after a choice", {**stores, "main.yaml": "defaults: [{mode: '${db}_mode'}, {db: my}, _self_]\n", "mode/my_mode.yaml": "fast: 1\n", "mode/pg_mode.yaml": "fast: 2\n", "experiment/e1.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\n"}, [[], ["db=pg"], ["+experiment=e1"], ["mode=pg_mode"]]),
+    ("name after no choice", {"main.yaml": "defaults: [{mode: '${db}_mode'}, _self_]\n", "mode/my_mode.yaml": "fast: 1\n"}, [[]]),
+    ("two of a group", {**stores, "main.yaml": "defaults: [{db: my}, {db: pg}, _self_]\n"}, [[], ["db=lite"], ["~db"]]),
+    ("the same twice", {**stores, "main.yaml": "defaults: [{db: my}, {db: my}, _self_]\n"}, [[]]),
+    ("two of a group in two files", {**stores, "main.yaml": "defaults: [base, {db: pg}, _self_]\n", "base.yaml": "defaults: [{db: my}]\nx: 1\n"}, [[]]),
+    ("nothing twice", {**stores, "main.yaml": "defaults: [{db: null}, {db: null}, _self_]\nx: 1\n"}, [[]]),
+    ("two lists of a group", {**stores, "main.yaml": "defaults: [{db: [my]}, {db: [pg]}, _self_]\n"}, [[]]),
+    ("self twice", {**stores, "main.yaml": "defaults: [_self_, {db: my}, _self_]\nx: 1\n"}, [[]]),
+    ("base of a group", {"main.yaml": "defaults: [{algo: ppo}, _self_]\n", "algo/ppo.yaml": "gamma: 0.5\n", "algo/base.yaml": "gamma: 0.9\nlam: 1\n", "algo/mine.yaml": "defaults: [base]\nlam: 0.7\n"},
+     [[], ["algo=mine"], ["algo=base"], ["~algo"], ["+algo@other=mine"]]),
+    ("base of a global group", {"main.yaml": "defaults: [{algo: ppo}, _self_]\n", "algo/ppo.yaml": "# @package _global_\ngamma: 0.5\n", "algo/base.yaml": "# @package _global_\ngamma: 0.9\nlam: 1\n", "algo/mine.yaml": "# @package _global_\ndefaults: [base]\nlam: 0.7\n"}, [["algo=mine"]]),
+    ("base of a removed group", {**stores, "main.yaml": "defaults: [{db: my}, {db@src: full}, _self_]\n", "db/full.yaml": "defaults: [my, _self_]\nfull: 1\n"}, [[], ["~db"], ["~db@src"], ["db=pg"], ["db@src=pg"]]),
+    ("base by its whole name", {**stores, "main.yaml": "defaults: [{algo: mine}, _self_]\n", "algo/mine.yaml": "defaults: [/db/my, /plain, sub/one]\nlam: 0.7\n", "plain.yaml": "p: 1\n", "algo/sub/one.yaml": "one: 1\n"}, [[], ["~db"]]),
+    ("bare names of a group", {**stores, "main.yaml": "defaults: [db/my, {db@x: pg}, _self_]\n"}, [[], ["db@x=lite"], ["db=pg"], ["~db"]]),
+    ("open choice", {**stores, "main.yaml": "defaults: [{db: '???'}, _self_]\nx: 1\n", "experiment/e1.yaml": "# @package _global_\ndefaults: [{override /db: pg}]\n"}, [[], ["db=pg"], ["+experiment=e1"], ["~db"]]),
+    ("open choice below", {**stores, "main.yaml": "defaults: [base, _self_]\nx: 1\n", "base.yaml": "defaults: [{db@src: '???'}]\n"}, [[], ["db@src=pg"]]),
+    ("values of a group", {**stores, "main.yaml": "defaults: [{db: my}, _self_]\n"}, [["db={name:x}"], ["+db={more:1}"]]),
+    ("at the root", {**stores, "main.yaml": "defaults: [{db@_global_: my}, _self_]\n"}, [[], ["db@_global_=pg"]]),
+    ("at the place of the group", {**stores, "main.yaml": "defaults: [{srv: a}, _self_]\n", "srv/a.yaml": "defaults: [{/db@_group_.b: my}, {/db@_here_: pg}, {/db@_global_.c: lite}]\n"}, [[]]),
+    ("groups in groups", {"main.yaml": "defaults: [{a: one}, _self_]\n", "a/one.yaml": "defaults: [{b: x}, {/a/b@c: y}, {/a/c: x}]\n", "a/b/x.yaml": "v: x\n", "a/b/y.yaml": "v: y\n", "a/c/x.yaml": "v: x\n"}, [[], ["a/b=y"], ["a/b@a.c=x"]]),
+    ("removed", {**stores, "main.yaml": "defaults: [{db: my}, _self_]\nx: 1\n", "none/a.yaml": "a: 1\n"}, [["~none"], ["~db", "db=pg"], ["~db=pg", "db=pg"], ["~db=my", "db=pg"]]),
+    ("settings of Hydra in a base", {"main.yaml": "defaults: [base, _self_]\nx: 1\n", "base.yaml": "hydra: {run: {dir: out}}\ny: 2\n"}, [[]]),
 ]
 
 
