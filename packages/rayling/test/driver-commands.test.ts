@@ -402,6 +402,17 @@ describe("timeline", () => {
     }, settled);
   });
 
+  test("keeps a file that is there", async () => {
+    await driver({ taskEvents: true });
+    const path = join(directory, "notes.md");
+    await writeFile(path, "my notes");
+    const { code, stderr } = await inProcess("timeline", "--out", path);
+    expect(code).toBe(0);
+    const [, aside = ""] = /is now in (\S+)$/m.exec(stderr) ?? [];
+    expect(await readFile(aside, "utf8")).toBe("my notes");
+    expect(JSON.parse(await readFile(path, "utf8"))).toBeInstanceOf(Array);
+  });
+
   test("needs a driver that notes something, and a file that can be written", async () => {
     const session = await driver();
     const { code, stderr } = await inProcess("timeline", "--out", join(directory, "trace.json"));

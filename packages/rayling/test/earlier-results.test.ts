@@ -104,6 +104,131 @@ test("a table and a page of another log are moved aside; of the same log they st
   expect(missing.stderr).toContain(nowhere);
 });
 
+describe("rayling report", () => {
+  const metrics = '{"step":1,"data":{"critic/score/mean":0.5}}\n';
+
+  async function runsIn(base: string, ...names: readonly string[]): Promise<string[]> {
+    const runs = names.map((name) => join(base, name));
+    for (const run of runs) {
+      await mkdir(run);
+      await writeFile(join(run, "metrics.jsonl"), metrics);
+    }
+    return runs;
+  }
+
+  test.each(["--out", "--trace"])("%s keeps a file that is there", async (flag) => {
+    const base = await folder();
+    const [run = ""] = await runsIn(base, "a");
+    const notes = join(base, "notes.md");
+    await writeFile(notes, "my notes");
+    const { code, stderr } = await inProcess("report", run, flag, notes);
+    expect(code).toBe(0);
+    expect(await readFile(asideOf(stderr) ?? "", "utf8")).toBe("my notes");
+    expect(await readFile(notes, "utf8")).toMatch(flag === "--out" ? /^<!doctype html>/i : /^\[/);
+  });
+
+  test.each(["--out", "--trace"])("%s refuses the files of a run", async (flag) => {
+    const base = await folder();
+    const [one = "", two = ""] = await runsIn(base, "a", "b");
+    const folders = flag === "--out" ? [one, two] : [two];
+    await symlink(two, join(base, "link"));
+    for (const path of [join(two, "metrics.jsonl"), join(base, "link/metrics.jsonl")]) {
+      const { code, stdout, stderr } = await inProcess("report", ...folders, flag, path);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toBe(`rayling: ${flag} ${path} is a file of the run itself\n`);
+    }
+    expect(await readFile(join(two, "metrics.jsonl"), "utf8")).toBe(metrics);
+    expect(await readdir(two)).toEqual(["metrics.jsonl"]);
+  });
+
+  test("makes its own page and trace again without copies", async () => {
+    const base = await folder();
+    const [run = ""] = await runsIn(base, "a");
+    const files = ["metrics.jsonl", "report.html", "trace.json"];
+    for (const title of ["one", "two"]) {
+      const made = await inProcess("report", run, "--title", title, "--trace");
+      expect(made).toMatchObject({ code: 0, stderr: "" });
+      expect((await readdir(run)).toSorted()).toEqual(files);
+    }
+  });
+
+  test("--trace of a folder in which runs lie writes a trace for each", async () => {
+    const base = await folder();
+    const runs = await runsIn(base, "a", "b");
+    const traces = runs.map((run) => join(run, "trace.json"));
+    const made = await inProcess("report", base, "--trace", "--format", "json");
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(made.stdout)).toEqual({ report: join(base, "report.html"), traces });
+    for (const trace of traces) expect(await readFile(trace, "utf8")).toMatch(/^\[/);
+  });
+
+  test("a --trace that cannot be is refused before anything is written", async () => {
+    const base = await folder();
+    const [one = "", two = ""] = await runsIn(base, "a", "b");
+    const path = join(base, "trace.json");
+    const cases: readonly [readonly string[], string][] = [
+      [
+        ["--trace", one, two],
+        `--trace ${one} is a folder: give the folders of runs before --trace`,
+      ],
+      [
+        [base, "--trace", path],
+        `--trace ${path} is one file, and there are 2 runs: leave it out, for a trace in each folder`,
+      ],
+      [[one, "--out", path, "--trace", path], `--trace ${path} is the file of --out`],
+    ];
+    for (const [flags, problem] of cases) {
+      const { code, stdout, stderr } = await inProcess("report", ...flags);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 2,
+        stdout: "",
+        stderr: `rayling: ${problem}\n`,
+      });
+    }
+    expect((await readdir(base)).toSorted()).toEqual(["a", "b"]);
+    expect(await readdir(one)).toEqual(["metrics.jsonl"]);
+  });
+});
+
+describe("rayling data gsm8k", () => {
+  const question = { question: "1+1", answer: "#### 2" };
+
+  test("keeps a file that is there, and makes equal rows again without a copy", async () => {
+    const input = await fileOf([question]);
+    const directory = await folder();
+    const out = join(directory, "rows.jsonl");
+    await writeFile(out, "precious\n");
+    const first = await inProcess("data", "gsm8k", input, "--out", out);
+    expect(first.code).toBe(0);
+    expect(await readFile(asideOf(first.stderr) ?? "", "utf8")).toBe("precious\n");
+    const second = await inProcess("data", "gsm8k", input, "--out", out);
+    expect(second).toMatchObject({ code: 0, stderr: "" });
+    expect(await readdir(directory)).toHaveLength(2);
+  });
+
+  test("refuses its own input", async () => {
+    const input = await fileOf([question]);
+    const before = await readFile(input, "utf8");
+    const { code, stdout, stderr } = await inProcess("data", "gsm8k", input, "--out", input);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toBe(`rayling: --out ${input} is the input itself\n`);
+    expect(await readFile(input, "utf8")).toBe(before);
+  });
+
+  test("a row that cannot be read leaves the old file, and names the new one as the user did", async () => {
+    const directory = await folder();
+    const out = join(directory, "rows.jsonl");
+    await writeFile(out, "precious\n");
+    const { code } = await inProcess("data", "gsm8k", await fileOf([{}]), "--out", out);
+    expect(code).toBe(2);
+    expect(await readFile(out, "utf8")).toBe("precious\n");
+    const table = join(directory, "rows.parquet");
+    const { stderr } = await inProcess("data", "gsm8k", await fileOf([question]), "--out", table);
+    expect(stderr).toContain(table);
+    expect(await readdir(directory)).toEqual(["rows.jsonl"]);
+  });
+});
+
 test("each training has a folder of its own, where latest leads to the newest; one that goes on stays in its folder", async () => {
   const directory = await folder();
   const runs = join(directory, "runs/arithmetic/grpo");

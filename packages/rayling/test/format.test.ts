@@ -133,7 +133,7 @@ describe("rayling train", () => {
     const report = await answerOf("report", join(files, "run"), "--trace");
     expect(report).toEqual({
       report: join(files, "run/report.html"),
-      trace: join(files, "run/trace.json"),
+      traces: [join(files, "run/trace.json")],
     });
   });
 });

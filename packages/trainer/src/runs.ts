@@ -6,7 +6,7 @@
 export type { InFlight } from "./tracking/report/in-flight.ts";
 export type { ReportData, SavedRun } from "./tracking/report/report-page.ts";
 export type { RewardLatency } from "./tracking/report/reward-figures.ts";
-export { runFoldersIn } from "./tracking/report/run-folders.ts";
+export { runFoldersIn, runFoldersOf, runInputsIn } from "./tracking/report/run-folders.ts";
 export type { Named } from "./tracking/report/run-figures.ts";
 export { FollowedRun } from "./tracking/report/shown-run.ts";
 export type {

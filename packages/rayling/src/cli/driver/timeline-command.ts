@@ -1,12 +1,13 @@
 /**
  * `rayling timeline`: the trace of a running driver, written part by part.
  */
-import { type FileHandle, open, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import type { Command } from "commander";
 import type { DriverClient } from "@rayling/core/control";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
 import { withDriver } from "./drivers.ts";
+import { replaceFile } from "../output/existing-file.ts";
 import { print } from "../output/formats.ts";
 import { jsonText, plain, sayData } from "../output/output.ts";
 import { driverCommand, type DriverFlags } from "../session-flags.ts";
@@ -52,23 +53,18 @@ export async function writeTimeline(flags: TimelineFlags): Promise<void> {
   });
 }
 
-/** Resolves with the number of events. */
+/** Resolves with the number of events. Rejects with CliError 2 for a file that cannot be written. */
 async function writeFile(driver: DriverClient, parts: number, path: string): Promise<number> {
-  let file: FileHandle;
-  try {
-    file = await open(path, "w");
-  } catch (error) {
-    throw new CliError(2, `--out: ${messageOf(error)}`, { cause: error });
-  }
-  try {
-    return await writeParts(driver, parts, (text) => file.writeFile(text));
-  } catch (error) {
-    // A partial trace is of no use.
-    await rm(path, { force: true });
-    throw error;
-  } finally {
-    await file.close();
-  }
+  return replaceFile(path, "the other file", async (made) => {
+    const file = await open(made, "w").catch((error: unknown) => {
+      throw new CliError(2, `--out: ${messageOf(error)}`, { cause: error });
+    });
+    try {
+      return await writeParts(driver, parts, (text) => file.writeFile(text));
+    } finally {
+      await file.close();
+    }
+  });
 }
 
 /** Resolves with the number of events. */

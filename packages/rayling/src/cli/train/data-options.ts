@@ -2,10 +2,12 @@
  * The texts of the flags of `rayling data`. The work loads on demand.
  */
 import type { Command } from "commander";
-import { refusalOf } from "../cli-error.ts";
+import { CliError, refusalOf } from "../cli-error.ts";
 import { addFormatFlag, print } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
+import { replaceFile } from "../output/existing-file.ts";
 import { plain } from "../output/output.ts";
+import { isSameFile } from "../output/same-file.ts";
 
 /** Adds commands for data sets in verl's form. */
 export function addDataCommand(program: Command): void {
@@ -34,12 +36,14 @@ export function addDataCommand(program: Command): void {
           readonly instruction?: string;
         },
       ) => {
+        const { out, format, ...options } = flags;
+        if (await isSameFile(input, out)) throw new CliError(2, `--out ${out} is the input itself`);
         const { DatasetError, prepareGsm8k } = await import("@rayling/trainer");
-        const { out: output, format, ...options } = flags;
         try {
-          const rows = await prepareGsm8k({ input, output, ...options });
-          const answer = { rows, out: output };
-          await print(answer, format, () => [`${rows} rows in ${plain(output)}`]);
+          const rows = await replaceFile(out, "the other file", (output) =>
+            prepareGsm8k({ input, output, ...options }),
+          );
+          await print({ rows, out }, format, () => [`${rows} rows in ${plain(out)}`]);
         } catch (error) {
           throw refusalOf(error, [DatasetError]);
         }

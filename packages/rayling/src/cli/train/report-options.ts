@@ -2,12 +2,10 @@
  * The texts of the flags of `rayling report`. The work loads on demand.
  */
 import type { Command } from "commander";
-import { refusalOf } from "../cli-error.ts";
-import { addFormatFlag, print } from "../output/formats.ts";
+import { addFormatFlag } from "../output/formats.ts";
 import type { FormatFlag } from "../output/formats.ts";
-import { plain } from "../output/output.ts";
 
-interface ReportFlags extends FormatFlag {
+export interface ReportFlags extends FormatFlag {
   readonly title?: string;
   readonly out?: string;
   readonly trace?: string | true;
@@ -28,28 +26,12 @@ export function addReportCommand(program: Command): void {
     .option("--out <path>", "where the page goes (default: report.html in the first folder)")
     .option(
       "--trace [path]",
-      "write a trace for Perfetto, too (default: trace.json in the folder)",
+      "write a trace for Perfetto, too (default: trace.json in the folder of each run)",
     );
   addFormatFlag(command)
     .allowExcessArguments(false)
-    .action(async ([directory = "", ...beside]: string[], flags: ReportFlags) => {
-      const { title, out, trace, format } = flags;
-      const { TrackingError, writeReport, writeTrace } = await import("@rayling/trainer");
-      try {
-        const report = await writeReport({
-          directory,
-          beside,
-          ...(title === undefined ? {} : { title }),
-          ...(out === undefined ? {} : { path: out }),
-        });
-        const path = typeof trace === "string" ? { path: trace } : {};
-        const written = trace === undefined ? null : await writeTrace({ directory, ...path });
-        await print({ report, trace: written }, format, () => [
-          `report  ${plain(report)}`,
-          ...(written === null ? [] : [`trace   ${plain(written)}`]),
-        ]);
-      } catch (error) {
-        throw refusalOf(error, [TrackingError]);
-      }
+    .action(async (folders: string[], flags: ReportFlags) => {
+      const { runReport } = await import("./report-command.ts");
+      await runReport(folders, flags);
     });
 }

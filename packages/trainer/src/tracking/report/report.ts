@@ -5,13 +5,12 @@
 
 import { basename, join, resolve } from "node:path";
 import { itemAt } from "@rayling/reward-manager-registry/values";
-import { requireRun } from "../files/run-files.ts";
 import { runFiles } from "../files/run-lines.ts";
 import { writeWhole } from "../files/write-whole.ts";
 import { pageParts } from "./page-parts.ts";
 import { reportPage } from "./report-page.ts";
 import type { SavedRun } from "./report-page.ts";
-import { isRunFolder, runFoldersIn } from "./run-folders.ts";
+import { runFoldersOf } from "./run-folders.ts";
 import { FollowedRun } from "./shown-run.ts";
 
 /** Files and title of a report. */
@@ -35,19 +34,11 @@ const mostSteps = 400;
  */
 export async function writeReport(options: ReportOptions): Promise<string> {
   const { directory, beside = [], title = basename(resolve(directory)), path } = options;
-  const folders = (await Promise.all([directory, ...beside].map(runsOf))).flat();
+  const folders = (await Promise.all([directory, ...beside].map(runFoldersOf))).flat();
   const runs = await Promise.all(folders.map(readShown));
   const data = { title, runs: runs.toSorted((a, b) => a.beganMs - b.beganMs).map(saved) };
   const page = reportPage(data, await pageParts());
   return writeWhole(path ?? join(directory, runFiles.report), page);
-}
-
-/** Rejects where there is none. */
-async function runsOf(directory: string): Promise<readonly string[]> {
-  if (await isRunFolder(directory)) return [directory];
-  const within = await runFoldersIn(directory);
-  if (within.length === 0) await requireRun(directory);
-  return within;
 }
 
 async function readShown(folder: string): Promise<FollowedRun> {
