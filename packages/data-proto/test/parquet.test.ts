@@ -111,6 +111,50 @@ describe("reading", () => {
     ]);
   });
 
+  test.each(["exact", "exact-integers"])(
+    "decimals of %s are exact wherever they are, as are whole numbers in JSON and marks in texts",
+    async (name) => {
+      const column = (values: readonly unknown[], key: string): unknown =>
+        values.map((value) => (value as Record<string, unknown>)[key]);
+      const values = await valuesOf(fixture(name));
+      const expected: Readonly<Record<string, readonly unknown[]>> = {
+        cents: [0.57, -1.1, null, 5],
+        long: [12345678901234567891n, 0.12, "12345678901234567.89", -9007199254740993n],
+        amount: ["90071992547409.93", -0.57, null, 3],
+        whole: [9007199254740993n, 7, -7, null],
+        fine: ["0.1234567890123456789", 0.1, 0, -1e-19],
+        wide: [10n ** 40n, 1.5, -1.5, 0.1],
+        list: [[0.57, null], [], null, [0.07]],
+        lists: [[[0.57], []], [], null, [[0.07, 0.1]]],
+        struct: [
+          { a: 0.57, b: { c: 1.1 }, d: 1 },
+          null,
+          { a: null, b: null, d: null },
+          { a: 0.07, b: { c: null }, d: 2 },
+        ],
+        map: [{ "0.57": 1.1 }, {}, null, { "-0.07": null }],
+        tiny: [{ "-0.9": 1 }, {}, null, { "0.9": 2 }],
+        ["__proto__"]: [0.57, 0.07, null, 1],
+        json: [{ id: 12345678901234567891n, small: [1, 0.57] }, [], null, 9007199254740993n],
+        text: ["\u{feff}bom", "", null, "\u{feff}"],
+      };
+      for (const [key, wanted] of Object.entries(expected)) {
+        expect({ key, values: column(values, key) }).toEqual({ key, values: wanted });
+      }
+      expect(Object.keys(values[0] as object)).toEqual(Object.keys(expected));
+      expect(await valuesOf(fixture(name), { columns: ["list"], rowStart: 3 })).toEqual([
+        { list: [0.07] },
+      ]);
+    },
+  );
+
+  test("bytes of a text that are not UTF-8 are refused, as in JSON Lines", async () => {
+    await expect(rowsOf(fixture("not-utf8"))).rejects.toMatchObject({
+      code: "PARQUET_MALFORMED",
+      message: expect.stringContaining("one of its texts is not UTF-8") as string,
+    });
+  });
+
   test("of what compresses it, all but LZ4 is read, and that is said", async () => {
     const codecs = ["none", "snappy", "gzip", "brotli", "zstd"];
     expect(await valuesOf(fixture("codecs"))).toEqual(

@@ -7,7 +7,6 @@ import type { FileMetaData } from "hyparquet";
 
 const PROTO = "__proto__";
 const STAND_IN: string = `${PROTO} ${randomUUID()}`;
-const decoder = new TextDecoder();
 
 export function hidden(name: string): string {
   return name === PROTO ? STAND_IN : name;
@@ -16,11 +15,6 @@ export function hidden(name: string): string {
 export function shown(name: string): string {
   return name === STAND_IN ? PROTO : name;
 }
-
-/** Parsers for the library: texts may be keys of maps. */
-export const parsers: { readonly stringFromBytes: (bytes: Uint8Array | undefined) => string } = {
-  stringFromBytes: (bytes) => hidden(decoder.decode(bytes)),
-};
 
 /** Changes the footer in place; nobody else uses it. */
 export function hideNames(metadata: FileMetaData): FileMetaData {

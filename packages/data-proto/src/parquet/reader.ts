@@ -4,16 +4,19 @@
  * nested lists and structs as arrays and objects.
  *
  * A missing value is null, also inside structs. An int64 is a number if one can hold it, else a
- * bigint: nothing is rounded. Bytes are a Uint8Array, times a Date, and maps an object. Snappy,
+ * bigint; a decimal may be a text, too (decimals.ts): nothing is rounded. Bytes are a Uint8Array, times a Date, and maps an object. Snappy,
  * gzip, brotli, zstd and LZ4 are supported. Must not know what the columns mean.
  */
 import { fileURLToPath } from "node:url";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { Compressors, FileMetaData } from "hyparquet";
 import { ParquetError, requireInteger } from "../errors.ts";
+import { decimalReader, hideDecimals } from "./decimals.ts";
+import type { Decimals } from "./decimals.ts";
 import { openParquet } from "./file.ts";
 import type { ParquetFile } from "./file.ts";
-import { hidden, hideNames, parsers, shown, shownKeys } from "./proto-key.ts";
+import { parsers } from "./parsers.ts";
+import { hidden, hideNames, shown, shownKeys } from "./proto-key.ts";
 import { reasonOf } from "../shared/file-problem.ts";
 
 /** One row of a Parquet file, with its number. */
@@ -50,7 +53,8 @@ export interface ReadParquetOptions {
 export async function parquetInfo(path: string | URL): Promise<ParquetInfo> {
   const file = await openParquet(textOf(path));
   try {
-    return await infoOf(file, await metadataOf(file));
+    const { metadata } = await footerOf(file);
+    return await infoOf(file, metadata);
   } finally {
     await file.close();
   }
@@ -70,13 +74,15 @@ export async function* readParquet(
   signal?.throwIfAborted();
   const file = await openParquet(textOf(path));
   try {
-    const metadata = await metadataOf(file);
+    const { metadata, decimals } = await footerOf(file);
     const { columns: known, rowGroups } = await infoOf(file, metadata);
     const missing = columns?.find((column) => !known.includes(column));
     if (missing !== undefined) {
       const reason = `there is no such column; there are ${known.join(", ")}`;
       throw new ParquetError("PARQUET_NO_COLUMN", { path: file.path, column: missing, reason });
     }
+    const { parquetSchema } = await import("hyparquet");
+    const putDecimals = decimalReader(parquetSchema(metadata), decimals);
     let groupStart = 0;
     for (const rows of rowGroups) {
       const from = Math.max(rowStart, groupStart);
@@ -86,6 +92,7 @@ export async function* readParquet(
       signal?.throwIfAborted();
       const values = await readRows(file, metadata, { columns, rowStart: from, rowEnd: to });
       for (const [offset, value] of values.entries()) {
+        putDecimals?.(value);
         yield { row: from + offset, value: plainOf(value) as ParquetRecord["value"] };
         signal?.throwIfAborted();
       }
@@ -128,9 +135,16 @@ async function readRows(
   throw new ParquetError("PARQUET_MALFORMED", { path: file.path, reason });
 }
 
-async function metadataOf({ path, bytes }: ParquetFile): Promise<FileMetaData> {
+/** What a footer says, prepared for the library. */
+interface Footer {
+  readonly metadata: FileMetaData;
+  readonly decimals: Decimals;
+}
+
+async function footerOf({ path, bytes }: ParquetFile): Promise<Footer> {
   const { parquetMetadataAsync } = await import("hyparquet");
-  return hideNames(await ofFormat(path, parquetMetadataAsync(bytes)));
+  const metadata = hideNames(await ofFormat(path, parquetMetadataAsync(bytes)));
+  return { metadata, decimals: hideDecimals(metadata) };
 }
 
 async function infoOf({ path }: ParquetFile, metadata: FileMetaData): Promise<ParquetInfo> {
