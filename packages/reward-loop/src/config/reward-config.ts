@@ -4,7 +4,15 @@
  * setting.
  */
 
-import { applyOverrides, isTree, readYamlFile, treeOf } from "@rayling/config-tree";
+import { dirname, resolve } from "node:path";
+import {
+  applyOverrides,
+  composeConfig,
+  isTree,
+  merged,
+  resolveReferences,
+  treeOf,
+} from "@rayling/config-tree";
 import type { ConfigTree } from "@rayling/config-tree";
 import { readOptions } from "@rayling/config-tree/options";
 import type { RewardLoopOptions } from "../compose/plan/loop-options.ts";
@@ -42,21 +50,24 @@ export function readRewardConfig(
   tree: Readonly<Record<string, unknown>>,
   overrides: readonly string[] = [],
 ): RewardConfig {
-  return asRewardError(() => configOf(tree, overrides));
+  return asRewardError(() => {
+    if (!isTree(tree)) throw new RewardConfigError("the configuration", "must hold keys", tree);
+    return configOf(givenOf(tree, overrides));
+  });
 }
 
-function configOf(
-  tree: Readonly<Record<string, unknown>>,
-  overrides: readonly string[],
-): RewardConfig {
-  if (!isTree(tree)) throw new RewardConfigError("the configuration", "must hold keys", tree);
+/** Returns the keys of rewards in a configuration, after overrides. */
+function givenOf(tree: ConfigTree, overrides: readonly string[]): ConfigTree {
   const rewards = Object.entries(tree).filter(([key]) => rewardRoots.has(key));
   const own = withoutTargets({ ...Object.fromEntries(rewards), ...onlyRunKeys(tree) });
   // Only given keys: a default was set by nobody, and contradicts no key at the old place.
-  const given = applyOverrides(own, overrides, {
+  return applyOverrides(own, overrides, {
     known: { ...knownRewardKeys, ...runKeys },
     isFree: isFreeLegacyKey,
   });
+}
+
+function configOf(given: ConfigTree): RewardConfig {
   const { reward = {} } = withoutLegacyKeys(given);
   if (!isTree(reward)) throw new RewardConfigError("reward", "must hold keys", reward);
   const config = checked(withRunKeys(reward, given));
@@ -117,15 +128,24 @@ function consistent(config: RewardConfig): RewardConfig {
 }
 
 /**
- * Reads a YAML file. Rejects with RewardConfigError, also for a file that cannot be read, or is not
- * YAML (with its line).
+ * Reads a YAML file with the files of its folder that it stands on (`defaults`), and resolves its
+ * references. Rejects with RewardConfigError, also for a file that cannot be read, or is not YAML
+ * (with its line).
  */
 export async function loadRewardConfig(
   path: string,
   overrides: readonly string[] = [],
 ): Promise<RewardConfig> {
-  const tree = asRewardError(() => readYamlFile(path));
-  return readRewardConfig(tree, overrides);
+  return asRewardError(() => {
+    const file = resolve(path);
+    const { tree, overrides: values } = composeConfig(
+      file,
+      { folders: [dirname(file)] },
+      overrides,
+    );
+    const given = givenOf(tree, values);
+    return configOf(resolveReferences(given, { among: merged({ reward: defaults }, tree) }));
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 /** verl's configuration of rewards: its keys of today and of yesterday, its overrides, and what is said of those that are wrong. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -460,6 +460,32 @@ describe("a file", () => {
     const limited = ["reward.max_rpm=60", "reward.reward_manager.name=rate_limited"];
     expect((await loadRewardConfig(path, limited)).max_rpm).toBe(60);
     expect((await loadRewardConfig(path)).num_workers).toBe(3);
+  });
+
+  test("stands on the files of its folder, with choices of the command line and references", async () => {
+    const base = join(folder, "stacked");
+    await mkdir(join(base, "judge"), { recursive: true });
+    const files = {
+      "main.yaml": "defaults: [base, {judge: fast}, _self_]\ntrainer: {total_epochs: 1}\n",
+      "base.yaml":
+        "reward: { num_workers: 3, custom_reward_function: { path: '${paths.rewards}/r.ts' } }\npaths: { rewards: ./mine }\n",
+      "judge/fast.yaml": "# @package reward\nlimits: { max_concurrent: 9 }\n",
+      "judge/slow.yaml": "# @package reward\nlimits: { max_concurrent: '${reward.num_workers}' }\n",
+      "lost.yaml": "defaults: [nothing, _self_]\n",
+    };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(base, name), text);
+    const path = join(base, "main.yaml");
+    expect(await loadRewardConfig(path)).toMatchObject({
+      num_workers: 3,
+      custom_reward_function: { path: "./mine/r.ts" },
+      limits: { max_concurrent: 9 },
+    });
+    expect(await loadRewardConfig(path, ["judge=slow", "reward.num_workers=4"])).toMatchObject({
+      num_workers: 4,
+      limits: { max_concurrent: 4 },
+    });
+    const lost = loadRewardConfig(join(base, "lost.yaml"));
+    await expect(lost).rejects.toMatchObject({ code: "REWARD_CONFIG", key: "nothing" });
   });
 
   test("of the walkthrough of verl 0.7 is read as it stands: a class is not looked at without importlib", async () => {
