@@ -139,6 +139,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
   ],
   rayling: [
     "@rayling/cluster",
+    "@rayling/config-tree",
     "@rayling/config-tree/nearest",
     "@rayling/core",
     "@rayling/core/cluster",
@@ -162,6 +163,7 @@ const sisters: Readonly<Record<string, readonly string[]>> = {
     "@rayling/trainer",
     "@rayling/trainer/config",
     "@rayling/trainer/run",
+    "@rayling/trainer/runs",
     "@rayling/trainer/quickstart",
   ],
 };

@@ -4,8 +4,10 @@
  * nested lists and structs as arrays and objects.
  *
  * A missing value is null, also inside structs. An int64 is a number if one can hold it, else a
- * bigint; a decimal may be a text, too (decimals.ts): nothing is rounded. Bytes are a Uint8Array, times a Date, and maps an object. Snappy,
- * gzip, brotli, zstd and LZ4 are supported. Must not know what the columns mean.
+ * bigint; a decimal may be a text, too (decimals.ts): nothing is rounded.
+ *
+ * Bytes are a Uint8Array, times a Date, and maps an object. Snappy, gzip, brotli, zstd and LZ4 are
+ * supported. Must not know what the columns mean.
  */
 import { fileURLToPath } from "node:url";
 import zlib, { brotliDecompressSync, gunzipSync } from "node:zlib";
@@ -135,7 +137,7 @@ async function readRows(
   throw new ParquetError("PARQUET_MALFORMED", { path: file.path, reason });
 }
 
-/** What a footer says, prepared for the library. */
+/** The content of a footer, prepared for the library. */
 interface Footer {
   readonly metadata: FileMetaData;
   readonly decimals: Decimals;

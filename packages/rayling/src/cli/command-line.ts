@@ -18,7 +18,7 @@ import type { Silence } from "./output/silence/silence.ts";
 import { introduce } from "./train/quickstart-introduction.ts";
 import { addQuickstartCommand } from "./train/quickstart-options.ts";
 import { addRunCommand } from "./train/run-options.ts";
-import { addReportCommand } from "./train/report-options.ts";
+import { addReportCommand } from "./train/report/report-options.ts";
 import { addRewardsCommand, type RewardsCommands } from "./rewards/rewards-options.ts";
 import { addScoreCommand } from "./score/add-score-command.ts";
 import { addCompleteCommand, answerShell } from "./shell/complete-command.ts";

@@ -53,7 +53,7 @@ export async function writeTimeline(flags: TimelineFlags): Promise<void> {
   });
 }
 
-/** Resolves with the number of events. Rejects with CliError 2 for a file that cannot be written. */
+/** Resolves with the number of events. Rejects with CliError 2 where it cannot write. */
 async function writeFile(driver: DriverClient, parts: number, path: string): Promise<number> {
   return replaceFile(path, "the other file", async (made) => {
     const file = await open(made, "w").catch((error: unknown) => {

@@ -2,14 +2,8 @@
  * The texts of the flags of `rayling report`. The work loads on demand.
  */
 import type { Command } from "commander";
-import { addFormatFlag } from "../output/formats.ts";
-import type { FormatFlag } from "../output/formats.ts";
-
-export interface ReportFlags extends FormatFlag {
-  readonly title?: string;
-  readonly out?: string;
-  readonly trace?: string | true;
-}
+import { addFormatFlag } from "../../output/formats.ts";
+import type { ReportFlags } from "./report-command.ts";
 
 export function addReportCommand(program: Command): void {
   const command = program

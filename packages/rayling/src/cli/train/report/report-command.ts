@@ -6,12 +6,18 @@
 import { stat } from "node:fs/promises";
 import { TrackingError, writeReport, writeTrace } from "@rayling/trainer";
 import { runFoldersOf, runInputsIn } from "@rayling/trainer/runs";
-import { CliError, refusalOf } from "../cli-error.ts";
-import { replaceFile } from "../output/existing-file.ts";
-import { print } from "../output/formats.ts";
-import { plain } from "../output/output.ts";
-import { isSameFile } from "../output/same-file.ts";
-import type { ReportFlags } from "./report-options.ts";
+import { CliError, refusalOf } from "../../cli-error.ts";
+import { replaceFile } from "../../output/existing-file.ts";
+import { print } from "../../output/formats.ts";
+import type { FormatFlag } from "../../output/formats.ts";
+import { plain } from "../../output/output.ts";
+import { isSameFile } from "../../output/same-file.ts";
+
+export interface ReportFlags extends FormatFlag {
+  readonly title?: string;
+  readonly out?: string;
+  readonly trace?: string | true;
+}
 
 /** Rejects with CliError 2. */
 export async function runReport(
