@@ -144,7 +144,8 @@ class References {
       case "oc.select": {
         const target = targetOf(name(), path);
         const found = target === undefined ? undefined : this.#at(target, path);
-        return found ?? fallback() ?? null;
+        // null is a value: only a key that is missing takes the default.
+        return found === undefined ? (fallback() ?? null) : found;
       }
       case "oc.decode": {
         const text = name();
