@@ -16,3 +16,4 @@ export { resolveReferences } from "./hydra/references.ts";
 export type { ReferenceRules } from "./hydra/references.ts";
 export { isTree, keysOf, merged, treeOf, valueAt, withoutValue, withValue } from "./tree.ts";
 export type { ConfigTree, ConfigValue } from "./tree.ts";
+export { yamlText, yamlValue } from "./yaml.ts";

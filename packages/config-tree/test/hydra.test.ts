@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import {
   applyOverrides,
   ConfigError,
@@ -12,6 +13,8 @@ import {
   composeConfig,
   parseOverride,
   resolveReferences,
+  yamlText,
+  yamlValue,
 } from "@rayling/config-tree";
 
 interface Golden {
@@ -30,6 +33,11 @@ interface Golden {
     readonly tree: ConfigTree;
     readonly result?: ConfigTree;
     readonly refused?: string;
+  }[];
+  readonly yaml: readonly {
+    readonly text: string;
+    readonly value?: ConfigTree;
+    readonly refused?: true;
   }[];
   readonly defaults: readonly {
     readonly title: string;
@@ -190,12 +198,53 @@ describe("a choice that cannot be made", () => {
   });
 });
 
+describe("YAML", () => {
+  let folder = "";
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "config-tree-"));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  test("is read as OmegaConf reads it, and written so that both read the same", async () => {
+    const path = join(folder, "main.yaml");
+    const wrong: unknown[] = [];
+    for (const { text, value, refused } of golden.yaml) {
+      await writeFile(path, text);
+      const ours = answerOf(() => composeConfig("main", { folders: [folder] }).tree);
+      const theirs = refused === true ? "refused" : { value };
+      try {
+        expect(ours).toEqual(theirs);
+        if (ours !== "refused") expect(yamlValue(yamlText(ours.value))).toEqual(ours.value);
+      } catch {
+        wrong.push({ text, ours, theirs });
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(golden.yaml.length).toBeGreaterThan(150);
+  });
+
+  test("texts that look like other values are quoted, for readers of YAML 1.1 and 1.2", () => {
+    const texts = ["yes", "off", "010", "0o17", "1_000", "1:30", "1e5", "1.5", "null", "<<", "a b"];
+    const text = yamlText(texts);
+    expect(yamlValue(text)).toEqual(texts);
+    expect(parse(text)).toEqual(texts);
+    expect(parse(text, { version: "1.1" })).toEqual(texts);
+  });
+
+  test("a whole number that would be rounded is refused by its line", async () => {
+    await writeFile(join(folder, "main.yaml"), "a: 1\nb: 9007199254740993\n");
+    expect(() => composeConfig("main", { folders: [folder] })).toThrow(
+      /main\.yaml: is no YAML: 9007199254740993 is a whole number that cannot be held; quote it, for a text at line 2/,
+    );
+  });
+});
+
 test("a key that is a number is a text, as every key", async () => {
   const folder = await mkdtemp(join(tmpdir(), "config-tree-"));
   try {
     await writeFile(join(folder, "main.yaml"), "a: { 1: one, true: yes }\n");
     const { tree } = composeConfig("main", { folders: [folder] });
-    expect(tree).toEqual({ a: { "1": "one", true: "yes" } });
+    expect(tree).toEqual({ a: { "1": "one", true: true } });
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -224,7 +273,7 @@ describe("what never ends", () => {
     ["a: &x [1, *x]\n", "its key a.1 contains itself"],
     [
       `a0: &a0 [1, 2]\n${Array.from({ length: 30 }, (_, index) => `a${index + 1}: &a${index + 1} [*a${index}, *a${index}]\n`).join("")}`,
-      "is no configuration: Excessive alias count",
+      "is no YAML: Excessive alias count",
     ],
   ])("a file of %j", async (text, problem) => {
     const folder = await mkdtemp(join(tmpdir(), "config-tree-"));

@@ -4,10 +4,10 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseDocument } from "yaml";
 import { ConfigError } from "../config-error.ts";
 import { nearestOf } from "../nearest.ts";
 import { type ConfigTree, type ConfigValue, isTree } from "../tree.ts";
+import { yamlValue } from "../yaml.ts";
 
 /** Where configuration files are looked for, and under which names. */
 export interface ConfigSearch {
@@ -121,16 +121,11 @@ function textOf(path: string): string {
 }
 
 function treeOf(path: string, text: string): ConfigTree {
-  const document = parseDocument(text);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    throw new ConfigError(path, `is no YAML: ${error.message.split("\n", 1)[0] ?? ""}`);
-  }
   let tree: unknown;
   try {
-    tree = document.toJS() ?? {};
-  } catch (tooMany) {
-    throw new ConfigError(path, `is no configuration: ${messageOf(tooMany)}`);
+    tree = yamlValue(text) ?? {};
+  } catch (error) {
+    throw new ConfigError(path, `is no YAML: ${messageOf(error)}`);
   }
   if (!isTree(tree)) throw new ConfigError(path, "must hold keys");
   const copy = plain(tree, path, [], []);

@@ -6,6 +6,7 @@
 import { Document, isMap, isScalar, type Scalar } from "yaml";
 import { defaultOf, defaultsOf, entriesOf, type Name, type OptionTable, same } from "./table.ts";
 import type { ConfigValue } from "../tree.ts";
+import { yamlWriting } from "../yaml.ts";
 import { type JsonSchema, schemaOf, wordsOf } from "./describe-values.ts";
 
 export interface OptionEntry {
@@ -30,7 +31,10 @@ export function optionsOf(table: OptionTable, name: Name = same, prefix = ""): O
 
 /** Returns a file with all defaults, each below its help. */
 export function optionsFile(table: OptionTable, title: string, name: Name = same): string {
-  const document = new Document(defaultsOf(table, name), { aliasDuplicateObjects: false });
+  const document = new Document(defaultsOf(table, name), {
+    ...yamlWriting,
+    aliasDuplicateObjects: false,
+  });
   for (const { key, help } of optionsOf(table, name)) {
     if (help === "") continue;
     const path = key.split(".");

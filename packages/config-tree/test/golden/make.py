@@ -116,6 +116,50 @@ def compositions():
     return found
 
 
+# YAML 1.1 as PyYAML and OmegaConf read it.
+scalars = r"""
+yes|Yes|YES|yEs|no|No|NO|on|On|ON|off|Off|OFF|y|Y|n|N|true|True|TRUE|tRue|false|False|FALSE|null|Null|NULL|nULL|~|none|None
+0|-0|+0|00|010|-010|+010|08|018|0_8|0o17|0O17|0755|0x1F|0X1F|-0x1f|0b11|0B11|-0b11|0b12|1_000|1__000|1_|_1|+5|-5|--5|5-|12e|1 2
+1:30|12:30:45|1:60|01:30|-1:30|1:30.5|0:30|1:2:3.5|1:30am|190:20:30
+1.|.5|.|..|-.5|+.5|1.5|1_0.5|1.5_0|1e5|1E5|1e-6|1e+6|1.e5|1.5e3|1.5e-3|.5e3|.5e-3|.5e+3|1_0e3|1e|e5|1e5.5|-1e-6|+1e6|1e400
+.inf|.Inf|.INF|-.inf|+.inf|.iNF|inf|Infinity|.nan|.NaN|.NAN|nan|-.nan|9007199254740991|-9007199254740991
+2024-01-01|2024-01-01 10:00:00|2024-01-01T10:00:00Z|10:00|1.2.3|1.2.3.4|0.0.0.0|1/2|5%|v1|a:b|a#b|<<a|==
+"yes"|'010'|"1_000"|!!str 5|!!str yes|!!int "5"|!!bool "yes"|!foo 3|!!null ""
+[yes, 010, 1:30, 1_0]|{a: yes, b: off}|[]|{}|[a, [b, {c: no}]]
+"""
+
+documents = [
+    "base: &b {x: 1, y: two}\nm: {<<: *b, y: 3}\n",
+    "base: &b\n  x: 1\n  y: two\nm:\n  y: 3\n  <<: *b\n",
+    "a: &a {x: 1, z: 1}\nb: &b {x: 2, y: 2}\nm: {<<: [*a, *b], q: 0}\n",
+    "a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nm: {<<: *b}\n",
+    "m: {<<: {x: 1}, y: 2}\n",
+    "m: {<<: 1}\n",
+    "m: {<<: [1]}\n",
+    "a: &a [1, 2]\nb: *a\n",
+    "a: {1.5: x, yes: y, 010: z, 'no': n, off: q}\n",
+    "a: 1\na: 2\n",
+    "a: {b: 1, b: 2}\n",
+    "a: |\n  yes\nb: >\n  010\n",
+    "a: ? \n",
+    "--- \na: 1\n...\n",
+    "a: 1\n---\nb: 1\n",
+    "# only\n",
+]
+
+
+def yaml_texts():
+    texts = [f"a: {text}\n" for line in scalars.strip().split("\n") for text in line.split("|")] + documents
+    found = []
+    for text in texts:
+        try:
+            result = OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+            found.append({"text": text, "value": plain(result)})
+        except Exception:
+            found.append({"text": text, "refused": True})
+    return found
+
+
 os.environ["RAYLING_GOLDEN"] = "from outside"
 
 referring = [
@@ -153,6 +197,9 @@ referring = [
     {"a": "${oc.select:b.c,null}", "b": {}},
     {"a": "${oc.select:b.c}"},
     {"a": "${oc.select:b,${c}}", "c": 7},
+    {"a": "${oc.select:b,9}", "b": None},
+    {"a": "${oc.select:b.c,9}", "b": {"c": None}},
+    {"a": "${oc.select:b,9}", "b": "${c}", "c": None},
     {"a": "${oc.select:b,[1,2]}"},
     {"a": "${oc.select:b,''}"},
     {"a": "${oc.decode:'1'}"},
@@ -283,6 +330,7 @@ golden = {
     "compositions": compositions(),
     "references": references(),
     "defaults": defaults(),
+    "yaml": yaml_texts(),
 }
 Path(__file__).with_name("hydra.json").write_text(json.dumps(golden, indent=0, ensure_ascii=False) + "\n")
 for part, cases in golden.items():

@@ -68,9 +68,9 @@ async function readConfig(path: string | undefined): Promise<Readonly<Record<str
 }
 
 async function parsed(path: string): Promise<unknown> {
-  const { parse } = await import("yaml");
+  const { yamlValue } = await import("@rayling/config-tree");
   try {
-    return parse(await readFile(path, "utf8"));
+    return yamlValue(await readFile(path, "utf8"));
   } catch (cause) {
     const reason = messageOf(cause);
     throw new TypeError(`${path} cannot be read as YAML: ${reason}`, { cause });

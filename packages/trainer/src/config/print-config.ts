@@ -1,13 +1,12 @@
 /** A configuration back as YAML, by verl's names: read again, it is the same. */
 
-import { stringify } from "yaml";
 import type { ConfigTree } from "@rayling/config-tree";
-import { treeOf, withValue } from "@rayling/config-tree";
+import { treeOf, withValue, yamlText } from "@rayling/config-tree";
 import { snakeTree } from "./camel-keys.ts";
 import type { TrainerConfig } from "./options/index.ts";
 
 export function printConfig(config: TrainerConfig): string {
-  return stringify(verlTree(config));
+  return yamlText(verlTree(config));
 }
 
 /** Returns the configuration by verl's names. */

@@ -95,10 +95,10 @@ const names: ReadonlySet<string> = new Set(["rewards", "combine", "cascade"]);
 /** Reads the file; its paths are relative to its folder. The loop checks its content. */
 async function readRewards(path: string): Promise<RewardLoopOptions> {
   const wrong = (reason: string): CliError => new CliError(2, `--rewards ${path}: ${reason}`);
-  const { parse } = await import("yaml");
+  const { yamlValue } = await import("@rayling/config-tree");
   let content: unknown;
   try {
-    content = parse(await readFile(path, "utf8"));
+    content = yamlValue(await readFile(path, "utf8"));
   } catch (error) {
     throw wrong(messageOf(error));
   }

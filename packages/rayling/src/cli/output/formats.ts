@@ -82,12 +82,12 @@ async function partIn(format: Exclude<Format, "table">, value: object): Promise<
 }
 
 /**
- * Leaves out the same members as JSON. Text that a terminal would obey is double-quoted, so that it
- * can be escaped.
+ * Leaves out the same members as JSON. Readers of YAML 1.1 (PyYAML) see the same values. Text that
+ * a terminal would obey is double-quoted, so that it can be escaped.
  */
 async function yamlText(value: object): Promise<string> {
   const { Document, visit } = await import("yaml");
-  const document = new Document(JSON.parse(JSON.stringify(value)));
+  const document = new Document(JSON.parse(JSON.stringify(value)), { compat: "yaml-1.1" });
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value === "string" && hasObeyed(node.value)) node.type = "QUOTE_DOUBLE";

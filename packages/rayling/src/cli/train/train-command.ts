@@ -3,6 +3,7 @@
  * run, every thread is ended and its checkpoints stay.
  */
 
+import { treeOf, yamlValue } from "@rayling/config-tree";
 import * as ray from "@rayling/core";
 import { loadTrainerConfig, planText, printConfig, trainingPlanOf } from "@rayling/trainer/config";
 import type { TrainerConfig } from "@rayling/trainer/config";
@@ -40,8 +41,7 @@ export async function runTrain(
 async function showConfig(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
   const text = printConfig(config);
   if (format !== "json") return sayData(text);
-  const { parse } = await import("yaml");
-  await print(parse(text), format, () => []);
+  await print(treeOf(yamlValue(text)), format, () => []);
 }
 
 async function dryRun(config: TrainerConfig, { format }: TrainOptions): Promise<void> {
