@@ -2,6 +2,8 @@
 
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
+import { PromptLoader } from "../data/prompt-loader.ts";
+import type { PromptLoaderOptions } from "../data/prompt-loader.ts";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import type { PromptDatasetOptions } from "../data/prompt-dataset.ts";
 import { arithmeticTask } from "../tasks/arithmetic.ts";
@@ -15,10 +17,26 @@ export interface ConfiguredPrompts {
 }
 
 /**
- * Opens the prompts with any length. Rejects with DatasetError, TrainerInputError, and
- * TrainerConfigError for prompts that are more than text.
+ * Opens the prompts with any length. Rejects with DatasetError, also for prompts that fill no
+ * batch, TrainerInputError, and TrainerConfigError for prompts that are more than text.
  */
 export async function openPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
+  const prompts = await readPrompts(config);
+  loaderOf(prompts.train, config);
+  return prompts;
+}
+
+/** Returns the batches of a training. Throws DatasetError for prompts that fill none. */
+export function loaderOf(train: PromptDataset, { data, rayling }: TrainerConfig): PromptLoader {
+  const options: PromptLoaderOptions = {
+    batchSize: data.trainBatchSize,
+    shuffle: data.shuffle,
+    seed: data.seed ?? rayling.seed,
+  };
+  return new PromptLoader(train, options);
+}
+
+async function readPrompts(config: TrainerConfig): Promise<ConfiguredPrompts> {
   const { data, rayling } = config;
   const { trainMaxSamples, valMaxSamples, promptKey, rewardFnKey, allowNan, shuffle } = data;
   const seed = data.seed ?? rayling.seed;

@@ -10,7 +10,6 @@ import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import { hasCheckpoint } from "../checkpoint/checkpoint-folder.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { verlTree } from "../config/print-config.ts";
-import { PromptLoader } from "../data/prompt-loader.ts";
 import type { PromptLengthOptions } from "../data/prompt-dataset.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import { PPOTrainer } from "../ppo-trainer.ts";
@@ -21,7 +20,7 @@ import type { TrackingLogger } from "../tracking/tracking-logger.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
-import { openPrompts } from "./prompt-files.ts";
+import { loaderOf, openPrompts } from "./prompt-files.ts";
 import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
 import { totalStepsOf } from "./total-steps.ts";
@@ -81,17 +80,13 @@ async function train(
   policies: ConfiguredPolicies,
   { baseDirectory, loggers = [], verbose }: RunTrainingOptions & { readonly baseDirectory: string },
 ): Promise<TrainingRun> {
-  const { data, trainer, rayling } = config;
+  const { trainer, rayling } = config;
   const lengths = lengthsOf(config, policies);
   const [own, validation] = await Promise.all([
     prompts.train.limited(lengths),
     prompts.validation?.limited(lengths),
   ]);
-  const loader = new PromptLoader(own, {
-    batchSize: data.trainBatchSize,
-    shuffle: data.shuffle,
-    seed: data.seed ?? rayling.seed,
-  });
+  const loader = loaderOf(own, config);
   const options = trainerOptionsOf(config, baseDirectory);
   const { totalTrainingSteps } = trainer;
   await using tracking = await Tracking.open({

@@ -172,8 +172,10 @@ describe.skipIf(isMissing)("verl's command lines", () => {
         reward_model: { ground_truth: "2" },
         ...(image === undefined ? {} : { [image]: [{ path: "a.png" }] }),
       };
-      const path = join(folder, `${prompt}-${source}-${image}.jsonl`);
-      await writeFile(path, `${JSON.stringify(row)}\n`.repeat(16));
+      // As many rows as fill a batch.
+      const rows = Math.max(16, Number(named("train_batch_size") ?? 1024));
+      const path = join(folder, `${prompt}-${source}-${image}-${rows}.jsonl`);
+      await writeFile(path, `${JSON.stringify(row)}\n`.repeat(rows));
       return path;
     };
 

@@ -69,6 +69,20 @@ test("what would begin resolves to its prompts", async () => {
   await expect(rehearse(`data.train_files=${folder}/none.jsonl`)).resolves.toBeDefined();
 });
 
+test("prompts that fill no batch are refused, whatever the schedule of the learning rate", async () => {
+  for (const more of [[], ["actor_rollout_ref.actor.optim.lr_scheduler_type=cosine"]]) {
+    const rehearsal = rehearse(
+      "data.train_batch_size=9",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=9",
+      ...more,
+    );
+    await expect(rehearsal).rejects.toMatchObject({
+      name: "DatasetError",
+      message: expect.stringContaining("has 8 rows, which fill no batch of 9") as string,
+    });
+  }
+});
+
 test.each([
   ["rayling.policy_kwargs.alphabet", "is needed", ["data.train_files={folder}/many.jsonl"]],
   ["rayling.policy", "is none of tiny, openai, timed", ["rayling.policy=./nothing.ts"]],
