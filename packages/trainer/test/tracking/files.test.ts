@@ -1,11 +1,12 @@
 /** The files of a run: what is told is there, also after a kill, and a resumed run counts each step once. */
 
 import { execFile } from "node:child_process";
-import { appendFile, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { readJsonl } from "@rayling/data-proto";
 import { readRun, Tracking } from "@rayling/trainer";
+import { FollowedRun } from "@rayling/trainer/runs";
 import { gitCommit } from "../../src/tracking/files/git-commit.ts";
 import { commandText } from "../../src/tracking/files/run-start.ts";
 import { invalid, optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
@@ -170,6 +171,31 @@ test("a run that begins anew in the folder of a longer one has nothing of it", a
     expect(run.samples.map(({ id }) => id)).toEqual(["200-0", "200-0"]);
     expect(run.rewards.map(({ step }) => step)).toEqual([1, 2]);
   }
+});
+
+test("a file that is made anew with more bytes shows nothing of the old one", async () => {
+  const directory = await runFolder();
+  const path = join(directory, "metrics.jsonl");
+  const lineOf = (step: number, score: number): string =>
+    `${JSON.stringify({ step, data: { "critic/score/mean": score } })}\n`;
+  await mkdir(directory, { recursive: true });
+  await writeFile(path, [1, 2, 3].map((step) => lineOf(step, 0.1)).join(""));
+  const run = new FollowedRun(directory);
+  await run.refresh();
+  const before = run.curves;
+  // Both exist at once, so that the new one is another file.
+  const made = `${path}.new`;
+  await writeFile(made, [1, 2, 3, 4, 5].map((step) => lineOf(step, 0.9)).join(""));
+  await rename(made, path);
+  await run.refresh();
+  const fresh = new FollowedRun(directory);
+  await fresh.refresh();
+  expect(run.curves).toEqual(fresh.curves);
+  expect(run.curves).not.toEqual(before);
+  expect(JSON.stringify(run.curves)).not.toContain("0.1");
+  await rm(path);
+  await run.refresh();
+  expect(run.lastStep).toBe(-1);
 });
 
 test("how a run was started is in its files, without secrets", async () => {

@@ -8,6 +8,8 @@ export class GrowingFile {
   readonly path: string;
   #size = 0;
   #end = 0;
+  /** Tells the file from another one at its path. */
+  #file = "";
 
   constructor(path: string) {
     this.path = path;
@@ -23,12 +25,16 @@ export class GrowingFile {
    */
   async read(onLine: (line: object) => void, onAnew: () => void): Promise<boolean> {
     // There is none before the first line.
-    const { size } = await stat(this.path).catch(() => ({ size: 0 }));
-    if (size === this.#size) return false;
-    if (size < this.#size) {
+    const { size, dev, ino } = await stat(this.path).catch(() => ({ size: 0, dev: 0, ino: 0 }));
+    const file = size === 0 ? "" : `${dev}:${ino}`;
+    if (size === this.#size && file === this.#file) return false;
+    if (this.#size > 0 && (size < this.#size || file !== this.#file)) {
       this.#end = 0;
       onAnew();
     }
+    this.#file = file;
+    this.#size = size;
+    if (size === 0) return true;
     // The last line may be on its way: it is read again next time.
     const options = { places: true, from: this.#end, onMalformed: () => undefined };
     for await (const { line, value, place } of readJsonl(this.path, options)) {
@@ -38,7 +44,6 @@ export class GrowingFile {
       onLine(value);
       this.#end = place?.end ?? this.#end;
     }
-    this.#size = size;
     return true;
   }
 }
