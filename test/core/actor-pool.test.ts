@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { isAlone } from "../fixtures/isolation.ts";
-import { addOne, addOneUnless3, PoolWorker, type WorkerClass } from "../fixtures/utilities.ts";
+import {
+  addOne,
+  addOneUnless3,
+  newMoments,
+  PoolHolder,
+  PoolWorker,
+  type WorkerClass,
+} from "../fixtures/utilities.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -138,6 +145,27 @@ describe("a timeout", () => {
     expect(await pool.getNextUnordered()).toBe(2);
     expect(pool.hasNext()).toBe(false);
   });
+});
+
+describe("a cancelled call", () => {
+  const methods = ["double", "fail", "list"] as const;
+  const orders = ["getNext", "getNextUnordered"] as const;
+  test.each(methods.flatMap((method) => orders.map((order) => ({ method, order }))))(
+    "takes no result: $order of $method",
+    async ({ method, order }) => {
+      const holder = PoolHolder.options({ numCpus: 0 }).remote();
+      await ray.get(holder.submit.remote(method, 1));
+      const moments = newMoments();
+      const call = holder.nextWhenCancelled.remote(order, moments);
+      await ray.get(moments.there.wait.remote());
+      ray.cancel(call);
+      await expect(ray.get(call)).rejects.toBeInstanceOf(ray.TaskCancelledError);
+      await ray.get(moments.over.wait.remote());
+      const next = ray.get(holder.next.remote(order));
+      if (method === "fail") await expect(next).rejects.toThrow("no 1");
+      else expect(await next).toEqual(method === "list" ? [2] : 2);
+    },
+  );
 });
 
 describe("map", () => {

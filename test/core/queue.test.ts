@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sized } from "../fixtures/suite.ts";
-import { consume, produce, QueueHolder } from "../fixtures/utilities.ts";
+import {
+  consume,
+  newMoments,
+  produce,
+  QueueHolder,
+  QueueWaiter,
+  type QueueWait,
+  waitsInQueue,
+} from "../fixtures/utilities.ts";
 import { seededRandom } from "../servers/seeded.ts";
 
 beforeAll(() => ray.init({ numCpus: 4, prewarm: 0 }));
@@ -267,6 +275,97 @@ describe("a call that runs out of time leaves nothing behind", () => {
     expect(new Set(consumed).size).toBe(300);
     expect(consumed).toHaveLength(300);
   });
+});
+
+/** The actor behind a queue. */
+interface Inside {
+  get(timeoutMs: number | undefined): unknown;
+  put(item: readonly [unknown], timeoutMs: number | undefined): unknown;
+  quiet(): Promise<void>;
+}
+
+interface WaitCase {
+  readonly kind: QueueWait;
+  readonly from: "task" | "actor";
+  readonly recursive: boolean;
+}
+
+describe("a call that is cancelled leaves nothing behind", () => {
+  let name = 0;
+  const named = async (maxsize: number): Promise<[ray.Queue<string>, ray.ActorHandle<Inside>]> => {
+    const actorOptions = { name: `queue ${name++}` };
+    const queue = new ray.Queue<string>({ maxsize, actorOptions });
+    await reached(queue);
+    return [queue, await ray.getActor<Inside>(actorOptions.name)];
+  };
+  const isCancelled = async (ref: ray.ObjectRef): Promise<void> => {
+    await expect(ray.get(ref)).rejects.toBeInstanceOf(ray.TaskCancelledError);
+  };
+
+  test.each([undefined, 1_000_000])("where it waits, timeoutMs %s", async (timeoutMs) => {
+    const [queue, inside] = await named(1);
+    const get = inside.get.remote(timeoutMs);
+    await reached(queue);
+    ray.cancel(get);
+    await isCancelled(get);
+    await queue.put("kept");
+    expect(await queue.size()).toBe(1);
+    const put = inside.put.remote(["never"], timeoutMs);
+    await reached(queue);
+    ray.cancel(put);
+    await isCancelled(put);
+    expect(await queue.get()).toBe("kept");
+    expect(await queue.size()).toBe(0);
+    await ray.get(inside.quiet.remote());
+  });
+
+  test("and those beside it in the line keep their places", async () => {
+    const [queue, inside] = await named(0);
+    const [first, second, third] = [1, 2, 3].map(() => inside.get.remote(undefined));
+    await reached(queue);
+    ray.cancel(second as ray.ObjectRef);
+    await isCancelled(second as ray.ObjectRef);
+    await queue.putNowaitBatch(["a", "b", "c"]);
+    expect(await ray.get([first, third] as ray.ObjectRef[])).toEqual(["a", "b"]);
+    expect(await queue.size()).toBe(1);
+  });
+
+  const kinds: readonly QueueWait[] = [
+    "get",
+    "get with time",
+    "put",
+    "put with time",
+    "late get",
+    "late put",
+  ];
+  const callers = (recursive: boolean, from: "task" | "actor"): WaitCase[] =>
+    kinds.map((kind) => ({ kind, from, recursive }));
+  const some = [...callers(true, "task"), ...callers(false, "actor")];
+  const others = [...callers(false, "task"), ...callers(true, "actor")];
+  test.each(sized({ gate: some, full: [...some, ...others] }))(
+    "of a cancelled $from: $kind, recursive $recursive",
+    async ({ kind, from, recursive }) => {
+      const [queue, inside] = await named(1);
+      const isGet = kind.includes("get");
+      // A late one would have what it asks for.
+      const before = isGet === kind.startsWith("late") ? ["kept"] : [];
+      await queue.putNowaitBatch(before);
+      const moments = newMoments();
+      const call =
+        from === "task"
+          ? waitsInQueue.remote(kind, queue, moments)
+          : QueueWaiter.options({ numCpus: 0 }).remote().waits.remote(kind, queue, moments);
+      await ray.get(moments.there.wait.remote());
+      ray.cancel(call, { recursive });
+      await isCancelled(call);
+      await ray.get(inside.quiet.remote());
+      if (kind.startsWith("late")) await ray.get(moments.over.wait.remote());
+      if (isGet && before.length === 0) await queue.put("kept");
+      expect(await queue.size()).toBe(kind === "late put" ? 0 : 1);
+      if (kind !== "late put") expect(await queue.get()).toBe("kept");
+      expect(await queue.size()).toBe(0);
+    },
+  );
 });
 
 describe("shutdown", () => {

@@ -14,6 +14,7 @@ import {
   InvalidOptionError,
   NoMoreResultsError,
   RaySystemError,
+  TaskCancelledError,
 } from "../../shared/errors.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
@@ -22,6 +23,7 @@ import { letGo } from "../session.ts";
 import { show } from "../../shared/text/show.ts";
 import { entryOf, ObjectRef } from "../../store/object-ref.ts";
 import { kill } from "../actors.ts";
+import { getRuntimeContext } from "../context.ts";
 import { get, waitForOne } from "../objects.ts";
 import type { ActorHandle, RefValue, RefValues } from "../handle-types.ts";
 
@@ -68,7 +70,7 @@ interface Submission<Actor> {
   isOver: boolean;
   /** Set when a call that is over is looked at. */
   result: Promise<unknown> | undefined;
-  /** While a call that may have failed is looked at. */
+  /** While a call that may have failed is looked at; rejects if its looker is cancelled. */
   ending: Promise<void> | undefined;
 }
 
@@ -300,7 +302,12 @@ export class ActorPool<Actor extends ActorHandle<object>> {
       }
       if (line.take(one.place) === undefined) continue;
       if (line === this.#submitted) this.#unordered = line.size > 0;
-      return await resultOf(one);
+      try {
+        return await resultOf(one);
+      } catch (error) {
+        if (one.result === undefined) line.putBack(one.place, one);
+        throw error;
+      }
     }
   }
 
@@ -336,7 +343,10 @@ export class ActorPool<Actor extends ActorHandle<object>> {
         done = watched.find(isReady);
         if (done === undefined) return undefined;
       }
-      if (!this.#endGood(done)) await (done.ending ??= this.#end(done));
+      if (this.#endGood(done)) continue;
+      // The look of another caller, which may be cancelled: then this one looks again.
+      if (done.ending === undefined) await this.#look(done);
+      else await done.ending.catch(ignore);
     }
   }
 
@@ -352,10 +362,24 @@ export class ActorPool<Actor extends ActorHandle<object>> {
     return true;
   }
 
-  /** Handles a call that is over: it keeps the result, and frees the actor unless it is dead. */
+  async #look(one: Submission<Actor>): Promise<void> {
+    one.ending = this.#end(one);
+    try {
+      await one.ending;
+    } finally {
+      one.ending = undefined;
+    }
+  }
+
+  /**
+   * Handles a call that is over: it keeps the result, and frees the actor unless it is dead. Throws
+   * if the task that looks is cancelled meanwhile: the call is not over for the pool then.
+   */
   async #end(one: Submission<Actor>): Promise<void> {
-    one.result = get(one.call as ObjectRef);
-    const failure = await one.result.then(ignore, (error: unknown) => error);
+    const result = get(one.call as ObjectRef);
+    const failure = await result.then(ignore, (error: unknown) => error);
+    if (isInterruption(failure)) throw failure;
+    one.result = result;
     one.isOver = true;
     const { actor } = one;
     if (actor === undefined) return;
@@ -430,12 +454,23 @@ function isReady(one: Called): boolean {
   return entryOf(firstRef(one)).isReady;
 }
 
-/** The result of a submission that is over. */
-function resultOf(one: {
+/** The result of a submission that is over. A cancelled task takes none: it can be taken again. */
+async function resultOf(one: {
   readonly call: PoolCall | undefined;
   result: Promise<unknown> | undefined;
 }): Promise<unknown> {
-  return (one.result ??= get(one.call as ObjectRef));
+  one.result ??= get(one.call as ObjectRef);
+  try {
+    return await one.result;
+  } catch (error) {
+    if (isInterruption(error)) one.result = undefined;
+    throw error;
+  }
+}
+
+/** Whether the running task was cancelled, not a call that it made. */
+function isInterruption(error: unknown): boolean {
+  return error instanceof TaskCancelledError && error.taskId === getRuntimeContext().getTaskId();
 }
 
 function deadlineOf({ timeoutMs }: PoolGetOptions): number | undefined {

@@ -3,21 +3,26 @@
  * a `Queue` on each side that travels.
  *
  * It is built on the public API. All waits are inside the actor, in one thread: it decides once
- * whether a waiter got its item or timed out, so a timeout leaves nothing behind. A waiting `get`
- * means that there are no items, and a waiting `put` means that there is no room.
+ * whether a waiter got its item, timed out or was cancelled, so the last two leave nothing behind.
+ * A waiting `get` means that there are no items, and a waiting `put` means that there is no room.
  */
+import { checkInterrupted } from "../../caller/waits/task-scope.ts";
 import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
+import { asError } from "../../shared/errors/thrown.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
 import { type Check, checkOptions, count, flag } from "../../shared/options.ts";
 import { ownFile, ownFolder } from "../../shared/own-files.ts";
 import { show } from "../../shared/text/show.ts";
+import { entryOf, type ObjectRef } from "../../store/object-ref.ts";
 import { kill, registerSerializer } from "../actors.ts";
+import { getRuntimeContext } from "../context.ts";
 import { get, wait } from "../objects.ts";
 import type { ActorClass } from "../remote/actor-class.ts";
 import type { ActorOptions } from "../remote/options.ts";
 import { remote, type RemoteName } from "../remote/remote.ts";
 import { letGo } from "../session.ts";
+import { cancel } from "../tasks.ts";
 import type { ActorHandle } from "../handle-types.ts";
 
 /** Options of a Queue. */
@@ -135,18 +140,20 @@ class QueueActor {
     late: () => Error,
   ): Promise<unknown> {
     if (timeoutMs === 0) throw late();
+    const { signal } = getRuntimeContext();
+    signal.throwIfAborted();
     return new Promise((finish, reject) => {
       const waiter: Waiter = { item, finish, timer: undefined };
       const place = line.add(waiter);
+      const leave = (why: unknown): void => {
+        if (line.take(place) === undefined) return;
+        clearTimeout(waiter.timer);
+        reject(asError(why));
+        this.#left();
+      };
+      signal.addEventListener("abort", () => leave(signal.reason), { once: true });
       if (timeoutMs === undefined) return;
-      waiter.timer = setTimeout(
-        () => {
-          line.take(place);
-          reject(late());
-          this.#left();
-        },
-        Math.min(timeoutMs, longestTimerMs),
-      );
+      waiter.timer = setTimeout(() => leave(late()), Math.min(timeoutMs, longestTimerMs));
     });
   }
 
@@ -195,7 +202,8 @@ const actors: WeakMap<object, QueueHandle> = new WeakMap();
  * that registers it: send plain data.
  *
  * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after
- * its `shutdown`, and with SessionEndedError after that of the session.
+ * its `shutdown`, and with SessionEndedError after that of the session. In a cancelled task a call
+ * that waits rejects with TaskCancelledError, and neither puts nor takes an item.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
@@ -211,7 +219,7 @@ export class Queue<T = unknown> {
    */
   async put(item: T, options: QueueWaitOptions = {}): Promise<void> {
     if (!waits("Queue.put", options)) return this.putNowait(item);
-    await get(actorOf(this).put.remote([item], options.timeoutMs));
+    await answerOf(() => actorOf(this).put.remote([item], options.timeoutMs));
   }
 
   /**
@@ -220,17 +228,17 @@ export class Queue<T = unknown> {
    */
   async get(options: QueueWaitOptions = {}): Promise<T> {
     if (!waits("Queue.get", options)) return this.getNowait();
-    return (await get(actorOf(this).get.remote(options.timeoutMs))) as T;
+    return (await answerOf(() => actorOf(this).get.remote(options.timeoutMs))) as T;
   }
 
   /** Puts an item, or rejects with Full if there is no room. */
   async putNowait(item: T): Promise<void> {
-    await get(actorOf(this).putNowait.remote([item]));
+    await answerOf(() => actorOf(this).putNowait.remote([item]));
   }
 
   /** Takes the oldest item, or rejects with Empty if there is none. */
   async getNowait(): Promise<T> {
-    const [item] = await get(actorOf(this).getNowait.remote(1));
+    const [item] = await answerOf(() => actorOf(this).getNowait.remote(1));
     return item as T;
   }
 
@@ -242,13 +250,13 @@ export class Queue<T = unknown> {
         `Queue.putNowaitBatch takes a list, not ${show(items)}`,
       );
     }
-    await get(actorOf(this).putNowait.remote([...items]));
+    await answerOf(() => actorOf(this).putNowait.remote([...items]));
   }
 
   /** Takes that many items, or rejects with Empty and takes none. */
   async getNowaitBatch(numItems: number): Promise<T[]> {
     checkOptions("Queue.getNowaitBatch", { numItems }, { numItems: count(0) });
-    return (await get(actorOf(this).getNowait.remote(numItems))) as T[];
+    return (await answerOf(() => actorOf(this).getNowait.remote(numItems))) as T[];
   }
 
   /** Returns the number of items in the queue. */
@@ -304,6 +312,22 @@ function actorOf(queue: object): QueueHandle {
   const actor = actors.get(queue);
   if (actor === undefined) throw new InvalidOptionError("this", `${show(queue)} is not a Queue`);
   return actor;
+}
+
+/**
+ * Makes a call that puts or takes items. A task that was cancelled before makes none, and one that
+ * is cancelled meanwhile cancels the call.
+ */
+async function answerOf<T>(call: () => ObjectRef<T>): Promise<T> {
+  checkInterrupted();
+  const ref = call();
+  try {
+    return await get(ref);
+  } catch (error) {
+    // Also for a task that is cancelled without its children. A call that has ended stays as it is.
+    if (!entryOf(ref).isStale) cancel(ref);
+    throw error;
+  }
 }
 
 function waits(where: string, options: QueueWaitOptions): boolean {
