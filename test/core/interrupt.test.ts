@@ -29,12 +29,15 @@ describe.each(["actor", "task"])("running code of a cancelled call: %s", (kind) 
   const some: readonly [Awaits, string][] = [
     ["get", "TASK_CANCELLED"],
     ["nothing of it", "goes on"],
+    ["get of own task", "TASK_CANCELLED"],
   ];
   const all: readonly [Awaits, string][] = [
     ...some,
     ["wait", "TASK_CANCELLED"],
     ["next", "TASK_CANCELLED"],
     ["signal", "TASK_CANCELLED"],
+    ["wait for own task", "TASK_CANCELLED"],
+    ["next of own task", "TASK_CANCELLED"],
   ];
   // What waits is the same code in a task: the gate has all of it in an actor.
   test.each(kind === "actor" ? all : sized({ gate: some, full: all }))(
@@ -50,10 +53,12 @@ describe.each(["actor", "task"])("running code of a cancelled call: %s", (kind) 
         kind === "task" ? interruptedTask.remote(what, handles) : actor.run.remote(what, handles);
       while ((await ray.get(handles.log.lines.remote())).length === 0);
       for (let round = 0; round < 20; round++) await ray.get(handles.log.lines.remote());
-      ray.cancel(call, { recursive: false });
+      ray.cancel(call, { recursive: what.endsWith("own task") });
       await cancelled(call);
       await ray.get(handles.done.wait.remote());
-      expect(await ray.get(handles.log.lines.remote())).toEqual(["begins", line]);
+      expect(await ray.get(handles.log.lines.remote())).toEqual(
+        line === "goes on" ? ["begins", line] : ["begins", line, "cleans up"],
+      );
       expect(await ray.get(actor.hello.remote())).toBe("hello");
     },
   );

@@ -142,8 +142,11 @@ export class Execution implements Running, TaskScope {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
     if (this.actor !== undefined) this.answerWith("cancelled");
+    // Its waits come first, because a child that is cancelled at once would end them with its own
+    // error. The signal comes last: its listeners may make calls, which are not cancelled.
+    this.#interrupt();
     if (recursive) this.#site.caller.calls.cancelChildren(this);
-    this.#stop();
+    this.#abort();
   }
 
   waits(stop: Stop): () => void {
@@ -262,8 +265,17 @@ export class Execution implements Running, TaskScope {
 
   /** Interrupts everything that waits inside the call. */
   #stop(): void {
+    this.#interrupt();
+    this.#abort();
+  }
+
+  #abort(): void {
     this.#controller?.abort(this.#reason());
     this.#wake?.();
+  }
+
+  /** Ends the waits of its code for the runtime, or else the next one. */
+  #interrupt(): void {
     const waits = [...(this.#waits ?? [])];
     this.#isToInterrupt = waits.length === 0;
     for (const stop of waits) stop(this.#reason());
