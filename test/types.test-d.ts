@@ -106,6 +106,102 @@ describe("a task", () => {
   });
 });
 
+/** Iterates by itself, and travels as itself when it has a serializer. */
+declare class Pages implements AsyncIterable<string> {
+  readonly title: string;
+  [Symbol.asyncIterator](): AsyncIterator<string>;
+}
+
+/** Is `any`, as what many functions of JavaScript return. */
+type Anything = ReturnType<typeof JSON.parse>;
+
+declare class Results {
+  any(text?: string): Anything;
+  asyncAny(): Promise<Anything>;
+  unknown(): unknown;
+  never(): never;
+  list(): number[];
+  iterable(): Iterable<number>;
+  pages(): Pages;
+  either(): Generator<number> | number[];
+  generator(): Generator<number>;
+  generatorOfNext(): Generator<number, string, boolean>;
+  iterableIterator(): IterableIterator<number>;
+  iterator(): Iterator<number>;
+  iteratorObject(): IteratorObject<number>;
+  asyncGenerator(): AsyncGenerator<string>;
+  asyncIterable(): AsyncIterable<string>;
+  asyncIterableIterator(): AsyncIterableIterator<string>;
+  asyncIterator(): AsyncIterator<string>;
+  asyncIteratorObject(): AsyncIteratorObject<string>;
+  generatorOfAny(): Generator<Anything>;
+}
+declare const results: ray.ActorHandle<Results>;
+declare const parse: ray.RemoteFunction<(text: string) => Anything>;
+
+describe("a result", () => {
+  test("of any is a ref that can be used as any other", async () => {
+    expectTypeOf(results.any.remote()).toEqualTypeOf<ray.ObjectRef<Anything>>();
+    expectTypeOf(results.asyncAny.remote()).toEqualTypeOf<ray.ObjectRef<Anything>>();
+    expectTypeOf(parse.remote("1")).toEqualTypeOf<ray.ObjectRef<Anything>>();
+    expectTypeOf(await ray.get(parse.remote("1"))).toBeAny();
+    expectTypeOf(await ray.get([parse.remote("1"), add.remote(1, 2)])).toEqualTypeOf<
+      [Anything, number]
+    >();
+    expectTypeOf(add.remote(parse.remote("1"), results.any.remote())).toEqualTypeOf<
+      ray.ObjectRef<number>
+    >();
+    for await (const value of ray.map(parse, ["1"])) expectTypeOf(value).toBeAny();
+    const pool = new ray.ActorPool([results]);
+    for await (const value of pool.map((actor, text: string) => actor.any.remote(text), ["1"])) {
+      expectTypeOf(value).toBeAny();
+    }
+    const [one, two] = results.any.options({ numReturns: 2 }).remote();
+    expectTypeOf([one, two]).toEqualTypeOf<(ray.ObjectRef<Anything> | undefined)[]>();
+    const streamed = results.any.options({ numReturns: "streaming" }).remote();
+    expectTypeOf(streamed).toEqualTypeOf<ray.ObjectRefGenerator<Anything>>();
+    expectTypeOf(results.generatorOfAny.remote()).toEqualTypeOf<ray.ObjectRefGenerator<Anything>>();
+  });
+
+  test("of unknown or never is a ref", () => {
+    expectTypeOf(results.unknown.remote()).toEqualTypeOf<ray.ObjectRef>();
+    expectTypeOf(results.unknown.options({ numReturns: 2 }).remote()).toEqualTypeOf<
+      ray.ObjectRef[]
+    >();
+    expectTypeOf(
+      results.unknown.options({ numReturns: "streaming" }).remote(),
+    ).toEqualTypeOf<ray.ObjectRefGenerator>();
+    expectTypeOf(results.never.remote()).toEqualTypeOf<ray.ObjectRef<never>>();
+    expectTypeOf(results.never.options({ numReturns: 2 }).remote()).toEqualTypeOf<
+      ray.ObjectRef<never>[]
+    >();
+  });
+
+  test("of a generator is a stream, whichever type of iterator it is declared as", () => {
+    type Numbers = ray.ObjectRefGenerator<number>;
+    expectTypeOf(results.generator.remote()).toEqualTypeOf<Numbers>();
+    expectTypeOf(results.generatorOfNext.remote()).toEqualTypeOf<Numbers>();
+    expectTypeOf(results.iterableIterator.remote()).toEqualTypeOf<Numbers>();
+    expectTypeOf(results.iterator.remote()).toEqualTypeOf<Numbers>();
+    expectTypeOf(results.iteratorObject.remote()).toEqualTypeOf<Numbers>();
+    type Texts = ray.ObjectRefGenerator<string>;
+    expectTypeOf(results.asyncGenerator.remote()).toEqualTypeOf<Texts>();
+    expectTypeOf(results.asyncIterable.remote()).toEqualTypeOf<Texts>();
+    expectTypeOf(results.asyncIterableIterator.remote()).toEqualTypeOf<Texts>();
+    expectTypeOf(results.asyncIterator.remote()).toEqualTypeOf<Texts>();
+    expectTypeOf(results.asyncIteratorObject.remote()).toEqualTypeOf<Texts>();
+  });
+
+  test("that may be a value is a ref", () => {
+    expectTypeOf(results.list.remote()).toEqualTypeOf<ray.ObjectRef<number[]>>();
+    expectTypeOf(results.iterable.remote()).toEqualTypeOf<ray.ObjectRef<Iterable<number>>>();
+    expectTypeOf(results.pages.remote()).toEqualTypeOf<ray.ObjectRef<Pages>>();
+    expectTypeOf(results.either.remote()).toEqualTypeOf<
+      ray.ObjectRef<Generator<number> | number[]>
+    >();
+  });
+});
+
 describe("get, put and wait", () => {
   test("keep the types of values, lists and tuples", async () => {
     expectTypeOf(await ray.get(ray.put("text"))).toEqualTypeOf<string>();

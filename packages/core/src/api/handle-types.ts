@@ -16,22 +16,44 @@ export type RemoteArguments<Arguments extends readonly unknown[]> = {
   [Index in keyof Arguments]: Arguments[Index] | ObjectRef<Arguments[Index]>;
 };
 
-type ItemOf<Returned> =
-  Returned extends AsyncIterable<infer Item>
+/** `any` and `unknown`, which extend every type or none, stay as they are. */
+type ItemOf<Returned> = unknown extends Returned
+  ? Returned
+  : Returned extends AsyncIterable<infer Item> | AsyncIterator<infer Item, unknown, never>
     ? Item
-    : Returned extends Iterable<infer Item>
+    : Returned extends Iterable<infer Item> | Iterator<infer Item, unknown, never>
       ? Awaited<Item>
       : never;
+
+/** Whether generators, or async ones, are assignable to that type. */
+type TakesGenerators<Returned> =
+  Generator<never, never, unknown> extends Returned
+    ? true
+    : AsyncGenerator<never, never, unknown> extends Returned
+      ? true
+      : false;
+
+/**
+ * Whether a generator method may have that result: any type of iterator that a generator has. An
+ * `Iterable` may be a list, so it is no stream, and an object of a class with iterators is itself.
+ */
+type IsStream<Returned> = unknown extends Returned
+  ? false
+  : [Returned] extends [never]
+    ? false
+    : Returned extends
+          | Iterator<unknown, unknown, never>
+          | AsyncIterator<unknown, unknown, never>
+          | AsyncIterable<unknown, unknown, never>
+      ? TakesGenerators<Returned>
+      : false;
 
 /**
  * The result of a call: a ref to the value that the method returns or resolves with; for a
  * generator method, a generator of refs.
  */
-export type ResultRef<Method extends AnyFunction> = [ReturnType<Method>] extends [never]
-  ? ObjectRef<never>
-  : ReturnType<Method> extends
-        | Generator<unknown, unknown, never>
-        | AsyncGenerator<unknown, unknown, never>
+export type ResultRef<Method extends AnyFunction> =
+  IsStream<ReturnType<Method>> extends true
     ? ObjectRefGenerator<ItemOf<ReturnType<Method>>>
     : ObjectRef<Awaited<ReturnType<Method>>>;
 
@@ -48,9 +70,13 @@ export type ShapedResult<Method extends AnyFunction, Options> = Options extends 
         : RefsOf<Awaited<ReturnType<Method>>>
   : ResultRef<Method>;
 
-type RefsOf<Values> = Values extends readonly unknown[]
-  ? { -readonly [Index in keyof Values]: ObjectRef<Values[Index]> }
-  : ObjectRef<ItemOf<Values>>[];
+type RefsOf<Values> = [Values] extends [never]
+  ? ObjectRef<never>[]
+  : unknown extends Values
+    ? ObjectRef<Values>[]
+    : Values extends readonly unknown[]
+      ? { -readonly [Index in keyof Values]: ObjectRef<Values[Index]> }
+      : ObjectRef<ItemOf<Values>>[];
 
 /** A method of an actor, as its callers see it. */
 export interface RemoteMethod<Method extends AnyFunction, Own = unknown> {
