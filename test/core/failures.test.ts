@@ -51,6 +51,38 @@ describe("an error that user code throws", () => {
     expect(error.stack).not.toContain("packages/core/src");
   });
 
+  test.each<[string, (value: never) => unknown]>([
+    ["a task", (value) => plusOne.remote(value)],
+    ["a task with options", (value) => plusOne.options({ numCpus: 0 }).remote(value)],
+    ["a constructor", (value) => Counter.remote(value)],
+    ["a constructor with options", (value) => Counter.options({ numCpus: 0 }).remote(value)],
+    ["a method", (value) => Counter.options({ numCpus: 0 }).remote().fail.remote(value)],
+    [
+      "a method with options",
+      (value) => Counter.options({ numCpus: 0 }).remote().fail.options({ name: "n" }).remote(value),
+    ],
+    ["put", (value) => ray.put(value)],
+  ])("an argument that cannot travel: its stack begins at the call of %s", (_, call) => {
+    const deep: { inner?: unknown } = {};
+    let last = deep;
+    for (let level = 0; level < 20; level++) {
+      const inner = {};
+      last.inner = inner;
+      last = inner;
+    }
+    last.inner = (): void => undefined;
+    for (const value of [last.inner, { f: last.inner }, deep, new WeakMap()]) {
+      let stack = "";
+      try {
+        call(value as never);
+      } catch (error) {
+        expect(error).toBeInstanceOf(ray.NotEncodableError);
+        stack = String((error as Error).stack);
+      }
+      expect(stack.split("\n")[1]).toContain("failures.test.ts");
+    }
+  });
+
   test.each([["text"], [5], [null], [{ plain: "object" }]])(
     "may be no Error at all: %j",
     async (value) => {

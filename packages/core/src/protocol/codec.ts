@@ -12,13 +12,13 @@
  * differently, on every transport alike.
  */
 import { Packr, REUSE_BUFFER_MODE } from "msgpackr/pack";
-import { NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
+import { type NotEncodableError, RaySystemError, type RemoteSite } from "../shared/errors.ts";
 import { copyBytes } from "./copy-bytes.ts";
 import { checkDepth } from "./values/depth.ts";
 import { isFlat, isFlatList, outOfBandBytes, survey, type Survey } from "./values/encodable.ts";
 import { type FailureData, type FindClass, fromFailure, isFailure, toFailure } from "./failure.ts";
 import { notePath } from "./values/live-memory.ts";
-import { pathOf, refusalAt, refusalOf } from "./values/refusal.ts";
+import { pathOf, refusalAt, refusalOf, refused } from "./values/refusal.ts";
 import { type SignalPlaces, Writing, type WritingRules } from "./values/replace.ts";
 import { serializers } from "./values/serializers.ts";
 import { leastLentBytes, lentMemory } from "./lent-memory.ts";
@@ -366,7 +366,7 @@ function pack(
   try {
     bytes = packr.pack(value);
   } catch (cause) {
-    throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
+    throw refused(root, `cannot be packed: ${String(cause)}`);
   } finally {
     packing -= 1;
   }
@@ -379,7 +379,7 @@ function packTree(value: unknown, root: string, borrows: boolean): Encoded {
   try {
     bytes = treePackr.pack(value, REUSE_BUFFER_MODE) as typeof bytes;
   } catch (cause) {
-    throw new NotEncodableError(root, `cannot be packed: ${String(cause)}`);
+    throw refused(root, `cannot be packed: ${String(cause)}`);
   } finally {
     packing -= 1;
   }

@@ -8,14 +8,13 @@ import { types } from "node:util";
 import { NotEncodableError } from "../../shared/errors.ts";
 import { type IsSpecial, maxDepth, memoryProblem } from "./encodable.ts";
 import { isPlainArray, type Kind, kindOf } from "./kinds.ts";
+import { namesOwnFile } from "../../shared/own-files.ts";
 import { prototypeOf } from "../../shared/methods.ts";
 
 /** Returns the error for the first part of `value` that cannot travel, with its path. */
 export function refusalOf(value: unknown, root: string, isSpecial: IsSpecial): NotEncodableError {
-  const refused = new NotEncodableError(root, "cannot be encoded");
-  return (
-    findIn(value, root, isSpecial, (one, depth) => problemOf(one, depth, isSpecial)) ?? refused
-  );
+  const found = findIn(value, root, isSpecial, (one, depth) => problemOf(one, depth, isSpecial));
+  return found ?? refused(root, "cannot be encoded");
 }
 
 /**
@@ -29,7 +28,7 @@ export function refusalAt(
   isSpecial: IsSpecial,
 ): NotEncodableError {
   const found = findIn(value, root, isSpecial, (one) => (one === target ? reason : undefined));
-  return found ?? new NotEncodableError(root, reason);
+  return found ?? refused(root, reason);
 }
 
 /** Returns the path of the first part of `value` that `matches` accepts. */
@@ -44,6 +43,33 @@ export function pathOf(
   );
   return found?.path;
 }
+
+/**
+ * Returns an error whose stack begins with the code that gave the value. Above it are only frames
+ * of this package, and a deep value has many.
+ */
+export function refused(path: string, what: string, more?: ErrorOptions): NotEncodableError {
+  const { stackTraceLimit } = Error;
+  let error: NotEncodableError;
+  try {
+    Error.stackTraceLimit = Number.POSITIVE_INFINITY;
+    error = new NotEncodableError(path, what, more);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+  // A formatter of the user's may give anything.
+  const stack: unknown = error.stack;
+  if (typeof stack !== "string") return error;
+  const [head = "", ...frames] = stack.split(frameStart);
+  const first = frames.findIndex((frame) => !namesOwnFile(frame) && !nodeFrame.test(frame));
+  const theirs = frames.slice(Math.max(first, 0)).slice(0, stackTraceLimit);
+  error.stack = [head, ...theirs].join(frameStart);
+  return error;
+}
+
+const frameStart = "\n    at ";
+/** A frame of V8, such as that of `Array.map`, or of Node. */
+const nodeFrame = /\(<anonymous>\)$|\bnode:/;
 
 type Problem = (value: unknown, depth: number) => string | undefined;
 
@@ -65,9 +91,9 @@ function findIn(
       what = problem(one, depth);
     } catch (cause) {
       // A proxy throws, or was revoked.
-      return new NotEncodableError(path, `cannot be read: ${String(cause)}`, { cause });
+      return refused(path, `cannot be read: ${String(cause)}`, { cause });
     }
-    if (what !== undefined) return new NotEncodableError(path, what);
+    if (what !== undefined) return refused(path, what);
     if (typeof one !== "object" || one === null || seen.has(one)) return undefined;
     seen.add(one);
     for (const part of partsOf(one, path, isSpecial)) {
@@ -75,7 +101,7 @@ function findIn(
       try {
         child = part.read();
       } catch (cause) {
-        return new NotEncodableError(part.path, `cannot be read: ${String(cause)}`, { cause });
+        return refused(part.path, `cannot be read: ${String(cause)}`, { cause });
       }
       const found = look(child, part.path, depth + 1);
       if (found !== undefined) return found;
