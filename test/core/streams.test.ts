@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
 import { sharesMemory } from "../fixtures/isolation.ts";
 import { Meeting } from "../fixtures/actors.ts";
-import { countTo, Streaming, SyncStreaming } from "../fixtures/calls.ts";
+import { countsElsewhere, countTo, Streaming, SyncStreaming } from "../fixtures/calls.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -31,6 +31,16 @@ describe("a generator method", () => {
       expect(await ray.get(stream.completed())).toBe(5);
     },
   );
+
+  test("is the only thing that streams by itself: what returns a generator says how to", async () => {
+    const ref = countsElsewhere.remote(2);
+    ray.cancel(ref);
+    await expect(collect(ref)).rejects.toThrow(
+      'is a ref, not a stream: only generator functions stream by themselves; give the call numReturns: "streaming"',
+    );
+    const stream = countsElsewhere.options({ numReturns: "streaming" }).remote(2);
+    expect(await collect(stream)).toEqual([0, 1]);
+  });
 
   test("may have no items, and many", async () => {
     const actor = Streaming.remote();

@@ -71,6 +71,16 @@ Object.defineProperty(ObjectRef.prototype, inspect.custom, {
   },
 });
 
+// A ref is typed as a stream where its function has the result type of a generator function, and
+// `for await` would only say that it cannot be iterated over.
+Object.defineProperty(ObjectRef.prototype, Symbol.asyncIterator, {
+  value(this: ObjectRef): never {
+    throw new TypeError(
+      `${String(this)} of ${entryOf(this).label} is a ref, not a stream: only generator functions stream by themselves; give the call numReturns: "streaming", or get the ref`,
+    );
+  },
+});
+
 refuseJson(
   ObjectRef.prototype,
   "an ObjectRef stands for a value that is elsewhere: get it, or pass the ref to a call; it",
