@@ -1,5 +1,5 @@
 /**
- * A reward that takes as long as a judge's took: its latency is drawn by the sample's name, so all
+ * A reward that takes as long as a judge's took: its latency is drawn by the answer, so all
  * arrangements wait for the same. A call that is begun beside another one draws again. Beside it a
  * rule that knows right answers at once, and cannot tell for others.
  */
@@ -62,8 +62,9 @@ export function rule(input: ScoreInput): Verdict | null {
 }
 
 export async function judge(input: ScoreInput): Promise<Verdict> {
-  const { solutionStr, extraInfo } = input;
-  const name = `${String(extraInfo["group_uid"])} ${solutionStr}`;
+  // The answer names its prompt. The name of the group would be its context, and no score is kept
+  // of which that was read.
+  const { solutionStr: name } = input;
   const beside = running.get(name) ?? 0;
   running.set(name, beside + 1);
   try {
