@@ -1,8 +1,8 @@
 /**
- * Sends a request again until it is answered (verl `_post_request`): after the server's retry-after
- * (at most two minutes), or else a pause of 1, 2, 4, … seconds, at most 30, up to 16 times in all. A
- * retry-after of 0 is none, because a server that is down may say it each time. A 4xx status is
- * final; 408, 409 and 429 are not, which verl takes for final, too.
+ * Sends a request again until it is answered (verl `_post_request`): after the server's
+ * retry-after (at most two minutes), or else a pause of 1, 2, 4, … seconds, at most 30, up to 16
+ * times in all. A retry-after of 0 is none, because a server that is down may say it each time. A
+ * 4xx status is final; 408, 409 and 429 are not, which verl takes for final, too.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
