@@ -36,7 +36,7 @@ describe("a generator method", () => {
     const ref = countsElsewhere.remote(2);
     ray.cancel(ref);
     await expect(collect(ref)).rejects.toThrow(
-      'is a ref, not a stream: only generator functions stream by themselves; give the call numReturns: "streaming"',
+      'is a ref, not a stream: only generator functions stream by themselves; get the ref, or give the call that made it numReturns: "streaming"',
     );
     const stream = countsElsewhere.options({ numReturns: "streaming" }).remote(2);
     expect(await collect(stream)).toEqual([0, 1]);

@@ -76,7 +76,7 @@ Object.defineProperty(ObjectRef.prototype, inspect.custom, {
 Object.defineProperty(ObjectRef.prototype, Symbol.asyncIterator, {
   value(this: ObjectRef): never {
     throw new TypeError(
-      `${String(this)} of ${entryOf(this).label} is a ref, not a stream: only generator functions stream by themselves; give the call numReturns: "streaming", or get the ref`,
+      `${String(this)} of ${entryOf(this).label} is a ref, not a stream: only generator functions stream by themselves; get the ref, or give the call that made it numReturns: "streaming"`,
     );
   },
 });

@@ -68,14 +68,14 @@ function spanOf({ url, request, answer }: AnnouncedChat): void {
   );
 }
 
-/** Nothing for an URL that cannot be asked. */
+/** Returns nothing for a URL that cannot be asked. */
 function serverOf(url: string): Record<string, string | number> {
   if (!URL.canParse(url)) return {};
   const { hostname, port } = new URL(url);
   return { "server.address": hostname, ...(port === "" ? {} : { "server.port": Number(port) }) };
 }
 
-/** Nothing for messages that JSON cannot carry: they are not sent, and the answer says why. */
+/** Returns nothing for messages that JSON cannot carry: they are not sent; the answer says why. */
 function inputOf(messages: unknown): Record<string, string> {
   try {
     return { "gen_ai.input.messages": JSON.stringify(messages) };
