@@ -3,9 +3,10 @@
  * driver's own npm packages, and Node. Ray brings them; the machines need no registry and no Node.
  */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { listRuntime, type RuntimeListing } from "@rayling/cluster";
 import type { JobsApi } from "./jobs-api.ts";
 import { zip, type ZipFile } from "./zip.ts";
@@ -17,22 +18,34 @@ const checkout: string = join(import.meta.dirname, "../../../../python/src/rayli
 /** Speed counts more than size: files go to a cluster once. */
 const level = 1;
 
+/** On Linux: the file that runs, also when another one has taken its place. */
+const runningNode = "/proc/self/exe";
+
+/** What is read at a time of a large file. */
+const readBytes = 1_048_576;
+
 /** Where the Python package looks for the npm packages. */
 const place = "rayling/_js";
 
+interface RuntimePackage {
+  /** Its name in the store of Ray, which its files decide: known before the package is made. */
+  readonly name: string;
+  files(): Promise<readonly ZipFile[]>;
+}
+
 /** The packages of one session. */
 export class RuntimePackages {
-  readonly #packages: readonly { readonly name: string; readonly files: readonly ZipFile[] }[];
+  readonly #packages: readonly RuntimePackage[];
 
-  private constructor(packages: readonly (readonly [kind: string, files: readonly ZipFile[]])[]) {
-    this.#packages = packages.map(([kind, files]) => ({ name: packageName(kind, files), files }));
+  private constructor(packages: readonly RuntimePackage[]) {
+    this.#packages = packages;
   }
 
   /** Reads them. Rejects with RaySystemError. */
   static async read(): Promise<RuntimePackages> {
-    const runtime = ["runtime", await runtimeFiles()] as const;
+    const runtime = await runtimePackage();
     const isOwn = process.platform === "linux";
-    return new RuntimePackages(isOwn ? [runtime, ["node", await nodeFiles()]] : [runtime]);
+    return new RuntimePackages(isOwn ? [runtime, await nodePackage()] : [runtime]);
   }
 
   /**
@@ -43,17 +56,37 @@ export class RuntimePackages {
    */
   upload(jobs: JobsApi): Promise<readonly string[]> {
     return Promise.all(
-      this.#packages.map(({ name, files }) => jobs.upload(name, () => zip(files, level))),
+      this.#packages.map(({ name, files }) =>
+        jobs.upload(name, async () => zip(await files(), level)),
+      ),
     );
   }
 }
 
-/** Returns the name of a package in the store of Ray, which its files decide: before it is made. */
-function packageName(kind: string, files: readonly ZipFile[]): string {
+async function runtimePackage(): Promise<RuntimePackage> {
+  const files = await runtimeFiles();
   const hash = createHash("sha256");
   for (const { path, content } of files)
     hash.update(`${path}\0${content.length}\0`).update(content);
-  return `_ray_pkg_rayling_${kind}_${hash.digest("hex").slice(0, 24)}.zip`;
+  return { name: nameOf("runtime", hash.digest("hex")), files: async () => files };
+}
+
+/** Node has more than 100 MB: a program looks at them once, and holds them while they are packed. */
+async function nodePackage(): Promise<RuntimePackage> {
+  nodeDigest ??= await digestOf(runningNode);
+  return { name: nameOf("node", nodeDigest), files: nodeFiles };
+}
+
+let nodeDigest: string | undefined;
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path, { highWaterMark: readBytes }), hash);
+  return hash.digest("hex");
+}
+
+function nameOf(kind: string, digest: string): string {
+  return `_ray_pkg_rayling_${kind}_${digest.slice(0, 24)}.zip`;
 }
 
 async function nodeFiles(): Promise<ZipFile[]> {
@@ -62,7 +95,7 @@ async function nodeFiles(): Promise<ZipFile[]> {
     { path: "rayling_node/__init__.py", content: Buffer.from(about) },
     {
       path: "rayling_node/bin/node",
-      content: await readFile(process.execPath),
+      content: await readFile(runningNode),
       isExecutable: true,
     },
   ];
