@@ -368,6 +368,31 @@ describe("a call that is cancelled leaves nothing behind", () => {
   );
 });
 
+describe("a caller that dies takes no item with it, and puts none", () => {
+  const kinds = ["get", "put"] as const;
+  const cases = (["thread", "process"] as const).flatMap((isolation) =>
+    kinds.map((kind) => ({ isolation, kind })),
+  );
+  test.each(sized({ gate: cases.slice(0, 3), full: cases }))(
+    "in a $isolation, while it waits in $kind",
+    async ({ isolation, kind }) => {
+      const actorOptions = { name: `queue of the dead: ${kind} in a ${isolation}` };
+      await using queue = new ray.Queue<string>({ maxsize: 1, actorOptions });
+      if (kind === "put") await queue.put("kept");
+      const inside = await ray.getActor<Inside>(actorOptions.name);
+      const moments = newMoments();
+      const waiter = QueueWaiter.options({ numCpus: 0, isolation }).remote();
+      const call = waiter.waits.remote(kind, queue, moments);
+      await ray.get(moments.there.wait.remote());
+      await ray.kill(waiter);
+      await expect(ray.get(call)).rejects.toBeInstanceOf(ray.ActorDiedError);
+      await ray.get(inside.quiet.remote());
+      if (kind === "get") await queue.put("kept");
+      expect([await queue.size(), await queue.get(), await queue.size()]).toEqual([1, "kept", 0]);
+    },
+  );
+});
+
 describe("shutdown", () => {
   test("ends the queue, for everybody, once", async () => {
     const queue = new ray.Queue<number>();

@@ -21,7 +21,7 @@ const level = 1;
 /** On Linux: the file that runs, also when another one has taken its place. */
 const runningNode = "/proc/self/exe";
 
-/** What is read at a time of a large file. */
+/** How much of a large file is read at a time. */
 const readBytes = 1_048_576;
 
 /** Where the Python package looks for the npm packages. */
@@ -71,7 +71,10 @@ async function runtimePackage(): Promise<RuntimePackage> {
   return { name: nameOf("runtime", hash.digest("hex")), files: async () => files };
 }
 
-/** Node has more than 100 MB: a program looks at them once, and holds them while they are packed. */
+/**
+ * Node has more than 100 MB: a program looks at them once, and holds them only while they are
+ * packed.
+ */
 async function nodePackage(): Promise<RuntimePackage> {
   nodeDigest ??= await digestOf(runningNode);
   return { name: nameOf("node", nodeDigest), files: nodeFiles };

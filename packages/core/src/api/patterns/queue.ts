@@ -3,11 +3,12 @@
  * a `Queue` on each side that travels.
  *
  * It is built on the public API. All waits are inside the actor, in one thread: it decides once
- * whether a waiter got its item, timed out or was cancelled, so the last two leave nothing behind.
+ * whether a waiter got its item, timed out, was cancelled or died, so the last three leave nothing
+ * behind.
  * A waiting `get` means that there are no items, and a waiting `put` means that there is no room.
  */
-import { checkInterrupted } from "../../caller/waits/task-scope.ts";
-import { Empty, Full, InvalidOptionError } from "../../shared/errors.ts";
+import { checkInterrupted, currentTask } from "../../caller/waits/task-scope.ts";
+import { Empty, Full, InvalidOptionError, RaySystemError } from "../../shared/errors.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
@@ -152,6 +153,9 @@ class QueueActor {
         this.#left();
       };
       signal.addEventListener("abort", () => leave(signal.reason), { once: true });
+      // One that waits for an item would take the next one with it, and one that waits for room
+      // would still put its item, which a restarted caller puts again.
+      currentTask()?.whenCallerLost(() => leave(new RaySystemError("the caller is gone")));
       if (timeoutMs === undefined) return;
       waiter.timer = setTimeout(() => leave(late()), Math.min(timeoutMs, longestTimerMs));
     });
@@ -203,7 +207,8 @@ const actors: WeakMap<object, QueueHandle> = new WeakMap();
  *
  * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after
  * its `shutdown`, and with SessionEndedError after that of the session. In a cancelled task a call
- * that waits rejects with TaskCancelledError, and neither puts nor takes an item.
+ * that waits rejects with TaskCancelledError, and neither puts nor takes an item; nor does one of
+ * an actor or task that has died.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */

@@ -30,6 +30,8 @@ export interface TaskScope {
    * wait.
    */
   waits(stop: Stop): () => void;
+  /** Calls `leave` when its caller is gone, and nobody can receive its answer. */
+  whenCallerLost(leave: () => void): void;
   /** A cancellation that came while its code waited for nothing: given once, to the next wait. */
   takeInterruption(): TaskCancelledError | undefined;
   /** Ends its actor when what runs has ended; this call has no value then. */

@@ -65,6 +65,8 @@ export class Execution implements Running, TaskScope {
    */
   #isLeft = false;
   #wake: (() => void) | undefined;
+  /** Called when its caller is gone, made when needed. */
+  #leaves: (() => void)[] | undefined;
   /** The AbortSignals among its arguments, made when needed. */
   #signals: ReceivedSignals | undefined;
   readonly #signalCount: number;
@@ -198,6 +200,12 @@ export class Execution implements Running, TaskScope {
 
   callerLost(): void {
     this.#wake?.();
+    for (const leave of this.#leaves?.splice(0) ?? []) leave();
+  }
+
+  whenCallerLost(leave: () => void): void {
+    if (this.session.isOpen) (this.#leaves ??= []).push(leave);
+    else leave();
   }
 
   /** Waits until the item at that index may be made. Returns whether it is still wanted. */

@@ -178,6 +178,9 @@ class OutsideCalls implements TaskScope {
     return () => undefined;
   }
 
+  /** Nobody called it. */
+  whenCallerLost(): void {}
+
   takeInterruption(): undefined {
     return undefined;
   }
