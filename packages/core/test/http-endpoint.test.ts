@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import {
   cutUnread,
   HttpEndpoint,
@@ -178,6 +178,21 @@ describe("more than there is room for", () => {
     for (const { response } of await come(2)) response.end("well");
     await client.until((text) => answersIn(text).length === 3);
     expect(answersIn(client.text).map(({ status }) => status)).toEqual([200, 200, 429]);
+  });
+
+  test("as many as one connection may send before the first is answered: no warning", async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", warned);
+    onTestFinished(() => void process.off("warning", warned));
+    const { handle, come } = waiting();
+    const endpoint = await listen(handle);
+    const client = connectTo(endpoint);
+    client.send(get.repeat(16));
+    for (const { response } of await come(16)) response.end("well");
+    await client.until((text) => answersIn(text).length === 16);
+    expect(answersIn(client.text).every(({ status }) => status === 200)).toBe(true);
+    expect(warnings).toEqual([]);
   });
 
   test("connections, where each has a request under way: 503", async () => {

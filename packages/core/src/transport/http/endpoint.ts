@@ -197,6 +197,8 @@ export class HttpEndpoint {
     if (!this.#holdsProcess) socket.unref();
     // Node takes its own listener away before "connect", and an error without one ends the process.
     socket.on("error", () => undefined);
+    // Each pipelined request has one, and Node warns of a leak from eleven on.
+    socket.setMaxListeners(socket.getMaxListeners() + this.#limits.maxPipelined);
     if (!isFull || this.#connections.cutOne()) return this.#connections.add(socket);
     this.#endWith(
       socket,
