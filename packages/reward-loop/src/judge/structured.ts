@@ -1,6 +1,7 @@
 /**
- * Asks for an answer that fits a schema. An answer within prose or fences is understood; for one
- * that does not fit, the judge gets the mistake and is asked again, in the same conversation.
+ * Asks for an answer that fits a schema. An answer within prose or fences is understood, and what
+ * it quotes of the question there is not its verdict; for one that does not fit, the judge gets the
+ * mistake and is asked again, in the same conversation.
  *
  * Invariant: the usage of all answers is counted, also if the result is an error.
  */
@@ -12,7 +13,9 @@ import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
 import { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
-import { jsonIn } from "./answer/json-in.ts";
+import { candidatesIn } from "./answer/json-in.ts";
+import type { Candidate } from "./answer/json-in.ts";
+import { quotationsOf } from "./answer/quotations.ts";
 
 export interface StructuredOptions<Value> {
   readonly messages: readonly JudgeMessage[];
@@ -45,6 +48,7 @@ export async function askFor<Value>(
   const form = `Answer with one JSON object that fits this JSON Schema, and with nothing else:\n${JSON.stringify(jsonSchema)}`;
   const question = { schema: jsonSchema, name, signal };
   const first = withForm(messages, form);
+  const isQuoted = quotationsOf(messages.map(({ content }) => content));
   let conversation = first;
   let usage: TokenUsage | undefined;
   for (let asked = 1; ; asked++) {
@@ -56,7 +60,7 @@ export async function askFor<Value>(
     }
     const { text } = answer;
     usage = together(usage, usageOf({ usage: answer.usage }));
-    const found = await fitting(text, schema);
+    const found = await fitting(text, schema, isQuoted);
     if ("value" in found) return { value: found.value, usage, asked };
     const isCutOff = answer.finishReason === "length";
     const problem = isCutOff ? "was cut off" : found.problem;
@@ -94,13 +98,26 @@ function withForm(messages: readonly JudgeMessage[], form: string): readonly Jud
   return [{ role: "system", content: `${first.content}\n\n${form}` }, ...others];
 }
 
+/**
+ * Only the last value counts: where it does not fit, an earlier one is no verdict. What the judge
+ * quotes of the question is left out, except where its whole answer is that.
+ */
 async function fitting<Value>(
   text: string,
   schema: z.ZodType<Value>,
+  isQuoted: (candidate: Candidate) => boolean,
 ): Promise<{ readonly value: Value } | { readonly problem: string }> {
+  const candidates = candidatesIn(text);
+  const verdict = candidates.find((one) => !isQuoted(one));
+  if (verdict === undefined) {
+    const problem =
+      candidates.length === 0 ? "has no JSON in it" : "has no JSON but what the question contains";
+    return { problem };
+  }
   let problem: string | undefined;
-  for (const candidate of jsonIn(text)) {
-    const result = await schema.safeParseAsync(candidate);
+  // Behind a list stands what it contains, the last first.
+  for (const reading of verdict.readings.slice(0, 2)) {
+    const result = await schema.safeParseAsync(reading);
     if (result.success) return { value: result.data };
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
   }

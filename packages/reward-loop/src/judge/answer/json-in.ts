@@ -1,102 +1,79 @@
 /**
- * Finds the JSON values that a judge's text may mean, the likeliest first: all of it, then the
- * content of fences, then braces within prose, from the end, where models put their verdict.
+ * Finds the JSON values that a judge's text may mean, the likeliest first: all of it, or else what
+ * stands in fences and in braces within prose, from the end, where models put their verdict.
  * Reasoning is left out, closed or not. The work is linear in the length of the text.
  */
 
+import { bracedIn, mostBraced } from "./braces.ts";
+import type { Parsed } from "./braces.ts";
 import { parseLoosely } from "./loose-json.ts";
 import { withoutThoughts } from "./thoughts.ts";
+
+/** A value that a text may mean. */
+export interface Candidate {
+  /** As it is, and what a list contains, the last first. */
+  readonly readings: readonly unknown[];
+  /** Its text, which may be a quotation. Undefined: the answer is nothing else. */
+  readonly source: string | undefined;
+  /** Whether there is something around it, so that its value alone may be quoted, too. */
+  readonly isWithinProse: boolean;
+}
 
 /** Texts that are longer have their verdict at the end. */
 const longest = 100_000;
 
-/** The most pairs of braces that are read, the last ones first: a failed reading is slow. */
-const mostBraced = 500;
-
 export function* jsonIn(text: string): Generator<unknown, void, undefined> {
-  const whole = parseLoosely(text.trim());
-  if (whole !== undefined) {
-    yield whole.value;
-    // A list may contain what is meant, and a text may be JSON. Tags in them are content.
-    if (Array.isArray(whole.value)) yield* bracedIn(text.slice(-longest));
-    if (typeof whole.value === "string") yield* jsonIn(whole.value);
-    return;
-  }
-  const said = withoutThoughts(text).slice(-longest);
-  const fenced = [...said.matchAll(/```[\w-]*[ \t]*\r?\n?([\s\S]*?)```/g)].map(([, body]) => body);
-  const unclosed = /^\s*```[\w-]*[ \t]*\r?\n([\s\S]*)$/.exec(said)?.[1];
-  for (const one of [said, ...fenced.slice(-mostBraced).toReversed(), unclosed]) {
-    const found = one === undefined ? undefined : parseLoosely(one.trim());
-    if (found !== undefined) yield found.value;
-  }
-  yield* bracedIn(said);
+  for (const { readings } of candidatesIn(text)) yield* readings;
 }
 
-interface Range {
-  readonly start: number;
-  readonly end: number;
+/** The last first. */
+export function candidatesIn(text: string): readonly Candidate[] {
+  // Tags within JSON are content.
+  const whole = wholeOf(text);
+  if (whole !== undefined) return [{ ...whole, source: undefined, isWithinProse: false }];
+  const { said: all, closing } = withoutThoughts(text);
+  const said = all.slice(-longest);
+  const rest =
+    wholeOf(said) ?? wholeOf(/^\s*```[\w-]*([\s\S]*?)(?:```\s*)?$/.exec(said)?.[1] ?? "");
+  // The tag may be a word of what the judge quotes, and all before it the judge's own.
+  const source = closing === undefined ? undefined : closing + said;
+  if (rest !== undefined) return [{ ...rest, source, isWithinProse: false }];
+  return partsOf(said).map(({ value, start, end }) => {
+    const part = said.slice(start, end);
+    return { readings: readingsOf(value, part), source: part, isWithinProse: true };
+  });
 }
 
-/** Outermost objects, the last first. Braces without valid JSON may contain valid JSON. */
-function* bracedIn(text: string): Generator<unknown, void, undefined> {
-  const ends = endsOf(text);
-  const open = outermost(ends, 0, text.length);
-  for (let read = 0; read < mostBraced; read++) {
-    const range = open.pop();
-    if (range === undefined) return;
-    const found = parseLoosely(text.slice(range.start, range.end));
-    if (found !== undefined) yield found.value;
-    else open.push(...outermost(ends, range.start + 1, range.end).slice(-mostBraced));
-  }
+function wholeOf(text: string): Pick<Candidate, "readings"> | undefined {
+  const found = parseLoosely(text.trim());
+  return found && { readings: readingsOf(found.value, text) };
 }
 
-function outermost(ends: ReadonlyMap<number, number>, from: number, to: number): Range[] {
-  const ranges: Range[] = [];
-  let behind = from;
-  for (const [start, end] of ends) {
-    if (start >= to) break;
-    if (start < behind) continue;
-    ranges.push({ start, end });
-    behind = end;
-  }
-  return ranges;
+/** A list may contain what is meant, and a text may be JSON. */
+function readingsOf(value: unknown, text: string): readonly unknown[] {
+  if (typeof value === "string") return [value, ...jsonIn(value)];
+  if (!Array.isArray(value)) return [value];
+  return [value, ...[...bracedIn(text.slice(-longest))].map((inner) => inner.value)];
 }
 
-/**
- * The end of each pair of braces by its start, in the order of starts. Braces within strings do not
- * count, as seen from the brace before the string.
- */
-function endsOf(text: string): ReadonlyMap<number, number> {
-  // Undefined: it is not closed.
-  const known = new Map<number, number | undefined>();
-  for (let at = text.indexOf("{"); at !== -1; at = text.indexOf("{", at + 1)) {
-    if (!known.has(at)) scan(text, at, known);
-  }
-  const closed = [...known].filter((one): one is [number, number] => one[1] !== undefined);
-  return new Map(closed.toSorted(([one], [other]) => one - other));
+/** What stands in fences and in braces outside of these, the last first. */
+function partsOf(text: string): readonly Parsed[] {
+  const braced = [...bracedIn(text)];
+  const fenced = fencedIn(text).filter((one) => !braced.some((outer) => isWithin(one, outer)));
+  const parts = braced.filter((one) => !fenced.some((outer) => isWithin(one, outer)));
+  return [...parts, ...fenced].toSorted((one, other) => other.end - one.end);
 }
 
-/** Adds the brace at `from` and those outside of strings behind it; stops at one that is known. */
-function scan(text: string, from: number, known: Map<number, number | undefined>): void {
-  const open: number[] = [];
-  let isInString = false;
-  for (let at = from; at < text.length; at++) {
-    const character = text[at];
-    if (isInString) {
-      if (character === "\\") at += 1;
-      else if (character === '"') isInString = false;
-    } else if (character === '"') isInString = true;
-    else if (character === "{") {
-      if (known.has(at)) {
-        const end = known.get(at);
-        if (end === undefined) break;
-        at = end - 1;
-      } else open.push(at);
-    } else if (character === "}") {
-      const start = open.pop();
-      if (start !== undefined) known.set(start, at + 1);
-      if (open.length === 0) return;
-    }
-  }
-  for (const start of open) known.set(start, undefined);
+function isWithin(inner: Parsed, outer: Parsed): boolean {
+  return inner.start >= outer.start && inner.end <= outer.end;
+}
+
+/** The last fence need not be closed. Objects are found by their braces. */
+function fencedIn(text: string): readonly Parsed[] {
+  const fences = [...text.matchAll(/```[\w-]*[ \t]*\r?\n?([\s\S]*?)(?:```|$)/dg)];
+  return fences.slice(-mostBraced).flatMap(({ 1: body = "", indices }) => {
+    const [start, end] = indices?.[1] ?? [0, 0];
+    const found = /^\s*\{/.test(body) ? undefined : parseLoosely(body.trim());
+    return found === undefined ? [] : [{ start, end, value: found.value }];
+  });
 }

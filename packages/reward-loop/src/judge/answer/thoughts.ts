@@ -2,62 +2,134 @@
  * Removes a model's reasoning from its text. What it considers there is no verdict: in tags, behind
  * a tag that is not closed (its tokens were used up), before a closing tag alone (the prompt opened
  * it), and in the channels of gpt-oss but the final one, where its server passes them on.
+ *
+ * Many responses think in tags, and a judge speaks of them. A tag is a word of the judge within
+ * JSON, within quotation marks, and where it opens in the midst of a line and nothing closes.
  */
 
-import { itemAt } from "@rayling/reward-manager-registry/values";
+import { bracedIn } from "./braces.ts";
+import type { Range } from "./braces.ts";
 
 const names = "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|seed:think";
 
-/** A group has the sign of a closing tag. */
+/** Tags, and the marks of fences. A group has the sign of a closing tag. */
 const tags = new RegExp(
   String.raw`<(\/?)(?:${names})(?:\s[^<>]{0,200})?>|\u25c1(\/?)think\u25b7|\[(\/?)think\]` +
-    String.raw`|<\|(?:start_thinking|(end)_thinking|begin_of_thought|(end)_of_thought)\|>`,
-  "gi",
+    String.raw`|<\|(?:start_thinking|(end)_thinking|begin_of_thought|(end)_of_thought)\|>` +
+    String.raw`|^[ \t]*${"```"}`,
+  "gim",
 );
 
-/** Returns the text without reasoning. Nested tags count as one. */
-export function withoutThoughts(text: string): string {
-  const final = finalChannelOf(text);
-  let said = "";
+export interface Spoken {
+  /** The text without reasoning. */
+  readonly said: string;
+  /** The closing tag that it stands behind, where none opened. */
+  readonly closing: string | undefined;
+}
+
+/** Nested tags count as one, if all of them are closed. */
+export function withoutThoughts(text: string): Spoken {
+  // With every object of JSON made unreadable, and as long as before.
+  let mask = text;
+  if (/[<[\u25c1]|assistantfinal/.test(text)) {
+    for (const { start, end } of bracedIn(text)) {
+      mask = mask.slice(0, start) + ".".repeat(end - start) + mask.slice(end);
+    }
+  }
+  const final = finalChannelOf(mask);
+  const kept = joined(mask, final);
+  const { ranges, closing } = spokenIn(kept);
+  return { said: joined(joined(text, final), ranges), closing };
+}
+
+function joined(text: string, ranges: readonly Range[]): string {
+  return ranges.map(({ start, end }) => text.slice(start, end)).join("");
+}
+
+interface Tag extends Range {
+  readonly kind: "opening" | "closing" | "fence";
+}
+
+function tagsIn(text: string): readonly Tag[] {
+  return [...text.matchAll(tags)].flatMap((match): Tag[] => {
+    const { index: start } = match;
+    const [tag, ...signs] = match;
+    const end = start + tag.length;
+    if (tag.endsWith("`")) return [{ start, end, kind: "fence" }];
+    const [before = "", after = ""] = [text[start - 1], text[end]];
+    if (before === after && /["'`]/.test(before)) return [];
+    const isClosing = signs.some((sign) => sign !== undefined && sign !== "");
+    return [{ start, end, kind: isClosing ? "closing" : "opening" }];
+  });
+}
+
+function spokenIn(text: string): { ranges: readonly Range[]; closing: string | undefined } {
+  const found = tagsIn(text);
+  const lastClosing = found.findLast(({ kind }) => kind === "closing")?.start ?? -1;
+  let ranges: Range[] = [];
+  let closing: string | undefined;
   let depth = 0;
   let from = 0;
-  for (const match of final.matchAll(tags)) {
-    const [tag, ...signs] = match;
-    const isClosing = signs.some((sign) => sign !== undefined && sign !== "");
-    if (depth === 0 && !isClosing) said += final.slice(from, match.index);
-    if (depth === 0 && isClosing) said = "";
-    depth = Math.max(0, depth + (isClosing ? -1 : 1));
-    from = match.index + tag.length;
+  let isFenced = false;
+  for (const { start, end, kind } of found) {
+    if (kind === "fence") {
+      if (depth === 0) isFenced = !isFenced;
+    } else if (kind === "closing") {
+      if (depth === 0) [ranges, closing] = [[], text.slice(start, end)];
+      depth = Math.max(0, depth - 1);
+      from = end;
+      isFenced = false;
+    } else if (depth > 0) {
+      depth += 1;
+    } else if (start < lastClosing || (!isFenced && beginsLine(text, from, start))) {
+      ranges.push({ start: from, end: start });
+      depth = 1;
+      from = text.length;
+    }
   }
-  return depth === 0 ? said + final.slice(from) : said;
+  // A thought that speaks of opening tags is over behind the last closing one.
+  return { ranges: [...ranges, { start: from, end: text.length }], closing };
+}
+
+/** Whether nothing but blanks stands before it in its line, or since `from`. */
+function beginsLine(text: string, from: number, start: number): boolean {
+  let at = start;
+  while (at > from && /[ \t]/.test(text[at - 1] ?? "")) at -= 1;
+  return at <= from || text[at - 1] === "\n";
 }
 
 /** gpt-oss writes `<|channel|>final<|message|>…<|return|>`. */
-const harmony = /<\|(start|channel|constrain|message|end|return|call)\|>/;
+const harmony = /<\|(start|channel|constrain|message|end|return|call)\|>/g;
+
+/** An answer in channels begins with one. */
+const beginsChannel =
+  /^\s*(?:assistant|analysis|commentary|final)?\s*<\|(?:start|channel|constrain|message)\|>/;
 
 /**
  * Returns what stands in the final channel: all of the text where there are no channels. Where the
  * server left out the special tokens, the words between them are run together.
  */
-function finalChannelOf(text: string): string {
+function finalChannelOf(text: string): readonly Range[] {
   if (/^\s*analysis/.test(text)) {
     const end = text.lastIndexOf("assistantfinal");
-    if (end !== -1) return text.slice(end + "assistantfinal".length);
+    if (end !== -1) return [{ start: end + "assistantfinal".length, end: text.length }];
   }
-  if (!text.includes("<|channel|>")) return text;
-  const [before = "", ...rest] = text.split(harmony);
-  let said = before;
+  if (!beginsChannel.test(text)) return [{ start: 0, end: text.length }];
+  const tokens = [...text.matchAll(harmony)];
+  const said: Range[] = [];
   let channel = "final";
-  for (let at = 0; at < rest.length; at += 2) {
-    const [token, part, next] = [itemAt(rest, at), itemAt(rest, at + 1), rest[at + 2]];
+  for (const [at, { 0: whole, 1: token, index }] of tokens.entries()) {
+    const start = index + whole.length;
+    const next = tokens[at + 1];
+    const end = next?.index ?? text.length;
     if (token === "start") channel = "final";
     if (token === "channel") {
-      const [head, named] = /^\s*(\w*)/.exec(part) ?? [""];
+      const [head, named] = /^\s*(\w*)/.exec(text.slice(start, end)) ?? [""];
       channel = named ?? "";
-      const isHead = next === "message" || next === "constrain";
-      if (channel === "final" && !isHead) said += part.slice(head.length);
+      const isHead = next?.[1] === "message" || next?.[1] === "constrain";
+      if (channel === "final" && !isHead) said.push({ start: start + head.length, end });
     }
-    if (token === "message" && channel === "final") said += part;
+    if (token === "message" && channel === "final") said.push({ start, end });
   }
   return said;
 }

@@ -1,0 +1,45 @@
+/**
+ * Recognises what a judge quotes of what it was asked about: a response may contain the verdict
+ * that it would like to have.
+ */
+
+import { bracedIn } from "./braces.ts";
+import type { Candidate } from "./json-in.ts";
+
+/**
+ * Returns whether a candidate stands in one of the texts, whatever blanks, escapes and quotation
+ * marks it is written with; within prose also whether one of their objects is equal to it.
+ */
+export function quotationsOf(texts: readonly string[]): (candidate: Candidate) => boolean {
+  // Made for the first answer with something around its JSON, which most never have.
+  let plain: readonly string[] | undefined;
+  let objects: ReadonlySet<string> | undefined;
+  return ({ source, readings: [value], isWithinProse }) => {
+    if (source === undefined || typeof value !== "object" || value === null) return false;
+    plain ??= texts.map(plainOf);
+    const written = [plainOf(source)];
+    if (isWithinProse) written.push(plainOf(JSON.stringify(value)));
+    if (plain.some((text) => written.some((one) => text.includes(one)))) return true;
+    objects ??= new Set(texts.flatMap(objectsIn));
+    return isWithinProse && objects.has(sorted(value));
+  };
+}
+
+function plainOf(text: string): string {
+  return text.replaceAll(/[\s\\"'`]+/g, "");
+}
+
+/** An object and those within it and its texts, each in one way of writing. */
+function objectsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [...bracedIn(value)].flatMap((one) => objectsIn(one.value));
+  if (typeof value !== "object" || value === null) return [];
+  return [sorted(value), ...Object.values(value).flatMap(objectsIn)];
+}
+
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, one: unknown) =>
+    typeof one === "object" && one !== null && !Array.isArray(one)
+      ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : one,
+  );
+}
