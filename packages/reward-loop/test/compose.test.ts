@@ -407,6 +407,17 @@ describe("options of parts", () => {
     );
   });
 
+  const extras = ["score", "usage", "score_by_token", "score_by_turn", "answeredBy"];
+  test.each([
+    ...[...extras, "__proto__"].map((name) => ["rewards", name] as const),
+    ["cascade", "__proto__"] as const,
+  ])("%s.%s would hide something, or be hidden", async (parts, name) => {
+    const options = { [parts]: { [name]: rule, other: rule } };
+    await expect(RewardLoopManager.create(options)).rejects.toThrow(
+      `Reward loop option ${parts}.${name} must be named otherwise`,
+    );
+  });
+
   test("a part whose module does not load fails all, and nothing is left", async () => {
     const bad = { reward: fixture("throws-on-load.ts") };
     await expect(scored({ rewards: { good: rule, bad } })).rejects.toMatchObject({

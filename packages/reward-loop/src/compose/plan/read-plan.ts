@@ -141,6 +141,7 @@ function componentsOf(
 ): ComponentPlan[] {
   return Object.entries(rewards).map(([name, component]) => {
     const option = `rewards.${name}`;
+    checkName(option, name, extrasOfAll);
     const { cascade, ...part } = component;
     if (cascade !== undefined && part.reward !== undefined) {
       notAnOption(`${option}.reward`, "left out with cascade", "given");
@@ -152,6 +153,17 @@ function componentsOf(
     const { weight, onInvalid } = withDefaults(componentOptions, component);
     return { name, weight, onInvalid, plan };
   });
+}
+
+/** Keys that the extra info of several rewards has besides their names. */
+const extrasOfAll = ["score", "usage", "score_by_token", "score_by_turn", "answeredBy"];
+
+/** Throws RewardLoopOptionError for a name under which something else stands, or nothing can. */
+function checkName(option: string, name: string, taken: readonly string[]): void {
+  if (name === "__proto__") notAnOption(option, "named otherwise: objects keep no such key", name);
+  if (taken.includes(name)) {
+    notAnOption(option, `named otherwise: the extra info has ${name} of all rewards`, name);
+  }
 }
 
 /** The cascade's own options hold for its stages, unless these override them. */
@@ -176,6 +188,7 @@ function stagesOf(
 ): StagePlan[] {
   return Object.entries(cascade).map(([name, stage], index, { length }) => {
     const option = `${placeOf(within, "cascade")}.${name}`;
+    checkName(option, name, []);
     const { passOn } = withDefaults(stageOptions, stage);
     if (passOn === "invalid" && index === length - 1) {
       notAnOption(`${option}.passOn`, "left out of the last stage", passOn);
