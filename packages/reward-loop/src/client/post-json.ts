@@ -6,6 +6,7 @@
 import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
+import { jsonText } from "./json-text.ts";
 import { withRouterToken } from "./router-tokens.ts";
 import { bytesOf, send } from "./send.ts";
 import type { Answer } from "./send.ts";
@@ -55,7 +56,7 @@ export async function postText(
         "content-type": "application/json",
         ...inLowerCase(withRouterToken(url, headers)),
       },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: jsonText(body),
       signal: eitherOf(signal, late),
       isPatient: late !== undefined,
     });

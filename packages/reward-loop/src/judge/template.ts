@@ -3,6 +3,7 @@
  * places again.
  */
 
+import { jsonText } from "../client/json-text.ts";
 import { JudgePromptError } from "./judge-error.ts";
 
 const places = /\{\{\s*([\w.-]+)\s*\}\}/g;
@@ -16,7 +17,7 @@ export type PromptValues = Readonly<Record<string, unknown>>;
 export function fillTemplate(template: string, values: PromptValues): string {
   return template.replaceAll(places, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? values[name] : undefined;
-    const text = typeof value === "string" ? value : JSON.stringify(value);
+    const text = typeof value === "string" ? value : jsonText(value);
     if (text !== undefined) return text;
     const known = Object.keys(values).join(", ") || "none";
     throw new JudgePromptError(

@@ -217,3 +217,9 @@ test.each([
   // A timer of Node may be a millisecond early.
   for (const [place, ms] of least.entries()) expect(pauses[place]).toBeGreaterThan(ms - 2);
 });
+
+test("whole numbers that a double cannot hold are sent digit by digit", async () => {
+  await using endpoint = await startEndpoint(answering);
+  await postJson(endpoint.url, { truths: [12345678901234567890n, 1n], one: 0.5 });
+  expect(endpoint.asked[0]?.body).toBe('{"truths":[12345678901234567890,1],"one":0.5}');
+});

@@ -451,6 +451,13 @@ describe("a prompt", () => {
     expect(text).toBe('{{b}} $& {"c":[1]} {{b}} $&');
   });
 
+  test("has whole numbers that a double cannot hold digit by digit", () => {
+    const n = 12345678901234567890n;
+    expect(fillTemplate("{{a}} {{b}}", { a: n, b: { c: [n, "n"] } })).toBe(
+      '12345678901234567890 {"c":[12345678901234567890,"n"]}',
+    );
+  });
+
   test.each([[{}], [{ b: 1 }], [{ a: undefined }]])("with a place for nothing: %j", (given) => {
     expect(() => fillTemplate("{{a}}", given)).toThrow("a place {{a}}");
   });
