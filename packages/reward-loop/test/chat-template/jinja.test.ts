@@ -54,6 +54,20 @@ function errorOf(work: () => unknown): ChatTemplateError {
 }
 
 describe("a template is rendered as by transformers", () => {
+  test.each([
+    ["{{ '<a>'|safe + '<b>' }}", "<a>&lt;b&gt;"],
+    ["{{ '<a>' + '<b>'|safe }}", "&lt;a&gt;<b>"],
+    ["{{ '<a>'|safe + '&'|safe }}", "<a>&"],
+    ["{{ ('<a>'|safe + '\"') is escaped }}", "True"],
+    ["{{ 'it\\'s' + ('<'|e) + '>' }}", "it&#39;s&lt;&gt;"],
+  ])("texts that are marked safe are put together: %s", (template, text) => {
+    expect(render(template)).toBe(text);
+  });
+
+  test("nothing but texts is put together with one that is marked safe", () => {
+    expect(() => render("{{ 'a'|safe + 1 }}")).toThrow(ChatTemplateError);
+  });
+
   test("there are cases of all kinds", () => {
     expect(golden.cases.length).toBeGreaterThan(400);
     expect(golden.cases.filter(({ text }) => text === undefined).length).toBeGreaterThan(50);

@@ -3,6 +3,7 @@
 import { fail, unsupported } from "../error.ts";
 import { printf } from "./format/printf.ts";
 import type { BinaryOperator } from "../parse/syntax.ts";
+import { markupOf } from "./text.ts";
 import { DictView, Markup, Tuple, Undefined, isList, typeName } from "./values.ts";
 import type { Value } from "./values.ts";
 
@@ -46,11 +47,16 @@ export function numberOf(value: Value): bigint | number | undefined {
 
 function joined(left: Value, right: Value): Value | undefined {
   if (typeof left === "string" && typeof right === "string") return left + right;
+  if (isText(left) && isText(right)) return new Markup(markupOf(left).text + markupOf(right).text);
   if (isList(left) && isList(right)) return [...left, ...right];
   if (left instanceof Tuple && right instanceof Tuple) {
     return new Tuple([...left.items, ...right.items]);
   }
   return undefined;
+}
+
+function isText(value: Value): boolean {
+  return typeof value === "string" || value instanceof Markup;
 }
 
 function repeated(left: Value, right: Value): Value | undefined {

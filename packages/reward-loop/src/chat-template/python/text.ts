@@ -27,6 +27,20 @@ export function str(value: Value): string {
   return value instanceof Undefined ? "" : repr(value);
 }
 
+/** markupsafe's `escape`. */
+export function markupOf(value: Value): Markup {
+  if (value instanceof Markup) return value;
+  return new Markup(str(value).replace(/[&<>'"]/g, (one) => escapes[one]!));
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  "'": "&#39;",
+  '"': "&#34;",
+};
+
 export function repr(value: Value): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -5,7 +5,7 @@ import { bound, integer } from "../../python/arguments.ts";
 import { capitalized } from "../../python/casing.ts";
 import { fail, unsupported } from "../../error.ts";
 import { printf } from "../../python/format/printf.ts";
-import { SPACE, str } from "../../python/text.ts";
+import { markupOf, SPACE, str } from "../../python/text.ts";
 import { centered, replaced, split, splitLines, stripped } from "../../python/text-methods.ts";
 import {
   characters,
@@ -93,18 +93,9 @@ const format: Filter = (value, { positional, keyword }, name) => {
   return printf(unmarked(value, name), values);
 };
 
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  "'": "&#39;",
-  '"': "&#34;",
-};
-
 const escape: Filter = (value, given, name) => {
   bound(name, given, []);
-  if (value instanceof Markup) return value;
-  return new Markup(str(value).replace(/[&<>'"]/g, (one) => escapes[one]!));
+  return markupOf(value);
 };
 
 const urlencode: Filter = (value, given, name) => {
