@@ -15,12 +15,18 @@ export const cannotTell = "cannot tell";
 
 /**
  * Makes a judge whose score also has the `choice` and the `reason`. Throws JudgePromptError for
- * fewer than two choices.
+ * fewer than two choices, and for a score that is none.
  */
 export function choiceJudge({ choices, system = "", ...options }: ChoiceOptions): Judge {
   const words = Object.keys(choices);
   if (words.length < 2) throw new JudgePromptError("A judge needs at least two choices.");
   const scores = new Map([[cannotTell, null], ...Object.entries(choices)]);
+  for (const [word, score] of Object.entries(choices)) {
+    if (score === null || Number.isFinite(score)) continue;
+    throw new JudgePromptError(
+      `The choice ${JSON.stringify(word)} needs a finite number as its score, or null; it has ${score}.`,
+    );
+  }
   const listed = words.map((word) => JSON.stringify(word)).join(", ");
   const instructions = `Choose one of ${listed}, or "${cannotTell}" if you have too little to go by. Give the reason first.`;
   return structuredJudge({

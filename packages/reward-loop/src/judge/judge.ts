@@ -6,7 +6,7 @@ import { priceOf } from "../spend/cost-budget.ts";
 import type { Prices } from "../spend/cost-budget.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeMessage } from "./ask/ask.ts";
-import { askFor, jsonSchemaOf } from "./structured.ts";
+import { askFor, checkAttempts, jsonSchemaOf } from "./structured.ts";
 import { fillTemplate } from "./template.ts";
 import type { PromptValues } from "./template.ts";
 
@@ -47,7 +47,7 @@ export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeSco
 
 /**
  * A judge whose answers fit a schema of the user's. Throws JudgePromptError for a schema that no
- * JSON fits.
+ * JSON fits, and for a number of attempts that is none.
  *
  * @param options `scoreOf` returns the score of an answer and further extra info; null: it cannot
  * tell
@@ -60,6 +60,7 @@ export function structuredJudge<Value>(
 ): Judge {
   const { ask, attempts, prices, schema, scoreOf } = options;
   jsonSchemaOf(schema);
+  if (attempts !== undefined) checkAttempts(attempts);
   return async (values, { signal } = {}) => {
     const messages = messagesOf(options, values);
     const { value, usage, asked } = await askFor(ask, { messages, schema, attempts, signal });

@@ -33,6 +33,7 @@ export function rubricJudge({ criteria, system = "", ...options }: RubricOptions
   const shape: Record<string, z.ZodType<number | null>> = {};
   const lines: string[] = [];
   for (const [name, { description, points = standardPoints, weight = 1 }] of entries) {
+    if (name === "__proto__") throw new JudgePromptError(`A criterion cannot be named ${name}.`);
     const [worst, best] = points;
     if (!(Number.isFinite(best - worst) && worst !== best && weight > 0 && weight < Infinity)) {
       throw new JudgePromptError(

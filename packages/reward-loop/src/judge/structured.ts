@@ -37,7 +37,7 @@ export interface Structured<Value> {
 
 /**
  * Rejects with JudgeAnswerError where no answer fits, with JudgePromptError for a schema that no
- * JSON fits, and as `ask` does; an error that it passes on
+ * JSON fits or a number of attempts that is none, and as `ask` does; an error that it passes on
  * has the `usage` of all answers so far.
  */
 export async function askFor<Value>(
@@ -45,6 +45,7 @@ export async function askFor<Value>(
   { messages, schema, name = "verdict", attempts = 3, signal }: StructuredOptions<Value>,
 ): Promise<Structured<Value>> {
   const jsonSchema = jsonSchemaOf(schema);
+  checkAttempts(attempts);
   const form = `Answer with one JSON object that fits this JSON Schema, and with nothing else:\n${JSON.stringify(jsonSchema)}`;
   const question = { schema: jsonSchema, name, signal };
   const first = withForm(messages, form);
@@ -72,6 +73,14 @@ export async function askFor<Value>(
       { role: "user", content: `Your answer ${problem}.${brief} ${form}` },
     ];
   }
+}
+
+/** Throws JudgePromptError for a number of attempts that does not end, or does not begin. */
+export function checkAttempts(attempts: number): void {
+  if (Number.isSafeInteger(attempts) && attempts >= 1) return;
+  throw new JudgePromptError(
+    `A judge is asked a whole number of times, at least 1; not ${String(attempts)} times.`,
+  );
 }
 
 /**

@@ -278,6 +278,11 @@ describe("a schema", () => {
     expect(await judged(one, JSON.stringify(said))).toEqual(value);
   });
 
+  test.each([0, 1.5, Number.NaN, Infinity])("cannot be tried %s times", (attempts) => {
+    const judge = { ask: saying(), prompt: "?", schema, scoreOf: () => 1, attempts };
+    expect(() => structuredJudge(judge)).toThrow(`not ${attempts} times`);
+  });
+
   test("that no JSON fits is refused before anybody is asked", () => {
     const judge = { ask: saying(), prompt: "?", scoreOf: () => 1 };
     const dated = z.object({ a: z.date() });
@@ -318,6 +323,13 @@ describe("a choice", () => {
     expect(await judgeBy(ask)(values)).toMatchObject({ score: 1, asked: 2 });
   });
 
+  test.each([Number.NaN, Infinity, undefined, "1"])("refuses %s as a score", (score) => {
+    const choices = { right: 1, wrong: score as number };
+    expect(() => choiceJudge({ ask: saying(), prompt: "?", choices })).toThrow(
+      `The choice "wrong" needs a finite number as its score, or null; it has ${score}.`,
+    );
+  });
+
   test("refuses a single one", () => {
     const options = { ask: saying(), prompt: "?", choices: { right: 1 } };
     expect(() => choiceJudge(options)).toThrow("at least two");
@@ -355,6 +367,7 @@ describe("a rubric", () => {
     [{}, "at least one"],
     [{ a: { description: "", points: [1, 1] as const } }, '"a" needs two different'],
     [{ a: { description: "", weight: 0 } }, "weight above 0"],
+    [{ ["__proto__"]: { description: "" } }, "cannot be named __proto__"],
   ])("of %j is refused", (criteria, message) => {
     expect(() => rubricJudge({ ask: saying(), prompt: "?", criteria })).toThrow(message);
   });
