@@ -3,6 +3,7 @@
  * answer, for score functions that ask a judge.
  */
 
+import { apiUrlOf } from "./address.ts";
 import { chats } from "./announced.ts";
 import { chatAnswerOf } from "./chat-answer.ts";
 import type { ChatAnswer, SilentEnd } from "./chat-answer.ts";
@@ -22,7 +23,8 @@ export interface ContentPart {
 
 export interface ChatOptions {
   /**
-   * The API's root: `http://host:port/v1`; a bare host:port (a router's address) stands for that.
+   * The API's root: `http://host:port/v1`; a bare host:port (a router's address) stands for that. A
+   * query (`?api-version=…`) is kept.
    */
   readonly baseUrl: string;
   readonly model: string;
@@ -40,8 +42,8 @@ export interface ChatOptions {
    */
   readonly again?: readonly SilentEnd[] | undefined;
   /**
-   * Default: no limit, as long as Node's fetch receives something every five minutes. The loop's
-   * own deadlines hold besides.
+   * Default: no limit, as long as Node's fetch receives something every five minutes; Infinity: as
+   * long as a timer can, 24 days. The loop's own deadlines hold besides.
    */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -49,11 +51,12 @@ export interface ChatOptions {
 
 /**
  * Rejects with EndpointError, which the loop's retries, limits and prices understand (see
- * chatAnswerOf for its codes), or with the signal's reason.
+ * chatAnswerOf for its codes), with the signal's reason, or with RangeError for a `timeoutMs` that
+ * is NaN.
  */
 export async function chatComplete(options: ChatOptions): Promise<ChatAnswer> {
   const { baseUrl, model, messages, temperature, maxTokens, body } = options;
-  const url = `${apiRootOf(baseUrl)}/chat/completions`;
+  const url = apiUrlOf(baseUrl, "/chat/completions");
   const request = {
     model,
     messages,
@@ -74,13 +77,4 @@ async function answered(
   const authorization = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const how = { headers: { ...authorization, ...headers }, timeoutMs, signal };
   return chatAnswerOf(await postJson(url, request, how), url, again);
-}
-
-/**
- * Returns the URL that all paths of an OpenAI-compatible API begin with, from that URL or a bare
- * host:port.
- */
-export function apiRootOf(baseUrl: string): string {
-  const url = /^https?:\/\//.test(baseUrl) ? baseUrl : `http://${baseUrl}/v1`;
-  return url.replace(/\/+$/, "");
 }

@@ -3,7 +3,8 @@
  * of the loop.
  */
 
-export { apiRootOf, chatComplete } from "./chat-complete.ts";
+export { apiRootOf, apiUrlOf } from "./address.ts";
+export { chatComplete } from "./chat-complete.ts";
 export type { ChatMessage, ChatOptions, ContentPart } from "./chat-complete.ts";
 export { chatAnswerOf } from "./chat-answer.ts";
 export type { ChatAnswer, ChatUsage, SilentEnd } from "./chat-answer.ts";

@@ -1,9 +1,10 @@
 /**
- * Sends JSON to an endpoint and reads its answer, with a deadline. Every failure is an
- * EndpointError.
+ * Sends JSON to an endpoint and reads its answer, with a deadline. Every failure of the endpoint is
+ * an EndpointError.
  */
 
 import { fieldOf } from "@rayling/reward-manager-registry/values";
+import { timerMs } from "../time/clock.ts";
 import { noteRateLimits, noteUsage, turnOf } from "./announced.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { jsonText } from "./json-text.ts";
@@ -15,15 +16,15 @@ export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * The limit for request and answer together. Default: no limit, as long as Node's fetch receives
-   * something every five minutes.
+   * something every five minutes; Infinity: as long as a timer can, 24 days.
    */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Resolves to the answer's JSON; its `usage` counts in a loop. Rejects with EndpointError, or with
- * the signal's reason.
+ * Resolves to the answer's JSON; its `usage` counts in a loop. Rejects with EndpointError, with
+ * the signal's reason, or with RangeError for a `timeoutMs` that is NaN.
  */
 export async function postJson(
   url: string,
@@ -45,9 +46,10 @@ export async function postText(
   body: unknown,
   { headers, timeoutMs, signal }: PostOptions = {},
 ): Promise<string> {
+  if (Number.isNaN(timeoutMs)) throw new RangeError(`The timeoutMs of ${url} is not a number.`);
   const turn = turnOf(url, signal);
   if (turn !== undefined) await turn;
-  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timerMs(timeoutMs));
   let status: number | undefined;
   try {
     const answer = await send({

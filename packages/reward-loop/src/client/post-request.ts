@@ -8,6 +8,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { httpDetailsOf } from "../faults/http-details.ts";
 import { maxRetryAfterMs as standardMaxRetryAfterMs } from "../faults/retry-policy.ts";
+import { longestTimer } from "../time/clock.ts";
 import { EndpointError } from "./endpoint-error.ts";
 import { postJson } from "./post-json.ts";
 import type { PostOptions } from "./post-json.ts";
@@ -44,19 +45,15 @@ export async function postRequest(
       check?.(answer);
       return answer;
     } catch (error) {
-      if (!(error instanceof EndpointError) || isFinal(error) || attempt + 1 >= maxRetries) {
-        throw error;
-      }
+      const isLast = !(attempt + 1 < maxRetries);
+      if (!(error instanceof EndpointError) || isFinal(error) || isLast) throw error;
       const { retryAfterMs = 0 } = httpDetailsOf(error);
-      if (retryAfterMs > Math.min(maxRetryAfterMs, longestTimer)) throw error;
+      if (!(retryAfterMs <= Math.min(maxRetryAfterMs, longestTimer))) throw error;
       const pauseMs = Math.min(2 ** attempt, 30) * secondMs;
       await delay(retryAfterMs > 0 ? retryAfterMs : pauseMs, undefined, { signal: options.signal });
     }
   }
 }
-
-/** The longest delay of a timer; a longer one would fire at once. */
-const longestTimer = 2 ** 31 - 1;
 
 /** The rule of OpenAI's own client. */
 function isFinal({ status, headers }: EndpointError): boolean {

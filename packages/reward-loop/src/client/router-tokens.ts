@@ -4,6 +4,8 @@
  * `postJson` need not pass it. A token is sent to its own host and port only.
  */
 
+import { withScheme } from "./address.ts";
+
 const place: unique symbol = Symbol.for("rayling.router.tokens") as never;
 
 /** Returns the tokens, which all copies of this package in a thread share. */
@@ -14,7 +16,7 @@ function tokens(): Map<string, string> {
 
 /** @param address host:port */
 export function rememberToken(address: string, token: string): void {
-  const url = /^https?:\/\//.test(address) ? address : `http://${address}`;
+  const url = withScheme(address);
   if (URL.canParse(url)) tokens().set(new URL(url).host, token);
 }
 

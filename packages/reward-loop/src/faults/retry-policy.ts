@@ -9,7 +9,7 @@
  */
 
 import type { SignalOfCall } from "./call-signal.ts";
-import { type Clock, realClock } from "../time/clock.ts";
+import { type Clock, longestTimer, realClock } from "../time/clock.ts";
 import { retryOptions, type RetryTable } from "../options/defaults/policies.ts";
 import { withDefaults } from "../options/read.ts";
 import type { OptionsOf } from "../options/table.ts";
@@ -20,9 +20,6 @@ export type RetrySettings = OptionsOf<RetryTable>;
 
 /** The default longest retry-after. */
 export const { maxRetryAfterMs } = withDefaults(retryOptions, {});
-
-/** The longest delay of a timer; a longer one would fire at once. */
-const longestTimer = 2 ** 31 - 1;
 
 /** Retries that are always allowed to begin with, and saved up at most. */
 const reserve = { atFirst: 10, most: 100 } as const;

@@ -5,7 +5,8 @@
 
 import { newToken } from "@rayling/core/http";
 import { RewardLoopOptionError } from "../errors.ts";
-import { checkKeys, notAnOption } from "../options/read.ts";
+import { withScheme } from "../client/address.ts";
+import { checkKeys, isUrl, notAnOption } from "../options/read.ts";
 import type { RewardModelOptions, RewardModelUse } from "../options/defaults/reward-model.ts";
 import { engines } from "./engines.ts";
 import { checkKey, checkRouterOptions, checkToken } from "./router-options.ts";
@@ -55,7 +56,7 @@ export function checkModelOptions(at: string, options: RewardModelOptions): void
     notAnOption(`${at}.servers`, "at least one host:port, or `launch`", "empty");
   }
   for (const server of servers) {
-    if (URL.canParse(/^https?:\/\//.test(server) ? server : `http://${server}`)) continue;
+    if (isUrl(withScheme(server))) continue;
     notAnOption(`${at}.servers`, "host:port of each", server);
   }
   const { replicas = 1 } = launch ?? {};

@@ -9,6 +9,7 @@
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
 import { messageOf } from "@rayling/reward-manager-registry/values";
+import { originOf } from "../client/address.ts";
 import { postText } from "../client/post-json.ts";
 import { RewardLoopClosedError, RewardModelStartError } from "../errors.ts";
 import { engines } from "./engines.ts";
@@ -257,7 +258,7 @@ export class RewardModelManager implements AsyncDisposable {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const results = await Promise.allSettled(
       this.#servers.map((server) =>
-        postText(`http://${server}${path}`, body, { timeoutMs, headers }),
+        postText(`${originOf(server)}${path}`, body, { timeoutMs, headers }),
       ),
     );
     const failed = results.find((one) => one.status === "rejected");

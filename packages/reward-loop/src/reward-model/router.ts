@@ -18,10 +18,12 @@ import type * as undiciTypes from "undici";
 import type { Agent, Dispatcher } from "undici";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { inferenceRoutes } from "./inference-paths.ts";
+import { originOf } from "../client/address.ts";
 import { withDefaults } from "../options/read.ts";
 import { routerOptions } from "../options/defaults/reward-model.ts";
 import { checkRouterOptions } from "./router-options.ts";
 import type { RouterOptions, RouterSettings } from "../options/defaults/reward-model.ts";
+import { timerMs } from "../time/clock.ts";
 import { Upstreams } from "./upstreams.ts";
 import type { UpstreamState } from "./upstreams.ts";
 
@@ -145,7 +147,7 @@ export class RewardModelRouter implements AsyncDisposable {
     await Promise.all(
       this.#upstreams.states.map(async ({ url }) => {
         try {
-          const signal = AbortSignal.timeout(healthTimeoutMs);
+          const signal = AbortSignal.timeout(timerMs(healthTimeoutMs));
           const headers = this.#ownHeaders();
           const { statusCode, body } = await this.#undici.request(`${url}${healthPath}`, {
             signal,
@@ -283,11 +285,6 @@ async function passOn(
 
 /** Statuses after which another server is tried. */
 const again: ReadonlySet<number> = new Set([502, 503, 504, 508]);
-
-/** A bare host:port stands for http. */
-function originOf(server: string): string {
-  return new URL(/^https?:\/\//.test(server) ? server : `http://${server}`).origin;
-}
 
 /**
  * Returns the headers without those of a single connection (RFC 9110, 7.6.1), including the ones

@@ -11,6 +11,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { withoutTokens } from "@rayling/core/http";
 import { killGroup } from "@rayling/reward-manager-registry/values";
 import { RewardModelStartError } from "../errors.ts";
+import { timerMs } from "../time/clock.ts";
 import type { LaunchOptions } from "../options/defaults/reward-model.ts";
 
 /**
@@ -110,7 +111,7 @@ export class ServerProcess {
       },
       (error: unknown) => this.#failed(String(error)),
     );
-    const late = AbortSignal.timeout(timeoutMs);
+    const late = AbortSignal.timeout(timerMs(timeoutMs));
     const well = this.#isWell(healthPath, AbortSignal.any([late, asking.signal])).catch(() =>
       this.#failed(`it was not well after ${timeoutMs} ms`),
     );

@@ -10,10 +10,16 @@ export interface Clock {
 export const realClock: Clock = {
   now: () => performance.now(),
   after(ms, run) {
-    const timer = setTimeout(run, Math.min(Math.max(0, Math.ceil(ms)), longestTimer));
+    const timer = setTimeout(run, timerMs(ms));
     timer.unref();
     return () => clearTimeout(timer);
   },
 };
 
-const longestTimer = 2 ** 31 - 1;
+/** The longest delay of a timer; a longer one would fire at once. */
+export const longestTimer: number = 2 ** 31 - 1;
+
+/** Returns the whole milliseconds that a timer takes for so many. */
+export function timerMs(ms: number): number {
+  return Math.min(Math.max(0, Math.ceil(ms)), longestTimer);
+}

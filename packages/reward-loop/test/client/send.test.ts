@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { postJson, postRequest } from "@rayling/reward-loop/client";
+import { apiUrlOf, chatComplete, postJson, postRequest } from "@rayling/reward-loop/client";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -218,8 +218,61 @@ test.each([
   for (const [place, ms] of least.entries()) expect(pauses[place]).toBeGreaterThan(ms - 2);
 });
 
+test.each([Infinity, 2 ** 31, 2 ** 40 + 0.5, 60_000.5])(
+  "a deadline of %d ms is one that a timer can take",
+  async (timeoutMs) => {
+    await using endpoint = await startEndpoint(answering);
+    expect(await postJson(endpoint.url, {}, { timeoutMs })).toEqual({ answer: 42 });
+  },
+);
+
+test.each([0, -1])("a deadline that is over, of %d ms, is late", async (timeoutMs) => {
+  await using endpoint = await startEndpoint(() => undefined);
+  await expect(postJson(endpoint.url, {}, { timeoutMs })).rejects.toMatchObject({
+    name: "EndpointError",
+    code: "ETIMEDOUT",
+  });
+});
+
+test("a deadline that is no number is refused, and named", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const asked = postJson(endpoint.url, {}, { timeoutMs: Number.NaN });
+  await expect(asked).rejects.toThrow(`The timeoutMs of ${endpoint.url} is not a number`);
+  expect(endpoint.asked).toEqual([]);
+});
+
+test("a number of tries that is none is one", async () => {
+  await using endpoint = await startEndpoint((_, response) => response.writeHead(503).end());
+  const tries = { maxRetries: Number.NaN, secondMs: 0 };
+  await expect(postRequest(endpoint.url, {}, tries)).rejects.toMatchObject({ status: 503 });
+  expect(endpoint.asked).toHaveLength(1);
+});
+
 test("whole numbers that a double cannot hold are sent digit by digit", async () => {
   await using endpoint = await startEndpoint(answering);
   await postJson(endpoint.url, { truths: [12345678901234567890n, 1n], one: 0.5 });
   expect(endpoint.asked[0]?.body).toBe('{"truths":[12345678901234567890,1],"one":0.5}');
+});
+
+test.each([
+  ["node-1:8000", "http://node-1:8000/v1/chat"],
+  ["node-1:8000/", "http://node-1:8000/v1/chat"],
+  ["node-1:8000/v1", "http://node-1:8000/v1/chat"],
+  ["node-1:8000/v2/", "http://node-1:8000/v2/chat"],
+  ["[::1]:8000", "http://[::1]:8000/v1/chat"],
+  ["http://node-1:8000", "http://node-1:8000/chat"],
+  ["HTTP://node-1:8000/v1", "http://node-1:8000/v1/chat"],
+  ["https://node-1/v1?api-version=1&b=", "https://node-1/v1/chat?api-version=1&b="],
+  ["https://me:a%2Fb@node-1/v1/#top", "https://me:a%2Fb@node-1/v1/chat"],
+  ["node-1:99999", "http://node-1:99999/chat"],
+])("the API at %s is asked at %s", (baseUrl, url) => {
+  expect(apiUrlOf(baseUrl, "/chat")).toBe(url);
+});
+
+test("a base URL with a query keeps it, behind the path", async () => {
+  const answer = JSON.stringify({ choices: [{ message: { content: "yes" } }] });
+  await using endpoint = await startEndpoint((_, response) => response.end(answer));
+  const baseUrl = `${endpoint.url}/v1?api-version=1`;
+  await chatComplete({ baseUrl, model: "judge", messages: [] });
+  expect(endpoint.asked[0]?.path).toBe("/v1/chat/completions?api-version=1");
 });

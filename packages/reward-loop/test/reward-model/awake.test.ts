@@ -20,7 +20,7 @@ async function after(asking: Asking, judgeOptions: JudgeOptions = {}): Promise<J
   const rewardModel = {
     engine: "vllm",
     model: "judge",
-    servers: [judge.address],
+    servers: [`HTTP://${judge.address}`],
     sleeps: true,
   } as const;
   await asking({ workers: 1, executors: 1, reward: fixture("by-router.ts"), rewardModel }, () =>

@@ -298,9 +298,11 @@ test("what cannot be is refused: an engine, no servers, no tokenizer, no prompt"
     "rewardModel.server must be one of engine",
   );
   const wrong = { engine: "vllm", model: "m", tokenizer: model };
-  await expect(create({ ...wrong, servers: ["10.0.0.1:99999"] })).rejects.toThrow(
-    "rewardModel.servers must be host:port of each; it is 10.0.0.1:99999",
-  );
+  for (const server of ["10.0.0.1:99999", "ftp://10.0.0.1"]) {
+    await expect(create({ ...wrong, servers: [server] })).rejects.toThrow(
+      `rewardModel.servers must be host:port of each; it is ${server}`,
+    );
+  }
   const launch = { command: "true", args: [], replicas: 0 };
   await expect(create({ ...wrong, launch })).rejects.toThrow(
     "rewardModel.launch.replicas must be an integer above 0; it is 0",

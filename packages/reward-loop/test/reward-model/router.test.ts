@@ -127,7 +127,7 @@ describe("a server", () => {
   test("that does not say in `healthTimeoutMs` how it is gets no requests", async () => {
     const silent = await serverOf(() => undefined);
     const well = await serverOf(named("well"));
-    const router = await routerOf([silent, well], { healthTimeoutMs: 1000 });
+    const router = await routerOf([silent, well], { healthTimeoutMs: 1000.5 });
     await router.checkHealth();
     expect(router.servers.map(({ isOut }) => isOut)).toEqual([true, false]);
   });

@@ -11,7 +11,7 @@
 import { remote } from "@rayling/core";
 import { messageText } from "../message-text.ts";
 import type { ActorClass } from "@rayling/core";
-import { apiRootOf, postRequest } from "@rayling/reward-loop/client";
+import { apiUrlOf, postRequest } from "@rayling/reward-loop/client";
 import type { ChatTokenizer } from "@rayling/reward-loop/tokenizer";
 import pLimit from "p-limit";
 import { present } from "@rayling/reward-manager-registry/values";
@@ -57,7 +57,7 @@ export class OpenAIPolicy implements Policy {
   constructor(settings: OpenAIPolicySettings) {
     checkOpenAISettings(settings);
     this.#settings = settings;
-    this.#url = `${apiRootOf(settings.baseUrl)}/chat/completions`;
+    this.#url = apiUrlOf(settings.baseUrl, "/chat/completions");
     this.#limit = pLimit(settings.maxConcurrency ?? 32);
   }
 
