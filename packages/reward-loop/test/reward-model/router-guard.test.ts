@@ -453,7 +453,7 @@ describe("secrets", () => {
     ["127.0.0.1:8000", "http://127.0.0.1:8000/v1/x?y", true],
     ["[::1]:8000", "http://[::1]:8000/", true],
     ["http://node-1:8000", "http://NODE-1:8000/", true],
-    ["HTTP://node-1:8000", "http://node-1:8000/", true],
+    ["HTTP://node-2:8000", "http://node-2:8000/", true],
     ["127.0.0.1:8000", "http://127.0.0.1:8001/", false],
     ["127.0.0.1:8000", "http://127.0.0.1:8000@evil.example/", false],
     ["127.0.0.1:8000", "http://evil.example/127.0.0.1:8000", false],
