@@ -124,8 +124,7 @@ async function fitting<Value>(
     return { problem };
   }
   let problem: string | undefined;
-  // Behind a list stands what it contains, the last first.
-  for (const reading of verdict.readings.slice(0, 2)) {
+  for (const reading of verdict.readings) {
     const result = await schema.safeParseAsync(reading);
     if (result.success) return { value: result.data };
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;

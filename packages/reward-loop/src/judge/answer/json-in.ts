@@ -11,7 +11,7 @@ import { withoutThoughts } from "./thoughts.ts";
 
 /** A value that a text may mean. */
 export interface Candidate {
-  /** As it is, and what a list contains, the last first. */
+  /** As it is, and the last object in a list. */
   readonly readings: readonly unknown[];
   /** Its text, which may be a quotation. Undefined: the answer is nothing else. */
   readonly source: string | undefined;
@@ -29,31 +29,39 @@ export function* jsonIn(text: string): Generator<unknown, void, undefined> {
 /** The last first. */
 export function candidatesIn(text: string): readonly Candidate[] {
   // Tags within JSON are content.
-  const whole = wholeOf(text);
-  if (whole !== undefined) return [{ ...whole, source: undefined, isWithinProse: false }];
+  const whole = parseLoosely(text.trim());
+  if (whole !== undefined) return candidatesOf(whole.value, text, undefined);
   const { said: all, closing } = withoutThoughts(text);
   const said = all.slice(-longest);
-  const rest =
-    wholeOf(said) ?? wholeOf(/^\s*```[\w-]*([\s\S]*?)(?:```\s*)?$/.exec(said)?.[1] ?? "");
+  const fenced = /^\s*```[\w-]*([\s\S]*?)(?:```\s*)?$/.exec(said)?.[1] ?? "";
+  const rest = parseLoosely(said.trim()) ?? parseLoosely(fenced.trim());
   // The tag may be a word of what the judge quotes, and all before it the judge's own.
   const source = closing === undefined ? undefined : closing + said;
-  if (rest !== undefined) return [{ ...rest, source, isWithinProse: false }];
+  if (rest !== undefined) return candidatesOf(rest.value, said, source);
   return partsOf(said).map(({ value, start, end }) => {
     const part = said.slice(start, end);
     return { readings: readingsOf(value, part), source: part, isWithinProse: true };
   });
 }
 
-function wholeOf(text: string): Pick<Candidate, "readings"> | undefined {
-  const found = parseLoosely(text.trim());
-  return found && { readings: readingsOf(found.value, text) };
+/** What an answer means that is nothing but this: a text may be an answer itself. */
+function candidatesOf(
+  value: unknown,
+  text: string,
+  source: string | undefined,
+): readonly Candidate[] {
+  if (typeof value !== "string") {
+    return [{ readings: readingsOf(value, text), source, isWithinProse: false }];
+  }
+  const [last, ...others] = candidatesIn(value);
+  if (last === undefined) return [{ readings: [value], source, isWithinProse: false }];
+  return [{ ...last, readings: [...last.readings, value] }, ...others];
 }
 
-/** A list may contain what is meant, and a text may be JSON. */
 function readingsOf(value: unknown, text: string): readonly unknown[] {
-  if (typeof value === "string") return [value, ...jsonIn(value)];
   if (!Array.isArray(value)) return [value];
-  return [value, ...[...bracedIn(text.slice(-longest))].map((inner) => inner.value)];
+  const [last] = bracedIn(text.slice(-longest));
+  return last === undefined ? [value] : [value, last.value];
 }
 
 /** What stands in fences and in braces outside of these, the last first. */

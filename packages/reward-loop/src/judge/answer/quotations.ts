@@ -14,14 +14,16 @@ export function quotationsOf(texts: readonly string[]): (candidate: Candidate) =
   // Made for the first answer with something around its JSON, which most never have.
   let plain: readonly string[] | undefined;
   let objects: ReadonlySet<string> | undefined;
-  return ({ source, readings: [value], isWithinProse }) => {
-    if (source === undefined || typeof value !== "object" || value === null) return false;
+  return ({ source, readings, isWithinProse }) => {
+    const values = readings.filter((one) => typeof one === "object" && one !== null);
+    if (source === undefined || values.length === 0) return false;
     plain ??= texts.map(plainOf);
-    const written = [plainOf(source)];
-    if (isWithinProse) written.push(plainOf(JSON.stringify(value)));
-    if (plain.some((text) => written.some((one) => text.includes(one)))) return true;
-    objects ??= new Set(texts.flatMap(objectsIn));
-    return isWithinProse && objects.has(sorted(value));
+    const written = [source, ...(isWithinProse ? values.map((one) => JSON.stringify(one)) : [])];
+    const said = written.map(plainOf);
+    if (plain.some((text) => said.some((one) => text.includes(one)))) return true;
+    if (!isWithinProse) return false;
+    const known = (objects ??= new Set(texts.flatMap(objectsIn)));
+    return values.some((one) => known.has(sorted(one)));
   };
 }
 
