@@ -189,6 +189,7 @@ describe("a verdict", () => {
     for (const part of ["{", '{"', '{"a":', "<think>", "```a ", "<|channel|>", "<|start|>a"]) {
       expect([...jsonIn(part.repeat(20_000))]).toEqual([]);
     }
+    expect([...jsonIn(" ".repeat(1_000_000))]).toEqual([]);
     const many = `${"{a}".repeat(20_000)}{"score": 1}${"}".repeat(20_000)}`;
     expect([...jsonIn(many)]).toEqual([{ score: 1 }]);
   });

@@ -44,7 +44,7 @@ export function candidatesIn(text: string): readonly Candidate[] {
   });
 }
 
-/** What an answer means that is nothing but this: a text may be an answer itself. */
+/** Returns what an answer may mean that is one value of JSON. A text may be an answer itself. */
 function candidatesOf(
   value: unknown,
   text: string,
@@ -64,7 +64,7 @@ function readingsOf(value: unknown, text: string): readonly unknown[] {
   return last === undefined ? [value] : [value, last.value];
 }
 
-/** What stands in fences and in braces outside of these, the last first. */
+/** Returns the values in fences, and the objects outside of fences, the last first. */
 function partsOf(text: string): readonly Parsed[] {
   const braced = [...bracedIn(text)];
   const fenced = fencedIn(text).filter((one) => !braced.some((outer) => isWithin(one, outer)));

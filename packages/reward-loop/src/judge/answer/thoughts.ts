@@ -103,7 +103,7 @@ const harmony = /<\|(start|channel|constrain|message|end|return|call)\|>/g;
 
 /** An answer in channels begins with one. */
 const beginsChannel =
-  /^\s*(?:assistant|analysis|commentary|final)?\s*<\|(?:start|channel|constrain|message)\|>/;
+  /^\s*(?:(?:assistant|analysis|commentary|final)\s*)?<\|(?:start|channel|constrain|message)\|>/;
 
 /**
  * Returns what stands in the final channel: all of the text where there are no channels. Where the
