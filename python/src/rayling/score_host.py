@@ -8,15 +8,17 @@ import json
 import logging
 import os
 import socket
-import subprocess
 import sys
+import threading
+import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rayling import runtime
 from rayling.errors import HostLostError, RaylingError
-from rayling.node_socket import open_own, open_shared
+from rayling.node_socket import open_shared
 from rayling.plain import NotPlainError, Plain
 from rayling.wire import values
 from rayling.wire.frames import MAX_HEAD_BYTES, FrameReader, encode_frame
@@ -57,14 +59,20 @@ class Outcome:
 class ScoreHost:
     """A reward loop in a Node process, which starts when this object is made.
 
+    Threads may use it together: each event loop has a connection of its own. So has the child of a
+    fork, which opens it with its first sample; with `share` it is one to the same Node process.
+
     Args:
         options: options of the reward loop, by their names in the npm package.
         config: path of a YAML file with more of them.
         share: whether all processes of this machine that ask for the same in one Ray job have one
-            loop together.
+            loop together; else this process has one alone.
         columns: keys of the extra info that each outcome has; by default those of earlier outcomes.
         raises: whether an outcome without a score ends its batch, and so needs no columns.
     """
+
+    #: Opened ahead of the first event loop.
+    _socket: socket.socket | None
 
     def __init__(
         self,
@@ -84,19 +92,27 @@ class ScoreHost:
             hello["columns"] = list(columns)
         head, buffers = _head(hello, plain.is_tagged)
         self._hello = b"".join([encode_frame(head, buffers), *buffers])
-        self._key = json.dumps(
-            [_scope(), str(runtime.find_runtime().folder), os.getcwd(), hello], sort_keys=True
-        )
-        self._is_shared = share
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = self._open()
-        self._connecting: asyncio.Future[_Connection] | None = None
-        self._connection: _Connection | None = None
+        self._asked = [str(runtime.find_runtime().folder), os.getcwd(), hello]
+        self._scope = _scope() if share else None
+        self._begin()
+        _living.add(self)
+        # Where that fails, the first sample says why.
+        with contextlib.suppress(HostLostError):
+            self._socket = self._open()
+
+    def _begin(self) -> None:
+        """Has no part in the loop yet: at first, and in the child of a fork."""
+        self._lock = threading.Lock()
+        scope = self._scope or f"process {uuid.uuid4()}"
+        self._key = json.dumps([scope, *self._asked], sort_keys=True)
+        self._socket = None
+        self._connecting: dict[asyncio.AbstractEventLoop, asyncio.Future[_Connection]] = {}
+        self._connections: dict[asyncio.AbstractEventLoop, _Connection] = {}
 
     async def score(
         self, data_source: str, response: str, ground_truth: Any, extra_info: Mapping[str, Any]
     ) -> Outcome:
-        """Scores one sample. Samples of one turn of the event loop travel together.
+        """Scores one sample, on any event loop. Samples of one turn of it travel together.
 
         Where the Node process is lost, another one is started, and the sample is sent again.
 
@@ -108,11 +124,12 @@ class ScoreHost:
             HostLostError: the Node process was lost each time.
         """
         row, is_tagged = _row(data_source, response, ground_truth, extra_info)
+        loop = asyncio.get_running_loop()
         for attempt in range(_ATTEMPTS):
-            connection = self._connection
-            if connection is None or not connection.is_open:
-                connection = await self._connect()
             try:
+                connection = self._connections.get(loop)
+                if connection is None or connection.is_closed:
+                    connection = await self._connect(loop)
                 return await connection.score(row, is_tagged)
             except HostLostError:
                 if attempt + 1 == _ATTEMPTS:
@@ -121,42 +138,47 @@ class ScoreHost:
 
     def close(self) -> None:
         """Leaves the loop, which ends when the last process has left it. Idempotent."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._socket is not None:
-            self._socket.close()
-        self._connection = self._socket = None
+        with self._lock:
+            connections, self._connections = self._connections, {}
+            ahead, self._socket = self._socket, None
+        for connection in connections.values():
+            connection.close()
+        if ahead is not None:
+            ahead.close()
 
     def _open(self) -> socket.socket:
-        if self._is_shared:
-            opened = open_shared(_MODULE, self._key)
-        else:
-            opened, self._process = open_own(_MODULE)
-        opened.sendall(self._hello)
+        opened = open_shared(_MODULE, self._key)
+        try:
+            opened.sendall(self._hello)
+        except ConnectionError as error:
+            opened.close()
+            raise HostLostError(
+                "the Node process of the reward loop ended as it was asked"
+            ) from error
         return opened
 
-    async def _connect(self) -> _Connection:
-        """One at a time: all who find the connection gone wait for the same new one."""
-        loop = asyncio.get_running_loop()
-        if self._connecting is not None and self._connecting.get_loop() is loop:
-            return await asyncio.shield(self._connecting)
-        self._connecting = connecting = asyncio.ensure_future(self._attach(loop))
-        try:
-            return await asyncio.shield(connecting)
-        finally:
-            if self._connecting is connecting:
-                self._connecting = None
+    async def _connect(self, loop: asyncio.AbstractEventLoop) -> _Connection:
+        """One at a time: all of a loop who find the connection gone wait for the same new one."""
+        connecting = self._connecting.get(loop)
+        if connecting is None:
+            connecting = self._connecting[loop] = asyncio.ensure_future(self._attach(loop))
+            connecting.add_done_callback(lambda _: self._connecting.pop(loop, None))
+        return await asyncio.shield(connecting)
 
     async def _attach(self, loop: asyncio.AbstractEventLoop) -> _Connection:
-        opened = self._socket or self._open()
-        self._socket = None
+        with self._lock:
+            opened, self._socket = self._socket, None
+        opened = opened or self._open()
         opened.setblocking(False)
         connection = _Connection(loop, opened)
         await loop.create_connection(lambda: connection, sock=opened)
-        if self._connection is not None:
-            # Of an event loop before this one.
-            self._connection.close()
-        self._connection = connection
+        with self._lock:
+            self._connections[loop] = connection
+            others = [one for one in self._connections.items() if one[0] is not loop]
+            # Only now: between two event loops, one after the other, the Node process lives on.
+            for other, unused in others:
+                if unused.leave():
+                    del self._connections[other]
         return connection
 
 
@@ -167,6 +189,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._socket = opened
         self._reader = FrameReader()
+        self._lock = threading.Lock()
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._out: list[list[Any]] = []
@@ -174,37 +197,54 @@ class _Connection(asyncio.BufferedProtocol):
         self._last = 0
         self._is_ready = False
         self._failure: str | None = None
-        self._is_closed = False
+        #: Whether it takes no samples any more.
+        self.is_closed = False
         self._lines = {
             "stdout": _Lines(output_logger.info),
             "stderr": _Lines(output_logger.warning),
         }
 
-    @property
-    def is_open(self) -> bool:
-        """Whether samples can be sent from the running event loop."""
-        return not self._is_closed and asyncio.get_running_loop() is self._loop
-
     async def score(self, row: list[Any], is_tagged: bool) -> Outcome:
-        if self._is_closed:
-            raise self._lost()
-        self._last += 1
-        waiting: asyncio.Future[Outcome] = self._loop.create_future()
-        self._waiting[self._last] = waiting
+        with self._lock:
+            if self.is_closed:
+                raise self._lost()
+            self._last += 1
+            waiting: asyncio.Future[Outcome] = self._loop.create_future()
+            self._waiting[self._last] = waiting
         if not self._out:
             self._loop.call_soon(self._send)
         self._out.append([self._last, *row])
         self._is_tagged = self._is_tagged or is_tagged
         return await waiting
 
+    def leave(self) -> bool:
+        """Closes it where its event loop has ended, or rests and nobody waits. For any thread.
+
+        A loop that rests may be one that was dropped without being closed; one that goes on opens
+        another connection.
+        """
+        with self._lock:
+            is_asked = any(not one.done() for one in self._waiting.values())
+            if not self._loop.is_closed() and (self._loop.is_running() or is_asked):
+                return False
+            self.is_closed = True
+        self.close()
+        return True
+
     def close(self) -> None:
-        self._is_closed = True
+        """Closes it, from any thread."""
+        self.is_closed = True
         # The other side is to know it also where the event loop does not run any more.
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        if self._loop.is_closed():
+        try:
+            self._loop.call_soon_threadsafe(self._abort)
+        except RuntimeError:
+            # The event loop is closed.
             self._socket.close()
-        elif self._transport is not None:
+
+    def _abort(self) -> None:
+        if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -231,7 +271,7 @@ class _Connection(asyncio.BufferedProtocol):
                 self._is_ready = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_closed = True
+        self.is_closed = True
         waiting, self._waiting = self._waiting, {}
         for one in waiting.values():
             if not one.done():
@@ -246,7 +286,7 @@ class _Connection(asyncio.BufferedProtocol):
     def _send(self) -> None:
         out, self._out = self._out, []
         is_tagged, self._is_tagged = self._is_tagged, False
-        if self._transport is not None and not self._is_closed:
+        if self._transport is not None and not self.is_closed:
             for frame in _frames(out, is_tagged):
                 self._transport.writelines(frame)
 
@@ -324,3 +364,14 @@ def _scope() -> str:
         context = ray.get_runtime_context()
         return f"ray {context.gcs_address} {context.get_job_id()}"
     return f"parent {os.getppid()}"
+
+
+_living: weakref.WeakSet[ScoreHost] = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    for host in list(_living):
+        host._begin()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,17 +1,18 @@
 /**
  * Scores samples of Python processes in one reward loop: `rayling.verl` starts it, as one for all
- * workers of a node or as one for each. It ends when the last of these processes has gone, however
- * that ended.
+ * workers of a node or as one for each. It ends when the last of their connections has ended: each
+ * event loop of a process has one.
  *
- * Command line: `listen FD PATH`, where FD is a listening socket at PATH, or `socket FD`. A process
- * sends its hello first, and all send the same. Then come lists of samples
+ * Command line: `listen FD PATH`, where FD is a listening socket at PATH. A connection begins with
+ * a hello, and all send the same. Then come lists of samples
  * `[number, data source, response, ground truth, extra info]`, or `[number, problem]` for a sample
  * that Python cannot send, and lists of outcomes go back:
  * `[number, score, extra info]` or `[number, null, extra info, code, message, class]`.
  */
 
 import { unlinkSync } from "node:fs";
-import { createServer, Socket } from "node:net";
+import { createServer } from "node:net";
+import type { Socket } from "node:net";
 import * as ray from "@rayling/core";
 import { carriable, failureClassOf, RewardLoopManager } from "@rayling/reward-loop";
 import type { SampleOutcome } from "@rayling/reward-loop";
@@ -160,16 +161,12 @@ function logTo(host: ScoreHost): void {
   }
 }
 
-async function main(mode: string | undefined, fd: number, path: string): Promise<void> {
+async function main(fd: number, path: string): Promise<void> {
   const { promise: lastGone, resolve } = Promise.withResolvers<void>();
   const host = new ScoreHost(resolve);
-  if (mode === "listen") {
-    const server = createServer((socket) => host.add(socket)).listen({ fd });
-    // First, so that nobody else connects: the next process starts a host of its own.
-    void lastGone.then(() => unlinkSync(path)).finally(() => server.close());
-  } else {
-    host.add(new Socket({ fd, readable: true, writable: true }));
-  }
+  const server = createServer((socket) => host.add(socket)).listen({ fd });
+  // First, so that nobody else connects: the next process starts a host of its own.
+  void lastGone.then(() => unlinkSync(path)).finally(() => server.close());
   logTo(host);
   await ray.init({ controlSocket: false });
   await lastGone;
@@ -178,5 +175,5 @@ async function main(mode: string | undefined, fd: number, path: string): Promise
   process.exit(0);
 }
 
-const [mode, fd, path = ""] = process.argv.slice(2);
-await main(mode, Number(fd), path);
+const [, fd, path = ""] = process.argv.slice(2);
+await main(Number(fd), path);

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -132,10 +133,17 @@ class _Hosts:
     def __init__(self) -> None:
         self._known: dict[str, ScoreHost] = {}
         self._last: tuple[tuple[Any, ...], ScoreHost] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """In the child of a fork nobody is left who would release the lock."""
+        self._lock = threading.Lock()
 
     def get(self, *said: Any) -> ScoreHost:
-        if self._last is not None and all(map(_is, self._last[0], said)):
-            return self._last[1]
+        # Once: another thread may ask for another loop meanwhile.
+        last = self._last
+        if last is not None and all(map(_is, last[0], said)):
+            return last[1]
         options, config, share, invalid, columns, address = said
         _check(options, config, share, invalid, columns)
         given = Plain().of(dict(options or {}), "options")
@@ -143,15 +151,16 @@ class _Hosts:
             given.setdefault("rewardRouterAddress", address)
         names = None if columns is None else [str(name) for name in columns]
         key = repr((given, config, share, invalid == "raise", names))
-        host = self._known.get(key)
-        if host is None:
-            host = self._known[key] = ScoreHost(
-                given,
-                config=config,
-                share=share == "node",
-                columns=names,
-                raises=invalid == "raise",
-            )
+        with self._lock:
+            host = self._known.get(key)
+            if host is None:
+                host = self._known[key] = ScoreHost(
+                    given,
+                    config=config,
+                    share=share == "node",
+                    columns=names,
+                    raises=invalid == "raise",
+                )
         self._last = (said, host)
         return host
 
@@ -177,6 +186,8 @@ def _check(
 
 
 _hosts = _Hosts()
+
+os.register_at_fork(after_in_child=lambda: _hosts.begin())
 
 
 def start_for_verl() -> None:
