@@ -313,6 +313,19 @@ class FunctionTest(unittest.IsolatedAsyncioTestCase):
         host.close()
         wait_for(lambda: not listening(self.folder))
 
+    def test_transports_of_uvloop_do_which_are_none_of_asyncio(self) -> None:
+        class Wrapped:
+            def __init__(self, transport: Any) -> None:
+                self.writelines = transport.writelines
+                self.abort = transport.abort
+
+        made: Any = score_host._Connection.connection_made
+        mine = options("half")
+        with mock.patch.object(
+            score_host._Connection, "connection_made", lambda self, one: made(self, Wrapped(one))
+        ):
+            self.assertEqual(asyncio.run(compute_score("s", "w1", 1, {}, options=mine)), 0.5)
+
     def test_event_loops_one_after_the_other_go_on_with_it(self) -> None:
         mine = options("half")
         for _ in range(2):
