@@ -195,14 +195,24 @@ class _Threads(Executor):
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._free = threading.Semaphore(0)
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
         self._work = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._is_closed = False
+        self._process = os.getpid()
+
+    def _check(self) -> None:
+        """A fork has none of the threads, and nobody who releases the locks."""
+        if os.getpid() != self._process:
+            self._begin()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        self._check()
         future: Future[T] = Future()
         with self._lock:
             if self._is_closed:
@@ -215,6 +225,7 @@ class _Threads(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._check()
         with self._lock:
             self._is_closed = True
             with contextlib.suppress(queue.Empty):
@@ -308,15 +319,18 @@ class RewardClient:
         self._begin()
 
     def _begin(self) -> None:
-        self._process = os.getpid()
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
         self._threads: _Threads | None = None
+        self._process = os.getpid()
 
-    def _check(self) -> None:
+    def _begin_in_fork(self) -> None:
         """A fork has neither the threads nor a share in the connections, which would mix up the answers."""
         if os.getpid() != self._process:
             self._begin()
+
+    def _check(self) -> None:
+        self._begin_in_fork()
         if self._closed:
             raise RuntimeError("the client is closed")
 
@@ -441,6 +455,7 @@ class RewardClient:
 
     def close(self) -> None:
         """Closes all connections. Idempotent; what is under way in other threads finishes."""
+        self._begin_in_fork()
         with self._lock:
             self._closed = True
             threads, self._threads = self._threads, None

@@ -378,6 +378,29 @@ class Forks(unittest.TestCase):
         client.score("1")
         self.assertEqual(len(ports), 2)
 
+    def test_a_fork_has_threads_of_its_own(self) -> None:
+        outcome = json.dumps({"score": 1, "valid": True})
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.rfile.read(int(handler.headers["content-length"]))
+            answer_with(handler, 200, outcome)
+
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        client = AsyncRewardClient(listening.url)
+        self.assertEqual(asyncio.run(client.score("1")).score, 1)
+        # The thread waits for work, which it would get in this process alone.
+        client._threads._free.acquire()
+        client._threads._free.release()
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(int(asyncio.run(client.score("1")).score != 1))
+            finally:
+                os._exit(2)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        asyncio.run(client.close())
+
 
 class Tries(WithServer):
     def proxy(
