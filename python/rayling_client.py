@@ -66,6 +66,9 @@ Sample = Mapping[str, Any]
 
 T = TypeVar("T")
 
+#: Bytes of one request, where it has several samples: a server takes 64 MiB unless it is told otherwise.
+_FULL_REQUEST = 32 * 2**20
+
 
 @dataclass(frozen=True)
 class ScoreError:
@@ -264,7 +267,7 @@ class RewardClient:
     :param attempts: tries of a request that is not answered, or answered with 408, 429 or 5xx.
     :param backoff: seconds before the second try; doubled with each try, and drawn at random up to that.
     :param max_backoff: the longest pause; a longer ``Retry-After`` is kept to this.
-    :param batch_size: samples of one request; a longer batch is sent as several.
+    :param batch_size: samples of one request; a longer batch is sent as several, and so are samples of more than 32 MiB together, or more than the server takes.
     :param in_flight: requests of a batch that are under way at a time.
     :param ssl_context: for https, which a proxy in front of the server speaks.
     """
@@ -367,7 +370,7 @@ class RewardClient:
 
     def _score(self, sample: Sample, calls: _Calls) -> Outcome:
         body = _encoded(_keyed(sample, "the sample"), "the sample")
-        return _outcome(self._ask("/score", body, calls))
+        return self._read(_outcome, "/score", self._ask("/score", body, calls))
 
     def score_batch(self, samples: Iterable[Sample]) -> list[Outcome]:
         """Scores many samples; outcomes come in their order. Long batches travel as several requests, a few of them at a time.
@@ -479,18 +482,41 @@ class RewardClient:
     def _score_request(self, first: int, samples: Sequence[Sample], calls: _Calls) -> list[Outcome]:
         names = [f"sample {first + offset}" for offset in range(len(samples))]
         keyed = [_keyed(sample, name) for sample, name in zip(samples, names, strict=True)]
-        texts = [_encoded(sample, name).decode() for sample, name in zip(keyed, names, strict=True)]
-        body = f'{{"samples":[{",".join(texts)}]}}'.encode()
+        texts = [_encoded(sample, name) for sample, name in zip(keyed, names, strict=True)]
+        outcomes: list[Outcome] = []
+        for part in _parts(texts, _FULL_REQUEST):
+            outcomes += self._score_texts(first + len(outcomes), part, calls)
+        return outcomes
+
+    def _score_texts(self, first: int, texts: Sequence[bytes], calls: _Calls) -> list[Outcome]:
+        body = b'{"samples":[' + b",".join(texts) + b"]}"
         try:
             answer = self._ask("/score/batch", body, calls)
         except RewardRequestError as error:
-            raise _placed(error, first) from error
-        outcomes = [_outcome(one) for one in answer["outcomes"]]
-        if len(outcomes) != len(keyed):
+            if error.status != 413:
+                raise _placed(error, first) from error
+            if len(texts) == 1:
+                message = f"sample {first}: {error.message}"
+                raise RewardRequestError(error.status, error.code, message) from error
+            # This server, or a proxy before it, takes less at once.
+            half = len(texts) // 2
+            scored = self._score_texts(first, texts[:half], calls)
+            return scored + self._score_texts(first + half, texts[half:], calls)
+        outcomes = self._read(_outcomes, "/score/batch", answer)
+        if len(outcomes) != len(texts):
             raise RewardUnavailableError(
-                self.url, 1, f"{len(outcomes)} outcomes for {len(keyed)} samples"
+                self.url, 1, f"{len(outcomes)} outcomes for {len(texts)} samples"
             )
         return outcomes
+
+    def _read(self, read: Callable[[Any], T], path: str, answer: Any) -> T:
+        try:
+            return read(answer)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise RewardError(
+                f"{self.url}{path} gave what is no answer of rayling serve, or one of another "
+                f"release: {json.dumps(answer)[:200]} ({type(error).__name__}: {error})"
+            ) from error
 
     def _ask(self, path: str, body: bytes, calls: _Calls) -> Any:
         for attempt in range(1, self.attempts + 1):
@@ -531,12 +557,11 @@ class RewardClient:
             if connection.sock is None:
                 self._connect(connection, calls)
             with calls.using(connection.sock):
-                connection.request(method, f"{self._base}{path}", body, self._headers)
-                response = connection.getresponse()
+                response = self._response(connection, method, path, body)
                 is_answered = True
                 if response.status >= 300:
                     raise _refusal(response)
-                value = json.loads(response.read())
+                value = _value(response)
         except (RewardError, _TryAgain):
             self._give_back(connection)
             raise
@@ -553,6 +578,25 @@ class RewardClient:
             raise
         self._give_back(connection)
         return value
+
+    def _response(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> http.client.HTTPResponse:
+        try:
+            connection.request(method, f"{self._base}{path}", body, self._headers)
+        except TimeoutError:
+            raise
+        except OSError as unsent:
+            # A server that refuses a request says so as soon as it knows, and reads no more of it.
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                response = http.client.HTTPResponse(connection.sock, method=method)
+                response.begin()
+                if response.status >= 300:
+                    refusal = _refusal(response)
+                    connection.close()
+                    raise refusal from unsent
+            raise
+        return connection.getresponse()
 
     def _connect(self, connection: http.client.HTTPConnection, calls: _Calls) -> None:
         # Leaving cuts only what is connected.
@@ -852,6 +896,20 @@ def _chunks(samples: Iterable[Sample], size: int) -> Iterator[tuple[int, list[Sa
         yield first, chunk
 
 
+def _parts(texts: Sequence[bytes], most: int) -> Iterator[list[bytes]]:
+    """Of so many bytes at most, but for a text that is longer by itself."""
+    part: list[bytes] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > most:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text) + 1
+    if part:
+        yield part
+
+
 def _keyed(sample: Sample, what: str) -> dict[str, Any]:
     if not isinstance(sample, Mapping):
         raise TypeError(f"{what} must be a mapping with a response, and is {sample!r}")
@@ -946,12 +1004,18 @@ def _placed(error: RewardRequestError, first: int) -> RewardRequestError:
     return RewardRequestError(error.status, error.code, message)
 
 
+def _outcomes(wire: Mapping[str, Any]) -> list[Outcome]:
+    return [_outcome(one) for one in wire["outcomes"]]
+
+
 def _outcome(wire: Mapping[str, Any]) -> Outcome:
     error = wire.get("error")
-    score = wire.get("score")
+    score, valid = wire["score"], wire["valid"]
+    if not isinstance(valid, bool) or valid != (type(score) in (int, float)):
+        raise ValueError(f"score {score!r} with valid {valid!r}")
     return Outcome(
-        score=None if score is None else float(score),
-        valid=bool(wire["valid"]),
+        score=float(score) if valid else None,
+        valid=valid,
         error=None
         if error is None
         else ScoreError(error["code"], error["message"], error["class"]),
@@ -975,6 +1039,17 @@ def _is_silent(connected: socket.socket) -> bool:
     return not poll.poll(0)
 
 
+def _value(response: http.client.HTTPResponse) -> Any:
+    text = response.read()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # A page of a proxy, or an answer without a length that was cut.
+        begins = text[:200].decode("utf-8", "replace")
+        cause = f"{response.status} with what is no answer of rayling serve: {begins!r} ({error})"
+        raise _TryAgain(cause) from error
+
+
 def _refusal(response: http.client.HTTPResponse) -> Exception:
     text = response.read().decode("utf-8", "replace")
     try:
@@ -983,6 +1058,9 @@ def _refusal(response: http.client.HTTPResponse) -> Exception:
     except (ValueError, KeyError, TypeError):
         # Of a proxy in between.
         code, message = "unknown", text[:200]
+    location = response.headers.get("location")
+    if location is not None and response.status < 400:
+        message = f"{message}; it leads to {location}" if message else f"it leads to {location}"
     # 408 is about one connection: it was slow, or a proxy ends one that it found idle.
     if response.status in (408, 429) or response.status >= 500:
         return _TryAgain(f"{response.status} {code}: {message}", _seconds(response))

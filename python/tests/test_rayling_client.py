@@ -27,13 +27,16 @@ from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
+import rayling_client  # noqa: E402
 from rayling_client import (  # noqa: E402
     AsyncRewardClient,
     RewardClient,
+    RewardError,
     RewardRequestError,
     RewardUnavailableError,
     async_reward_function,
@@ -96,7 +99,11 @@ class Listening:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            # Many connect at once, and one that is not taken tries again seconds later.
+            request_queue_size = 128
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -400,6 +407,115 @@ class Forks(unittest.TestCase):
                 os._exit(2)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
         asyncio.run(client.close())
+
+
+class Answers(unittest.TestCase):
+    """Servers that refuse what they have not read, and services that are none of ours."""
+
+    def new_client(
+        self, answer: Callable[[BaseHTTPRequestHandler], None], **options: Any
+    ) -> RewardClient:
+        listening = Listening(answer)
+        self.addCleanup(listening.close)
+        client = RewardClient(listening.url, backoff=0.0, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def test_a_refusal_is_told_that_comes_before_all_is_sent(self) -> None:
+        seen: list[int] = []
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            status = statuses[len(seen)]
+            seen.append(status)
+            error = {"error": {"code": "some_code", "message": "some words"}}
+            answer_with(handler, status, json.dumps(error), {"connection": "close"})
+            handler.close_connection = True
+
+        client = self.new_client(answer)
+        # More than sockets hold.
+        text = "x" * 2**24
+        statuses = [401, 413, 413, 503, 421]
+        for status in statuses[:2]:
+            with self.assertRaisesRegex(RewardRequestError, f"^{status} some_code: some words$"):
+                client.score(text)
+        with self.assertRaisesRegex(RewardRequestError, "^413 some_code: sample 0: some words$"):
+            reward_function(client)(completions=[text])
+        # What may go better later is tried again.
+        with self.assertRaisesRegex(RewardRequestError, "^421 some_code"):
+            client.score(text)
+        self.assertEqual(seen, statuses)
+
+    def test_a_request_that_is_too_long_is_sent_in_parts(self) -> None:
+        counts: list[int] = []
+        refused: list[int] = []
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            body = handler.rfile.read(int(handler.headers["content-length"]))
+            samples = json.loads(body)["samples"]
+            if len(body) > 2000:
+                refused.append(len(samples))
+                answer_with(handler, 413, "too much for this proxy")
+                return
+            counts.append(len(samples))
+            outcomes = [{"score": len(one["response"]), "valid": True} for one in samples]
+            answer_with(handler, 200, json.dumps({"outcomes": outcomes}))
+
+        client = self.new_client(answer)
+        samples = [{"response": "x" * size} for size in range(1, 101)]
+        scores = [float(size) for size in range(1, 101)]
+        self.assertEqual([one.score for one in client.score_batch(samples)], scores)
+        self.assertEqual(sum(counts), 100)
+        with self.assertRaisesRegex(RewardRequestError, "^413 unknown: sample 3: too much"):
+            client.score_batch([*samples[:3], {"response": "x" * 3000}])
+        counts.clear()
+        refused.clear()
+        with mock.patch.object(rayling_client, "_FULL_REQUEST", 1500):
+            self.assertEqual([one.score for one in client.score_batch(samples)], scores)
+        self.assertEqual((sum(counts), refused), (100, []))
+        self.assertGreater(max(counts), 1)
+
+    def test_an_answer_that_is_none_of_ours_is_told_with_its_beginning(self) -> None:
+        answers = [
+            "{}",
+            "null",
+            "[]",
+            '{"outcomes": null}',
+            '{"outcomes": [1]}',
+            '{"outcomes": [{"score": 1}]}',
+            '{"outcomes": [{"score": "1", "valid": true}]}',
+            '{"outcomes": [{"score": null, "valid": true}]}',
+            '{"outcomes": [{"score": 0, "valid": false}]}',
+            '{"outcomes": [{"score": null, "valid": false, "error": "no"}]}',
+        ]
+        left = list(answers)
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.rfile.read(int(handler.headers["content-length"]))
+            answer_with(handler, 200, left.pop(0))
+
+        client = self.new_client(answer)
+        for told in answers:
+            with self.assertRaises(RewardError) as raised:
+                client.score_batch([{"response": "1"}])
+            self.assertIs(type(raised.exception), RewardError)
+            said = f"{client.url}/score/batch gave what is no answer of rayling serve"
+            self.assertIn(said, str(raised.exception))
+            self.assertIn(told, str(raised.exception))
+        left.append("{}")
+        with self.assertRaisesRegex(RewardError, "/score gave what is no answer.*: {}"):
+            client.score("1")
+        left.append("<html>")
+        again = RewardClient(client.url, attempts=1)
+        self.addCleanup(again.close)
+        with self.assertRaisesRegex(RewardUnavailableError, "200 with what is no .*'<html>'"):
+            again.score("1")
+
+    def test_a_redirection_says_where_it_leads(self) -> None:
+        client = self.new_client(
+            lambda handler: answer_with(handler, 302, "", {"location": "https://there/login"})
+        )
+        with self.assertRaisesRegex(RewardRequestError, "it leads to https://there/login"):
+            client.score("1")
 
 
 class Tries(WithServer):
