@@ -112,6 +112,14 @@ describe("a function that declares several parameters gets verl's arguments", ()
       `export const computeScore = (dataSource, solution, groundTruth, info) => ${join4("dataSource", "solution", "groundTruth", "info")};`,
     ],
     [
+      "names that mark what is not used",
+      `export const computeScore = (_, response, _answer, info) => ["the source", response, _answer, info.question].join("|");`,
+    ],
+    [
+      "a word of its own that has a default",
+      `export const computeScore = (dataSource, response, answer, bonus = "why?") => [dataSource, response, answer, bonus].join("|");`,
+    ],
+    [
       "a bound function",
       `function score(${snake.join()}) { return ${join4(...snake)}; } export const computeScore = score.bind(null);`,
     ],
@@ -304,6 +312,11 @@ describe("what is not there is no undefined that a score could be made of", () =
     });
   });
 
+  test("a prompt is named as it is here", async () => {
+    const scoring = scoreBy("export const computeScore = (all) => all.solutionStr + all.question;");
+    await expect(scoring).rejects.toMatchObject({ argument: "question", nearest: "rawPrompt" });
+  });
+
   test("one that reads nothing of what it gets, where it may mean something else, gives no score", async () => {
     const texts = [
       "(text) => (text ? 1 : 0)",
@@ -335,6 +348,12 @@ describe("what is not there is no undefined that a score could be made of", () =
 });
 
 describe("what cannot be called as it is meant is refused when it is loaded", () => {
+  /** The prompt is none of verl's four, and the data source would stand in its place. */
+  const prompted = (names: string): [string, string, RegExp] => [
+    `a prompt in front: ${names}`,
+    `(${names}) => 1`,
+    /1, \w+, would be dataSource: a parameter rawPrompt gets the prompt's messages/,
+  ];
   const table: [string, string, RegExp][] = [
     ["rest parameters alone", "(...args) => args.length", /without an order/],
     [
@@ -357,6 +376,22 @@ describe("what cannot be called as it is meant is refused when it is loaded", ()
       "swapped names",
       "(solution, answer) => (solution === answer ? 1 : 0)",
       /1, solution, would be dataSource/,
+    ],
+    ...["prompt, response, answer", "prompt, solution_str, ground_truth", "messages, response"].map(
+      prompted,
+    ),
+    ...["question, solution", "query, completion, reference", "prompts, completions, answer"].map(
+      prompted,
+    ),
+    [
+      "a word that is no argument beside words that are",
+      "(id, response, answer) => 1",
+      /1, id, would be dataSource/,
+    ],
+    [
+      "a prompt behind others",
+      "(data_source, solution_str, ground_truth, prompt) => 1",
+      /4, prompt, would be extraInfo: a parameter rawPrompt/,
     ],
     [
       "a name that says something else",

@@ -74,21 +74,34 @@ export function nearestArgument(name: string, keywords: readonly string[]): stri
     const distance = leven(plain(name), plain(one));
     if (distance < least) [nearest, least] = [one, distance];
   }
-  return nearest ?? orderedArguments.find((one) => rolesOf(name).has(one));
+  const meant = rolesOf(name);
+  return nearest ?? argumentsWithRoles.find((one) => meant.has(one));
 }
 
-/** Words for the arguments in user code. A name that matches none says nothing. */
-const roles: Readonly<Record<(typeof orderedArguments)[number], RegExp>> = {
-  dataSource: /source|dataset/,
-  solutionStr: /solution|response|answer|completion|output|predict|generat|text/,
-  groundTruth: /truth|label|target|reference|expect|gold|answer|^gt$/,
+/** The prompt is none of verl's four: as the first parameter it would be the data source. */
+const argumentsWithRoles = [...orderedArguments, "rawPrompt"] as const;
+
+/** Words for the arguments in user code. */
+const roles: Readonly<Record<(typeof argumentsWithRoles)[number], RegExp>> = {
+  dataSource: /source|dataset|^ds$/,
+  solutionStr: /solution|response|answer|completion|output|predict|generat|text|repl(y|ies)/,
+  groundTruth: /truth|label|target|reference|expect|gold|answer|correct|^gt$/,
   extraInfo: /info|extra|meta/,
+  rawPrompt: /prompt|question|query|message|instruct|task|problem|conversation|^chat|^inputs?$/,
 };
 
-/** Returns which of verl's four arguments a name may mean. */
+/** Returns which of verl's four arguments, or the prompt, a name may mean. */
 export function rolesOf(name: string): ReadonlySet<string> {
   const plainName = plain(name);
-  return new Set(orderedArguments.filter((one) => roles[one].test(plainName)));
+  return new Set(argumentsWithRoles.filter((one) => roles[one].test(plainName)));
+}
+
+/**
+ * Returns whether a name says nothing about its parameter: one letter, as a bundler gives, or one
+ * that marks what is not used.
+ */
+export function saysNothing(name: string): boolean {
+  return /^[_$]|^[a-z]\d*$|^(arg|param|unused|ignored?)\d*$/i.test(name);
 }
 
 function plain(name: string): string {

@@ -5,7 +5,13 @@
  */
 
 import { RewardFunctionSignatureError } from "../errors.ts";
-import { argumentNamed, listArguments, orderedArguments, rolesOf } from "./argument-names.ts";
+import {
+  argumentNamed,
+  listArguments,
+  orderedArguments,
+  rolesOf,
+  saysNothing,
+} from "./argument-names.ts";
 import { describeParameters } from "./parameters.ts";
 import type { Parameter, Parameters } from "./parameters.ts";
 
@@ -121,7 +127,7 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
     }
     const slot = namedSlot(callable, parameter, names[at]);
     if (slot !== undefined || parameter.kind !== "name") return slot ?? { kind: "all" };
-    const inPlace = placed(callable, parameter.name, at, isInOrder ? order[at] : undefined);
+    const inPlace = placed(callable, parameter, at, isInOrder ? order[at] : undefined);
     if (inPlace !== undefined) return inPlace;
     // Names that a bundler has shortened do not change the order.
     const keyword = known.length === 0 ? callable.keywords[at - order.length] : undefined;
@@ -139,21 +145,32 @@ function positional(callable: Callable, declared: readonly Parameter[]): Convent
 
 /**
  * Returns the next argument in order, unless the name means another one, or another parameter has
- * that argument by name.
+ * that argument by name. A word that names no argument has a place in order only where no parameter
+ * beside it names one.
  */
 function placed(
   callable: Callable,
-  name: string,
+  { name, hasDefault }: Extract<Parameter, { kind: "name" }>,
   at: number,
   argument: string | undefined,
 ): Slot | undefined {
-  const isTaken = callable.parameters?.declared.some((one) => argumentOf(one) === argument);
-  if (argument === undefined || isTaken === true || name === "self") return undefined;
+  const { declared = [] } = callable.parameters ?? {};
+  const isTaken = declared.some((one) => argumentOf(one) === argument);
+  if (argument === undefined || isTaken || name === "self") return undefined;
   const meant = rolesOf(name);
-  if (meant.size === 0 || meant.has(orderedArguments[at] ?? "")) {
+  const isOthersWord = meant.size === 0 && !saysNothing(name) && declared.some(hasRole);
+  if (meant.has(orderedArguments[at] ?? "") || (meant.size === 0 && !isOthersWord)) {
     return { kind: "argument", name: argument };
   }
-  return refuse(callable, `its parameter ${at + 1}, ${name}, would be ${argument}`);
+  if (isOthersWord && hasDefault) return undefined;
+  const advice = meant.has("rawPrompt") ? ": a parameter rawPrompt gets the prompt's messages" : "";
+  return refuse(callable, `its parameter ${at + 1}, ${name}, would be ${argument}${advice}`);
+}
+
+/** Whether its place and its name are about verl's four arguments. */
+function hasRole(parameter: Parameter, at: number): boolean {
+  const isAmongFour = at < orderedArguments.length && parameter.kind === "name";
+  return isAmongFour && rolesOf(parameter.name).size > 0;
 }
 
 /** Returns the slot that a parameter's own name, or its kind, determines. */
