@@ -106,11 +106,13 @@ describe.each([
     const failed = await score(fenced(code), doubles(3));
     expect(statuses(failed)).toEqual(["success", "runtime_error", "success"]);
     expect(failed.metadata[1]?.stderr).toContain("ValueError: one");
-    // Both take too long, so that no program has to start in time; the second one is run all the same.
+    // All take too long, so that no program has to start in time.
     const slow = fenced("import time\ntime.sleep(1000)");
     const options = { timeoutMs: 100, sandbox: new LocalSandbox({ timeoutMs: 100 }) };
-    const late = await score(slow, doubles(2), options);
-    expect(statuses(late)).toEqual(["timeout", "timeout"]);
+    const late = await score(slow, doubles(3), options);
+    expect([late.score, statuses(late)]).toEqual([0, ["timeout", "skipped", "skipped"]]);
+    const again = await score(slow, doubles(3), { ...options, mostTimeouts: 2 });
+    expect(statuses(again)).toEqual(["timeout", "timeout", "skipped"]);
   });
 
   test.each([

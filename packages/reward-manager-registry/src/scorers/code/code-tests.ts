@@ -29,7 +29,7 @@ export interface CodeTests {
 export interface CodeTestResult {
   /** Number of the test, from 0. */
   readonly test: number;
-  /** `skipped`: an earlier test showed that the program does not compile. */
+  /** `skipped`: in an earlier test the program did not compile, or took too long. */
   readonly status:
     | "success"
     | "wrong_answer"

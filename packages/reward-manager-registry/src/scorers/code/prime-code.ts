@@ -19,6 +19,11 @@ export interface PrimeCodeOptions {
    * The share of the first ten tests that pass; false: 1 if all tests pass, else 0. Default true.
    */
   readonly continuous?: boolean;
+  /**
+   * So many tests may take too long: those behind them are skipped, and count as failed. Default 1;
+   * in verl (Infinity) a program that never ends takes the time of ten tests.
+   */
+  readonly mostTimeouts?: number;
   /** Ends the runs when it is aborted. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,7 +36,7 @@ export interface PrimeCodeOptions {
 export async function scorePrimeCode(
   response: string,
   groundTruth: unknown,
-  { sandbox, continuous = true, signal }: PrimeCodeOptions,
+  { sandbox, continuous = true, mostTimeouts = 1, signal }: PrimeCodeOptions,
 ): Promise<CodeScore> {
   const all = readCodeTests(groundTruth);
   const tests = continuous ? all.tests.slice(0, mostTests) : all.tests;
@@ -40,7 +45,7 @@ export async function scorePrimeCode(
   for (const [index, test] of tests.entries()) {
     const result = await runTest(block, test, { index, all, sandbox, signal });
     metadata.push(result);
-    if (result.status === "compile_error") break;
+    if (isHopeless(metadata, mostTimeouts)) break;
     if (!continuous && result.status !== "success") break;
   }
   const passed = metadata.filter(({ status }) => status === "success").length;
@@ -94,7 +99,16 @@ function statusOf(
   return isSame ? "success" : "wrong_answer";
 }
 
-/** Returns results of tests that did not run, because they could not succeed. */
+/**
+ * Whether the tests behind these results are not worth their time: the program does not compile, or
+ * takes too long again and again. All of them together have the one deadline of their sample.
+ */
+export function isHopeless(results: readonly CodeTestResult[], mostTimeouts: number): boolean {
+  if (results.at(-1)?.status === "compile_error") return true;
+  return results.filter(({ status }) => status === "timeout").length >= mostTimeouts;
+}
+
+/** Returns results of tests that did not run, and count as failed. */
 export function skipped(from: number, to: number): CodeTestResult[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, index) => ({
     ...unrun,

@@ -13,7 +13,7 @@ import { lastCodeBlock } from "./code-block.ts";
 import type { CodeBlock } from "./code-block.ts";
 import { mostTests, readCodeTests } from "./code-tests.ts";
 import type { CodeScore, CodeTest, CodeTestResult } from "./code-tests.ts";
-import { skipped } from "./prime-code.ts";
+import { isHopeless, skipped } from "./prime-code.ts";
 import { sameValue } from "./same-answer.ts";
 import { callingProgram } from "./service-caller.ts";
 
@@ -30,6 +30,11 @@ export interface SandboxFusionOptions {
   readonly continuous?: boolean;
   /** The time for a test's compilation, and for its run. Default 10,000. */
   readonly timeoutMs?: number;
+  /**
+   * So many tests may take too long: those behind them are skipped, and count as failed. Default 1;
+   * verl (Infinity) sends all.
+   */
+  readonly mostTimeouts?: number;
   /**
    * The pause between the three attempts of a request that the service's gateway gave up (504);
    * twice as long the second time. Default 1,000.
@@ -54,7 +59,7 @@ export async function scoreSandboxFusion(
   options: SandboxFusionOptions,
 ): Promise<CodeScore> {
   const { tests, functionName } = readCodeTests(groundTruth);
-  const { continuous = true } = options;
+  const { continuous = true, mostTimeouts = 1 } = options;
   const block = lastCodeBlock(response);
   if (block === undefined) return { score: 0, metadata: [] };
   const counted = continuous ? Math.min(mostTests, tests.length) : tests.length;
@@ -67,7 +72,7 @@ export async function scoreSandboxFusion(
     const answer = await runCode(block, { ...test, mark }, functionName, options);
     const result = resultOf(index, { ...test, mark }, functionName, answer);
     metadata.push(result);
-    if (result.status === "compile_error") break;
+    if (isHopeless(metadata, mostTimeouts)) break;
     if (index >= counted && result.status === "wrong_answer") {
       return { score: counted / (counted + 1), metadata };
     }
