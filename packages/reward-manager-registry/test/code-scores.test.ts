@@ -29,6 +29,13 @@ const doubles = (count: number): string =>
   });
 const double = "print(int(input()) * 2)";
 
+/** Tests of a function, the second one as given. */
+const calls = (input: unknown, output: unknown): object => ({
+  fn_name: "f",
+  inputs: ["0", input],
+  outputs: ["0", output],
+});
+
 /**
  * A sandbox that starts no process: its programs are expressions of JavaScript, which are printed, for the number n on standard input.
  * For the cases about which tests are run and what their results come to.
@@ -168,6 +175,14 @@ describe.each([
     [{ inputs: [], outputs: [] }, "at least one"],
     [{ inputs: ["1"], outputs: ["1"], fn_name: "f(); import os" }, "an identifier"],
     [{ assert_case: [1] }, "assert_case holds texts"],
+    [calls("1", "hello"), 'outputs[1] is a result of f as JSON; it is the string "hello"'],
+    [calls("1", "True"), "outputs[1] is a result of f as JSON"],
+    [calls("1", ""), "outputs[1] is a result of f as JSON"],
+    [
+      calls("1\nabc", "1"),
+      'inputs[1] has arguments of f as JSON, one per line; it is the string "abc"',
+    ],
+    [calls(1, "1"), "inputs[1] is a text, or a list"],
   ])("tests that cannot be read are an error, and no score of 0: %j", async (tests, message) => {
     await expect(score(fenced(double), tests)).rejects.toMatchObject({
       code: "INVALID_SAMPLE",
@@ -358,6 +373,12 @@ test.each([
   ["null", "0", false],
   ["[]", "{}", false],
   ['"a"', "a", false],
+  ["Infinity", "Infinity", true],
+  ["[-Infinity, 1]", "[-Infinity, 1.0]", true],
+  ["Infinity", "-Infinity", false],
+  ["NaN", "NaN", false],
+  ['["NaN", "\\"Infinity"]', '["NaN", "\\"Infinity"]', true],
+  ["1Infinity", "1e999", false],
 ])("as value %s is %s: %s", (value, expected, is) => {
   expect(sameValue(value, expected)).toBe(is);
 });
@@ -373,4 +394,17 @@ test("tests may be given as lists of lines, and arguments as lists of values", (
   });
   expect(functionName).toBe("f");
   expect(tests).toEqual([{ stdin: "1\n[2]", expected: '{"a":1}', assertion: undefined }]);
+});
+
+test("a whole number that Python refuses to read is no value", () => {
+  const digits = "9".repeat(4300);
+  expect(sameValue(`-${digits}`, `-${digits}`)).toBe(true);
+  expect(sameValue(`${digits}9`, `${digits}9`)).toBe(false);
+});
+
+test("tests keep the numbers that Python has, and those that are not run are not looked at", () => {
+  const text = `{ "fn_name": "f", "inputs": [[12345678901234567890, NaN], "x"], "outputs": [{ "a": [-Infinity] }, "x"] }`;
+  expect(readCodeTests(text, 1).tests).toEqual([
+    { stdin: "12345678901234567890\nNaN", expected: '{"a":[-Infinity]}', assertion: undefined },
+  ]);
 });

@@ -7,6 +7,7 @@
 import { InvalidSampleError } from "../../errors.ts";
 import { describeValue } from "../../value-description.ts";
 import { isRecord } from "../../values/records.ts";
+import { parsePythonJson, writePythonJson } from "./python-json.ts";
 
 /** verl runs no more tests for a continuous score. */
 export const mostTests = 10;
@@ -56,8 +57,12 @@ export interface CodeScore {
   readonly metadata: readonly CodeTestResult[];
 }
 
-/** Throws InvalidSampleError: malformed tests say nothing about a response. */
-export function readCodeTests(groundTruth: unknown): CodeTests {
+/**
+ * Throws InvalidSampleError: malformed tests say nothing about a response.
+ *
+ * @param most tests behind so many are left out, and not looked at
+ */
+export function readCodeTests(groundTruth: unknown, most: number = Infinity): CodeTests {
   const given = typeof groundTruth === "string" ? parsed(groundTruth) : groundTruth;
   if (!isRecord(given)) {
     refuse("an object of tests, or JSON of one", given);
@@ -68,25 +73,51 @@ export function readCodeTests(groundTruth: unknown): CodeTests {
   }
   const name = isIdentifier(functionName) ? functionName : undefined;
   const tests = Array.isArray(cases)
-    ? cases.map((line, index) => assertion(line, inputs, outputs, index))
-    : pairs(inputs, outputs, name);
+    ? cases.slice(0, most).map((line, index) => assertion(line, inputs, outputs, index))
+    : pairs(inputs, outputs, name, most);
   if (tests.length === 0) refuse("tests, at least one", "none");
   return { tests, functionName: Array.isArray(cases) ? undefined : name };
 }
 
-function pairs(inputs: unknown, outputs: unknown, name: string | undefined): CodeTest[] {
+function pairs(
+  inputs: unknown,
+  outputs: unknown,
+  name: string | undefined,
+  most: number,
+): CodeTest[] {
   if (!Array.isArray(inputs)) refuse("tests with a list of inputs", inputs);
   if (!Array.isArray(outputs) || outputs.length !== inputs.length) {
     refuse(`tests with as many outputs as inputs, ${inputs.length}`, outputs);
   }
-  return inputs.map((input: unknown, index) => ({
-    stdin: lines("inputs", input, name),
-    expected:
-      name !== undefined && typeof outputs[index] !== "string"
-        ? JSON.stringify(outputs[index])
-        : lines("outputs", outputs[index], undefined),
-    assertion: undefined,
-  }));
+  return inputs.slice(0, most).map((input: unknown, index) => {
+    const output: unknown = outputs[index];
+    const [stdin, expected] =
+      name === undefined
+        ? [lines("inputs", input), lines("outputs", output)]
+        : [argumentsOf(name, input, index), resultOf(name, output, index)];
+    return { stdin, expected, assertion: undefined };
+  });
+}
+
+/** Returns the arguments of a call, which may be a list of values, as JSON, one per line. */
+function argumentsOf(name: string, input: unknown, index: number): string {
+  const text = Array.isArray(input) ? input.map(writePythonJson).join("\n") : input;
+  const field = `inputs[${index}]`;
+  if (typeof text !== "string") return refuse(`tests whose ${field} is a text, or a list`, input);
+  const wrong = text.split("\n").find((line) => line.trim() !== "" && !isPythonJson(line));
+  if (wrong === undefined) return text;
+  return refuse(`tests whose ${field} has arguments of ${name} as JSON, one per line`, wrong);
+}
+
+/** Returns the result of a call, which may be a value, as JSON. */
+function resultOf(name: string, output: unknown, index: number): string {
+  const text = typeof output === "string" ? output : writePythonJson(output);
+  if (isPythonJson(text)) return text;
+  return refuse(`tests whose outputs[${index}] is a result of ${name} as JSON`, output);
+}
+
+function isPythonJson(text: string): boolean {
+  return parsePythonJson(text) !== undefined;
 }
 
 function assertion(line: unknown, inputs: unknown, outputs: unknown, index: number): CodeTest {
@@ -95,18 +126,17 @@ function assertion(line: unknown, inputs: unknown, outputs: unknown, index: numb
     (Array.isArray(list) ? list[index] : undefined) ?? undefined;
   const [stdin, expected] = [given(inputs), given(outputs)];
   return {
-    stdin: stdin === undefined ? "" : lines("inputs", stdin, undefined),
-    expected: expected === undefined ? undefined : lines("outputs", expected, undefined),
+    stdin: stdin === undefined ? "" : lines("inputs", stdin),
+    expected: expected === undefined ? undefined : lines("outputs", expected),
     assertion: line,
   };
 }
 
-/** Returns a text; lines may be a list, and the arguments of a function may be a list of values. */
-function lines(what: string, value: unknown, name: string | undefined): string {
+/** Returns a text; lines may be a list. */
+function lines(what: string, value: unknown): string {
   if (typeof value === "string") return value;
-  if (Array.isArray(value)) {
-    if (name !== undefined) return value.map((one) => JSON.stringify(one)).join("\n");
-    if (value.every((one) => typeof one === "string")) return value.join("\n");
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) {
+    return value.join("\n");
   }
   return refuse(`tests whose ${what} are texts`, value);
 }
@@ -116,11 +146,7 @@ function isIdentifier(value: unknown): value is string {
 }
 
 function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return refuse("JSON of tests", text);
-  }
+  return (parsePythonJson(text) ?? refuse("JSON of tests", text)).value;
 }
 
 function refuse(expected: string, received: unknown): never {

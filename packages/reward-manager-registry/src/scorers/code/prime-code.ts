@@ -38,8 +38,8 @@ export async function scorePrimeCode(
   groundTruth: unknown,
   { sandbox, continuous = true, mostTimeouts = 1, signal }: PrimeCodeOptions,
 ): Promise<CodeScore> {
-  const all = readCodeTests(groundTruth);
-  const tests = continuous ? all.tests.slice(0, mostTests) : all.tests;
+  const all = readCodeTests(groundTruth, continuous ? mostTests : Infinity);
+  const { tests } = all;
   const block = lastCodeBlock(response) ?? { language: "python", code: response };
   const metadata: CodeTestResult[] = [];
   for (const [index, test] of tests.entries()) {

@@ -4,6 +4,7 @@
 
 import { isDigits, strip, toFloat } from "../python-text.ts";
 import { fieldOf } from "../../values/records.ts";
+import { parsePythonJson } from "./python-json.ts";
 
 /**
  * Compares standard output as verl's prime_code does: as text without the space around it and
@@ -25,13 +26,14 @@ export function sameOutput(output: string, expected: string): boolean {
 
 /**
  * Compares a function's result as verl's prime_code does: equal as Python's values are (1 is 1.0 is
- * True), or equal to the first of a list of answers. Returns false for texts that are no JSON.
+ * True), or equal to the first of a list of answers. Returns false for texts that are no JSON of
+ * Python's.
  *
  * @param value JSON
  * @param expected JSON
  */
 export function sameValue(value: string, expected: string): boolean {
-  const [own, its] = [parseExactly(value), parseExactly(expected)];
+  const [own, its] = [parsePythonJson(value), parsePythonJson(expected)];
   if (own === undefined || its === undefined) return false;
   if (equal(own.value, its.value)) return true;
   return Array.isArray(its.value) && its.value.length > 0 && equal(own.value, its.value[0]);
@@ -57,26 +59,6 @@ function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
     if (a === undefined || b === undefined) return false;
     return a === b || (Number.isFinite(b) && Math.abs(a - b) <= 1e-8 + 1e-5 * Math.abs(b));
   });
-}
-
-/**
- * Keeps whole numbers that a double cannot hold as bigint. Returns undefined for a text that is no
- * JSON.
- */
-function parseExactly(text: string): { readonly value: unknown } | undefined {
-  const exact = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
-    typeof value === "number" && !Number.isSafeInteger(value) && isWhole(context?.source)
-      ? BigInt(context.source)
-      : value;
-  try {
-    return { value: JSON.parse(text, exact as (key: string, value: unknown) => unknown) };
-  } catch {
-    return undefined;
-  }
-}
-
-function isWhole(source: string | undefined): source is string {
-  return source !== undefined && /^-?\d+$/.test(source);
 }
 
 function equal(a: unknown, b: unknown): boolean {
