@@ -137,10 +137,25 @@ describe.each([
       outputs: ["3", "[1, 2, 3]", '"ab"', "3"],
     };
     const { score: share, metadata } = await score(fenced(code, language), tests);
+    // JavaScript adds no lists.
     const right = language === "python" ? 3 : 2;
-    // A service gives what is printed: a text as it is, where the tests have JSON.
-    expect(metadata[2]?.status).toBe(name === "prime_code" ? "success" : "wrong_answer");
-    expect(share).toBe((name === "prime_code" ? right : right - 1) / 4);
+    expect([share, metadata[2]?.status]).toEqual([right / 4, "success"]);
+  });
+
+  test("fn_name: the result is a value, and no part of what is printed", async () => {
+    const tests = {
+      fn_name: "f",
+      inputs: ['"a"', "12", '"12"', '{"1": 2}', "0"],
+      outputs: ['"a"', '"12"', '"12"', "[2]", "Infinity"],
+    };
+    const code = `def f(one):
+  print("seen")
+  if one == 0: return float("inf")
+  return [key + 1 for key in one] if isinstance(one, dict) else one`;
+    const result = await score(fenced(code), tests);
+    const right = "success";
+    expect(statuses(result)).toEqual([right, "wrong_answer", right, right, right]);
+    expect(result.metadata[0]?.stdout?.trim()).toBe("seen");
   });
 
   test("assert_case: lines that must run behind the program", async () => {

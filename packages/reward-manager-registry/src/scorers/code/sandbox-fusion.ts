@@ -68,7 +68,8 @@ export async function scoreSandboxFusion(
     // Tests behind the first ten run only for a program that has passed those, and only until one
     // is wrong.
     if (index === counted && passedOf(metadata) < counted) break;
-    const mark = test.assertion === undefined ? undefined : `rayling-${randomUUID()}`;
+    const isMarked = test.assertion !== undefined || functionName !== undefined;
+    const mark = isMarked ? `rayling-${randomUUID()}` : undefined;
     const answer = await runCode(block, { ...test, mark }, functionName, options);
     const result = resultOf(index, { ...test, mark }, functionName, answer);
     metadata.push(result);
@@ -89,8 +90,8 @@ function passedOf(results: readonly CodeTestResult[]): number {
 /** A test as it is sent. */
 interface SentTest extends CodeTest {
   /**
-   * Text that is written behind the lines of a test: an end without it came earlier. A program that
-   * reads its own source finds it.
+   * Text that is written behind the lines of a test, and before the result of a function: an end
+   * without it came earlier. A program that reads its own source finds it.
    */
   readonly mark: string | undefined;
 }
@@ -119,13 +120,14 @@ async function runCode(
 ): Promise<RunCodeAnswer> {
   const { url, timeoutMs = 10_000, memoryLimitMb = 1024, retryDelayMs = 1000, signal } = options;
   const seconds = timeoutMs / 1000;
+  const isCall = functionName !== undefined && mark !== undefined;
   const end = `${language === "python" ? '__import__("sys").__stdout__' : "process.stdout"}.write`;
   const program =
     assertion === undefined ? code : `${code}\n\n${assertion}\n${end}("\\n${mark}\\n")\n`;
   const body = JSON.stringify({
     compile_timeout: seconds,
     run_timeout: seconds,
-    code: functionName === undefined ? program : callingProgram(language, program, functionName),
+    code: isCall ? callingProgram(language, program, { name: functionName, mark }) : program,
     stdin,
     memory_limit_MB: memoryLimitMb,
     language: language === "python" ? "python" : "nodejs",
@@ -200,19 +202,16 @@ function resultOf(
   if (status === "Failed" && broke) return { ...measured, status: "runtime_error" };
   if (status === "Success" && run?.status === "Finished") {
     if (mark !== undefined && behind === undefined) return { ...measured, status: "runtime_error" };
-    const isRight = isAnswer(stdout ?? "", expected, functionName !== undefined);
+    const isRight =
+      functionName === undefined
+        ? isOutput(stdout ?? "", expected)
+        : sameValue(behind?.split("\n", 1)[0] ?? "", expected ?? "");
     return { ...measured, status: isRight ? "success" : "wrong_answer" };
   }
   throw new SandboxServiceError(`it answered ${String(status)} ${message}`.trimEnd());
 }
 
-/**
- * verl compares texts without their final line ends; equal results of functions may be written
- * differently.
- */
-function isAnswer(stdout: string, expected: string | undefined, isValue: boolean): boolean {
-  if (expected === undefined) return true;
-  const own = stdout.replace(/\n+$/, "");
-  const its = expected.replace(/\n+$/, "");
-  return own === its || (isValue && sameValue(own, its));
+/** verl compares texts without their final line ends. */
+function isOutput(stdout: string, expected: string | undefined): boolean {
+  return expected === undefined || stdout.replace(/\n+$/, "") === expected.replace(/\n+$/, "");
 }
