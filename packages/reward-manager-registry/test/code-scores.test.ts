@@ -338,6 +338,13 @@ test.each([
   ["```JavaScript\nx\n```", "javascript", "x\n"],
   ["```x = 1```", "python", "x = 1"],
   ["```js\nfirst\n```\n```python\nlast\n```", "python", "\nlast\n"],
+  ["```python\nfirst\n```\n```js\nlast\n```", "python", "\nfirst\n"],
+  ["```js\ndraft\n```\nNo:\n```js\nfinal\n```", "javascript", "final\n"],
+  ["```py\ndraft\n```\nNo:\n```Python\nfinal\n```\n```\n1\n```", "python", "final\n"],
+  ["```bash\nnpm i\n```\n```JavaScript\nright\n```\n```c++\nno\n```", "javascript", "right\n"],
+  ["```\n1\n```\n``` ts title=a.ts\r\nright\n```", "javascript", "right\n"],
+  ["```json\n1\n```\n```\n2\n```", "python", "1\n"],
+  ["```js``` opens a block:\n```\nx\n```", "python", "js"],
 ])("the program of %j", (response, language, code) => {
   expect(lastCodeBlock(response)).toEqual({ language, code });
 });
