@@ -108,6 +108,11 @@ describe.each([
     expect((await scoreExpression("n * 2", doubles(11), options)).score).toBe(1);
   });
 
+  test.each([0, Number.NaN])("%d tests that may take too long are none", async (mostTimeouts) => {
+    const scoring = scoreExpression("n * 2", doubles(1), { mostTimeouts });
+    await expect(scoring).rejects.toMatchObject({ option: "mostTimeouts" });
+  });
+
   test("a program that fails, one that takes too long", async () => {
     const code = "n = int(input())\nif n == 1: raise ValueError('one')\nprint(n * 2)";
     const failed = await score(fenced(code), doubles(3));
@@ -295,6 +300,16 @@ describe("sandbox_fusion", () => {
     await expect(
       scoreSandboxFusion(fenced(double), doubles(3), { url: server.url }),
     ).rejects.toMatchObject(expected);
+  });
+
+  test.each([0.5, 2 ** 30, 2 ** 32])("a test may take %d ms", async (timeoutMs) => {
+    const result = await byService.scoreExpression("n * 2", doubles(1), { timeoutMs });
+    expect(result.score).toBe(1);
+  });
+
+  test.each([0, Infinity, Number.NaN])("no test may take %d ms", async (timeoutMs) => {
+    const scoring = byService.scoreExpression("n * 2", doubles(1), { timeoutMs });
+    await expect(scoring).rejects.toMatchObject({ code: "INVALID_SCORER_OPTION" });
   });
 
   test("a service that is not there, or never answers, is an error", async () => {

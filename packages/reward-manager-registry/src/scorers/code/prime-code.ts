@@ -4,6 +4,8 @@
  * program cannot look it up.
  */
 
+import { InvalidScorerOptionError } from "../../errors.ts";
+import { describeValue } from "../../value-description.ts";
 import type { LocalSandbox, ProgramEnd } from "../../sandbox/local-sandbox.ts";
 import { lastCodeBlock } from "./code-block.ts";
 import type { CodeBlock } from "./code-block.ts";
@@ -30,14 +32,15 @@ export interface PrimeCodeOptions {
 
 /**
  * Runs the tests one after the other. Without a block of code the whole response is a Python
- * program. Rejects with InvalidSampleError for malformed tests, SandboxUnavailableError, and the
- * signal's reason.
+ * program. Rejects with InvalidSampleError for malformed tests, InvalidScorerOptionError,
+ * SandboxUnavailableError, and the signal's reason.
  */
 export async function scorePrimeCode(
   response: string,
   groundTruth: unknown,
   { sandbox, continuous = true, mostTimeouts = 1, signal }: PrimeCodeOptions,
 ): Promise<CodeScore> {
+  checkMostTimeouts(mostTimeouts);
   const all = readCodeTests(groundTruth, continuous ? mostTests : Infinity);
   const { tests } = all;
   const block = lastCodeBlock(response) ?? { language: "python", code: response };
@@ -106,6 +109,12 @@ function statusOf(
 export function isHopeless(results: readonly CodeTestResult[], mostTimeouts: number): boolean {
   if (results.at(-1)?.status === "compile_error") return true;
   return results.filter(({ status }) => status === "timeout").length >= mostTimeouts;
+}
+
+/** Throws InvalidScorerOptionError. */
+export function checkMostTimeouts(mostTimeouts: number): void {
+  if (mostTimeouts >= 1) return;
+  throw new InvalidScorerOptionError("mostTimeouts", "at least 1", describeValue(mostTimeouts));
 }
 
 /** Returns results of tests that did not run, and count as failed. */

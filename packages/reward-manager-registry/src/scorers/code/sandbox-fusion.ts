@@ -8,12 +8,13 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { SandboxServiceError } from "../../errors.ts";
+import { InvalidScorerOptionError, SandboxServiceError } from "../../errors.ts";
+import { describeValue } from "../../value-description.ts";
 import { lastCodeBlock } from "./code-block.ts";
 import type { CodeBlock } from "./code-block.ts";
 import { mostTests, readCodeTests } from "./code-tests.ts";
 import type { CodeScore, CodeTest, CodeTestResult } from "./code-tests.ts";
-import { isHopeless, skipped } from "./prime-code.ts";
+import { checkMostTimeouts, isHopeless, skipped } from "./prime-code.ts";
 import { sameValue } from "./same-answer.ts";
 import { callingProgram } from "./service-caller.ts";
 
@@ -47,11 +48,13 @@ export interface SandboxFusionOptions {
 const tries = 3;
 /** The time of a request beyond that of its program. */
 const spareMs = 10_000;
+/** A timer of Node that is to wait longer fires at once. */
+const longestTimer = 2 ** 31 - 1;
 
 /**
  * Scores a response; without a block of code it is 0. Rejects with InvalidSampleError for malformed
- * tests, with SandboxServiceError, with fetch's errors when the service is unreachable or late, and
- * with the signal's reason.
+ * tests, with InvalidScorerOptionError, with SandboxServiceError, with fetch's errors when the
+ * service is unreachable or late, and with the signal's reason.
  */
 export async function scoreSandboxFusion(
   response: string,
@@ -59,7 +62,11 @@ export async function scoreSandboxFusion(
   options: SandboxFusionOptions,
 ): Promise<CodeScore> {
   const { tests, functionName } = readCodeTests(groundTruth);
-  const { continuous = true, mostTimeouts = 1 } = options;
+  const { continuous = true, mostTimeouts = 1, timeoutMs = 10_000 } = options;
+  if (!Number.isFinite(timeoutMs) || timeoutMs <= 0) {
+    throw new InvalidScorerOptionError("timeoutMs", "a number above 0", describeValue(timeoutMs));
+  }
+  checkMostTimeouts(mostTimeouts);
   const block = lastCodeBlock(response);
   if (block === undefined) return { score: 0, metadata: [] };
   const counted = continuous ? Math.min(mostTests, tests.length) : tests.length;
@@ -138,7 +145,8 @@ async function runCode(
     const answer = await post(url, body, 2 * timeoutMs + spareMs, signal);
     if (answer.status !== 504 || attempt === tries) return read(answer);
     await answer.body?.cancel();
-    await delay(attempt * retryDelayMs, undefined, signal === undefined ? {} : { signal });
+    const pauseMs = Math.min(attempt * retryDelayMs, longestTimer);
+    await delay(pauseMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 
@@ -148,7 +156,7 @@ function post(
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
-  const late = AbortSignal.timeout(timeoutMs);
+  const late = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), longestTimer));
   return fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
