@@ -24,6 +24,8 @@ test("stdout and stderr are written to by the command's output, and by the drive
     "packages/rayling/src/cli/output/output.ts",
     // Data for the process that started it.
     "packages/rayling/src/python/certificate-main.ts",
+    // Programs that are sent to a sandbox have it in their text.
+    "packages/reward-manager-registry/src/scorers/code/service-caller.ts",
   ]);
 });
 
