@@ -162,8 +162,15 @@ test.each([
   ["1__0", undefined],
   ["", undefined],
   ["0x10", undefined],
+  ["\u200912\x85", 12],
+  ["12\x1f", undefined],
 ])("Python's float of %j is %j", (text, value) => {
   expect(toFloat(text)).toEqual(value);
+});
+
+test("prime_math: a sentence ends at its place in the text in lower case", () => {
+  // Python's lower makes two characters of İ, as here.
+  expect(scorePrimeMath("İ answer is İ 12. cm", "12.").extracted).toBe("İ 12.");
 });
 
 test("geo3k: nine tenths for the answer, one for the form", () => {

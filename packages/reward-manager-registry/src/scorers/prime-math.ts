@@ -73,7 +73,8 @@ function extractAnswer(output: string): string {
     if (at >= 0) answer = strip(answer.slice(0, at));
   }
   answer = lastBox(answer) ?? answer;
-  const stop = answer.lastIndexOf(". ");
+  // As in verl, a place in the text in lower case, which is longer where it has İ.
+  const stop = answer.toLowerCase().lastIndexOf(". ");
   if (stop >= 0) answer = strip(answer.slice(0, stop));
   for (const marker of lastWords) answer = behind(answer, marker);
   return answer;

@@ -68,8 +68,12 @@ export function hasDigit(text: string): boolean {
   return digit.test(text);
 }
 
+/** White space of `strip` that `float` refuses. */
+const separator = new RegExp(String.raw`[\x1c-\x1f]`);
+
 /** `float(text)`: undefined where Python raises an error. */
 export function toFloat(text: string): number | undefined {
+  if (separator.test(text)) return undefined;
   const plain = withAsciiDigits(strip(text));
   if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(plain)) return Number(plain);
   const [, sign = "", name] = /^([+-]?)(?:(inf(?:inity)?)|nan)$/i.exec(plain) ?? [];
