@@ -163,6 +163,15 @@ describe.each([
     expect(result.metadata[0]?.stdout?.trim()).toBe("seen");
   });
 
+  test("fn_name: a program of JavaScript that reads its input finds none", async () => {
+    const tests = { fn_name: "f", inputs: ["1"], outputs: ["[1, 0, true]"] };
+    const code = `#!/usr/bin/env node
+"use strict";
+const given = require("fs").readFileSync(0, "utf8");
+function f(n) { return [n, given.length, this === undefined]; }`;
+    expect(statuses(await score(fenced(code, "js"), tests))).toEqual(["success"]);
+  });
+
   test("assert_case: lines that must run behind the program", async () => {
     const tests = { assert_case: ["assert f(1) == 2", "assert f(2) == 3", "assert f(3) == 0"] };
     const result = await score(fenced("print('seen')\ndef f(n): return n + 1"), tests);

@@ -58,10 +58,14 @@ sys.__stdout__.write("\\n${mark}\\n" + value + "\\n")
 `;
 }
 
+/** A directive of the program still stands in front; imports do so by themselves. */
 function javascript(program: string, { name, mark }: ServiceCall): string {
-  return `${program}${callable(name)}
+  const directive = /^\s*["']use strict["']/.test(program) ? '"use strict"; ' : "";
+  const given = 'globalThis[Symbol.for("rayling.given")]';
+  const reading = `${given} = process.getBuiltinModule("fs").readFileSync(0, "utf8");`;
+  return `${directive}${reading} ${program.replace(/^#!.*/, "")}${callable(name)}
 (async () => {
-  const lines = process.getBuiltinModule("fs").readFileSync(0, "utf8").split("\\n");
+  const lines = ${given}.split("\\n");
   const args = lines.filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
   const value = await globalThis[Symbol.for("rayling.callable")](...args);
   process.stdout.write("\\n${mark}\\n" + JSON.stringify(value ?? null) + "\\n");
