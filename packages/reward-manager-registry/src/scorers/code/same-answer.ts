@@ -3,7 +3,7 @@
  */
 
 import { isDigits, strip, toFloat } from "../python-text.ts";
-import { fieldOf } from "../../values/records.ts";
+import { isList, isRecord } from "../../values/records.ts";
 import { parsePythonJson } from "./python-json.ts";
 
 /**
@@ -64,11 +64,13 @@ function closeNumbers(own: readonly string[], its: readonly string[]): boolean {
 function equal(a: unknown, b: unknown): boolean {
   const [own, its] = [asNumber(a), asNumber(b)];
   if (own !== undefined && its !== undefined) return equalNumbers(own, its);
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  if (isList(a) && isList(b)) {
+    return a.length === b.length && a.every((one, index) => equal(one, b[index]));
+  }
+  if (!isRecord(a) || !isRecord(b)) return a === b;
   const keys = Object.keys(a);
   if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => Object.hasOwn(b, key) && equal(fieldOf(a, key), fieldOf(b, key)));
+  return keys.every((key) => Object.hasOwn(b, key) && equal(a[key], b[key]));
 }
 
 function asNumber(value: unknown): number | bigint | undefined {
