@@ -168,7 +168,8 @@ describe.each([
     const code = `#!/usr/bin/env node
 "use strict";
 const given = require("fs").readFileSync(0, "utf8");
-function f(n) { return [n, given.length, this === undefined]; }`;
+const isStrict = (function () { return this === undefined; })();
+function f(n) { return [n, given.length, isStrict]; }`;
     expect(statuses(await score(fenced(code, "js"), tests))).toEqual(["success"]);
   });
 

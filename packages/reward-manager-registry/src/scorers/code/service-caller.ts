@@ -60,10 +60,11 @@ sys.__stdout__.write("\\n${mark}\\n" + value + "\\n")
 
 /** A directive of the program still stands in front; imports do so by themselves. */
 function javascript(program: string, { name, mark }: ServiceCall): string {
-  const directive = /^\s*["']use strict["']/.test(program) ? '"use strict"; ' : "";
+  const own = program.replace(/^#!.*/, "");
+  const directive = /^\s*["']use strict["']/.test(own) ? '"use strict"; ' : "";
   const given = 'globalThis[Symbol.for("rayling.given")]';
   const reading = `${given} = process.getBuiltinModule("fs").readFileSync(0, "utf8");`;
-  return `${directive}${reading} ${program.replace(/^#!.*/, "")}${callable(name)}
+  return `${directive}${reading} ${own}${callable(name)}
 (async () => {
   const lines = ${given}.split("\\n");
   const args = lines.filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
