@@ -372,8 +372,48 @@ test("all that a program wrote is heard", async () => {
   ]);
 });
 
+describe("a limit that is no whole number", () => {
+  test.each(["python", "javascript"] as const)("holds in %s", async (language) => {
+    const eating = {
+      python: "x = bytearray(1 << 30)\nprint('ate')",
+      javascript:
+        "const k = []; for (let i = 0; i < 30; i++) k.push(Buffer.alloc(100 << 20, 1)); console.log('ate')",
+    };
+    const sandbox = new LocalSandbox({ memoryLimitMb: 100.3, timeoutMs: 9_999.5 });
+    expect((await sandbox.run({ language, code: "" })).exitCode).toBe(0);
+    const end = await sandbox.run({ language, code: eating[language] });
+    expect([end.stdout, end.exitCode === 0]).toEqual(["", false]);
+  });
+
+  test("is refused where the shell gets it, and no program runs without it", async () => {
+    const limits = { timeoutMs: 60_000, memoryLimitMb: 100.3, maxOutputBytes: 1000 };
+    const program = { language: "python", part: { kind: "script" }, code: "", stdin: "" } as const;
+    const running = runProgram({
+      ...program,
+      isolation: plainProcess,
+      runtimes: new Runtimes(),
+      limits,
+    });
+    await expect(running).rejects.toMatchObject({
+      code: "SANDBOX_UNAVAILABLE",
+      message: expect.stringContaining("ulimit -d") as string,
+    });
+  });
+});
+
+test("a time that no timer holds ends no program", async () => {
+  for (const timeoutMs of [2 ** 31, Number.MAX_VALUE]) {
+    const sandbox = new LocalSandbox({ timeoutMs, memoryLimitMb: 2 ** 32 });
+    const end = await sandbox.run({ language: "javascript", code: "console.log(1)" });
+    expect(end).toMatchObject({ status: "finished", stdout: "1\n" });
+  }
+});
+
 test.each([
   [{ maxConcurrent: 0 }],
+  [{ maxConcurrent: 0.5 }],
+  [{ maxConcurrent: 1.5 }],
+  [{ memoryLimitMb: 1e300 }],
   [{ timeoutMs: -1 }],
   [{ memoryLimitMb: Number.NaN }],
   [{ isolation: [] }],

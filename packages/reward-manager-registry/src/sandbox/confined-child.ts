@@ -67,10 +67,26 @@ const maxReachedBytes = 64;
 const lingerMs = 500;
 const mostLingers = 20;
 
-/** The watching process ends the whole group when this end of file descriptor 4 closes. */
+/** The longest timer of Node: a longer one would fire at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/**
+ * A limit that the shell cannot set ends the run, unless a stricter one holds already. Other
+ * systems than Linux may lack those of memory.
+ *
+ * The watching process ends the whole group when this end of file descriptor 4 closes.
+ */
 const limited = `
-ulimit -c 0; ulimit -t "$1"; ulimit -f "$2"; ulimit -n 256; ulimit -d "$3" 2>/dev/null
-[ "$4" = 0 ] || ulimit -v "$4" 2>/dev/null
+limit() {
+  ulimit "$1" "$2" 2>/dev/null && return
+  strictest=$(ulimit -H "$1" 2>/dev/null)
+  [ "$strictest" -le "$2" ] 2>/dev/null && return
+  ${process.platform === "linux" ? "" : 'case "$1" in -d | -v) return ;; esac'}
+  echo "the shell sets no ulimit $1 of $2" >&2
+  exit 125
+}
+limit -c 0; limit -t "$1"; limit -f "$2"; limit -n 256; limit -d "$3"
+[ "$4" = 0 ] || limit -v "$4"
 shift 4
 (cat <&4; kill -KILL 0) </dev/null >/dev/null 2>&1 3>&- 5>&- 6<&- &
 exec "$@" 4<&-`;
@@ -141,7 +157,10 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       killGroup(child.pid);
     };
     // Events that happened while this thread was busy are handled before the child counts as late.
-    const timer = setTimeout(() => setImmediate(() => exit ?? end("timeout")), wallMs);
+    const timer = setTimeout(
+      () => setImmediate(() => exit ?? end("timeout")),
+      Math.min(wallMs, longestTimerMs),
+    );
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
     const tooMuch = (): void => end("output-limit");

@@ -24,13 +24,13 @@ import { Turns } from "./concurrency-limit.ts";
 
 /** Limits and isolation of programs. */
 export interface LocalSandboxOptions {
-  /** The most programs at once; others wait. Default: one per CPU. */
+  /** The most programs at once, a whole number; others wait. Default: one per CPU. */
   readonly maxConcurrent?: number;
   /**
    * The processor time of a program; its elapsed time may be twice as long. Default 10,000 (verl).
    */
   readonly timeoutMs?: number;
-  /** The memory of a program. Default 1,024 (verl). */
+  /** The memory of a program; part of a MiB counts as a whole one. Default 1,024 (verl). */
   readonly memoryLimitMb?: number;
   /** The limit of its standard output. Default 8 MiB. */
   readonly maxOutputBytes?: number;
@@ -102,10 +102,10 @@ export class LocalSandbox {
     const { maxConcurrent = availableParallelism(), timeoutMs = 10_000 } = options;
     const { memoryLimitMb = 1024, maxOutputBytes = 8 * 2 ** 20, isolation = isolations } = options;
     this.#permitted = knownIsolations(isolation);
-    this.#turns = new Turns(positive("maxConcurrent", maxConcurrent));
+    this.#turns = new Turns(wholeFrom1("maxConcurrent", maxConcurrent));
     this.#limits = {
       timeoutMs: positive("timeoutMs", timeoutMs),
-      memoryLimitMb: positive("memoryLimitMb", memoryLimitMb),
+      memoryLimitMb: Math.ceil(positive("memoryLimitMb", memoryLimitMb, mostMemoryMb)),
       maxOutputBytes: positive("maxOutputBytes", maxOutputBytes),
     };
   }
@@ -240,7 +240,17 @@ function valueIn(reported: string): string | undefined {
   return /^\{"value": ?([\s\S]*)\}$/.exec(reported)?.[1];
 }
 
-function positive(option: string, value: number): number {
-  if (Number.isFinite(value) && value > 0) return value;
-  throw new InvalidScorerOptionError(option, "a number above 0", describeValue(value));
+/** 4 PiB; shells and Node count the bytes of far more wrongly. */
+const mostMemoryMb = 2 ** 32;
+
+function positive(option: string, value: number, most = Number.MAX_VALUE): number {
+  if (Number.isFinite(value) && value > 0 && value <= most) return value;
+  const upTo = most === Number.MAX_VALUE ? "" : `, up to ${most}`;
+  throw new InvalidScorerOptionError(option, `a number above 0${upTo}`, describeValue(value));
+}
+
+/** With less than one turn every run would wait for ever. */
+function wholeFrom1(option: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InvalidScorerOptionError(option, "a whole number of at least 1", describeValue(value));
 }

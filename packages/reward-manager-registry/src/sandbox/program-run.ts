@@ -19,6 +19,7 @@ import { codeOf } from "../values/caught.ts";
 
 export interface RunLimits {
   readonly timeoutMs: number;
+  /** A whole number: the shell and Node take no other. */
   readonly memoryLimitMb: number;
   readonly maxOutputBytes: number;
 }
@@ -103,8 +104,9 @@ async function runPrepared(
   });
 }
 
+/** Returns at most what each shell takes: 68 years. */
 export function cpuSecondsOf({ timeoutMs }: RunLimits): number {
-  return Math.ceil(timeoutMs / 1000);
+  return Math.min(Math.ceil(timeoutMs / 1000), 2 ** 31 - 1);
 }
 
 /** The program gets no variable of this process: environments contain keys of services. */
