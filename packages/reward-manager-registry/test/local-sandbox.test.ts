@@ -362,14 +362,26 @@ test("programs run a few at a time, and one that nobody waits for is ended", asy
   expect((await third).stdout).toBe("3\n");
 });
 
-test("all that a program wrote is heard", async () => {
-  const code = "process.stdout.write('x'.repeat(3_000_000)); process.stdout.write('end')";
+/** However a program ends: Node drops what a pipe did not take yet. */
+test.each([
+  ["ends", ""],
+  ["calls process.exit", "process.exit(0)"],
+  ["throws", "throw new Error('mine')"],
+])("all that a program wrote is heard where it %s", async (_, last) => {
+  const code = `
+const say = (output) => { for (let i = 0; i < 6_000; i++) output.write("line\\n"); };
+process.stdout.write("x".repeat(3_000_000));
+say(process.stdout);
+say(process.stderr);
+process.stdout.write("end");
+${last}`;
   const end = await new LocalSandbox().run({ language: "javascript", code });
   expect([end.status, end.stdout.length, end.stdout.slice(-3)]).toEqual([
     "finished",
-    3_000_003,
+    3_030_003,
     "end",
   ]);
+  expect(end.stderr.split("line\n").length).toBe(6_001);
 });
 
 describe("a limit that is no whole number", () => {

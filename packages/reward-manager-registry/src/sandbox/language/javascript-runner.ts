@@ -7,7 +7,8 @@
 
 /**
  * Loads before the program. It reports "ready" (confined-child.ts), and closes the channel of a
- * function's value if none is called.
+ * function's value if none is called. Node writes to pipes asynchronously, and `process.exit()` and
+ * uncaught errors drop what waits, so the outputs become blocking.
  */
 export const javascriptGuard: string = `"use strict";
 {
@@ -15,6 +16,7 @@ export const javascriptGuard: string = `"use strict";
   writeSync(5, "ready");
   closeSync(5);
   if (!process.argv[1].endsWith("caller.mjs")) closeSync(3);
+  for (const output of [process.stdout, process.stderr]) output._handle?.setBlocking?.(true);
 }
 const hidden = new Set(["net", "tls", "http", "https", "http2", "dgram", "dns", "dns/promises", "cluster", "inspector", "inspector/promises", "quic", "repl", "test"]);
 const isHidden = (name) => hidden.has(String(name).replace(/^node:/, ""));
