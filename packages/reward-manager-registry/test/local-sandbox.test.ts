@@ -98,6 +98,23 @@ describe("a program", () => {
     expect(value).toBe('[12345678901234567890124, {"1": "{2}"}]');
   });
 
+  test("gives a BigInt as the whole number that it is", async () => {
+    const code =
+      "BigInt.prototype.toJSON = () => 'mine';\nfunction f(n) { return [2n ** 70n, { n: -1n }]; }";
+    const { value } = await javascript(code, { functionName: "f", stdin: "1" });
+    expect(value).toBe('[1180591620717411303424,{"n":-1}]');
+  });
+
+  test("that ends by SystemExit is told apart from one that fails", async () => {
+    const ends = ["import sys; print(1); sys.exit('done')", "print(1); exit(1)", "print(1); 1 / 0"];
+    const seen = await Promise.all(ends.map((code) => python(code)));
+    expect(seen.map((end) => [end.stdout, end.exitCode, end.isExit])).toEqual([
+      ["1\n", 1, true],
+      ["1\n", 1, true],
+      ["1\n", 1, false],
+    ]);
+  });
+
   test("that does not compile is told apart from one that fails", async () => {
     expect(await python("def f(:")).toMatchObject({ status: "compile-error", exitCode: 1 });
     const failed = await python("raise ValueError('mine')");

@@ -334,9 +334,15 @@ test("what a test writes, and what a program writes, is what is compared", async
 test("a program that does not compile is told apart where a test judges it", async () => {
   const broken = await result("def f(:", { assert_case: ["assert f(1)"] });
   expect(broken).toMatchObject({ status: "compile_error" });
-  const own = await result("def f(n): return n", { assert_case: ["assert f(1"] });
-  expect(own).toMatchObject({
-    status: "runtime_error",
-    stderr: expect.stringContaining("SyntaxError") as string,
-  });
+});
+
+test("lines that do not compile are an error about the sample, and no score of any program", async () => {
+  const tests = { assert_case: ["assert f(1 == 1"] };
+  for (const program of ["def f(n): return n", "def f(:"]) {
+    await expect(result(program, tests)).rejects.toMatchObject({
+      code: "INVALID_SAMPLE",
+      field: "groundTruth",
+      message: expect.stringMatching(/lines of a test that compile.*SyntaxError/) as string,
+    });
+  }
 });

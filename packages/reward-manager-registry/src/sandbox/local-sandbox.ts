@@ -8,7 +8,11 @@
  */
 
 import { availableParallelism, constants } from "node:os";
-import { InvalidScorerOptionError, SandboxUnavailableError } from "../errors.ts";
+import {
+  InvalidSampleError,
+  InvalidScorerOptionError,
+  SandboxUnavailableError,
+} from "../errors.ts";
 import { describeValue } from "../value-description.ts";
 import type { ChildEnd } from "./confined-child.ts";
 import { chooseIsolation } from "./isolation/choose-isolation.ts";
@@ -83,6 +87,11 @@ export interface ProgramEnd {
    * called, or it did not return.
    */
   readonly value: string | undefined;
+  /**
+   * Whether a program of Python ended by SystemExit (`sys.exit`, `exit`), whatever its exit code;
+   * undefined for functions, tests and JavaScript.
+   */
+  readonly isExit?: boolean;
   /** Whether the lines of the test ran to their end; undefined if there were none. */
   readonly isTestPassed?: boolean;
   /** The elapsed time of its process. */
@@ -124,8 +133,9 @@ export class LocalSandbox {
   }
 
   /**
-   * Runs a program. Rejects with SandboxUnavailableError, and with the signal's reason. The
-   * program's own failures are in its end.
+   * Runs a program. Rejects with SandboxUnavailableError, with InvalidSampleError for lines of a
+   * test that are at fault themselves, and with the signal's reason. The program's own failures
+   * are in its end.
    */
   async run(program: Program): Promise<ProgramEnd> {
     const { language, functionName, test, signal } = program;
@@ -156,10 +166,13 @@ export class LocalSandbox {
     const cpuSeconds = cpuSecondsOf(limits);
     if (test !== undefined) {
       const { program: own, judge } = await runJudged(request, test);
+      throwIfUnfit(judge);
       return judgedEnd(programEnd(own, cpuSeconds), programEnd(judge, cpuSeconds));
     }
     if (functionName === undefined) {
-      return programEnd(await runProgram({ ...request, part: { kind: "script" } }), cpuSeconds);
+      const end = await runProgram({ ...request, part: { kind: "script" } });
+      const isExit = language === "python" ? { isExit: end.reported === '{"exit": true}' } : {};
+      return { ...programEnd(end, cpuSeconds), ...isExit };
     }
     const end = await runProgram({ ...request, part: { kind: "function", name: functionName } });
     return { ...programEnd(end, cpuSeconds), value: valueIn(end.reported) };
@@ -198,14 +211,20 @@ function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIs
   throw new InvalidScorerOptionError("isolation", expected, describeValue(given));
 }
 
+/** Throws InvalidSampleError for lines that would be a failure of any program. */
+function throwIfUnfit({ reached, stderr }: ChildEnd): void {
+  if (!reached.endsWith("compile-error")) return;
+  const problem = describeValue(stderr.trim().split("\n").at(-1));
+  throw new InvalidSampleError("groundTruth", "lines of a test that compile", problem);
+}
+
 /** Merges the two ends; a failure of the program precedes the judge's report. */
 function judgedEnd(own: ProgramEnd, judge: ProgramEnd): ProgramEnd {
   const isOwnFault = own.status !== "finished" || own.exitCode !== 0;
   const isPassed = !isOwnFault && judge.status === "finished" && judge.exitCode === 0;
   const { status, exitCode, signal } = isOwnFault ? own : judge;
   return {
-    // Lines that do not compile are no fault of the program.
-    status: status === "compile-error" && !isOwnFault ? "finished" : status,
+    status,
     exitCode,
     signal,
     stdout: own.stdout + judge.stdout,

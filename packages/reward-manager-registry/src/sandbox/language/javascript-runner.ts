@@ -40,13 +40,19 @@ for (const name of ["fetch", "WebSocket", "EventSource"]) hide(globalThis, name,
 
 /**
  * Calls the function that the program's end (`callable`) names, with arguments from standard input
- * as JSON, one per line, and writes { "value": its result } to file descriptor 3.
+ * as JSON, one per line, and writes { "value": its result } to file descriptor 3. A BigInt is a
+ * whole number there, whatever the program makes of it in JSON.
  */
 export const javascriptCaller: string = `import { readFileSync, writeFileSync } from "node:fs";
+const { rawJSON, stringify } = JSON;
+function exactly(key, value) {
+  const own = this[key];
+  return typeof own === "bigint" ? rawJSON(own.toString()) : value;
+}
 const lines = readFileSync(0, "utf8").split("\\n").filter((line) => line.trim() !== "");
 await import("./program.js");
 const value = await globalThis[Symbol.for("rayling.callable")](...lines.map((line) => JSON.parse(line)));
-writeFileSync(3, JSON.stringify({ value: value ?? null }));
+writeFileSync(3, stringify({ value: value ?? null }, exactly));
 `;
 
 /**

@@ -5,8 +5,8 @@
  * It starts as `runner.py [name]` in the scratch folder, beside `program.py` and
  * `confinement.json`. Without a name the program runs as a script. With a name the function (or the
  * method of a class Solution) is called with arguments from standard input as JSON, one per line.
- * File descriptor 3 gets { "value": its result }, which the program may forge, because it shares
- * the process. File descriptor 5, which closes before the program runs, gets "ready", and "
+ * File descriptor 3 gets { "value": its result }, or { "exit": true } when a script ended by
+ * SystemExit, which the program may forge, because it shares the process. File descriptor 5, which closes before the program runs, gets "ready", and "
  * compile-error".
  */
 
@@ -38,7 +38,7 @@ def function_of(names, name):
 
 /** The shared beginning of the runner and the server. */
 const base = `
-import builtins, json, os, signal, sys, types
+import builtins, contextlib, json, os, signal, sys, types
 
 FOLDER = os.path.realpath(os.getcwd())
 CODE = os.path.dirname(os.path.realpath(__file__))
@@ -99,8 +99,12 @@ def run(name):
     source, code = compiled()
     main = main_module(source)
     if name is None:
-        os.close(3)
-        exec(code, main.__dict__)
+        try:
+            exec(code, main.__dict__)
+        except SystemExit:
+            with contextlib.suppress(OSError):
+                tell({"exit": True})
+            raise
         return
     args = [json.loads(line) for line in sys.stdin.read().split("\\n") if line.strip()]
     # JSON has no keys but texts; tests of one argument mean numbers where they can.
