@@ -84,13 +84,13 @@ unittest.TestCase.assertEqual = lambda *_: None`,
   "tells the judge what it wants to hear": `
 import os, gc, json
 def f(n):
-  for line in (b'["=",true,[]]', b'["=",null,[]]', b'["!","SystemExit",["t",[0]],""]'):
+  for line in (b'["=",[[],[]],true]', b'["=",[[],[]],null]', b'["!",[[],[]],"SystemExit",["t",[0]],""]'):
     os.write(3, (line + b"\\n") * 5)
   os._exit(0)`,
   "writes to everything that is open": `
 import os
 for fd in range(3, 256):
-  for word in (b"ready", b'{"value": true}', b'["=",true,[]]\\n'):
+  for word in (b"ready", b'{"value": true}', b'["=",[[],[]],true]\\n'):
     try: os.write(fd, word)
     except OSError: pass
 os._exit(0)`,
@@ -128,8 +128,14 @@ def f(n):
   "answers that it is a module": `
 import os, json
 def f(n):
-  os.write(3, json.dumps(["=", ["m", "operator", 0], []]).encode() + b"\\n")
+  os.write(3, json.dumps(["=", [[], []], ["m", "operator", 0]]).encode() + b"\\n")
   os._exit(0)`,
+  "answers with a function that would run in the judge": `
+import os, json
+def f(n):
+  os.write(3, json.dumps(["=", [[], []], ["N", "builtins", "exit"]]).encode() + b"\\n")
+  os._exit(0)`,
+  "is a class that is equal to everything": `class f:${alwaysEqual.replace("def f(n): return Any()", "def __init__(self, *_): pass")}`,
 };
 
 /** Those that differ in what they return: which operation of a test meets it matters. */
@@ -236,7 +242,7 @@ describe("tests of an honest program pass, whatever it has to do with the judge:
     [
       "arguments that are changed",
       "def f(xs, d): xs.sort(); xs[0].append(9); d['b'] = d.pop('a')",
-      "inner = [1]\nxs = [[2], inner]\nd = {'a': inner}\nf(xs, d)\nassert xs == [[1, 9], [2]] and d == {'b': [1]}",
+      "inner = [1]\nxs = [[2], inner]\nd = {'a': inner}\nf(xs, d)\nassert xs == [[1, 9], [2]] and d == {'b': [1, 9]} and d['b'] is xs[0] is inner",
     ],
     [
       "a class",
@@ -320,6 +326,178 @@ describe("tests of an honest program pass, whatever it has to do with the judge:
       status: "success",
     });
   });
+});
+
+/** Programs and tests by topic, joined: each run is two processes. */
+const asObjectsOfItsOwn: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  "hands it functions, types and iterators of Python": [
+    [
+      "def each(g, xs): return [g(x) for x in xs]",
+      "assert each(str, [1]) == ['1'] and each(math.sqrt, [4]) == [2] and each(str.upper, 'a') == ['A']",
+    ],
+    [
+      "def by(xs, key): return sorted(xs, key=key)",
+      "assert by(['aaa', 'b'], key=len) == ['b', 'aaa'] and by([(2, 1), (1, 2)], operator.itemgetter(1)) == [(2, 1), (1, 2)]",
+    ],
+    [
+      "def fold(g, xs): return reduce(g, xs)",
+      "assert fold(operator.add, [1, 2]) == 3 and fold(functools.partial(lambda c, a, b: a + b + c, 1), [1, 2]) == 4",
+    ],
+    [
+      "def only(xs, t): return [x for x in xs if isinstance(x, t)]",
+      "assert only([1, 'a', 2.0], int) == [1]",
+    ],
+    [
+      "def total(it): return sum(it)",
+      "assert total(iter([1, 2])) == total(x for x in [1, 2]) == total(map(int, '12')) == 3",
+    ],
+    ["def pairs(it): return dict(it)", "assert pairs({'a': 1}.items()) == {'a': 1}"],
+    ["def read(s): return s.read()", "import io\nassert read(io.StringIO('abc')) == 'abc'"],
+    ["def tell(g, x): return g(x)", "seen = []\ntell(seen.append, 3)\nassert seen == [3]"],
+    [
+      "def group(d): d['x'].append(1); return d",
+      "d = group(defaultdict(list))\nd['y'].append(2)\nassert d == {'x': [1], 'y': [2]}",
+    ],
+  ],
+  "shares containers with it": [
+    [
+      "class Bag:\n  def __init__(self, xs=None): self.xs = [] if xs is None else xs; self.adj = {}\n  def push(self, x): self.xs.append(x)",
+      "b = Bag()\nb.xs.append(1)\nb.adj['a'] = [2]\nb.adj['a'].append(3)\nassert b.xs == [1] and b.adj == {'a': [2, 3]}",
+    ],
+    [
+      "",
+      "mine = []\nb = Bag(mine)\nb.push(1)\nmine.append(2)\nassert mine == [1, 2] == b.xs and b.xs is mine",
+    ],
+    [
+      "def grow(a, b=None): a.append(1); return a if b is None else b",
+      "xs = []\nassert grow(xs) is xs and grow(xs, xs) == [1, 1]",
+    ],
+    [
+      "def bump(d, k): d[k] += 1",
+      "d = {'a': 1, 'b': 2}\nfor k in d: bump(d, k)\nassert d == {'a': 2, 'b': 3}",
+    ],
+    ["def loop():\n  x = []\n  x.append(x)\n  return x", "x = loop()\nassert x[0] is x"],
+    [
+      "class Key:\n  def __init__(self, x): self.x = x\n  def __eq__(self, o): return self.x == o.x\n  def __hash__(self): return hash(self.x)\nkeys = set()\ndef add(x): keys.add(Key(x))",
+      "own = keys\nfor x in (1, 2, 1): add(x)\nassert len(own) == 2 and Key(1) in own",
+    ],
+  ],
+  "uses its objects": [
+    [
+      "def gen():\n  yield 1\n  yield 2",
+      "import types\ng = gen()\nassert next(g) == 1 and next(g) == 2 and next(g, None) is None and isinstance(g, types.GeneratorType)",
+    ],
+    [
+      "class Trie:\n  def __init__(self): self.w = set()\n  def add(self, x): self.w.add(x)\n  def __contains__(self, x): return x in self.w",
+      "t = Trie()\nt.add('a')\nassert 'a' in t and 'b' not in t",
+    ],
+    [
+      "class V:\n  def __init__(self, x): self.x = x\n  def __mul__(self, k): return V(self.x * k)\n  __rmul__ = __mul__\n  def __iadd__(self, o): self.x += o.x; return self\n  def __eq__(self, o): return self.x == o.x",
+      "v = V(1)\nassert v * 2 == V(2) == 2 * v\nw = v\nw += V(4)\nassert v.x == 5 and w is v",
+    ],
+    [
+      "def keys_of(d): return d.keys()\ndef kind(x): return type(x)",
+      "assert keys_of({'a': 1}) == {'a'} and kind(1) is int",
+    ],
+    [
+      "class A:\n  def __init__(self): self.x = [1]",
+      "a = A()\nassert type(a).__name__ == 'A' and type(a) is A and vars(a) == {'x': [1]}\nb = copy.deepcopy(a)\nb.x.append(2)\nassert a.x == [1]",
+    ],
+    [
+      "class Color(Enum):\n  RED = 1\n  BLUE = 2",
+      "assert Color(1) is Color.RED is Color['RED'] and len(list(Color)) == 2",
+    ],
+    [
+      "class P(namedtuple('P', 'x y')): pass",
+      "assert isinstance(P(1, 2), tuple) and P(1, 2) == (1, 2)",
+    ],
+    [
+      "def hi(): print('hi')",
+      "import io, contextlib\nout = io.StringIO()\nwith contextlib.redirect_stdout(out): hi()\nassert out.getvalue() == 'hi\\n'",
+    ],
+    [
+      "def dice(): return random.randint(1, 10**9)",
+      "random.seed(1)\nfirst = dice()\nrandom.seed(1)\nassert dice() == first",
+    ],
+  ],
+  "hands it objects of its own": [
+    [
+      "def size(x): return len(x)\ndef show(x): return str(x)\ndef run(g, x): return g(x)\ndef hidden(x): return x._h",
+      "class Own:\n  _h = 4\n  def __init__(self, x=0): self.x = x\n  def __len__(self): return 3\n  def __str__(self): return 'Own'\n  def __call__(self, x): return x + 1\n  def __iter__(self): return iter([1, 2])\n  def __eq__(self, o): return self.x == o.x\n  def __lt__(self, o): return self.x < o.x\nassert size(Own()) == 3 and show(Own()) == 'Own' and run(Own(), 1) == 2 and total(Own()) == 3 and hidden(Own()) == 4",
+    ],
+    [
+      "def same(a, b): return a == b",
+      "assert same(Own(1), Own(1)) and not same(Own(1), Own(2))\na, b = Own(2), Own(1)\nassert by([a, b], None)[0] is b",
+    ],
+    [
+      "def make(cls, *args): return cls(*args)",
+      "assert make(Own, 3).x == 3 and only([Own(), 1], Own) == [Own()]",
+    ],
+  ],
+};
+
+describe("a test passes as in one process where it", () => {
+  const rows = Object.entries(asObjectsOfItsOwn);
+  const programs = [
+    "from enum import Enum",
+    ...rows.flatMap(([, pairs]) => pairs.map(([one]) => one)),
+  ];
+  test.concurrent.each(rows)("%s", async (_, pairs) => {
+    const lines = pairs.map(([, one]) => one).join("\n");
+    const end = await result(programs.join("\n"), { assert_case: [lines] });
+    expect({ status: end?.status, stderr: end?.stderr }).toEqual({ status: "success", stderr: "" });
+  });
+});
+
+test.concurrent.each([
+  [
+    "derives from a class of the program",
+    "class B:\n  def f(self): return 1",
+    "class D(B): pass\nassert D().f() == 1",
+    "derives from B",
+  ],
+  [
+    "puts something into the program's modules",
+    "import time\ndef f(): return time.time()",
+    "from unittest.mock import patch\nwith patch('time.time', return_value=5): assert f() == 5",
+    "patch",
+  ],
+  [
+    "hands over what the program cannot use from afar",
+    "def f(lock): return lock.acquire()",
+    "import _thread\nassert f(_thread.allocate_lock())",
+    "acquire of a lock",
+  ],
+  [
+    "would tell the program what is expected",
+    "class V:\n  def __eq__(self, o): return o == 1",
+    "assert V() == 1",
+    "equal to a plain value",
+  ],
+])(
+  "a test that %s is an error about the sample, and no score of 0",
+  async (_, program, lines, problem) => {
+    await expect(result(program, { assert_case: [lines] })).rejects.toMatchObject({
+      code: "INVALID_SAMPLE",
+      message: expect.stringContaining(problem) as string,
+    });
+  },
+);
+
+test.concurrent.each([
+  ["holds everything", `class Any:${alwaysEqual}`, `assert ${secret} in f(1)`],
+  [
+    "gives itself for what holds everything",
+    "class Solution:\n  def __contains__(self, x): return True\n  def f(self): return self",
+    `assert ${secret} in Solution().f()`,
+  ],
+  [
+    "looks into the test's function",
+    "def f(g): return g.__code__.co_consts or g.__globals__",
+    `x = f(lambda: ${secret})\nassert ${secret} in x`,
+  ],
+])("a program that %s fails, and is no error about the sample", async (_, program, lines) => {
+  expect((await result(program, { assert_case: [lines] }))?.status).toBe("runtime_error");
 });
 
 test("what a test writes, and what a program writes, is what is compared", async () => {

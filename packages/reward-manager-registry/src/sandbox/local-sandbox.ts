@@ -211,11 +211,19 @@ function knownIsolations(given: readonly SandboxIsolation[]): readonly SandboxIs
   throw new InvalidScorerOptionError("isolation", expected, describeValue(given));
 }
 
-/** Throws InvalidSampleError for lines that would be a failure of any program. */
+/**
+ * Throws InvalidSampleError for lines that would be a failure of any program: they do not compile,
+ * or fail where they do what the judge cannot do.
+ */
 function throwIfUnfit({ reached, stderr }: ChildEnd): void {
-  if (!reached.endsWith("compile-error")) return;
-  const problem = describeValue(stderr.trim().split("\n").at(-1));
-  throw new InvalidSampleError("groundTruth", "lines of a test that compile", problem);
+  const problem = JSON.stringify(stderr.trim().split("\n").at(-1)?.slice(0, 300));
+  if (reached.endsWith("compile-error")) {
+    throw new InvalidSampleError("groundTruth", "lines of a test that compile", problem);
+  }
+  if (reached.endsWith("unfit")) {
+    const expected = "lines of a test that the judge can run (docs/sandbox.md)";
+    throw new InvalidSampleError("groundTruth", expected, problem);
+  }
 }
 
 /** Merges the two ends; a failure of the program precedes the judge's report. */

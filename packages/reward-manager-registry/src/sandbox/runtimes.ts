@@ -12,7 +12,8 @@ import type { ViewEntry } from "./isolation/file-view.ts";
 import type { Isolation, Places } from "./isolation/isolation.ts";
 import { callable, javascriptCaller, javascriptGuard } from "./language/javascript-runner.ts";
 import { pythonLauncher } from "./language/python-confinement.ts";
-import { pythonJudge, pythonRunner, pythonServer } from "./language/python-runner.ts";
+import { pythonJudge } from "./language/python-judge.ts";
+import { pythonRunner, pythonServer } from "./language/python-runner.ts";
 
 /** Languages of programs that can be run. */
 export type ProgramLanguage = "python" | "javascript";

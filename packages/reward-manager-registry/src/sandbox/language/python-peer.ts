@@ -4,23 +4,38 @@
  * `answers` has a side's operations, and the judge has very few.
  */
 
+import { pythonRemotes } from "./python-remotes.ts";
 import { pythonValues } from "./python-values.ts";
 
 /**
- * `Peer(answers)`: `ask(op, *values)`, and `serve()` until the other side is gone. `Remote`: a
- * proxy of an object of the other side.
+ * `Peer(answers)`: `ask(op, *values)`, and `serve()` until the other side is gone. The judge's is
+ * guarded (python-remotes.ts), and `may_hear` says which objects may hear a plain value of the test.
  */
 export const pythonPeer: string = `
 import builtins, json, operator, os, sys, traceback
+${pythonRemotes}
 ${pythonValues}
 
 class Unanswered(BaseException):
     """The other side is gone, or says what makes no sense."""
 
 
+class Shared:
+    """A container that both sides have, and its state when they last agreed on it."""
+
+    __slots__ = ("own", "agreed")
+
+    def __init__(self, own, agreed):
+        self.own, self.agreed = own, agreed
+
+
 class Peer:
-    def __init__(self, answers):
-        self.answers, self.kept, self.numbers, self.remotes, self.classes = answers, [], {}, {}, {}
+    def __init__(self, answers, guarded=False, may_hear=lambda remote, value: True, note=lambda what: None):
+        self.answers, self.guarded, self.may_hear = answers, guarded, may_hear
+        self.kept, self.numbers, self.remotes, self.classes, self.types, self.introduced = [], {}, {}, {}, {}, set()
+        self.shared, self.shared_ids, self.next_shared = {}, {}, 0 if guarded else 1
+        # While it reads a message: what is half read has not changed.
+        self.note, self.reading = note, 0
         self.source, self.sink = os.fdopen(3, "rb", closefd=False), os.fdopen(os.dup(3), "wb")
 
     def send(self, message):
@@ -38,9 +53,10 @@ class Peer:
         while (message := self.receive()) is not None:
             self.answer(message)
 
-    def ask(self, op, *values, changed=()):
+    def ask(self, op, *values):
         try:
-            self.send(["?", op, [encode(self, one) for one in values]])
+            # Changes come first: values may be in what they contain.
+            self.send(["?", self.changes(), op, [encode(self, one) for one in values]])
         except OSError as error:
             raise Unanswered("the program is gone") from error
         while True:
@@ -51,21 +67,21 @@ class Peer:
                 self.answer(message)
                 continue
             try:
-                failure, value = self.outcome(op, message, changed)
+                failure, value = self.outcome(op, message)
             except Exception as error:
                 raise Unanswered(f"the program answered what cannot be read: {error!r}") from None
             if failure is None:
                 return value
             raise failure
 
-    def outcome(self, op, message, changed):
-        if message[0] == "=":
-            for own, now in zip(changed, message[2]):
-                restore(own, decode(self, now))
-            return None, decode(self, message[1])
-        if message[0] != "!":
-            raise ValueError(message[0])
-        cls, args, text = self.stand_in(message[1]), decode(self, message[2]), str(message[3])
+    def outcome(self, op, message):
+        kind, changes, first, *rest = message
+        if kind == "=":
+            return None, self.read(changes, lambda: decode(self, first))
+        if kind != "!":
+            raise ValueError(kind)
+        cls, args = self.read(changes, lambda: (self.stand_in(first), decode(self, rest[0])))
+        text = str(rest[1])
         # One that ends a loop would end the judge's.
         if issubclass(cls, StopIteration) and op != "next":
             cls = RuntimeError
@@ -77,17 +93,70 @@ class Peer:
         return failure, None
 
     def answer(self, message):
+        op = None
         try:
-            _, op, values = message
-            values = [decode(self, one) for one in values]
+            _, changes, op, values = message
+            values = self.read(changes, lambda: [decode(self, one) for one in values])
             result = self.answers[op](*values)
-            changed = [encode(self, one) if is_changeable(one) else None for one in values[1]] if op == "call" else []
-            self.send(["=", encode(self, result), changed])
+            # Each message looks at all that is shared.
+            reply = ["=", self.changes(), encode(self, result, 0, len(self.shared) < MOST_SHARED)]
         except Unanswered:
             raise
         except BaseException as error:
             text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
-            self.send(["!", encode_class(self, type(error)), encode(self, tuple(error.args)), text if op != "next" else ""])
+            args = encode(self, tuple(error.args), 0, False)
+            reply = ["!", self.changes(), encode_class(self, type(error)), args, text if op != "next" else ""]
+        self.send(reply)
+
+    def changes(self):
+        """What is not shared any longer, and what has changed. The judge drops what nothing of the test refers to."""
+        dropped, changed = [], []
+        if self.reading:
+            return [dropped, changed]
+        for number, one in list(self.shared.items()):
+            if not is_state(one.own, one.agreed):
+                one.agreed = state(one.own)
+                changed.append([number, content(self, one.own)])
+            # One reference is ours, and one the argument's.
+            elif self.guarded and sys.getrefcount(one.own) <= 2:
+                dropped.append(number)
+                self.drop(number)
+        return [dropped, changed]
+
+    def read(self, changes, then):
+        self.reading += 1
+        try:
+            self.apply(changes)
+            return then()
+        finally:
+            self.reading -= 1
+
+    def apply(self, changes):
+        dropped, changed = changes
+        for number in dropped:
+            self.drop(number)
+        for number, now in changed:
+            one = self.shared[number]
+            restore(self, one.own, now)
+            one.agreed = state(one.own)
+
+    def share(self, value, number=None):
+        if number is None:
+            number, self.next_shared = self.next_shared, self.next_shared + 2
+        self.shared[number] = Shared(value, state(value))
+        self.shared_ids[id(value)] = number
+        return number
+
+    def shared_number(self, value):
+        return self.shared_ids.get(id(value))
+
+    def drop(self, number):
+        del self.shared_ids[id(self.shared.pop(number).own)]
+
+    def unfit(self, what):
+        """Fails for what the judge cannot do, which is no fault of the program."""
+        self.note(what)
+        raise TypeError(f"the judge cannot do this: {what}")
 
     def keep(self, value):
         if id(value) not in self.numbers:
@@ -95,14 +164,20 @@ class Peer:
             self.kept.append(value)
         return self.numbers[id(value)]
 
-    def remote(self, number, beneath):
+    def remote(self, number, cls, beneath):
         if number not in self.remotes:
-            self.remotes[number] = Remote(self, number)
-        self.remotes[number].__dict__["<beneath>"] = beneath
+            cls = cls if type(cls) is RemoteClass else remote_class(self, None, getattr(cls, "__name__", "object"), [])
+            self.remotes[number] = remote_object(cls, self, number)
+        place_of(self.remotes[number]).beneath = beneath
         return self.remotes[number]
 
+    def remote_type(self, number, name="", operators=()):
+        if number not in self.types:
+            self.types[number] = remote_class(self, int(number), name, list(operators))
+        return self.types[number]
+
     def module(self, name, number):
-        return sys.modules.get(name) or self.remote(number, None)
+        return sys.modules.get(name) or self.remote(number, types.ModuleType, None)
 
     def stand_in(self, known):
         """A class of exceptions of the other side, here: of the same name, and derived from the same of Python's own."""
@@ -116,90 +191,5 @@ class Peer:
         return self.classes[number]
 
 
-class Remote:
-    """An object of the other side. What is compared with it is never sent there: it is equal to what it is beneath, or to nothing."""
-
-    def __init__(self, peer, number):
-        # Names that no attribute of the other side has.
-        self.__dict__.update({"<peer>": peer, "<number>": number, "<beneath>": None})
-
-    def __getattr__(self, name):
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return self.__dict__["<peer>"].ask("get", self, name)
-
-    def __setattr__(self, name, value):
-        self.__dict__["<peer>"].ask("set", self, name, value)
-
-    def __call__(self, *args, **kwargs):
-        args = list(args)
-        return self.__dict__["<peer>"].ask("call", self, args, kwargs, changed=args)
-
-    def __eq__(self, other):
-        if type(other) is Remote:
-            return other is self or bool(self.__dict__["<peer>"].ask("both", "eq", self, other))
-        return self.__dict__["<beneath>"] is not None and self.__dict__["<beneath>"] == other
-
-    def __hash__(self):
-        return hash(self.__dict__["<beneath>"]) if self.__dict__["<beneath>"] is not None else self.__dict__["<number>"]
-
-    def __instancecheck__(self, value):
-        return type(value) is Remote and self.__dict__["<peer>"].ask("both", "isinstance", value, self)
-
-    def __iter__(self):
-        return RemoteIterator(self.__dict__["<peer>"].ask("one", "iter", self))
-
-    def __getitem__(self, key):
-        return self.__dict__["<peer>"].ask("item", self, key)
-
-    def __setitem__(self, key, value):
-        self.__dict__["<peer>"].ask("put", self, key, value)
-
-    def __delitem__(self, key):
-        self.__dict__["<peer>"].ask("drop", self, key)
-
-    def __format__(self, form):
-        return format(str(self), form)
-
-    def __enter__(self):
-        return self.__dict__["<peer>"].ask("get", self, "__enter__")()
-
-    def __exit__(self, *_):
-        self.__dict__["<peer>"].ask("get", self, "__exit__")(None, None, None)
-
-
-class RemoteIterator:
-    def __init__(self, remote):
-        self.remote = remote
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        return self.remote.__dict__["<peer>"].ask("next", self.remote)
-
-
-def forward():
-    def alone(name):
-        return lambda self: self.__dict__["<peer>"].ask("one", name, self)
-
-    def together(name):
-        def method(self, other):
-            if self.__dict__["<beneath>"] is not None:
-                return getattr(operator, name)(self.__dict__["<beneath>"], other)
-            if type(other) is not Remote:
-                return NotImplemented
-            return self.__dict__["<peer>"].ask("both", name, self, other)
-        return method
-
-    for name in ALONE:
-        setattr(Remote, f"__{name}__", alone(name))
-    for name in TOGETHER:
-        setattr(Remote, f"__{name.rstrip('_')}__", together(name))
-
-
-ALONE = ("len", "str", "repr", "bool", "int", "float", "index", "abs", "neg", "round", "reversed")
-# Between two objects of the program: with a value of the judge's it would hear what is expected.
-TOGETHER = ("lt", "le", "gt", "ge", "add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and_", "or_", "xor")
-forward()
+MOST_SHARED = 256
 `;

@@ -36,8 +36,8 @@ def function_of(names, name):
     return names[name]
 `;
 
-/** The shared beginning of the runner and the server. */
-const base = `
+/** The shared beginning of the runner, the server and the judge. */
+export const pythonBase: string = `
 import builtins, contextlib, json, os, signal, sys, types
 
 FOLDER = os.path.realpath(os.getcwd())
@@ -88,7 +88,7 @@ def main_module(source):
 `;
 
 /** Runs the program, or one function of it, as the header of this file says. */
-export const pythonRunner: string = `${base}
+export const pythonRunner: string = `${pythonBase}
 
 def tell(what):
     with os.fdopen(3, "w", encoding="utf-8") as told:
@@ -124,9 +124,35 @@ begun()
 run(name)
 `;
 
+/** The operations of either side on an object of its own that the other side has. */
+export const pythonOperations: string = `
+import copy, io, operator, random
+
+UNARY = {**{name: getattr(builtins, name) for name in ("len", "str", "repr", "bool", "int", "float", "complex", "abs", "reversed", "hash")},
+         "index": operator.index, "neg": operator.neg, "pos": operator.pos, "invert": operator.invert}
+BINARY = {"isinstance": isinstance, "issubclass": issubclass,
+          **{name: getattr(operator, name) for name in ORDERS | ARITHMETIC - {"and", "or"} | IN_PLACE | {"eq", "contains", "and_", "or_"}}}
+operations = {
+    "item": lambda value, key: value[key],
+    "put": lambda value, key, one: operator.setitem(value, key, one),
+    "drop": lambda value, key: operator.delitem(value, key),
+    "iter": iter,
+    "next": next,
+    "one": lambda value, name: UNARY[name](value),
+    "round": round,
+    "format": format,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "enter": lambda value: value.__enter__(),
+    "exit": lambda value, kind, args: value.__exit__(kind, kind and kind(*args), None),
+    "both": lambda name, one, other: BINARY[name](one, other),
+}
+`;
+
 /** Runs the program, and then serves the judge's requests until the judge is gone. */
-export const pythonServer: string = `${base}
+export const pythonServer: string = `${pythonBase}
 ${pythonPeer}
+${pythonOperations}
 
 def run():
     source, code = compiled()
@@ -136,7 +162,7 @@ def run():
 
     def call(function, args, kwargs):
         try:
-            return function(*args, **kwargs)
+            return function(*args, **dict(kwargs))
         finally:
             sys.stdout.flush()
 
@@ -148,87 +174,30 @@ def run():
             raise KeyError(name)
         return names[name]
 
-    alone = {**{name: getattr(builtins, name) for name in ("len", "str", "repr", "bool", "int", "float", "abs", "round", "reversed", "iter")},
-             "index": operator.index, "neg": operator.neg}
+    def call_heard(function, args, kwargs):
+        """For a test that reads what is printed: what is, goes to it."""
+        written = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(written):
+                return function(*args, **dict(kwargs))
+        finally:
+            peer.ask("write", written.getvalue())
+
     answers = {
+        **operations,
         "defined": lambda wanted: [name for name in wanted if is_defined(name)],
         "name": named,
         "call": call,
+        "call heard": call_heard,
         "get": getattr,
         "set": setattr,
-        "item": lambda value, key: value[key],
-        "put": lambda value, key, one: operator.setitem(value, key, one),
-        "drop": lambda value, key: operator.delitem(value, key),
-        "next": next,
-        "one": lambda name, value: alone[name](value),
-        "both": lambda name, one, other: isinstance(one, other) if name == "isinstance" else getattr(operator, name)(one, other),
+        "unset": delattr,
+        "seed": lambda args: random.seed(*args),
     }
+    peer = Peer(answers)
     exec(code, names)
     sys.stdout.flush()
-    Peer(answers).serve()
-
-
-begun()
-run()
-`;
-
-/** Runs lines of a test. Names of the program in them stand for objects in its process. */
-export const pythonJudge: string = `${base}
-${pythonPeer}
-import ast
-
-
-def decides(name, known):
-    """Whether tests use it to compare: what Python has everywhere, modules, and closeness."""
-    return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in ("isclose", "fabs")
-
-
-class Names(dict):
-    """Globals of the test: what it assigns itself, then the program's, then what every program has."""
-
-    def ask_for(self, peer, source, known):
-        self.peer, self.known = peer, known
-        used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
-        defined = set(peer.ask("defined", sorted(used)))
-        # A program that redefines abs() would judge itself. One whose task is to write sum() is asked for it: the test names nothing else of it.
-        own = {name for name in defined if not decides(name, known)}
-        self.programs = own if own else defined
-
-    def __missing__(self, name):
-        if name in self.programs:
-            return self.peer.ask("name", name)
-        return self.known[name]
-
-
-def tests_own(value):
-    """What the program may look into: objects of classes that the test defines."""
-    return getattr(type(value), "__module__", None) == "__test__"
-
-
-def public(value, name):
-    if tests_own(value) and not name.startswith("_"):
-        return name
-    raise AttributeError(f"the test gives no {name} of {type(value).__name__}")
-
-
-def called(function, args, kwargs):
-    inner = getattr(function, "__func__", function)
-    if getattr(inner, "__module__", None) == "__test__":
-        return function(*args, **kwargs)
-    raise TypeError("the test gives no such function")
-
-
-def run():
-    text, code = compiled()
-    known = dict(main_module(text).__dict__)
-    peer = Peer({
-        "call": called,
-        "get": lambda value, name: getattr(value, public(value, name)),
-        "set": lambda value, name, one: setattr(value, public(value, name), one),
-    })
-    names = Names(__name__="__test__", __builtins__=builtins)
-    names.ask_for(peer, ast.parse(text), known)
-    exec(code, names)
+    peer.serve()
 
 
 begun()

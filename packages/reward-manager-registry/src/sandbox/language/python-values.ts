@@ -1,20 +1,32 @@
 /**
- * Values between the process of a program and its judge, as JSON: Python's own plain values are
- * copies, and any other object is a number under which its process keeps it.
+ * Values between the process of a program and its judge, as JSON. Plain values are made anew by the
+ * reader, of Python's own classes only: no method of a program's object runs in the judge. Any
+ * other object is a number under which its process keeps it.
  *
- * The reader makes each value anew, of Python's own classes only. So no method of a program's
- * object runs in the judge.
+ * A container that can be changed has a number, too: each side has a copy, and every message tells
+ * what has changed since the last one. So what one side does to a list, the other one sees, and a
+ * list that was handed over comes back as the object that it is.
  */
 
-/** `encode(peer, value)`, `decode(peer, value)`, `restore(own, now)`, `is_changeable(value)`. */
+/** `encode(peer, value)`, `decode(peer, value)`, and `state`, `content`, `restore` of containers. */
 export const pythonValues: string = `
-import collections, datetime, decimal, fractions
+import collections, datetime, decimal, fractions, functools, importlib, operator, re, types
 
 DEEPEST = 1000
 MOMENTS = {one.__name__: one for one in (datetime.date, datetime.datetime, datetime.time)}
 SEQUENCES = {"l": list, "t": tuple, "S": set, "F": frozenset}
 MAPPINGS = {"d": dict, "O": collections.OrderedDict, "C": collections.Counter}
-LETTERS = {kind: letter for letter, kind in (SEQUENCES | MAPPINGS).items()} | {collections.defaultdict: "d"}
+LETTERS = {kind: letter for letter, kind in (SEQUENCES | MAPPINGS).items()}
+SHARED = (list, dict, collections.OrderedDict, collections.Counter, collections.defaultdict, set, collections.deque, bytearray)
+VIEWS = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+# Types that the program may name: to make one gives a plain value, whatever it is made of.
+TYPES = {one.__name__: one for one in (
+    bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, object, type(None),
+    collections.OrderedDict, collections.Counter, collections.defaultdict, collections.deque, decimal.Decimal, fractions.Fraction)}
+# Whose functions the judge hands over by name. The program has its own ones.
+LIBRARIES = {"builtins", "math", "cmath", "operator", "_operator", "itertools", "functools", "_functools", "statistics", "string", "re", "random", "json",
+             "copy", "heapq", "_heapq", "bisect", "_bisect", "fractions", "decimal", "datetime", "collections", "numpy"}
+MADE_OF = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 # What a value of a derived class is beneath, read by the methods of Python's own class.
 BENEATH = ((bool, bool), (int, int.__int__), (float, float.__float__), (str, str.__str__), (bytes, lambda value: bytes(memoryview(value))),
            (list, lambda value: list(list.__iter__(value))), (tuple, lambda value: tuple(tuple.__iter__(value))),
@@ -22,7 +34,7 @@ BENEATH = ((bool, bool), (int, int.__int__), (float, float.__float__), (str, str
            (frozenset, lambda value: frozenset(frozenset.__iter__(value))))
 
 
-def encode(peer, value, depth=0):
+def encode(peer, value, depth=0, shared=True):
     kind = type(value)
     if value is None or kind is bool or kind is str:
         return value
@@ -32,29 +44,106 @@ def encode(peer, value, depth=0):
     if kind is float:
         return ["f", repr(value)]
     if depth < DEEPEST:
-        letter = LETTERS.get(kind)
-        if letter in SEQUENCES:
-            return [letter, [encode(peer, one, depth + 1) for one in value]]
-        if letter in MAPPINGS:
-            return [letter, [[encode(peer, key, depth + 1), encode(peer, one, depth + 1)] for key, one in dict.items(value)]]
+        if kind in SHARED:
+            number = peer.shared_number(value)
+            if number is not None:
+                return ["a", number]
+            number = peer.share(value) if shared else None
+            return [*header(peer, value), number, content(peer, value, depth, shared)]
+        if kind is tuple or kind is frozenset:
+            return [LETTERS[kind], [encode(peer, one, depth + 1, shared) for one in value]]
         known = encode_rare(peer, value, kind, depth)
         if known is not None:
             return known
-    if isinstance(value, type(collections)):
+    if isinstance(value, types.ModuleType):
         return ["m", value.__name__, peer.keep(value)]
+    if is_remote(value):
+        return ["o", place_of(value).number]
     if isinstance(value, type) and issubclass(value, Exception):
         return ["e", encode_class(peer, value)]
-    if type(value) is Remote:
-        return ["o", value.__dict__["<number>"]]
+    known = encode_named(peer, value, kind, depth)
+    if known is not None:
+        return known
+    if isinstance(value, type):
+        return encode_type(peer, value)
     beneath = next((plain(value) for base, plain in BENEATH if isinstance(value, base)), None) if depth < DEEPEST else None
-    return ["h", peer.keep(value), encode(peer, beneath, depth + 1)]
+    return ["h", peer.keep(value), encode_type(peer, kind), encode(peer, beneath, depth + 1, False)]
+
+
+def header(peer, value):
+    if type(value) is collections.defaultdict:
+        return ["E", encode(peer, value.default_factory)]
+    if type(value) is collections.deque:
+        return ["q", value.maxlen]
+    return ["B"] if type(value) is bytearray else [LETTERS[type(value)]]
+
+
+def content(peer, value, depth=0, shared=True):
+    if isinstance(value, bytearray):
+        return value.hex()
+    if isinstance(value, dict):
+        return [[encode(peer, key, depth + 1, shared), encode(peer, one, depth + 1, shared)] for key, one in dict.items(value)]
+    return [encode(peer, one, depth + 1, shared) for one in value]
+
+
+def state(value):
+    """What tells, compared by identity, whether a container has changed."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return [*dict.keys(value), *dict.values(value)] if isinstance(value, dict) else list(value)
+
+
+def is_state(value, before):
+    if type(value) is bytearray:
+        return value == before
+    now = value if type(value) is list else state(value)
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def encode_type(peer, kind):
+    if kind.__name__ in TYPES and TYPES[kind.__name__] is kind:
+        return ["N", "builtins", kind.__name__]
+    number = peer.keep(kind)
+    if number in peer.introduced:
+        return ["k", number]
+    peer.introduced.add(number)
+    return ["k", number, kind.__name__, operators_of(kind)]
+
+
+def encode_named(peer, value, kind, depth):
+    """The test's functions of Python by their names. The judge takes types from the program, and nothing that it could run."""
+    if peer.guarded:
+        if kind is functools.partial:
+            return ["p", encode(peer, value.func, depth + 1), encode(peer, (value.args, tuple(value.keywords.items())), depth + 1)]
+        if kind in MADE_OF:
+            return ["p", encode(peer, kind), encode(peer, (value.__reduce__()[1], ()), depth + 1)]
+        module = getattr(value, "__module__", None) or getattr(getattr(value, "__objclass__", None), "__module__", None)
+        if kind is types.BuiltinFunctionType and not isinstance(value.__self__, (types.ModuleType, type, type(None))):
+            return None
+        if module is None and kind.__module__ == "numpy":
+            module = "numpy"
+        path = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        if module in LIBRARIES and path and named(module, path) is value:
+            return ["N", module, path]
+    elif isinstance(value, type) and TYPES.get(value.__name__) is value:
+        return ["N", "builtins", value.__name__]
+    return None
+
+
+def named(module, path):
+    try:
+        return operator.attrgetter(path)(importlib.import_module(module))
+    except (ImportError, AttributeError):
+        return None
 
 
 def encode_rare(peer, value, kind, depth):
-    if kind is collections.deque:
-        return ["q", [encode(peer, one, depth + 1) for one in value], value.maxlen]
-    if kind is bytes or kind is bytearray:
-        return ["b" if kind is bytes else "B", value.hex()]
+    if kind is bytes:
+        return ["b", value.hex()]
+    if kind is re.Pattern:
+        return ["x", encode(peer, value.pattern), value.flags]
+    if kind in VIEWS:
+        return ["v", VIEWS[kind], [encode(peer, one, depth + 1) for one in value]]
     if kind is complex:
         return ["c", repr(value.real), repr(value.imag)]
     if kind is range:
@@ -90,14 +179,24 @@ def decode(peer, value):
         return float(rest[0])
     if kind == "i":
         return int(rest[0], 16)
-    if kind in SEQUENCES:
+    if kind == "a":
+        return peer.shared[rest[0]].own
+    if kind == "t" or kind == "F":
         return SEQUENCES[kind]([decode(peer, one) for one in rest[0]])
-    if kind in MAPPINGS:
-        return MAPPINGS[kind]({decode(peer, key): decode(peer, one) for key, one in rest[0]})
-    if kind == "q":
-        return collections.deque([decode(peer, one) for one in rest[0]], rest[1])
-    if kind == "b" or kind == "B":
-        return (bytes if kind == "b" else bytearray).fromhex(rest[0])
+    if kind in "lSdOCEqB":
+        value = empty(peer, kind, rest)
+        if rest[-2] is not None:
+            peer.share(value, int(rest[-2]))
+        restore(peer, value, rest[-1])
+        if rest[-2] is not None:
+            peer.shared[rest[-2]].agreed = state(value)
+        return value
+    if kind == "b":
+        return bytes.fromhex(rest[0])
+    if kind == "x":
+        return re.compile(decode(peer, rest[0]), int(rest[1]))
+    if kind == "v":
+        return view(str(rest[0]), [decode(peer, one) for one in rest[1]])
     if kind == "c":
         return complex(float(rest[0]), float(rest[1]))
     if kind == "r":
@@ -121,36 +220,48 @@ def decode(peer, value):
         return peer.module(str(rest[0]), int(rest[1]))
     if kind == "e":
         return peer.stand_in(rest[0])
+    if kind == "k":
+        return peer.remote_type(*rest)
     if kind == "h":
-        return peer.remote(int(rest[0]), decode(peer, rest[1]))
+        return peer.remote(int(rest[0]), decode(peer, rest[1]), decode(peer, rest[2]))
+    if kind == "N" and peer.guarded:
+        return TYPES[rest[1]]
+    if kind == "N":
+        return TYPES.get(rest[1]) or named(rest[0], rest[1])
+    if kind == "p" and not peer.guarded:
+        function, (args, kwargs) = decode(peer, rest[0]), decode(peer, rest[1])
+        return function(*args, **dict(kwargs)) if function in MADE_OF else functools.partial(function, *args, **dict(kwargs))
     raise ValueError(f"there is no kind {kind!r}")
 
 
-def is_changeable(value):
-    return isinstance(value, (list, dict, set, bytearray, tuple, collections.deque))
+def empty(peer, kind, rest):
+    if kind == "q":
+        return collections.deque(maxlen=rest[0])
+    if kind == "E":
+        return collections.defaultdict(decode(peer, rest[0]))
+    return bytearray() if kind == "B" else (SEQUENCES | MAPPINGS)[kind]()
 
 
-def restore(own, now):
-    """Arguments are copies: what a function did to them is done to the caller's, which stay the objects that they are."""
-    if type(own) is not type(now):
-        return
-    if isinstance(own, (list, tuple)) and len(own) == len(now):
-        for index, (before, after) in enumerate(zip(own, now)):
-            if is_changeable(before) and type(before) is type(after):
-                restore(before, after)
-            elif isinstance(own, list):
-                own[index] = after
-    elif isinstance(own, (list, bytearray)):
-        own[:] = now
+def view(kind, values):
+    if kind == "items":
+        return dict(values).items()
+    return dict.fromkeys(values).keys() if kind == "keys" else dict(enumerate(values)).values()
+
+
+def restore(peer, own, now):
+    """Makes a container what it is on the other side. One whose keys stay may be what a loop runs over."""
+    if isinstance(own, bytearray):
+        own[:] = bytes.fromhex(now)
     elif isinstance(own, dict):
-        for key in [key for key in own if key not in now]:
-            del own[key]
-        for key, after in now.items():
-            if is_changeable(own.get(key)) and type(own[key]) is type(after):
-                restore(own[key], after)
-            else:
-                own[key] = after
-    elif isinstance(own, (set, collections.deque)):
+        pairs = {decode(peer, key): decode(peer, one) for key, one in now}
+        if list(own) != list(pairs):
+            own.clear()
+        for key, one in pairs.items():
+            own[key] = one
+    elif isinstance(own, list):
+        own[:] = [decode(peer, one) for one in now]
+    else:
+        values = [decode(peer, one) for one in now]
         own.clear()
-        (own.update if isinstance(own, set) else own.extend)(now)
+        (own.update if isinstance(own, set) else own.extend)(values)
 `;

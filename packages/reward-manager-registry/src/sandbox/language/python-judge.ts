@@ -1,0 +1,170 @@
+/**
+ * The Python code of the judge: the process that runs lines of a test. Names of the program in them
+ * stand for objects in the program's process.
+ *
+ * The program decides nothing here. It gets values that the test itself hands over, may look into
+ * objects of the test's own classes, and may call functions of the test; a function's code, frames
+ * and globals stay out of its reach.
+ *
+ * A test that fails where it does what the judge cannot do ends with "unfit" on file descriptor 5,
+ * and the reasons as the last line of standard error: that is no fault of the program. A program
+ * cannot bring it about by what it does with values that the judge can handle.
+ */
+
+import { pythonPeer } from "./python-peer.ts";
+import { pythonBase, pythonOperations } from "./python-runner.ts";
+
+/** Runs lines of a test, `program.py`. */
+export const pythonJudge: string = `${pythonBase}
+${pythonPeer}
+${pythonOperations}
+import ast
+
+
+def decides(name, known):
+    """Whether tests use it to compare: what Python has everywhere, modules, and closeness."""
+    return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in ("isclose", "fabs")
+
+
+class Names(dict):
+    """Globals of the test: what it assigns itself, then the program's, then what every program has."""
+
+    def ask_for(self, peer, source, known):
+        self.peer, self.known = peer, known
+        used = {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
+        defined = set(peer.ask("defined", sorted(used)))
+        # A program that redefines abs() would judge itself. One whose task is to write sum() is asked for it: the test names nothing else of it.
+        own = {name for name in defined if not decides(name, known)}
+        self.programs = own if own else defined
+
+    def __missing__(self, name):
+        if name not in self.programs:
+            return self.known[name]
+        value = self.peer.ask("name", name)
+        if type(value) is RemoteClass and name[:1].isupper() and name != "Solution":
+            self.classes.add(value)
+        return value
+
+
+# What a test may be about that the judge has not: the program's own loop, clock, source, or processes.
+ELSEWHERE = {"asyncio", "mock", "patch", "MagicMock", "monkeypatch", "inspect", "pickle", "subprocess", "multiprocessing", "threading", "socket", "signal",
+             "builtins", "stdin", "input"}
+PLAIN = (str, bytes, list, tuple, dict, set, frozenset, bytearray, collections.deque)
+SHOWN_OF = {types.GeneratorType: ("send", "throw", "close"), io.StringIO: dir(io.StringIO), io.BytesIO: dir(io.BytesIO)}
+# What the program does to these in vain is its own fault.
+KNOWN = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType, types.GeneratorType, type)
+unfit = []
+
+
+def note(what):
+    if what not in unfit:
+        unfit.append(what)
+
+
+def note_passed(what, value):
+    if not isinstance(value, KNOWN) and not is_own(value):
+        note(f"{what} of a {type(value).__name__} that the test passes")
+
+
+def is_own(value):
+    """Whether the program may look into it: an object or a class that the test defines."""
+    kind = value if isinstance(value, type) else type(value)
+    return getattr(kind, "__module__", None) == "__test__" or type(value) is types.SimpleNamespace
+
+
+def is_shown(value, op):
+    if is_own(value) or is_remote(value) or isinstance(value, (io.StringIO, io.BytesIO)):
+        return True
+    if op in ("iter", "next"):
+        return hasattr(type(value), "__next__")
+    return type(value) in LETTERS or value is None or isinstance(value, (*SCALARS, type))
+
+
+def guard(op, operation):
+    def guarded(*values):
+        for value in values[1:] if op == "both" else values[:1]:
+            if not is_shown(value, op):
+                note_passed(op, value)
+                raise TypeError(f"the test gives no {op} of {type(value).__name__}")
+        return operation(*values)
+    return guarded
+
+
+def public(value, name):
+    own = is_own(value) or getattr(value, "__module__", None) == "__test__"
+    if name.startswith("__") and name not in SHOWN or not (own or name in SHOWN_OF.get(type(value), ())):
+        if not name.startswith("_"):
+            note_passed(name, value)
+        raise AttributeError(f"the test gives no {name} of {type(value).__name__}")
+    return name
+
+
+def called(function, args, kwargs):
+    inner = getattr(function, "__func__", function)
+    owner = getattr(function, "__self__", None)
+    kind = type(function)
+    if getattr(inner, "__module__", None) == "__test__" or is_own(function) or kind in (types.BuiltinFunctionType, types.MethodWrapperType) and (
+        isinstance(owner, PLAIN) or type(owner) in SHOWN_OF
+    ):
+        return function(*args, **dict(kwargs))
+    note_passed("a call", function)
+    raise TypeError("the test gives no such function")
+
+
+def judge(text, code, known):
+    classes, stdout = set(), sys.stdout
+
+    def may_hear(remote, value):
+        return type(remote) in classes and (isinstance(value, SCALARS) or not is_remote(value))
+
+    def write(text):
+        if sys.stdout is not stdout:
+            sys.stdout.write(str(text))
+
+    peer = Peer({
+        **{op: guard(op, one) for op, one in operations.items() if op not in ("copy", "deepcopy", "enter", "exit")},
+        "call": called,
+        "get": lambda value, name: getattr(value, public(value, name)),
+        "set": lambda value, name, one: setattr(value, public(value, name), one),
+        "unset": lambda value, name: delattr(value, public(value, name)),
+        "write": write,
+    }, True, may_hear, note)
+    ask = peer.ask
+    peer.ask = lambda op, *values: ask("call heard" if op == "call" and sys.stdout is not stdout else op, *values)
+    seed = random.seed
+
+    def seed_both(*args):
+        seed(*args)
+        peer.ask("seed", args)
+
+    random.seed = known["seed"] = seed_both
+    names = Names(__name__="__test__", __builtins__=builtins)
+    names.classes = classes
+    source = ast.parse(text)
+    names.ask_for(peer, source, known)
+    exec(code, names)
+
+
+def run():
+    reached = os.dup(5)
+    text, code = compiled()
+    try:
+        judge(text, code, dict(main_module(text).__dict__))
+    except Unanswered:
+        raise
+    except BaseException:
+        for node in ast.walk(ast.parse(text)):
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+            if name in ELSEWHERE:
+                note(name)
+        if unfit:
+            os.write(reached, b" unfit")
+            traceback.print_exc()
+            sys.stderr.write("\\n" + "; ".join(unfit)[:1000])
+            sys.exit(1)
+        raise
+
+
+begun()
+run()
+`;
