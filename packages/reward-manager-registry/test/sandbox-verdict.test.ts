@@ -135,7 +135,7 @@ import os, json
 def f(n):
   os.write(3, json.dumps(["=", [[], []], ["N", "builtins", "exit"]]).encode() + b"\\n")
   os._exit(0)`,
-  "is a class that is equal to everything": `class f:${alwaysEqual.replace("def f(n): return Any()", "def __init__(self, *_): pass")}`,
+  "is a class that is equal to everything": `class f:${alwaysEqual.replace("def f(n): return Any()", "  def __init__(self, *_): pass")}`,
 };
 
 /** Those that differ in what they return: which operation of a test meets it matters. */
@@ -487,14 +487,19 @@ test.concurrent.each([
 test.concurrent.each([
   ["holds everything", `class Any:${alwaysEqual}`, `assert ${secret} in f(1)`],
   [
+    "changes a class of the test",
+    "def f(c): type(c).check = lambda *_: True\ndef g(c): c.check.__func__.__code__ = (lambda *_: True).__code__",
+    `class Check:\n  def check(self, x): return x == ${secret}\nc = Check()\nfor h in (f, g):\n  try: h(c)\n  except AttributeError: pass\nassert c.check(1)`,
+  ],
+  [
     "gives itself for what holds everything",
     "class Solution:\n  def __contains__(self, x): return True\n  def f(self): return self",
     `assert ${secret} in Solution().f()`,
   ],
   [
     "looks into the test's function",
-    "def f(g): return g.__code__.co_consts or g.__globals__",
-    `x = f(lambda: ${secret})\nassert ${secret} in x`,
+    "def f(g):\n  for name in ('__code__', '__defaults__', '__globals__', '__closure__', '__wrapped__'):\n    try: return getattr(g, name)\n    except AttributeError: pass",
+    `x = f(lambda x=${secret}: ${secret})\nassert x is not None`,
   ],
 ])("a program that %s fails, and is no error about the sample", async (_, program, lines) => {
   expect((await result(program, { assert_case: [lines] }))?.status).toBe("runtime_error");

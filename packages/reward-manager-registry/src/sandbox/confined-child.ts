@@ -115,7 +115,8 @@ export function runConfined(request: ChildRequest): Promise<ChildEnd> {
   } finally {
     for (const file of files) closeSync(file);
   }
-  return endOf(child, request, startedAt);
+  const wallMs = Math.min(request.wallMs, longestTimerMs);
+  return endOf(child, { ...request, wallMs }, startedAt);
 }
 
 /**
@@ -157,10 +158,7 @@ function endOf(child: ChildProcess, request: ChildRequest, startedAt: number): P
       killGroup(child.pid);
     };
     // Events that happened while this thread was busy are handled before the child counts as late.
-    const timer = setTimeout(
-      () => setImmediate(() => exit ?? end("timeout")),
-      Math.min(wallMs, longestTimerMs),
-    );
+    const timer = setTimeout(() => setImmediate(() => exit ?? end("timeout")), wallMs);
     const abort = (): void => killGroup(child.pid);
     signal?.addEventListener("abort", abort, { once: true });
     const tooMuch = (): void => end("output-limit");

@@ -91,11 +91,20 @@ def guard(op, operation):
 
 
 def public(value, name):
+    """Not what leads to the code, the frames and the globals of a function: what is expected stands there."""
+    is_instance = is_own(value) and not isinstance(value, type)
     own = is_own(value) or getattr(value, "__module__", None) == "__test__"
-    if name.startswith("__") and name not in SHOWN or not (own or name in SHOWN_OF.get(type(value), ())):
+    shown = name in ("__name__", "__qualname__", "__doc__") or name == "__dict__" and is_instance
+    if name.startswith("__") and not shown or not (own or name in SHOWN_OF.get(type(value), ())):
         if not name.startswith("_"):
             note_passed(name, value)
         raise AttributeError(f"the test gives no {name} of {type(value).__name__}")
+    return name
+
+
+def changeable(value, name):
+    if isinstance(value, type) or not is_own(value) or name.startswith("__"):
+        raise AttributeError(f"the test lets nobody set {name} of {type(value).__name__}")
     return name
 
 
@@ -125,8 +134,8 @@ def judge(text, code, known):
         **{op: guard(op, one) for op, one in operations.items() if op not in ("copy", "deepcopy", "enter", "exit")},
         "call": called,
         "get": lambda value, name: getattr(value, public(value, name)),
-        "set": lambda value, name, one: setattr(value, public(value, name), one),
-        "unset": lambda value, name: delattr(value, public(value, name)),
+        "set": lambda value, name, one: setattr(value, changeable(value, name), one),
+        "unset": lambda value, name: delattr(value, changeable(value, name)),
         "write": write,
     }, True, may_hear, note)
     ask = peer.ask

@@ -9,7 +9,8 @@ import { pythonValues } from "./python-values.ts";
 
 /**
  * `Peer(answers)`: `ask(op, *values)`, and `serve()` until the other side is gone. The judge's is
- * guarded (python-remotes.ts), and `may_hear` says which objects may hear a plain value of the test.
+ * guarded (python-remotes.ts), and `may_hear` says which objects may hear a plain value of the
+ * test.
  */
 export const pythonPeer: string = `
 import builtins, json, operator, os, sys, traceback

@@ -39,9 +39,9 @@ class Place:
     def __init__(self, peer, number):
         self.peer, self.number, self.beneath, self.heard, self.made = peer, number, None, False, False
 
-    def unfit(self, what):
-        """What the test does with an object that it made is the test's; with a result of the program it may be the program's fault."""
-        if self.made:
+    def unfit(self, remote, what):
+        """What the test does with an object that it made of a class that it names is the test's. A result of the program may be the program's fault."""
+        if self.made and self.peer.may_hear(remote, None):
             self.peer.note(what)
 
 
@@ -82,7 +82,8 @@ def contains(remote, value):
 class RemoteClass(type):
     def __new__(kind, name, bases, body, made=False):
         if not made:
-            PLACES[bases[0]].peer.unfit(f"a class of its own that derives from {bases[0].__name__}")
+            base = next(one for one in bases if type(one) is RemoteClass)
+            PLACES[base].peer.unfit(f"a class of its own that derives from {base.__name__}")
         return super().__new__(kind, name, bases, body)
 
     def __init__(self, name, bases, body, made=False):
@@ -161,7 +162,7 @@ class Remote(metaclass=RemoteClass, made=True):
             has_own = hasattr(type(self), "__own_eq__") or hasattr(type(other), "__own_eq__")
             return bool(place.peer.ask("both", "eq", self, other)) if has_own or place.beneath is not None else NotImplemented
         if hasattr(type(self), "__own_eq__") and isinstance(other, SCALARS):
-            place.unfit(f"asking a {type(self).__name__} of the program whether it is equal to a plain value")
+            place.unfit(self, f"asking a {type(self).__name__} of the program whether it is equal to a plain value")
         return place.beneath is not None and place.beneath == other
 
     def __hash__(self):
@@ -215,7 +216,7 @@ def together(name, is_reflected=False):
             return NotImplemented
         told = f"{name} of a {type(self).__name__} of the program and a plain value"
         if name in ORDERS:
-            place.unfit(told)
+            place.unfit(self, told)
             return NotImplemented
         result = place.peer.ask("both", operation, *pair)
         if not place.made and (not isinstance(type(result), RemoteClass) or PLACE.__get__(result).beneath is not None):

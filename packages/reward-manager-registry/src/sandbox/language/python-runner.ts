@@ -6,8 +6,8 @@
  * `confinement.json`. Without a name the program runs as a script. With a name the function (or the
  * method of a class Solution) is called with arguments from standard input as JSON, one per line.
  * File descriptor 3 gets { "value": its result }, or { "exit": true } when a script ended by
- * SystemExit, which the program may forge, because it shares the process. File descriptor 5, which closes before the program runs, gets "ready", and "
- * compile-error".
+ * SystemExit, which the program may forge, because it shares the process. File descriptor 5, which
+ * closes before the program runs, gets "ready", and " compile-error".
  */
 
 import { pythonConfinement, pythonHooks } from "./python-confinement.ts";

@@ -8,7 +8,7 @@
  * list that was handed over comes back as the object that it is.
  */
 
-/** `encode(peer, value)`, `decode(peer, value)`, and `state`, `content`, `restore` of containers. */
+/** `encode(peer, value)`, `decode(peer, value)`; `state`, `content`, `restore` of containers. */
 export const pythonValues: string = `
 import collections, datetime, decimal, fractions, functools, importlib, operator, re, types
 
