@@ -457,6 +457,12 @@ test.concurrent.each([
     "derives from B",
   ],
   [
+    "has a loop of events",
+    "async def f(x): return x + 1",
+    "import asyncio\nassert asyncio.run(f(1)) == 2",
+    '"asyncio"',
+  ],
+  [
     "puts something into the program's modules",
     "import time\ndef f(): return time.time()",
     "from unittest.mock import patch\nwith patch('time.time', return_value=5): assert f() == 5",

@@ -169,8 +169,9 @@ def run():
         if unfit:
             os.write(reached, b" unfit")
             traceback.print_exc()
-            sys.stderr.write("\\n" + "; ".join(unfit)[:1000])
-            sys.exit(1)
+            print("\\n" + "; ".join(unfit)[:1000], file=sys.stderr, flush=True)
+            # Whatever ends in order may write behind the last line.
+            os._exit(1)
         raise
 
 

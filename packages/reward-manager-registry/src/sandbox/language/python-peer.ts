@@ -99,7 +99,6 @@ class Peer:
             _, changes, op, values = message
             values = self.read(changes, lambda: [decode(self, one) for one in values])
             result = self.answers[op](*values)
-            # Each message looks at all that is shared.
             reply = ["=", self.changes(), encode(self, result, 0, len(self.shared) < MOST_SHARED)]
         except Unanswered:
             raise
@@ -192,5 +191,6 @@ class Peer:
         return self.classes[number]
 
 
-MOST_SHARED = 256
+# How many containers are shared before a result is a mere copy: each message looks at all of them.
+MOST_SHARED = 64
 `;
