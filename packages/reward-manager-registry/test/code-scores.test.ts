@@ -246,6 +246,17 @@ describe("prime_code", () => {
     expect(await printing("1\n2\n\n")).toEqual(["wrong_answer", "wrong_answer", "success"]);
   });
 
+  test("a script that ends by sys.exit is compared by what it printed, as in verl", async () => {
+    const scripts = [
+      "print(2); exit(1)",
+      "import sys; print(2); sys.exit('done')",
+      "print(3); exit(1)",
+    ];
+    const tests = { inputs: [""], outputs: ["2"] };
+    const all = await Promise.all(scripts.map((code) => locally.score(fenced(code), tests)));
+    expect(all.flatMap(statuses)).toEqual(["success", "success", "wrong_answer"]);
+  });
+
   test("a function that ends its program has not returned, whatever was printed", async () => {
     const tests = { fn_name: "f", inputs: ["1"], outputs: ["1"] };
     const code = "import sys\ndef f(n):\n  print(1)\n  sys.exit(0)";

@@ -90,12 +90,13 @@ function statusOf(
   { expected, assertion }: CodeTest,
   isCall: boolean,
 ): CodeTestResult["status"] {
-  const { status, exitCode, value, stdout, isTestPassed } = end;
+  const { status, exitCode, value, stdout, isTestPassed, isExit = false } = end;
   if (status === "timeout") return "timeout";
   if (status === "output-limit") return "output_limit";
   if (status === "compile-error") return "compile_error";
   // A function that ended the program did not return.
-  if (exitCode !== 0 || (isCall && value === undefined)) return "runtime_error";
+  // verl compares what a script printed before `sys.exit(1)`, too.
+  if ((exitCode !== 0 && !isExit) || (isCall && value === undefined)) return "runtime_error";
   if (assertion !== undefined && isTestPassed !== true) return "runtime_error";
   if (expected === undefined) return "success";
   const isSame = value === undefined ? sameOutput(stdout, expected) : sameValue(value, expected);
