@@ -1,5 +1,9 @@
 /** A policy behind a server that takes its time and fails: every sample is there once, whatever the server does in between. */
 
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { tensor } from "@rayling/data-proto";
@@ -13,6 +17,7 @@ import type {
 import { describe, expect, test } from "vitest";
 import { readCompletion } from "../../src/policy/openai/completion.ts";
 import type { CompletedSample } from "../../src/policy/openai/completion.ts";
+import { labelOf } from "../../src/policy/openai/labels.ts";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import type { Judge } from "../../../../test/servers/judge.ts";
 import { chanceOf } from "../../../../test/servers/seeded.ts";
@@ -184,13 +189,116 @@ describe("rollouts", () => {
   });
 });
 
-test("an answer whose tokens were over before it said anything is an empty one; without a reason it is none", () => {
-  const read = (finishReason: string): readonly CompletedSample[] => {
-    const choice = { message: { content: null }, finish_reason: finishReason };
-    return readCompletion("a", { choices: [choice] }, { n: 1, maxResponseLength: 4 }).samples;
+describe("an answer that says nothing", () => {
+  const read = (choice: object): CompletedSample => {
+    const { samples } = readCompletion("a", { choices: [choice] }, { n: 1, maxResponseLength: 4 });
+    return samples[0]!;
   };
-  expect(read("length")).toMatchObject([{ text: "", finishReason: "length" }]);
-  expect(() => read("stop")).toThrow("answered without a choice's message.content");
+  const nothing = { ids: new Int32Array(), logProbs: new Float32Array() };
+  const tokens = [{ token: "No", logprob: -1 }];
+  const counted = { ids: Int32Array.of(labelOf(Buffer.from("No"))), logProbs: Float32Array.of(-1) };
+
+  test.for<[string, object, CompletedSample]>([
+    [
+      "whose tokens were over",
+      { message: { content: null }, finish_reason: "length" },
+      { text: "", finishReason: "length", ...nothing },
+    ],
+    [
+      "that ended with its thoughts",
+      { message: { content: null, reasoning_content: "hm" }, finish_reason: "stop" },
+      { text: "", finishReason: "stop", ...nothing },
+    ],
+    [
+      "that was filtered",
+      { message: { content: null }, finish_reason: "content_filter", logprobs: null },
+      { text: "", finishReason: "length", ...nothing },
+    ],
+    [
+      "of no character",
+      { message: { content: "" }, finish_reason: "stop", logprobs: null },
+      { text: "", finishReason: "stop", ...nothing },
+    ],
+    [
+      "whose thoughts have tokens",
+      { message: { content: null }, finish_reason: "stop", logprobs: { content: tokens } },
+      { text: "", finishReason: "stop", ...counted },
+    ],
+    [
+      "that is a refusal",
+      { message: { content: null, refusal: "No" }, finish_reason: "stop" },
+      { text: "No", finishReason: "stop", ...nothing },
+    ],
+    [
+      "that is a refusal of known tokens",
+      {
+        message: { content: null, refusal: "No" },
+        finish_reason: "stop",
+        logprobs: { content: null, refusal: tokens },
+      },
+      { text: "No", finishReason: "stop", ...counted },
+    ],
+  ])("is an answer: one %s", ([, choice, sample]) => {
+    expect(read(choice)).toEqual(sample);
+  });
+
+  test("is none where it has no end, or was broken off", () => {
+    const without = "answered without a choice's message.content";
+    expect(() => read({ message: { content: null } })).toThrow(without);
+    expect(() => read({ message: {}, finish_reason: "stop" })).toThrow(without);
+    for (const reason of ["abort", "error"]) {
+      const choice = { message: { content: "It i" }, finish_reason: reason };
+      expect(() => read(choice)).toThrow(`answered with a choice whose finish_reason is ${reason}`);
+    }
+  });
+
+  test("ends no generation, nor does a prompt that a filter keeps from the model", async () => {
+    const prompts = ["filtered", "refused", "kept", "wrong"].map((content) => [
+      { role: "user", content },
+    ]);
+    const filtered = { error: { code: "content_filter", message: "the prompt was filtered" } };
+    const choice = (content: string | null, refusal?: string): object => ({
+      choices: [{ message: { content, refusal }, finish_reason: "stop", logprobs: null }],
+    });
+    const answers: Readonly<Record<string, [status: number, answer: object]>> = {
+      filtered: [
+        200,
+        { choices: [{ message: { content: null }, finish_reason: "content_filter" }] },
+      ],
+      refused: [200, choice(null, "I cannot")],
+      kept: [400, filtered],
+      wrong: [400, { error: { code: "context_length_exceeded" } }],
+    };
+    let requests = 0;
+    const server = createServer(async (request, response) => {
+      requests += 1;
+      const { messages } = (await json(request)) as { messages: { content: string }[] };
+      const [status, answer] = answers[messages[0]!.content]!;
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(answer));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const { port } = server.address() as AddressInfo;
+      const policy = new OpenAIPolicy({ baseUrl: `127.0.0.1:${port}`, model: "m" });
+      const request = { prompts: prompts.slice(0, 3), n: 2, maxResponseLength: 9 };
+      const rollouts = await answersOf(policy, request);
+      expect(rollouts.map(({ response, finishReason }) => [response, finishReason])).toEqual([
+        ["", "length"],
+        ["", "length"],
+        ["I cannot", "stop"],
+        ["I cannot", "stop"],
+        ["", "length"],
+        ["", "length"],
+      ]);
+      for (const { rolloutLogProbs } of rollouts) expect(rolloutLogProbs).toHaveLength(0);
+      expect(requests).toBe(6);
+      const wrong = { prompts: prompts.slice(3), maxResponseLength: 9 };
+      await expect(answersOf(policy, wrong)).rejects.toMatchObject({ status: 400 });
+    } finally {
+      server.close();
+    }
+  });
 });
 
 describe("updates", () => {

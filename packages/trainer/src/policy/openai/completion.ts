@@ -72,38 +72,97 @@ export function readCompletion(
   }
   return {
     promptIds: promptIds && Int32Array.from(promptIds),
-    samples: choices.map((choice) => {
-      const content = fieldOf(fieldOf(choice, "message"), "content");
-      const finishReason = fieldOf(choice, "finish_reason");
-      // A model that thought until its tokens were over says nothing.
-      const text = content === null && finishReason === "length" ? "" : content;
-      if (typeof text !== "string") throw malformed("answered without a choice's message.content");
-      const tokens = fieldOf(fieldOf(choice, "logprobs"), "content") ?? undefined;
-      if (!(tokens === undefined || isTokens(tokens))) {
-        throw malformed("answered with logprobs that are no tokens with their logprob");
-      }
-      // vLLM's, if it was asked for them.
-      const tokenIds = fieldOf(choice, "token_ids") ?? undefined;
-      if (!(tokenIds === undefined || isNumbers(tokenIds))) {
-        throw malformed("answered with token_ids that are no numbers");
-      }
-      const ids = idsOf(text, tokenIds, tokens);
-      if (tokens !== undefined && tokens.length !== ids.length) {
-        throw malformed(`answered with ${tokens.length} logprobs and ${ids.length} token_ids`);
-      }
-      return {
-        text,
-        ids: ids.slice(0, maxResponseLength),
-        logProbs:
-          tokens === undefined
-            ? undefined
-            : Float32Array.from(tokens.slice(0, maxResponseLength), ({ logprob }) => logprob),
-        // A content filter ends an answer that would have gone on.
-        finishReason:
-          finishReason === "length" || finishReason === "content_filter" ? "length" : "stop",
-      };
-    }),
+    samples: choices.map((choice) => sampleOf(choice, maxResponseLength, malformed)),
   };
+}
+
+/**
+ * Returns an answer without a token: nothing is learned from it, and its group is compared with it.
+ * Its log-probabilities are known, as there are none: `undefined` would take those of its whole
+ * batch away.
+ */
+function emptySample(text: string, finishReason: "stop" | "length"): CompletedSample {
+  return { text, ids: new Int32Array(), logProbs: new Float32Array(), finishReason };
+}
+
+/** Returns the answers to a prompt that the server's filter kept from the model. */
+export function filteredCompletion(n: number): Completion {
+  const samples = Array.from({ length: n }, () => emptySample("", "length"));
+  return { samples, promptIds: undefined };
+}
+
+/** Whether a request failed because a filter keeps its prompt from the model (Azure's). */
+export function isFilteredPrompt({ status, body }: EndpointError): boolean {
+  if (status !== 400) return false;
+  try {
+    const answer: unknown = JSON.parse(body);
+    return fieldOf(fieldOf(answer, "error"), "code") === "content_filter";
+  } catch {
+    // An error page is no answer of the filter.
+    return false;
+  }
+}
+
+type Malformed = (problem: string) => EndpointError;
+
+function sampleOf(
+  choice: unknown,
+  maxResponseLength: number,
+  malformed: Malformed,
+): CompletedSample {
+  const reason = fieldOf(choice, "finish_reason");
+  // A server that is stopped or paused breaks answers off; another attempt gives whole ones.
+  if (reason === "abort" || reason === "error") {
+    throw malformed(`answered with a choice whose finish_reason is ${reason}`);
+  }
+  // A content filter ends an answer that would have gone on.
+  const finishReason = reason === "length" || reason === "content_filter" ? "length" : "stop";
+  const { text, isSaid } = textOf(choice, malformed);
+  const logProbs = fieldOf(choice, "logprobs");
+  const tokens = fieldOf(logProbs, "content") ?? fieldOf(logProbs, "refusal") ?? undefined;
+  if (!(tokens === undefined || isTokens(tokens))) {
+    throw malformed("answered with logprobs that are no tokens with their logprob");
+  }
+  // vLLM's, if it was asked for them.
+  const tokenIds = fieldOf(choice, "token_ids") ?? undefined;
+  if (!(tokenIds === undefined || isNumbers(tokenIds))) {
+    throw malformed("answered with token_ids that are no numbers");
+  }
+  const isCounted = isSaid || tokens !== undefined || tokenIds !== undefined;
+  const ids = isCounted ? idsOf(text, tokenIds, tokens) : new Int32Array();
+  if (tokens !== undefined && tokens.length !== ids.length) {
+    throw malformed(`answered with ${tokens.length} logprobs and ${ids.length} token_ids`);
+  }
+  if (ids.length === 0) return emptySample(text, finishReason);
+  return {
+    text,
+    ids: ids.slice(0, maxResponseLength),
+    logProbs:
+      tokens === undefined
+        ? undefined
+        : Float32Array.from(tokens.slice(0, maxResponseLength), ({ logprob }) => logprob),
+    finishReason,
+  };
+}
+
+/**
+ * Returns the text of a choice, and whether it is content. A model may say nothing: it thought
+ * until its tokens were over, or ended with its thoughts; it refused, and the refusal is its
+ * answer; or a filter removed what it said.
+ */
+function textOf(
+  choice: unknown,
+  malformed: Malformed,
+): { readonly text: string; readonly isSaid: boolean } {
+  const message = fieldOf(choice, "message");
+  const [content, refusal] = [fieldOf(message, "content"), fieldOf(message, "refusal")];
+  if (typeof content === "string") return { text: content, isSaid: true };
+  if (typeof refusal === "string") return { text: refusal, isSaid: false };
+  // Without a reason for its end the choice is not whole.
+  if (content === null && typeof fieldOf(choice, "finish_reason") === "string") {
+    return { text: "", isSaid: false };
+  }
+  throw malformed("answered without a choice's message.content");
 }
 
 function isNumbers(value: unknown): value is readonly number[] {

@@ -11,7 +11,7 @@
 import { remote } from "@rayling/core";
 import { messageText } from "../message-text.ts";
 import type { ActorClass } from "@rayling/core";
-import { apiUrlOf, postRequest } from "@rayling/reward-loop/client";
+import { apiUrlOf, EndpointError, postRequest } from "@rayling/reward-loop/client";
 import type { ChatTokenizer } from "@rayling/reward-loop/tokenizer";
 import pLimit from "p-limit";
 import { present } from "@rayling/reward-manager-registry/values";
@@ -30,7 +30,13 @@ import type {
 } from "../policy.ts";
 import { uniformOf } from "../../values/random.ts";
 import { asTheyEnd } from "./as-they-end.ts";
-import { completionBody, readCompletion } from "./completion.ts";
+import {
+  completionBody,
+  filteredCompletion,
+  isFilteredPrompt,
+  readCompletion,
+} from "./completion.ts";
+import type { Completion } from "./completion.ts";
 import { labelsOfText } from "./labels.ts";
 import { checkOpenAISettings } from "./openai-settings.ts";
 import type { OpenAIPolicySettings } from "./openai-settings.ts";
@@ -166,12 +172,12 @@ export class OpenAIPolicy implements Policy {
         ? undefined
         : Math.floor(uniformOf(request.seed, prompt, first) * 2 ** 31);
     const version = this.#version;
-    const read = (answer: unknown): ReturnType<typeof readCompletion> =>
+    const read = (answer: unknown): Completion =>
       readCompletion(this.#url, answer, {
         n: count,
         maxResponseLength: request.maxResponseLength,
       });
-    const answer = await postRequest(
+    const completion = await postRequest(
       this.#url,
       { model, ...completionBody(request, { messages, n: count, seed }), ...body },
       {
@@ -185,8 +191,13 @@ export class OpenAIPolicy implements Policy {
         ...(secondMs === undefined ? {} : { secondMs }),
         check: read,
       },
-    );
-    const { samples, promptIds = await this.#promptIds(messages) } = read(answer);
+    ).then(read, (error: unknown) => {
+      if (error instanceof EndpointError && isFilteredPrompt(error)) {
+        return filteredCompletion(count);
+      }
+      throw error;
+    });
+    const { samples, promptIds = await this.#promptIds(messages) } = completion;
     return samples.map(({ text, ids, logProbs, finishReason }, i) => ({
       prompt,
       sample: first + i,
