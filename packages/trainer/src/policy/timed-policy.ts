@@ -8,8 +8,9 @@
 
 import * as ray from "@rayling/core";
 import { zeros } from "@rayling/data-proto";
-import { messageText } from "./message-text.ts";
 import type { Tensor } from "@rayling/data-proto";
+import { isRecord } from "@rayling/reward-manager-registry/values";
+import { messageText } from "./message-text.ts";
 import { TrainerInputError } from "../errors.ts";
 import type {
   Account,
@@ -64,6 +65,10 @@ export class TimedPolicy {
     checkFirstFinished(firstFinished);
     for (const [name, count] of Object.entries({ responseTokens, rowsPerStep })) {
       checkAmount(name, count, Number.isSafeInteger(count) && count > 0);
+    }
+    if (!isRecord(settings.seconds)) {
+      const problem = `seconds must be an object of phases, not ${String(settings.seconds)}`;
+      throw new TrainerInputError("seconds", problem);
     }
     for (const [phase, seconds] of Object.entries(settings.seconds)) {
       for (const one of [seconds].flat()) checkAmount(`seconds.${phase}`, one, one >= 0);

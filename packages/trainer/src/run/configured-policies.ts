@@ -4,7 +4,6 @@
  */
 
 import { kill } from "@rayling/core";
-import { messageText } from "../policy/message-text.ts";
 import type { ActorHandle } from "@rayling/core";
 import { parseRewardSpec, resolveRewardModule } from "@rayling/reward-manager-registry";
 import { messageOf } from "@rayling/reward-manager-registry/values";
@@ -12,18 +11,21 @@ import { snakeKey } from "../config/camel-keys.ts";
 import { needsCritic } from "../config/consistency.ts";
 import type { TrainerConfig } from "../config/options/index.ts";
 import { refusal } from "../config/refusal.ts";
-import { TrainerConfigError } from "../errors.ts";
+import { DatasetError, TrainerConfigError, TrainerInputError } from "../errors.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import type { PolicyTimeout } from "../policy/policy-answers.ts";
-import { OpenAIPolicyActor } from "../policy/openai/openai-policy.ts";
+import { OpenAIPolicy, OpenAIPolicyActor } from "../policy/openai/openai-policy.ts";
+import { checkOpenAISettings } from "../policy/openai/openai-settings.ts";
 import type { OpenAIPolicySettings } from "../policy/openai/openai-settings.ts";
+import { updaterMakerOf } from "../policy/openai/updater.ts";
 import type { Critic, CriticHandle, Policy, PolicyHandle } from "../policy/policy.ts";
-import { TimedCriticActor, TimedPolicyActor } from "../policy/timed-policy.ts";
+import { TimedCriticActor, TimedPolicy, TimedPolicyActor } from "../policy/timed-policy.ts";
 import type { TimedPolicySettings } from "../policy/timed-policy.ts";
-import { arithmeticAlphabet } from "../tasks/arithmetic.ts";
-import type { PromptDataset } from "../data/prompt-dataset.ts";
-import type { TinySettings } from "../policy/tiny/tiny-settings.ts";
 import { checkKwargs } from "./kwargs.ts";
+import { promptLimitsOf, withPolicyKeys } from "./policy-kind.ts";
+import type { Kind, PolicyContext } from "./policy-kind.ts";
+import { loaderOf } from "./prompt-files.ts";
+import { tiny } from "./tiny-kind.ts";
 import { optimSettingsOf } from "./trainer-options.ts";
 
 export interface ConfiguredPolicies {
@@ -32,29 +34,10 @@ export interface ConfiguredPolicies {
   readonly critic: CriticHandle | undefined;
 }
 
-export interface PolicyContext {
-  readonly baseDirectory: string;
-  /** Undefined: only constant learning rates are possible. */
-  readonly totalSteps: number | undefined;
-  readonly train: PromptDataset;
-  readonly validation: PromptDataset | undefined;
-  /** Receives the supervised steps so far, and how many there will be. */
-  readonly onWarmStart?: ((steps: number, of: number) => void) | undefined;
-}
-
-interface Kind {
-  readonly policy: () => PolicyHandle;
-  /** Default: another one, with the state that the policy has before training. */
-  readonly reference?: (policy: PolicyHandle) => PolicyHandle;
-  /** Undefined: it has none. */
-  readonly critic?: (() => CriticHandle) | undefined;
-  /** Runs before the first step. */
-  readonly warmStart?: (policy: PolicyHandle) => Promise<void>;
-}
-
 /**
  * Returns functions that create the actors, and creates none yet. Loads the user's modules. Rejects
- * with TrainerConfigError.
+ * with TrainerConfigError, also for settings that the policies of ours refuse, and with
+ * DatasetError for prompts that the policy tiny could not be asked.
  */
 export async function planPolicies(
   config: TrainerConfig,
@@ -117,86 +100,9 @@ async function handOver(
   await answerOf(given, reference.setState.remote(state), timeout);
 }
 
-type MakeKind = (config: TrainerConfig, context: PolicyContext) => Kind | Promise<Kind>;
+type MakeKind = (config: TrainerConfig, context: PolicyContext) => Promise<Kind>;
 
 const kinds: Readonly<Record<string, MakeKind>> = { tiny, openai, timed };
-
-const tinyKwargs: readonly (keyof TinySettings)[] = [
-  "alphabet",
-  "contextLength",
-  "layers",
-  "width",
-  "heads",
-  "separator",
-  "seed",
-  "microBatchRows",
-];
-
-/** Supervised steps between two reports. */
-const warmStartPart = 25;
-
-/** Loads jax-js. */
-async function tiny(config: TrainerConfig, context: PolicyContext): Promise<Kind> {
-  const { TinyCriticActor, TinyPolicyActor } = await import("../policy/tiny/index.ts");
-  const { rayling, critic } = config;
-  const { actor, rollout } = config.actorRolloutRef;
-  checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, tinyKwargs);
-  const { alphabet: given, ...kwargs } = rayling.policyKwargs as {
-    readonly alphabet?: string | null;
-  };
-  const alphabet = given ?? (rayling.task === null ? alphabetOf(context) : arithmeticAlphabet);
-  const settings = {
-    contextLength: rollout.promptLength + rollout.responseLength,
-    seed: rayling.seed,
-    ...kwargs,
-    alphabet,
-  };
-  const { warmStartSteps: steps } = rayling;
-  const { totalSteps, train, onWarmStart } = context;
-  return {
-    policy: () =>
-      TinyPolicyActor.remote({ ...settings, optim: optimSettingsOf(actor.optim, totalSteps) }),
-    critic: () =>
-      TinyCriticActor.remote({ ...settings, optim: optimSettingsOf(critic.optim, totalSteps) }),
-    warmStart: async (policy) => {
-      if (steps === 0) return;
-      const pairs = train.rows.map(({ rawPrompt, groundTruth }) => ({
-        prompt: rawPrompt,
-        answer: String(groundTruth),
-      }));
-      const supervised = policy as ReturnType<typeof TinyPolicyActor.remote>;
-      // Parts are as good as the whole, and somebody waits.
-      for (let done = 0; done < steps;) {
-        onWarmStart?.(done, steps);
-        const part = Math.min(warmStartPart, steps - done);
-        const answer = supervised.supervise.remote({ pairs, steps: part });
-        await answerOf("the policy, asked for its warm start,", answer, config.trainer);
-        done += part;
-      }
-      onWarmStart?.(steps, steps);
-    },
-  };
-}
-
-/** A table of more characters than that is no tiny policy's. */
-const mostCharacters = 4096;
-
-/** Returns the characters of the prompts and of their ground truths. */
-function alphabetOf({ train, validation }: PolicyContext): string {
-  const found = new Set<string>();
-  for (const { rawPrompt, groundTruth } of [...train.rows, ...(validation?.rows ?? [])]) {
-    for (const message of rawPrompt) {
-      for (const character of messageText(message)) found.add(character);
-    }
-    for (const character of String(groundTruth)) found.add(character);
-  }
-  if (found.size <= mostCharacters) return [...found].toSorted().join("");
-  throw refusal(
-    "rayling.policy_kwargs.alphabet",
-    `is needed: the policy tiny reads and writes characters, and the data have ${found.size} different ones, more than ${mostCharacters}`,
-    null,
-  );
-}
 
 const timedKwargs: readonly (keyof TimedPolicySettings)[] = [
   "seconds",
@@ -207,7 +113,8 @@ const timedKwargs: readonly (keyof TimedPolicySettings)[] = [
 ];
 
 /** The timed policy has the expected times unless policy_kwargs has times. */
-function timed({ rayling }: TrainerConfig): Kind {
+async function timed(config: TrainerConfig): Promise<Kind> {
+  const { rayling } = config;
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, timedKwargs);
   const { reward: _reward, adv: _adv, ...phases } = rayling.expectedSeconds;
   // A policy's phases are called as verl's timers are.
@@ -217,6 +124,7 @@ function timed({ rayling }: TrainerConfig): Kind {
     ),
   );
   const settings: TimedPolicySettings = { seconds, ...rayling.policyKwargs };
+  await withPolicyKeys(config, () => new TimedPolicy(settings));
   return {
     policy: () => TimedPolicyActor.remote(settings),
     // On the same GPU: its time is the policy's. There is no state to hand over.
@@ -240,15 +148,42 @@ const openaiKwargs: readonly (keyof OpenAIPolicySettings)[] = [
   "updater",
 ];
 
-/** The policy checks its settings itself. */
-function openai(config: TrainerConfig, { baseDirectory, totalSteps }: PolicyContext): Kind {
+async function openai(config: TrainerConfig, context: PolicyContext): Promise<Kind> {
   const { rayling, actorRolloutRef } = config;
+  const { baseDirectory, totalSteps } = context;
   checkKwargs("rayling.policy_kwargs", rayling.policyKwargs, openaiKwargs);
-  const { updater, ...kwargs } = rayling.policyKwargs as unknown as OpenAIPolicySettings;
-  if (updater === undefined) return { policy: () => OpenAIPolicyActor.remote(kwargs) };
+  const given = rayling.policyKwargs as unknown as OpenAIPolicySettings;
+  await withPolicyKeys(config, () => checkOpenAISettings(given));
+  const { updater: own, ...kwargs } = given;
   const optim = optimSettingsOf(actorRolloutRef.actor.optim, totalSteps);
-  const own = { baseDirectory, ...updater, options: { optim, ...updater.options } };
-  return { policy: () => OpenAIPolicyActor.remote({ ...kwargs, updater: own }) };
+  const updater = own && { baseDirectory, ...own, options: { optim, ...own.options } };
+  const settings = updater === undefined ? kwargs : { ...kwargs, updater };
+  return {
+    policy: () => OpenAIPolicyActor.remote(settings),
+    rehearse: () => rehearseOpenAI(config, context, settings),
+  };
+}
+
+/** No server is asked: prompts are counted here, and an updater's module is loaded. */
+async function rehearseOpenAI(
+  config: TrainerConfig,
+  { train, validation }: PolicyContext,
+  settings: OpenAIPolicySettings,
+): Promise<void> {
+  const policy = new OpenAIPolicy(settings);
+  const { updater, tokenizer } = settings;
+  const limits = promptLimitsOf(config, (prompts) => policy.promptLengths(prompts));
+  const asKey = (name: string, value: unknown) => (error: unknown) => {
+    const isOwn = error instanceof DatasetError || error instanceof TrainerInputError;
+    if (isOwn) throw error;
+    throw refusal(`rayling.policy_kwargs.${name}`, messageOf(error), value, { cause: error });
+  };
+  await withPolicyKeys(config, async () => {
+    if (updater !== undefined) await updaterMakerOf(updater).catch(asKey("updater", updater));
+    const own = await train.limited(limits).catch(asKey("tokenizer", tokenizer));
+    loaderOf(own, config);
+    await validation?.limited(limits);
+  });
 }
 
 /**

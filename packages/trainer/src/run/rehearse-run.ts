@@ -36,7 +36,8 @@ export async function rehearseRun(
   checkLoggers(config);
   const prompts = await openPrompts(config);
   const totalSteps = totalStepsOf(config, prompts);
-  await planPolicies(config, { baseDirectory, totalSteps, ...prompts });
+  const { kind } = await planPolicies(config, { baseDirectory, totalSteps, ...prompts });
+  await kind.rehearse?.();
   await withKeys(config, baseDirectory, () =>
     checkRewardLoop(rewardOptionsOf(config, baseDirectory)),
   );

@@ -20,6 +20,7 @@ import type { TrackingLogger } from "../tracking/tracking-logger.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
+import { promptLimitsOf } from "./policy-kind.ts";
 import { loaderOf, openPrompts } from "./prompt-files.ts";
 import { checkLoggers } from "./rehearse-run.ts";
 import type { ConfiguredPrompts } from "./prompt-files.ts";
@@ -130,16 +131,11 @@ async function folderOf({ trainer }: TrainerConfig): Promise<string> {
 }
 
 function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {
-  const { data, trainer } = config;
-  return {
-    maxPromptLength: config.actorRolloutRef.rollout.promptLength,
-    promptLengths: (some) =>
-      answerOf(
-        "the policy, asked for lengths of prompts,",
-        policy.promptLengths.remote(some),
-        trainer,
-      ),
-    filterOverlongPrompts: data.filterOverlongPrompts,
-    truncation: data.truncation,
-  };
+  return promptLimitsOf(config, (some) =>
+    answerOf(
+      "the policy, asked for lengths of prompts,",
+      policy.promptLengths.remote(some),
+      config.trainer,
+    ),
+  );
 }

@@ -241,6 +241,10 @@ describe("overrides", () => {
     ],
     ["actor_rollout_ref.rollout.do_sample=False", "must be true"],
     [
+      "actor_rollout_ref.actor.optim.betas=[0.9,1]",
+      "actor_rollout_ref.actor.optim.betas.1: is 1: must be a number of at least 0 and below 1",
+    ],
+    [
       "rayling.staleness.limit=2",
       /is 2, which needs rayling\.schedule streaming, which alone generates further ahead .*; it is sync; did you mean rayling\.schedule=streaming\?/,
     ],

@@ -36,6 +36,15 @@ beforeAll(async () => {
     join(folder, "many.jsonl"),
     `${row({ reward_model: { ground_truth: many } })}\n`.repeat(8),
   );
+  const asked = { ground_truth: { target: ["paris"] } };
+  await writeFile(
+    join(folder, "targets.jsonl"),
+    `${row()}\n`.repeat(7) + `${row({ reward_model: asked })}\n`,
+  );
+  await writeFile(
+    join(folder, "updater.ts"),
+    "export const five = 5;\nexport function createUpdater() { throw new Error('called'); }\n",
+  );
   await writeFile(join(folder, "broken.jsonl"), `${row({ reward_model: 7 })}\n`);
   await writeFile(
     join(folder, "reward.ts"),
@@ -60,6 +69,11 @@ const rehearse = (...overrides: string[]) =>
     { baseDirectory: folder },
   );
 
+const ofServer = (kwargs: string): string[] => [
+  "rayling.policy=openai",
+  `rayling.policy_kwargs={model: m, ${kwargs}}`,
+];
+
 test("what would begin resolves to its prompts", async () => {
   const { train, validation } = await rehearse(
     "reward.custom_reward_function.path=./reward.ts",
@@ -67,6 +81,25 @@ test("what would begin resolves to its prompts", async () => {
   );
   expect([train.length, validation?.length]).toEqual([8, 8]);
   await expect(rehearse(`data.train_files=${folder}/none.jsonl`)).resolves.toBeDefined();
+});
+
+test("an updater's module is loaded, and not asked for one", async () => {
+  await expect(
+    rehearse(...ofServer("base_url: 'a:1', updater: {path: ./updater.ts}")),
+  ).resolves.toBeDefined();
+});
+
+test("a warm start teaches texts and numbers; without one a ground truth may be anything", async () => {
+  await expect(rehearse(`data.train_files=${folder}/targets.jsonl`)).resolves.toBeDefined();
+});
+
+test("prompts that are too long for a policy are refused before it is there", async () => {
+  for (const more of [[], ofServer("base_url: 'a:1'")]) {
+    await expect(rehearse("data.max_prompt_length=1", ...more)).rejects.toMatchObject({
+      code: "DATASET",
+      message: expect.stringContaining("the prompt of row 0 has more than 1 tokens") as string,
+    });
+  }
 });
 
 test("prompts that fill no batch are refused, whatever the schedule of the learning rate", async () => {
@@ -85,6 +118,55 @@ test("prompts that fill no batch are refused, whatever the schedule of the learn
 
 test.each([
   ["rayling.policy_kwargs.alphabet", "is needed", ["data.train_files={folder}/many.jsonl"]],
+  ["rayling.policy_kwargs.alphabet", 'lacks "1"', ["rayling.policy_kwargs={alphabet: abc}"]],
+  ["rayling.policy_kwargs.heads", "which 2 does not", ["rayling.policy_kwargs={width: 33}"]],
+  [
+    "rayling.policy_kwargs.context_length",
+    "no room for a prompt of 6 tokens and a response of 512",
+    ["rayling.policy_kwargs={context_length: 517}"],
+  ],
+  ["rayling.policy_kwargs.base_url", "must be a text", ofServer("api_key: k")],
+  ["rayling.policy_kwargs.timeout_ms", "above 0", ofServer("base_url: 'a:1', timeout_ms: -1")],
+  [
+    "rayling.policy_kwargs.tokenizer",
+    "There is no tokenizer in /nowhere",
+    ofServer("base_url: 'a:1', tokenizer: /nowhere"),
+  ],
+  ["rayling.policy_kwargs.updater.path", "a text", ofServer("base_url: 'a:1', updater: {}")],
+  [
+    "rayling.policy_kwargs.updater",
+    "nothing.ts",
+    ofServer("base_url: 'a:1', updater: {path: ./nothing.ts}"),
+  ],
+  [
+    "rayling.policy_kwargs.updater",
+    "exports no function five",
+    ofServer("base_url: 'a:1', updater: {path: ./updater.ts, name: five}"),
+  ],
+  [
+    "rayling.policy_kwargs.seconds",
+    "an object of phases",
+    ["rayling.policy=timed", "rayling.policy_kwargs={seconds: 5}"],
+  ],
+  [
+    "rayling.policy_kwargs.seconds.gen",
+    "seconds.gen",
+    ["rayling.policy=timed", "rayling.policy_kwargs={seconds: {gen: -1}}"],
+  ],
+  [
+    "rayling.warm_start_steps",
+    'row 7 is no text and no number, as a warm start needs, which teaches it as the answer: {"target":["paris"]}',
+    ["rayling.warm_start_steps=9", "data.train_files={folder}/targets.jsonl"],
+  ],
+  [
+    "rayling.warm_start_steps",
+    "row 0 has 8 tokens with its ground truth",
+    [
+      "rayling.warm_start_steps=9",
+      "data.max_response_length=1",
+      "rayling.policy_kwargs={context_length: 7}",
+    ],
+  ],
   ["rayling.policy", "is none of tiny, openai, timed", ["rayling.policy=./nothing.ts"]],
   [
     "rayling.critic",

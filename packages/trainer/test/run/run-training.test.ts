@@ -391,8 +391,9 @@ describe("a run", () => {
   });
 
   test("whose warm start fails leaves no actor behind", async () => {
-    const failed = run("grpo", "rayling.policy_kwargs.alphabet=xyz", "rayling.warm_start_steps=1");
-    await expect(failed).rejects.toThrow();
+    // No answer comes within a millisecond.
+    const failed = run("grpo", "trainer.policy_timeout_ms=1", "rayling.warm_start_steps=1");
+    await expect(failed).rejects.toMatchObject({ code: "POLICY_TIMEOUT" });
     const actors = await ray.state.listActors({ filters: [["state", "=", "ALIVE"]] });
     expect(actors).toEqual([]);
   });

@@ -18,12 +18,15 @@ import {
   whole,
 } from "./kinds.ts";
 
+/** With 1 a mean would never move. */
+const decay = z.number().min(0).lt(1);
+
 /** verl `optim`, but for what the actor and the critic have defaults of their own for. */
 export const optimiser = {
   /** The weight decay of AdamW. */
   weightDecay: option(amount, 0.01),
   /** The two decay rates of AdamW. */
-  betas: option(z.tuple([share, share]), [0.9, 0.999]),
+  betas: option(z.tuple([decay, decay]), [0.9, 0.999]),
   /** The schedule of the learning rate after its warm-up. */
   lrSchedulerType: option(z.enum(["constant", "cosine", "linear"]), "constant"),
   /** Steps in which the learning rate rises; -1: as many as the ratio says. */

@@ -161,8 +161,8 @@ export const rayling = z.strictObject({
   /** The settings of the task. */
   taskKwargs: option(kwargs, {}),
   /**
-   * Supervised steps before the first step, on prompts with their ground truths; with the policy
-   * tiny. A preset's value is for its task alone.
+   * Supervised steps before the first step, on prompts with their ground truths, which must be
+   * texts or numbers; with the policy tiny. A preset's value is for its task alone.
    */
   warmStartSteps: option(fromZero, 0),
   ...scheduling,

@@ -38,7 +38,7 @@ import {
 } from "./completion.ts";
 import type { Completion } from "./completion.ts";
 import { labelsOfText } from "./labels.ts";
-import { checkOpenAISettings } from "./openai-settings.ts";
+import { checkOpenAISettings, longestMs } from "./openai-settings.ts";
 import type { OpenAIPolicySettings } from "./openai-settings.ts";
 import { loadUpdater } from "./updater.ts";
 import type { PolicyUpdater } from "./updater.ts";
@@ -162,6 +162,8 @@ export class OpenAIPolicy implements Policy {
       headers,
       body,
       maxRetries,
+      // Without one, Node's fetch gives up after five minutes in which no byte came, and an answer
+      // comes all at once.
       timeoutMs = longestMs,
       secondMs,
     } = this.#settings;
@@ -230,12 +232,6 @@ export class OpenAIPolicy implements Policy {
     return (this.#updater ??= loadUpdater(updater));
   }
 }
-
-/**
- * Timers know none that is longer: 24 days. Without one, Node's fetch gives up after five minutes
- * in which no byte came, and an answer comes all at once.
- */
-const longestMs = 2 ** 31 - 1;
 
 /** `OpenAIPolicy` as an actor: `OpenAIPolicyActor.remote(settings)`. */
 export const OpenAIPolicyActor: ActorClass<typeof OpenAIPolicy> = remote(OpenAIPolicy);

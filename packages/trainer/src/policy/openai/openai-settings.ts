@@ -1,5 +1,6 @@
 /** Settings of a policy behind an OpenAI-compatible server: plain data, checked once, here. */
 
+import { fieldOf, isRecord } from "@rayling/reward-manager-registry/values";
 import { TrainerInputError } from "../../errors.ts";
 
 /** Settings of an `OpenAIPolicy`. */
@@ -48,15 +49,38 @@ export interface UpdaterSpec {
   readonly baseDirectory?: string;
 }
 
+/** The longest delay that timers take: 24 days. */
+export const longestMs = 2 ** 31 - 1;
+
 /** @throws TrainerInputError that names the setting */
 export function checkOpenAISettings(settings: OpenAIPolicySettings): void {
   const { baseUrl, model, maxConcurrency = 1, samplesPerRequest = 1, maxRetries = 1 } = settings;
-  for (const [name, text] of Object.entries({ baseUrl, model })) {
+  const { apiKey, tokenizer, headers = {}, body = {}, updater, timeoutMs = 1 } = settings;
+  const needed = {
+    baseUrl,
+    model,
+    ...(updater === undefined ? {} : { "updater.path": fieldOf(updater, "path") }),
+  };
+  const texts = {
+    ...needed,
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(tokenizer === undefined ? {} : { tokenizer }),
+  };
+  for (const [name, text] of Object.entries(texts)) {
     if (typeof text === "string" && text !== "") continue;
-    throw new TrainerInputError(name, `${name} must be a text, not ${JSON.stringify(text)}`);
+    // A key is a secret, whatever it is.
+    const shown = name === "apiKey" ? "what it is" : JSON.stringify(text);
+    throw new TrainerInputError(name, `${name} must be a text, not ${shown}`);
+  }
+  for (const [name, fields] of Object.entries({ headers, body })) {
+    if (isRecord(fields)) continue;
+    throw new TrainerInputError(name, `${name} must be an object, not ${JSON.stringify(fields)}`);
   }
   for (const [name, count] of Object.entries({ maxConcurrency, samplesPerRequest, maxRetries })) {
     if (Number.isSafeInteger(count) && count > 0) continue;
     throw new TrainerInputError(name, `${name} must be a whole number of at least 1, not ${count}`);
   }
+  if (timeoutMs > 0 && timeoutMs <= longestMs) return;
+  const problem = `timeoutMs must be above 0 and at most ${longestMs}, not ${timeoutMs}`;
+  throw new TrainerInputError("timeoutMs", problem);
 }

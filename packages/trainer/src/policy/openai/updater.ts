@@ -32,15 +32,29 @@ export interface PolicyUpdater {
  * the module throws.
  */
 export async function loadUpdater(spec: UpdaterSpec): Promise<PolicyUpdater> {
-  const { path, name = "createUpdater", options = {}, baseDirectory = process.cwd() } = spec;
-  const exports: unknown = await import(resolveRewardModule(path, baseDirectory));
-  const create: unknown = isRecord(exports) ? exports[name] : undefined;
-  if (typeof create !== "function") {
-    throw new TrainerInputError("updater", `${path} exports no function ${name}`);
-  }
-  const updater: unknown = await create(options);
+  const { path, name = defaultName, options = {} } = spec;
+  const make = await updaterMakerOf(spec);
+  const updater: unknown = await make(options);
   if (isUpdater(updater)) return updater;
   throw new TrainerInputError("updater", `${name} of ${path} made nothing with a method update`);
+}
+
+/** Returns the function that makes the updater, and does not call it. Rejects as `loadUpdater`. */
+export async function updaterMakerOf({
+  path,
+  name = defaultName,
+  baseDirectory = process.cwd(),
+}: UpdaterSpec): Promise<(options: unknown) => unknown> {
+  const exports: unknown = await import(resolveRewardModule(path, baseDirectory));
+  const make: unknown = isRecord(exports) ? exports[name] : undefined;
+  if (isFunction(make)) return make;
+  throw new TrainerInputError("updater", `${path} exports no function ${name}`);
+}
+
+const defaultName = "createUpdater";
+
+function isFunction(value: unknown): value is (options: unknown) => unknown {
+  return typeof value === "function";
 }
 
 function isUpdater(value: unknown): value is PolicyUpdater {
