@@ -159,6 +159,11 @@ function trainerFiles(data: unknown): NewFile[] {
 function outstandingFiles(data: unknown): NewFile[] {
   const { json, arrays } = flatten(data);
   const pieces = Array.from(jsonLines(json), (line) => Buffer.from(line));
+  // Its bytes may be more than its characters.
+  const longest = pieces.reduce((most, { length }) => Math.max(most, length), 0);
+  if (longest > LONGEST_LINE_BYTES) {
+    throw new RangeError(`one rollout makes a line of ${longest} bytes, which could not be read`);
+  }
   return [{ room: "", name: "outstanding.jsonl", pieces }, ...arrayFiles("outstanding", arrays)];
 }
 

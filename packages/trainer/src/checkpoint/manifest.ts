@@ -18,8 +18,12 @@ export interface Manifest {
   readonly files: Readonly<Record<string, FileSum>>;
 }
 
-/** Format of the files; a release refuses a format that it does not know. */
-const FORMAT = 2;
+/**
+ * Format of the files; a release refuses a format that it does not know. 2 has a name for each array
+ * of rollouts (plain-data.ts), and is read as well.
+ */
+const FORMAT = 3;
+const READ_FORMATS: readonly unknown[] = [2, FORMAT];
 export const MANIFEST_FILE = "manifest.json";
 
 export function manifestText(manifest: Manifest): string {
@@ -49,8 +53,9 @@ async function manifestOf(folder: string): Promise<Manifest> {
     throw damaged(path, `cannot be read: ${messageOf(cause)}`, cause);
   });
   const { format, sha256, ...manifest } = parsed(text, path);
-  if (format !== FORMAT) {
-    throw damaged(path, `is of the format ${String(format)}, and ${FORMAT} is the one known here`);
+  if (!READ_FORMATS.includes(format)) {
+    const known = READ_FORMATS.join(" and ");
+    throw damaged(path, `is of the format ${String(format)}, and ${known} are those known here`);
   }
   if (sha256 !== digestOf(manifest)) {
     throw damaged(path, "does not say what was written");

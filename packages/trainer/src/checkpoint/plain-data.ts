@@ -1,6 +1,7 @@
 /**
  * Plain data as JSON and arrays: objects, lists, texts, numbers, and typed arrays, which go into a
- * safetensors file beside the JSON. The data comes back equal, including NaN, the infinities, -0,
+ * safetensors file beside the JSON, all of one type one after the other: a header with a name for
+ * each would be too long where the rollouts are many. The data comes back equal, including NaN, the infinities, -0,
  * bigints, dates, maps, sets, and undefined in a list; a key whose value is undefined is lost.
  * Values that would come back as something else (functions, classes, cycles) are refused with their
  * place.
@@ -10,19 +11,30 @@
  */
 
 import { isList, isRecord } from "@rayling/reward-manager-registry/values";
-import { isNumberArray } from "./safetensors.ts";
+import { dtypeOf, isNumberArray } from "./safetensors.ts";
 import type { NumberArray } from "./safetensors.ts";
 
 export interface FlatData {
-  /** For JSON.stringify. */
+  /** For JSON.stringify. An array is `{"$array": [type, start, length]}`. */
   readonly json: unknown;
-  /** Arrays by their places in the data. */
+  /** Arrays in their order, by their type. */
+  readonly arrays: Readonly<Record<string, readonly NumberArray[]>>;
+}
+
+/** As it was read. Earlier versions named each array by its place: `{"$array": name}`. */
+export interface ReadData {
+  readonly json: unknown;
   readonly arrays: Readonly<Record<string, NumberArray>>;
+}
+
+interface Column {
+  readonly pieces: NumberArray[];
+  length: number;
 }
 
 /** Throws TypeError with the place. */
 export function flatten(data: unknown): FlatData {
-  const arrays = new Map<string, NumberArray>();
+  const columns = new Map<string, Column>();
   const open = new Set<object>();
   const walk = (value: unknown, place: string): unknown => {
     const word = wordFor(value);
@@ -30,10 +42,13 @@ export function flatten(data: unknown): FlatData {
     if (typeof value !== "object") throw new TypeError(`${place} is a ${typeof value}`);
     if (value === null) return null;
     if (isNumberArray(value)) {
-      // Keys with dots can make one place of two.
-      const name = arrays.has(place) ? `${place} ${arrays.size}` : place;
-      arrays.set(name, value);
-      return { $array: name };
+      const type = dtypeOf(value) ?? "";
+      const column = columns.get(type) ?? { pieces: [], length: 0 };
+      columns.set(type, column);
+      const start = column.length;
+      column.pieces.push(value);
+      column.length += value.length;
+      return { $array: [type, start, value.length] };
     }
     if (value instanceof Date) return { $date: walk(value.getTime(), place) };
     if (!isPlain(value)) throw new TypeError(`${place} is an instance of ${nameOf(value)}`);
@@ -58,7 +73,9 @@ export function flatten(data: unknown): FlatData {
     open.delete(value);
     return result;
   };
-  return { json: walk(data, "$"), arrays: Object.fromEntries(arrays) };
+  const json = walk(data, "$");
+  const arrays = [...columns].map(([type, { pieces }]) => [type, pieces] as const);
+  return { json, arrays: Object.fromEntries(arrays) };
 }
 
 /**
@@ -83,7 +100,7 @@ export function keepable(value: unknown, within: readonly unknown[] = []): unkno
 }
 
 /** Throws TypeError where an array is missing. */
-export function unflatten({ json, arrays }: FlatData): unknown {
+export function unflatten({ json, arrays }: ReadData): unknown {
   const walk = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null) return value;
     if (isList(value)) return value.map(walk);
@@ -159,13 +176,18 @@ function wordFor(value: unknown): unknown {
   return isJson ? value : { $number: Object.is(value, -0) ? "-0" : String(value) };
 }
 
-function meantBy(key: string, held: unknown, arrays: FlatData["arrays"]): unknown {
+function meantBy(key: string, held: unknown, arrays: ReadData["arrays"]): unknown {
   if (key === "$undefined") return undefined;
   if (key === "$number") return Number(held);
   if (key === "$bigint") return BigInt(String(held));
-  const array = key === "$array" ? arrays[String(held)] : undefined;
-  if (array === undefined) throw new TypeError(`there is no ${key} ${String(held)}`);
-  return array;
+  const [name, start, length] = isList(held) ? held : [held];
+  const found = key === "$array" ? arrays[String(name)] : undefined;
+  if (found === undefined) throw new TypeError(`there is no ${key} ${String(name)}`);
+  if (start === undefined) return found;
+  const end = Number(start) + Number(length);
+  // In memory of its own: the rest can be freed, and a view would be sent with all of it.
+  if (end <= found.length) return found.slice(Number(start), end);
+  throw new TypeError(`${String(name)} has ${found.length} numbers, and $array ends at ${end}`);
 }
 
 function builtOf(key: string, parts: unknown): unknown {

@@ -11,10 +11,17 @@
 import { endianness } from "node:os";
 import { isList, isRecord, messageOf } from "@rayling/reward-manager-registry/values";
 import { CheckpointError } from "../errors.ts";
+import { sumOf } from "../values/sums.ts";
 
 /** Vectors: what has another shape in a file comes as its elements in order. */
 export interface NamedArrays {
   readonly arrays: Readonly<Record<string, NumberArray>>;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** An array in pieces of one type stands in the file as a whole. */
+export interface WrittenArrays {
+  readonly arrays: Readonly<Record<string, NumberArray | readonly NumberArray[]>>;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -58,37 +65,54 @@ export function isNumberArray(value: unknown): value is NumberArray {
   return ArrayBuffer.isView(value) && dtypeOf(value) !== undefined;
 }
 
-/** The bytes of a file, piece by piece: the arrays' own memory, not copies. */
+/**
+ * The bytes of a file, piece by piece: the arrays' own memory, not copies. Throws TypeError for what
+ * could not be read again.
+ */
 export function* safetensorsBytes({
   arrays,
   metadata,
-}: NamedArrays): Generator<Uint8Array, void, undefined> {
+}: WrittenArrays): Generator<Uint8Array, void, undefined> {
   if (endianness() !== "LE")
     throw new TypeError("safetensors are little-endian, this machine is not");
-  const sorted = Object.entries(arrays).toSorted(
-    ([one, a], [other, b]) =>
-      b.BYTES_PER_ELEMENT - a.BYTES_PER_ELEMENT || (one < other ? -1 : Number(one > other)),
-  );
+  const sorted = Object.entries(arrays)
+    .map(([name, array]) => ({ name, pieces: isList(array) ? array : [array] }))
+    .toSorted(
+      (one, other) =>
+        elementBytes(other) - elementBytes(one) ||
+        (one.name < other.name ? -1 : Number(one.name > other.name)),
+    );
   const places = new Map<string, Place | NamedArrays["metadata"]>([[METADATA, metadata]]);
   let end = 0;
-  for (const [name, array] of sorted) {
-    const dtype = dtypeOf(array);
-    if (dtype === undefined || places.has(name)) {
+  for (const { name, pieces } of sorted) {
+    const [dtype, ...others] = new Set(pieces.map(dtypeOf));
+    if (dtype === undefined || others.length > 0 || places.has(name)) {
       throw new TypeError(`safetensors cannot hold an array with the name ${name}, or of its type`);
     }
     const start = end;
-    end += array.byteLength;
-    places.set(name, { dtype, shape: [array.length], data_offsets: [start, end] });
+    end += sumOf(pieces.map(({ byteLength }) => byteLength));
+    const shape = [sumOf(pieces.map(({ length }) => length))];
+    places.set(name, { dtype, shape, data_offsets: [start, end] });
   }
   const header = Buffer.from(JSON.stringify(Object.fromEntries(places)));
   const padded = Buffer.concat([header, Buffer.alloc((8 - (header.length % 8)) % 8, " ")]);
+  if (padded.length > LONGEST_HEADER_BYTES) {
+    const problem = `the names and places of ${sorted.length} arrays take ${padded.length} bytes`;
+    throw new TypeError(`${problem}, and safetensors have ${LONGEST_HEADER_BYTES} for them`);
+  }
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(padded.length));
   yield length;
   yield padded;
-  for (const [, { buffer, byteOffset, byteLength }] of sorted) {
-    yield new Uint8Array(buffer, byteOffset, byteLength);
+  for (const { pieces } of sorted) {
+    for (const { buffer, byteOffset, byteLength } of pieces) {
+      yield new Uint8Array(buffer, byteOffset, byteLength);
+    }
   }
+}
+
+function elementBytes({ pieces }: { readonly pieces: readonly NumberArray[] }): number {
+  return pieces[0]?.BYTES_PER_ELEMENT ?? 0;
 }
 
 /** Bytes `start` to `end` of the file, in memory of their own. */
@@ -168,7 +192,8 @@ function isCounts(value: unknown): value is readonly number[] {
   return isList(value) && value.every((one) => Number.isSafeInteger(one) && Number(one) >= 0);
 }
 
-function dtypeOf(array: ArrayBufferView): Place["dtype"] | undefined {
+/** The name of the format for the type of an array. */
+export function dtypeOf(array: ArrayBufferView): Place["dtype"] | undefined {
   for (const [dtype, type] of Object.entries(arrayTypes)) {
     if (array instanceof type && isDtype(dtype)) return dtype;
   }

@@ -68,6 +68,17 @@ describe("a checkpoint", () => {
     expect(found?.policy.weights["shared"]?.buffer).toBeInstanceOf(ArrayBuffer);
   });
 
+  test("of the format before is read, and one of a format that is not known refused", async () => {
+    const path = await saved(1);
+    const manifest = join(path, "global_step_1/manifest.json");
+    const text = await readFile(manifest, "utf8");
+    await writeFile(manifest, text.replace('"format": 3', '"format": 2'));
+    expect(await resumeCheckpoint({ folder: path })).toMatchObject(checkpointOf(1));
+    await writeFile(manifest, text.replace('"format": 3', '"format": 4'));
+    const error = await refusal(resumeCheckpoint({ folder: path }));
+    expect(error.message).toContain("is of the format 4, and 2 and 3 are those known here");
+  });
+
   test("replaces the one of the same step", async () => {
     const path = await saved(20, 20);
     await saveCheckpoint({ ...checkpointOf(20), trainer: "other" }, { folder: path });

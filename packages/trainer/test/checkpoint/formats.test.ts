@@ -8,10 +8,11 @@ import {
   keepable,
   unflatten,
 } from "../../src/checkpoint/plain-data.ts";
+import type { FlatData } from "../../src/checkpoint/plain-data.ts";
 import { readSafetensors, safetensorsBytes } from "../../src/checkpoint/safetensors.ts";
-import type { NamedArrays, NumberArray } from "../../src/checkpoint/safetensors.ts";
+import type { NamedArrays, NumberArray, WrittenArrays } from "../../src/checkpoint/safetensors.ts";
 
-const bytesOf = (named: Partial<NamedArrays>): Buffer =>
+const bytesOf = (named: Partial<WrittenArrays>): Buffer =>
   Buffer.concat([...safetensorsBytes({ arrays: {}, metadata: {}, ...named })]);
 
 const read = (bytes: Uint8Array): Promise<NamedArrays> =>
@@ -20,6 +21,10 @@ const read = (bytes: Uint8Array): Promise<NamedArrays> =>
     bytes.length,
     "file",
   );
+
+/** Through a file's bytes and back. */
+const throughFile = async ({ json, arrays }: FlatData): Promise<unknown> =>
+  unflatten({ json, arrays: (await read(bytesOf({ arrays }))).arrays });
 
 describe("safetensors", () => {
   const arrays: Record<string, NumberArray> = {
@@ -71,6 +76,18 @@ describe("safetensors", () => {
       if (offsets === undefined) continue;
       expect((8 + length + offsets[0]) % (arrays[name]?.BYTES_PER_ELEMENT ?? 0)).toBe(0);
     }
+  });
+
+  test("takes an array in pieces of one type, and no more names than can be read", async () => {
+    const pieces = [Int32Array.of(1), new Int32Array(), Int32Array.of(2, 3)];
+    expect((await read(bytesOf({ arrays: { pieces } }))).arrays).toEqual({
+      pieces: Int32Array.of(1, 2, 3),
+    });
+    const mixed = { mixed: [Int32Array.of(1), Float32Array.of(1)] };
+    expect(() => bytesOf({ arrays: mixed })).toThrow("cannot hold an array with the name mixed");
+    // A name of 100 MiB stands for a million of names.
+    const long = { ["x".repeat(100 * 2 ** 20)]: Int32Array.of(1) };
+    expect(() => bytesOf({ arrays: long })).toThrow("the names and places of 1 arrays take 1048");
   });
 
   const withHeader = (header: string | object, data = 4): Buffer => {
@@ -131,25 +148,42 @@ describe("plain data", () => {
     ]),
   };
 
-  test("comes back from JSON and arrays as it was", () => {
+  test("comes back from JSON and arrays as it was", async () => {
     const { json, arrays } = flatten(data);
-    const back = unflatten({ json: JSON.parse(JSON.stringify(json)) as unknown, arrays });
+    const back = await throughFile({ json: JSON.parse(JSON.stringify(json)) as unknown, arrays });
     expect(back).toEqual(data);
     expect(Object.is((back as typeof data).numbers[1], -0)).toBe(true);
-    expect(Object.keys(arrays)).toEqual(["$.nested.deep[0][0]", "$.ids"]);
   });
 
-  test("may hold a thing twice, and a key like __proto__", () => {
+  test("has as many arrays in its file as there are types, however many it has itself", async () => {
+    const many = Array.from({ length: 50 }, (_, at) => ({
+      ids: Int32Array.of(at, -at).subarray(at % 3),
+      logProbs: Float32Array.of(at / 2),
+    }));
+    const flat = flatten(many);
+    expect(Object.keys(flat.arrays)).toEqual(["I32", "F32"]);
+    const back = (await throughFile(flat)) as typeof many;
+    expect(back).toEqual(many);
+    // What is kept of one keeps none of the others.
+    expect(back[0]!.logProbs.buffer.byteLength).toBe(4);
+  });
+
+  test("is read as earlier versions wrote it: each array by its place", () => {
+    const json = { ids: { $array: "$.ids" } };
+    const ids = Int32Array.of(1, 2);
+    expect(unflatten({ json, arrays: { "$.ids": ids } })).toEqual({ ids });
+  });
+
+  test("may hold a thing twice, and a key like __proto__", async () => {
     const twice = { a: 1 };
     const odd = JSON.parse('{"__proto__": 1}') as unknown;
-    const { json, arrays } = flatten([twice, twice, odd]);
-    const back = unflatten({ json, arrays }) as unknown[];
+    const back = await throughFile(flatten([twice, twice, odd]));
     expect(JSON.stringify(back)).toBe('[{"a":1},{"a":1},{"__proto__":1}]');
   });
 
-  test("has room for two whose keys make the same place", () => {
+  test("has room for two whose keys make the same place", async () => {
     const same = { "a.b": Float32Array.of(1), a: { b: Float32Array.of(2) } };
-    expect(unflatten(flatten(same))).toEqual(same);
+    expect(await throughFile(flatten(same))).toEqual(same);
   });
 
   test("comes back line by line, however lists are in each other, and whatever stands in texts", async () => {
@@ -162,7 +196,7 @@ describe("plain data", () => {
     const odd = { lists: [[{ a: [{ b: "\u2028\n" }] }], [], [1, [{ c: null }]]], $list: 3 };
     for (const one of [data, odd, [1, 2], [], "text", null]) {
       const { json, arrays } = flatten(one);
-      expect(unflatten({ json: await jsonOfLines(lined(json)), arrays })).toEqual(one);
+      expect(await throughFile({ json: await jsonOfLines(lined(json)), arrays })).toEqual(one);
     }
     const lines = [...jsonLines([{ text: "long" }, { text: "longer" }])];
     expect(lines).toEqual([
@@ -189,7 +223,7 @@ describe("plain data", () => {
     expect(() => flatten(bad)).toThrow(new TypeError(message));
   });
 
-  test("of others' making can be kept, as far as it has words", () => {
+  test("of others' making can be kept, as far as it has words", async () => {
     const odd = {
       error: new RangeError("too far"),
       at: new URL("http://judge.test/v1"),
@@ -211,10 +245,14 @@ describe("plain data", () => {
       deep: new Map([["s", new Set(["http://x.test/", 1n])]]),
       ids: Int32Array.of(1),
     });
-    expect(unflatten(flatten(kept))).toEqual(kept);
+    expect(await throughFile(flatten(kept))).toEqual(kept);
   });
 
   test("with an array that is not there is refused", () => {
     expect(() => unflatten({ json: { $array: "x" }, arrays: {} })).toThrow("there is no $array x");
+    const json = { $array: ["I32", 1, 2] };
+    expect(() => unflatten({ json, arrays: { I32: Int32Array.of(1, 2) } })).toThrow(
+      "I32 has 2 numbers, and $array ends at 3",
+    );
   });
 });
