@@ -136,11 +136,15 @@ export class PromptLoader {
    */
   numberOf(position: LoaderPosition): number {
     for (const key of ["batchSize", "shuffle", "seed", "dropLast", "fingerprint"] as const) {
-      if (position[key] === this.#settings[key]) continue;
-      const what = key === "fingerprint" ? "the data" : key;
+      const [here, there] = [this.#settings[key], position[key]];
+      if (here === there) continue;
+      const what =
+        key === "fingerprint"
+          ? `the data are others: their fingerprint is ${here} here and was ${there} there`
+          : `${key} is ${here} here and was ${there} there`;
       throw new TrainerInputError(
         "position",
-        `${what} is ${String(this.#settings[key])} here and was ${String(position[key])} there: rows would be lost, or come twice`,
+        `${what}${verlKeys[key]}: rows would be lost, or come twice`,
       );
     }
     const { epoch, batch } = position;
@@ -165,6 +169,14 @@ export class PromptLoader {
     return this.#order.rows;
   }
 }
+
+const verlKeys = {
+  batchSize: " (data.train_batch_size)",
+  shuffle: " (data.shuffle)",
+  seed: " (data.seed, or rayling.seed)",
+  dropLast: "",
+  fingerprint: " (data.train_files, or how prompts are read, left out and cut)",
+};
 
 function requireCount(input: string, value: number): void {
   if (Number.isSafeInteger(value) && value >= 0) return;

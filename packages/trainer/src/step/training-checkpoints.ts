@@ -1,9 +1,11 @@
 /** Checkpoints of a whole training: weights of its actors, its place, rollouts not trained yet. */
 
 import { warn } from "@rayling/core/terminal";
+import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { resumeCheckpoint, saveCheckpoint } from "../checkpoint/checkpoint-folder.ts";
-import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { Resumed } from "../checkpoint/checkpoint-folder.ts";
 import type { PromptLoader } from "../data/prompt-loader.ts";
+import { TrainerInputError } from "../errors.ts";
 import { answerOf } from "../policy/policy-answers.ts";
 import type { CriticHandle, PolicyHandle } from "../policy/policy.ts";
 import type { RewardRequests } from "../rollouts/reward-requests.ts";
@@ -59,7 +61,9 @@ export class TrainingCheckpoints {
   }
 
   /**
-   * Puts back the last checkpoint if the settings say so, and returns where the run goes on.
+   * Puts back the last checkpoint if the settings say so, and returns where the run goes on. Rejects
+   * with TrainerInputError, which names the checkpoint and the option, where it is of a run with
+   * other data, or with a policy of another shape.
    *
    * @param trains whether the run trains: rewards of rollouts that are still to be trained cost
    *   something, and one that only validates has no use for them
@@ -76,9 +80,9 @@ export class TrainingCheckpoints {
       }));
     if (resumed === undefined) return { finishedSteps: 0, nextBatch: 0, outstanding: [] };
     for (const { message } of resumed.passedOver) warn(`a checkpoint was passed over: ${message}`);
-    const { batches, klCoef, ...start } = keptPlaceOf(resumed, prompts);
+    const { batches, klCoef, ...start } = fitting(resumed, () => keptPlaceOf(resumed, prompts));
     const isTrained = trains && start.finishedSteps < run.totalSteps;
-    if (isTrained) checkOutstanding(batches, settings);
+    if (isTrained) fitting(resumed, () => checkOutstanding(batches, settings));
     // Nothing is asked for before the weights are accepted.
     await this.#setWeights(resumed, start.finishedSteps);
     // A fixed coefficient is the configured one, even where the configuration was changed.
@@ -87,18 +91,60 @@ export class TrainingCheckpoints {
     return { ...start, outstanding: restored };
   }
 
-  async #setWeights(checkpoint: Checkpoint, finishedSteps: number): Promise<void> {
+  async #setWeights(checkpoint: Resumed, finishedSteps: number): Promise<void> {
     const { policy, critic, settings } = this.#parts;
     const { run } = settings;
     const policyAnswer = policy.setState.remote(checkpoint.policy);
-    await answerOf("the policy, given its weights,", policyAnswer, run);
+    await answerOf("the policy, given its weights,", policyAnswer, run).catch(
+      notTaken(checkpoint, "policy"),
+    );
     if (critic === undefined) return;
     if (checkpoint.critic !== undefined) {
       const answer = critic.setState.remote(checkpoint.critic);
-      await answerOf("the critic, given its weights,", answer, run);
+      await answerOf("the critic, given its weights,", answer, run).catch(
+        notTaken(checkpoint, "critic"),
+      );
       return;
     }
     const message = `the checkpoint of step ${finishedSteps} is of a run without a critic: the critic begins with the weights that it has`;
     warn(message);
   }
+}
+
+/** Names the checkpoint of what does not fit together, and the way out: `auto` is the default. */
+function fitting<Value>(resumed: Resumed, check: () => Value): Value {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof TrainerInputError)) throw error;
+    throw notResumed(resumed, error.input, error.message, error);
+  }
+}
+
+const keysOf = { policy: "rayling.policy or rayling.policy_kwargs", critic: "rayling.critic" };
+
+/** An error with a code of its own says what became of the actor, not of the weights. */
+function notTaken(resumed: Resumed, role: "policy" | "critic"): (error: unknown) => never {
+  return (error) => {
+    // By its code: it comes from another thread.
+    const code = codeOf(error);
+    if (code !== undefined && code !== "TRAINER_INPUT") throw error;
+    const problem = `the ${role} does not take its weights (had that run another ${keysOf[role]}?): ${messageOf(error)}`;
+    throw notResumed(resumed, role, problem, error);
+  };
+}
+
+function notResumed(
+  { path }: Resumed,
+  input: string,
+  problem: string,
+  cause: unknown,
+): TrainerInputError {
+  const wayOut =
+    "checkpoints.resumeMode (trainer.resume_mode) disable begins anew, and checkpoints.folder (trainer.default_local_dir) names another folder";
+  return new TrainerInputError(
+    input,
+    `the run does not fit the checkpoint ${path}: ${problem}. Else ${wayOut}`,
+    { cause },
+  );
 }

@@ -99,11 +99,14 @@ describe("a position", () => {
   });
 
   test.each([
-    [{ batchSize: 6 }, /batchSize is 5 here and was 6 there/],
-    [{ seed: 8 }, /seed is 7 here and was 8 there/],
+    [{ batchSize: 6 }, /batchSize is 5 here and was 6 there \(data\.train_batch_size\)/],
+    [{ seed: 8 }, /seed is 7 here and was 8 there \(data\.seed, or rayling\.seed\)/],
     [{ shuffle: false }, /shuffle/],
     [{ dropLast: false }, /dropLast/],
-    [{ fingerprint: "x" }, /the data is \w{64} here and was x there/],
+    [
+      { fingerprint: "x" },
+      /the data are others: their fingerprint is \w{64} here and was x there \(data\.train_files/,
+    ],
     [{ epoch: -1 }, /must be a whole number from 0, is -1/],
     [{ batch: 4 }, /is 4, and an epoch has 4 batches/],
     [{ batch: 0.5 }, /must be a whole number from 0, is 0\.5/],

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PPOTrainerOptions, RolloutBatch, SampleRecord } from "@rayling/trainer";
+import { PromptLoader } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
@@ -115,7 +116,30 @@ test("groups of another size are refused, by the name of what was changed", asyn
   await expect(resumed({ rollout: { n: 3, maxResponseLength: 4 } })).rejects.toMatchObject({
     name: "TrainerInputError",
     input: "rollout.n",
-    message: expect.stringMatching(/rollout\.n is 3, .* it was 2: resume with 2/),
+    message: expect.stringMatching(
+      /the checkpoint .*global_step_1: rollout\.n is 3, .* it was 2: resume with 2\. .*resume_mode/,
+    ),
+  });
+});
+
+test("another run's checkpoint is refused with its path, what differs, and the way out", async () => {
+  const other = resumed({ prompts: new PromptLoader(dataset(), { batchSize: 2 }) });
+  await expect(other).rejects.toMatchObject({
+    name: "TrainerInputError",
+    message: expect.stringMatching(
+      /the checkpoint .*global_step_1: batchSize is 2 here and was 4 there \(data\.train_batch_size\).*\. Else checkpoints\.resumeMode \(trainer\.resume_mode\) disable/,
+    ),
+  });
+});
+
+test("weights that a policy does not take are refused with the checkpoint's path, and the way out", async () => {
+  const other = resumed({ policy: ConcurrentPolicyActor.remote({ refusesWeights: true }) });
+  await expect(other).rejects.toMatchObject({
+    name: "TrainerInputError",
+    input: "policy",
+    message: expect.stringMatching(
+      /the checkpoint .*global_step_1: the policy does not take its weights .*rayling\.policy.*: .*weights of another model.*resume_mode/s,
+    ),
   });
 });
 
