@@ -70,6 +70,15 @@ const critic: Rule = ({ values, hasCritic }, name) => {
   return { option: "critic", value: false, problem };
 };
 
+/** verl trains nothing in these steps where there is no critic. */
+const criticAlone: Rule = ({ values, hasCritic }, name) => {
+  const { criticWarmup: value } = values.run;
+  if (value <= 1 || hasCritic) return undefined;
+  const option = "run.criticWarmup";
+  const problem = `is ${value}, and there is no critic (${name("critic")}) that the steps before step ${value} could train: they would train nothing`;
+  return { option, value, problem, nearest: `${name(option)}=0` };
+};
+
 const resuming: Rule = ({ values: { checkpoints } }, name) => {
   const { resumeMode, resumePath: value = null } = checkpoints ?? {};
   const option = "checkpoints.resumePath";
@@ -177,6 +186,7 @@ const warmup: Rule = ({ values: { staleness } }, name) => {
 const rules: readonly Rule[] = [
   miniBatches,
   critic,
+  criticAlone,
   resuming,
   names,
   bypass,

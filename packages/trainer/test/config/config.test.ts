@@ -347,6 +347,22 @@ describe("overrides", () => {
     });
   });
 
+  test("steps that train the critic alone are refused where there is none", () => {
+    const steps = (count: number): string[] => [
+      "algorithm.adv_estimator=grpo",
+      `trainer.critic_warmup=${count}`,
+    ];
+    expect(refusal(() => withOverrides(...steps(2)))).toMatchObject({
+      key: "trainer.critic_warmup",
+      message: expect.stringContaining(
+        "is 2, and there is no critic (critic.enable) that the steps before step 2 could train",
+      ) as string,
+    });
+    expect(withOverrides(...steps(1)).trainer.criticWarmup).toBe(1);
+    const { trainer } = withOverrides(...steps(2), "critic.enable=true");
+    expect(trainer.criticWarmup).toBe(2);
+  });
+
   test("of an estimator that whitens over a batch are refused with the value and what would do", () => {
     const gdpo = ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[score]"];
     expect(refusal(() => withOverrides(...gdpo, "rayling.schedule=streaming"))).toMatchObject({

@@ -161,6 +161,11 @@ describe("settings", () => {
       { actor: { lossMode: "vanila" } },
     ],
     [
+      "run.criticWarmup",
+      "is 2, and there is no critic (critic) that the steps before step 2 could train: they would train nothing; did you mean run.criticWarmup=0?",
+      { run: { criticWarmup: 2 } },
+    ],
+    [
       "critic",
       "algorithm.advEstimator gae needs a critic, and there is none",
       { algorithm: { advEstimator: "gae" } },

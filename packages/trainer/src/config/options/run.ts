@@ -32,7 +32,10 @@ export const run = {
   valBeforeTrain: option(flag, true),
   /** Whether the run ends after the validation before the first step. */
   valOnly: option(flag, false),
-  /** Steps that train the critic alone. */
+  /**
+   * The step with which updates of the policy begin: those before it train the critic alone. 0 and 1
+   * train both in all steps; more needs a critic.
+   */
   criticWarmup: option(fromZero, 0),
   /**
    * How long a policy or a critic may take for an answer or for each part of a generation. After
