@@ -19,8 +19,8 @@ export interface Manifest {
 }
 
 /**
- * Format of the files; a release refuses a format that it does not know. 2 has a name for each array
- * of rollouts (plain-data.ts), and is read as well.
+ * Format of the files; a release refuses a format that it does not know. 2 has a name for each
+ * array of rollouts (plain-data.ts), and is read as well.
  */
 const FORMAT = 3;
 const READ_FORMATS: readonly unknown[] = [2, FORMAT];

@@ -1,10 +1,11 @@
 /**
  * Plain data as JSON and arrays: objects, lists, texts, numbers, and typed arrays, which go into a
  * safetensors file beside the JSON, all of one type one after the other: a header with a name for
- * each would be too long where the rollouts are many. The data comes back equal, including NaN, the infinities, -0,
- * bigints, dates, maps, sets, and undefined in a list; a key whose value is undefined is lost.
- * Values that would come back as something else (functions, classes, cycles) are refused with their
- * place.
+ * each would be too long where the rollouts are many.
+ *
+ * The data comes back equal, including NaN, the infinities, -0, bigints, dates, maps, sets, and
+ * undefined in a list; a key whose value is undefined is lost. Values that would come back as
+ * something else (functions, classes, cycles) are refused with their place.
  *
  * In the JSON, an object with one key that begins with a single $ stands for a value that JSON
  * cannot write; keys of the data that begin with $ get another $.

@@ -66,8 +66,8 @@ export function isNumberArray(value: unknown): value is NumberArray {
 }
 
 /**
- * The bytes of a file, piece by piece: the arrays' own memory, not copies. Throws TypeError for what
- * could not be read again.
+ * The bytes of a file, piece by piece: the arrays' own memory, not copies. Throws TypeError for
+ * what could not be read again.
  */
 export function* safetensorsBytes({
   arrays,

@@ -61,9 +61,9 @@ export class TrainingCheckpoints {
   }
 
   /**
-   * Puts back the last checkpoint if the settings say so, and returns where the run goes on. Rejects
-   * with TrainerInputError, which names the checkpoint and the option, where it is of a run with
-   * other data, or with a policy of another shape.
+   * Puts back the last checkpoint if the settings say so, and returns where the run goes on.
+   * Rejects with TrainerInputError, which names the checkpoint and the option, where it is of a run
+   * with other data, or with a policy of another shape.
    *
    * @param trains whether the run trains: rewards of rollouts that are still to be trained cost
    *   something, and one that only validates has no use for them

@@ -33,8 +33,8 @@ export const run = {
   /** Whether the run ends after the validation before the first step. */
   valOnly: option(flag, false),
   /**
-   * The step with which updates of the policy begin: those before it train the critic alone. 0 and 1
-   * train both in all steps; more needs a critic.
+   * The step with which updates of the policy begin: those before it train the critic alone. 0 and
+   * 1 train both in all steps; more needs a critic.
    */
   criticWarmup: option(fromZero, 0),
   /**
