@@ -301,6 +301,17 @@ describe("an answer that says nothing", () => {
   });
 });
 
+test("an answer in parts is their texts", () => {
+  const content = [
+    { type: "thinking", thinking: [] },
+    { type: "text", text: "No" },
+  ];
+  const choice = { message: { content }, finish_reason: "stop" };
+  const { samples } = readCompletion("a", { choices: [choice] }, { n: 1, maxResponseLength: 4 });
+  expect(samples).toMatchObject([{ text: "No", finishReason: "stop" }]);
+  expect(samples[0]!.ids).toHaveLength(1);
+});
+
 describe("updates", () => {
   const update = { ...rows, gradLogProbs: tensor([[0.5, 0.25]], "float32") };
 

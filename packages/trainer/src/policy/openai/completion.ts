@@ -157,6 +157,11 @@ function textOf(
   const message = fieldOf(choice, "message");
   const [content, refusal] = [fieldOf(message, "content"), fieldOf(message, "refusal")];
   if (typeof content === "string") return { text: content, isSaid: true };
+  // Mistral's models that think answer in parts, of which the texts are the answer.
+  if (isList(content) && content.length > 0) {
+    const texts = content.map((part) => fieldOf(part, "text"));
+    return { text: texts.filter((text) => typeof text === "string").join(""), isSaid: true };
+  }
   if (typeof refusal === "string") return { text: refusal, isSaid: false };
   // Without a reason for its end the choice is not whole.
   if (content === null && typeof fieldOf(choice, "finish_reason") === "string") {
