@@ -61,7 +61,7 @@ export async function truncated(
   if (first === undefined) return rows;
   if (truncation === "error") {
     throw new DatasetError(
-      `the prompt of row ${first.index} has more than ${limit.maxPromptLength} tokens, as ${overlong.length} of ${rows.length} have: filter them, cut them, or allow for more`,
+      `the prompt of row ${first.index} has more than ${limit.maxPromptLength} tokens, as ${overlong.length} of ${rows.length} have: filter them (data.filter_overlong_prompts), cut them (data.truncation), or allow for more (data.max_prompt_length)`,
       {},
     );
   }
