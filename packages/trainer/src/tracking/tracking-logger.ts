@@ -95,8 +95,13 @@ export interface TrackedRun {
   readonly directory: string;
   /** Number of steps; undefined where it is unknown. */
   readonly totalSteps: number | undefined;
-  /** The settings, for loggers that show them; undefined where the caller gave none. */
+  /**
+   * The settings, for loggers that show them, with `***` in place of what is secret; undefined
+   * where the caller gave none.
+   */
   readonly config?: TrackingConfig | undefined;
+  /** The command of this process, with `***` in place of what is secret. */
+  readonly command?: string | undefined;
 }
 
 /**

@@ -10,6 +10,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { TrackingError } from "../errors.ts";
 import type { TrackingErrorCode } from "../errors.ts";
+import { secretsIn, withoutSecrets } from "../values/without-secrets.ts";
+import { commandText } from "./files/run-start.ts";
 import { chosenGenerations } from "./generations.ts";
 import { loggersOf } from "./loggers.ts";
 import type { LoggerName } from "./loggers.ts";
@@ -50,7 +52,10 @@ export interface TrackingOptions {
   readonly directory?: string;
   /** Number of steps, if it is known. */
   readonly totalSteps?: number;
-  /** Settings of the run, for loggers that show them. */
+  /**
+   * Settings of the run, for loggers that show them. No logger receives what is named as a key,
+   * token or password in them.
+   */
   readonly config?: TrackingConfig;
   /**
    * verl `trainer.log_val_generations`: number of answers of each validation that are reported.
@@ -96,7 +101,15 @@ export class Tracking implements AsyncDisposable {
     const { verbose } = options;
     const named = loggersOf(typeof logger === "string" ? [logger] : logger, { verbose });
     const all = [...named, ...loggers, ...spanLoggers()];
-    const run = { projectName, experimentName, directory, totalSteps, config };
+    const run: TrackedRun = {
+      projectName,
+      experimentName,
+      directory,
+      totalSteps,
+      // Here, once: what is secret reaches no logger, neither ours nor the caller's.
+      config: config === undefined ? undefined : withoutSecrets(config),
+      command: commandText(process.argv, secretsIn(config ?? {})),
+    };
     await madeDirectory(directory);
     const queued = all.map((one) => new QueuedLogger(one, onWarning));
     const tracking = new Tracking(run, queued, options);

@@ -8,7 +8,10 @@ import { readJsonl } from "@rayling/data-proto";
 import { readRun, Tracking } from "@rayling/trainer";
 import { FollowedRun } from "@rayling/trainer/runs";
 import { gitCommit } from "../../src/tracking/files/git-commit.ts";
+import { loadTrainerConfig } from "../../src/config/index.ts";
+import { verlTree } from "../../src/config/print-config.ts";
 import { commandText } from "../../src/tracking/files/run-start.ts";
+import { withoutSecrets } from "../../src/values/without-secrets.ts";
 import { invalid, optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
 
 const linesIn = async (path: string): Promise<unknown[]> =>
@@ -250,8 +253,36 @@ test.each([
     ["node", "t.ts", "--nodes", "rayling://abc@host:1", "data.prompt_key=q"],
     "node t.ts --nodes rayling://***@host:1 data.prompt_key=q",
   ],
+  [
+    ["node", "t.ts", "r.kwargs={judge: {api_key: sk-1, n: 2}, 'my_key': 'a, b', keys: [k]}"],
+    String.raw`node t.ts 'r.kwargs={judge: {api_key: ***, n: 2}, '\''my_key'\'': ***, keys: [k]}'`,
+  ],
+  [
+    ["node", "t.ts", '--json={"apiKey":"a\\"b}","api_keys":["c","d"],"max_tokens":5}'],
+    `node t.ts '--json={"apiKey":***,"api_keys":***,"max_tokens":5}'`,
+  ],
+  [
+    ["node", "t.ts", "a.credentials.user=me", "u=http://h/?q=1&api_key=sk-1", "--env=A_TOKEN=t"],
+    "node t.ts a.credentials.user=*** 'u=http://h/?q=1&api_key=***' --env=A_TOKEN=***",
+  ],
+  [["node", "t.ts", "headers=[[x, found-in-settings-1]]"], "node t.ts 'headers=[[x, ***-1]]'"],
 ])("a command is shown as it was typed, without secrets: %j", (argv, text) => {
-  expect(commandText(argv)).toBe(text);
+  expect(commandText(argv, ["t", "found-in-settings"])).toBe(text);
+});
+
+test("settings lose what is named as a key, token or password, however it is spelt, and nothing else", () => {
+  const names =
+    "api_key apiKey OPENAI_API_KEY openaiAPIKey x-api-key judge_key key token hf_token api_tokens client_secret db_password credentials Cookie".split(
+      " ",
+    );
+  const secrets = Object.fromEntries(
+    names.map((name, at) => [name, [`sk-${at}`, at, [`sk-${at}`], { user: "me" }][at % 4]]),
+  );
+  const shown = JSON.stringify(withoutSecrets({ deep: [{ kwargs: secrets }] }));
+  expect(shown).not.toMatch(/sk-|"me"|\d/);
+  // All that a configuration has of its own is shown as it is.
+  const own = verlTree(loadTrainerConfig({ name: "ppo_trainer" }));
+  expect(withoutSecrets(own)).toEqual(own);
 });
 
 test("a folder without a run, and a file of something else, are refused by name", async () => {

@@ -1,10 +1,19 @@
 /** What a run tells reaches every logger once and in order, and a logger that fails harms nobody else. */
 
-import { writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { Tracking, type TrackingError, type TrackingLogger } from "@rayling/trainer";
+import { afterEach, expect, test, vi } from "vitest";
+import {
+  Tracking,
+  type TrackedRun,
+  type TrackingError,
+  type TrackingLogger,
+} from "@rayling/trainer";
+import { loggerNames } from "../../src/config/verl/logger-names.ts";
+import { mlflowServer } from "./mlflow-server.ts";
 import { optionsIn, runFolder, samplesOf, valid } from "./run-folder.ts";
+
+afterEach(() => vi.unstubAllEnvs());
 
 /** Notes what it is told, a turn of the loop after it was told. */
 function noting(notes: string[], name = "noting"): TrackingLogger {
@@ -93,6 +102,49 @@ test("a logger that cannot begin keeps the run from starting, and those that had
   const opening = Tracking.open(optionsIn(await runFolder(), { logger: [], loggers }));
   await expect(opening).rejects.toMatchObject({ code: "TRACKING_OPEN", logger: "refusing" });
   expect(notes).toEqual(["open grpo 4", "close"]);
+});
+
+test("no logger gets a secret of the settings, and no file and no server has one", async () => {
+  const [directory, server] = [await runFolder(), await mlflowServer()];
+  vi.stubEnv("TRACKIO_DIR", join(directory, "trackio"));
+  vi.stubEnv("MLFLOW_TRACKING_URI", server.uri);
+  const kwargs = "{api_key: sk-SECRET, base_url: 'https://me:pw-SECRET@host/v1'}";
+  const argv = vi.spyOn(process, "argv", "get");
+  argv.mockReturnValue(["/bin/node", "t.ts", `policy_kwargs=${kwargs}`, "h=[[X, Bearer SECRET]]"]);
+  const config = {
+    policy_kwargs: { api_key: "sk-SECRET", base_url: "https://me:pw-SECRET@host/v1", n: 1 },
+    headers: { authorization: "Bearer SECRET" },
+  };
+  const runs: TrackedRun[] = [];
+  const warnings: string[] = [];
+  const own: TrackingLogger = { name: "own", open: (run) => void runs.push(run) };
+  const logger = loggerNames.filter((name) => !["console", "prometheus"].includes(name));
+  const tracking = await Tracking.open(
+    optionsIn(directory, {
+      logger,
+      loggers: [own],
+      config,
+      onWarning: ({ message }) => warnings.push(message),
+    }),
+  );
+  argv.mockRestore();
+  tracking.log({ "critic/score/mean": 1 }, 1);
+  await tracking.close();
+  expect(warnings).toEqual([]);
+  const shown = { api_key: "***", base_url: "https://***@host/v1", n: 1 };
+  expect(runs).toMatchObject([
+    {
+      config: { policy_kwargs: shown, headers: { authorization: "***" } },
+      command: `node t.ts 'policy_kwargs={api_key: ***, base_url: '\\''https://***@host/v1'\\''}' 'h=[[X, ***]]'`,
+    },
+  ]);
+  expect(server.params.get("policy_kwargs/api_key")).toBe("***");
+  expect(JSON.stringify([...server.params])).not.toContain("SECRET");
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name));
+  // The lines of the run, its page, its trace, and files of TensorBoard, wandb and trackio.
+  expect(paths.length).toBeGreaterThanOrEqual(8);
+  for (const path of paths) expect(await readFile(path, "latin1"), path).not.toContain("SECRET");
 });
 
 test("a name that is none is refused with those that there are, and so is a folder that cannot be made", async () => {

@@ -1,11 +1,16 @@
 /**
- * How a process of a run was started: its command, commit, machine and settings, without what is
- * secret in them.
+ * How a process of a run was started: its command, commit, machine and settings. The command is
+ * shown without what is secret in it; the settings come without it.
  */
 
 import { hostname } from "node:os";
 import { basename } from "node:path";
-import { hidden, isSecret, withoutSecrets, withoutUser } from "../../values/without-secrets.ts";
+import {
+  hidden,
+  isSecret,
+  withoutSecretsOfMap,
+  withoutUser,
+} from "../../values/without-secrets.ts";
 import type { TrackedRun } from "../tracking-logger.ts";
 import { gitCommit } from "./git-commit.ts";
 import type { StartLine } from "./run-lines.ts";
@@ -18,22 +23,37 @@ export async function runStart(run: TrackedRun): Promise<StartLine> {
     projectName,
     experimentName,
     totalSteps: totalSteps ?? null,
-    command: commandText(process.argv),
+    command: run.command ?? commandText(process.argv),
     commit: (await gitCommit(process.cwd())) ?? null,
     node: process.version,
     host: hostname(),
-    config: config === undefined ? null : withoutSecrets(config),
+    config: config ?? null,
   };
 }
 
-/** Returns the command as it would be typed, without the folder of the program. */
-export function commandText([program = "", ...args]: readonly string[]): string {
+/** A shorter secret may be part of any text: it is hidden by its name alone. */
+const shortestFound = 6;
+
+/**
+ * Returns the command as it would be typed, without the folder of the program.
+ *
+ * @param secrets those of the settings: they are hidden however the command names them
+ */
+export function commandText(argv: readonly string[], secrets: readonly string[] = []): string {
+  const [program = "", ...args] = argv;
+  // A longer one may begin with a shorter one.
+  const known = secrets
+    .filter(({ length }) => length >= shortestFound)
+    .toSorted((one, other) => other.length - one.length);
   const shown = args.map((arg, at) => {
     const flag = /^--(.+)$/.exec(args[at - 1] ?? "")?.[1] ?? "";
     if (isSecret(flag) && !arg.startsWith("-")) return hidden;
-    const [, name = ""] = /^-*([^=]+)=/.exec(arg) ?? [];
-    if (isSecret(name)) return `${arg.slice(0, arg.indexOf("=") + 1)}${hidden}`;
-    return withoutUser(quoted(arg));
+    const [begin = "", name = ""] = /^-*([^={}]+)=/.exec(arg) ?? [];
+    // All of `a.credentials.user` is secret, as it is in the settings.
+    if (name.split(".").some(isSecret)) return `${begin}${hidden}`;
+    const ofMap = withoutSecretsOfMap(arg);
+    const own = known.reduce((text, secret) => text.replaceAll(secret, hidden), ofMap);
+    return withoutUser(quoted(own));
   });
   return [basename(program), ...shown].join(" ");
 }
