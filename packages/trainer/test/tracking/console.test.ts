@@ -1,9 +1,10 @@
 /** What the console shows: verl's lines where it is no terminal; on one, a short line for each step over two that are drawn again. */
 
-import { PassThrough } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import type { WriteStream } from "node:tty";
 import { expect, test } from "vitest";
-import { ConsoleLogger, type TrackedRun } from "@rayling/trainer";
+import { ConsoleLogger, Tracking, type TrackedRun } from "@rayling/trainer";
+import { runFolder } from "./run-folder.ts";
 
 const run: TrackedRun = {
   projectName: "p",
@@ -32,20 +33,20 @@ function screenOf(text: string): string[] {
   return rows;
 }
 
-test("verbose: a line for each step as verl prints it, and nothing else", () => {
+test("verbose: a line for each step as verl prints it, and nothing else", async () => {
   const { stream, text } = streamOf(true);
   const logger = new ConsoleLogger({ stream, verbose: true });
   logger.open(run);
   logger.progress({ step: 1, phase: "gen", inFlight: 3 });
   logger.phase({ step: 1, name: "gen", startMs: 0, endMs: 5 });
   logger.log({ "critic/score/mean": 0.51234567, "actor/lr": 1e-6, "critic/vf_loss": NaN }, 1);
-  logger.close();
+  await logger.close();
   expect(text()).toBe(
     "step:1 - critic/score/mean:0.512346 - actor/lr:0.000001 - critic/vf_loss:NaN\n",
   );
 });
 
-test("elsewhere than on a terminal: a short line for each step, with the time that is left, and its validation", () => {
+test("elsewhere than on a terminal: a short line for each step, with the time that is left, and its validation", async () => {
   const { stream, text } = streamOf(false);
   let nowMs = 0;
   const logger = new ConsoleLogger({ stream, now: () => nowMs });
@@ -63,7 +64,7 @@ test("elsewhere than on a terminal: a short line for each step, with the time th
   nowMs = 8000;
   logger.log({ "critic/score/mean": 1 }, 3);
   logger.log({ "critic/score/mean": 1 }, 4);
-  logger.close();
+  await logger.close();
   expect(text().split("\n")).toEqual([
     "step 0/4, accuracy 25.0 %",
     "step 1/4, score 0.5123, 12.5 % without a score, took 2.00 s, waited 0.50 s for rewards",
@@ -75,7 +76,7 @@ test("elsewhere than on a terminal: a short line for each step, with the time th
   ]);
 });
 
-test("on a terminal: where the run is, what the step spends its time on, and how long it will take", () => {
+test("on a terminal: where the run is, what the step spends its time on, and how long it will take", async () => {
   const { stream, text } = streamOf(true);
   let nowMs = 0;
   const logger = new ConsoleLogger({ stream, now: () => nowMs });
@@ -103,7 +104,7 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   logger.progress({ step: 4, phase: "update_actor", inFlight: 7 });
   nowMs = 1_040_000;
   logger.progress({ step: 4, phase: "update_actor", inFlight: 5 });
-  logger.close();
+  await logger.close();
   expect(screenOf(text())).toEqual([
     "step 0/4, accuracy 25.0 %",
     "step 1/4, score 0.125, took 5m 00s",
@@ -116,7 +117,7 @@ test("on a terminal: where the run is, what the step spends its time on, and how
   ]);
 });
 
-test("a validation that is judged later has a line of its own and leaves the step that goes on alone", () => {
+test("a validation that is judged later has a line of its own and leaves the step that goes on alone", async () => {
   const { stream, text } = streamOf(true);
   let nowMs = 0;
   const logger = new ConsoleLogger({ stream, now: () => nowMs });
@@ -130,7 +131,7 @@ test("a validation that is judged later has a line of its own and leaves the ste
   logger.phase({ step: 3, name: "gen", startMs: 120_000, endMs: 130_000 });
   logger.log({ "val-core/gsm8k/acc/mean@1": 0.5 }, 1);
   logger.log({ "timing_s/save_checkpoint": 2, "perf/throughput": 3 }, 2);
-  logger.close();
+  await logger.close();
   expect(screenOf(text())).toEqual([
     "step 1/4, score 0.5",
     "step 2/4, score 0.5",
@@ -141,7 +142,7 @@ test("a validation that is judged later has a line of its own and leaves the ste
   ]);
 });
 
-test("when the last step is over only the lines of steps are left, however often they were drawn", () => {
+test("when the last step is over only the lines of steps are left, however often they were drawn", async () => {
   const { stream, text } = streamOf(true);
   let nowMs = 0;
   const logger = new ConsoleLogger({ stream, now: () => nowMs });
@@ -154,7 +155,7 @@ test("when the last step is over only the lines of steps are left, however often
     }
     logger.log({ "critic/score/mean": step / 4 }, step);
   }
-  logger.close();
+  await logger.close();
   expect(screenOf(text())).toEqual([
     "step 1/4, score 0.25",
     "step 2/4, score 0.5",
@@ -167,7 +168,7 @@ test("when the last step is over only the lines of steps are left, however often
   expect(text()).toContain("gen 2.00 s, adv 1.00 s");
 });
 
-test("no line is longer than the terminal is wide", () => {
+test("no line is longer than the terminal is wide", async () => {
   const { stream, text } = streamOf(true);
   const logger = new ConsoleLogger({ stream, now: () => 0 });
   logger.open(run);
@@ -175,7 +176,7 @@ test("no line is longer than the terminal is wide", () => {
     logger.phase({ step: 1, name: `phase_${index}`, startMs: 0, endMs: 1000 });
   }
   logger.progress({ step: 1, phase: "gen", inFlight: 1 });
-  logger.close();
+  await logger.close();
   const widths = screenOf(text()).map(({ length }) => length);
   expect(Math.max(...widths)).toBeLessThanOrEqual(99);
   expect(Math.max(...widths)).toBeGreaterThan(80);
@@ -183,7 +184,7 @@ test("no line is longer than the terminal is wide", () => {
 
 test.each([80, 200])(
   "on %i columns what does not fit is left out whole, the least important first",
-  (columns) => {
+  async (columns) => {
     const { stream, text } = streamOf(true);
     stream.columns = columns;
     const logger = new ConsoleLogger({ stream, now: () => 0 });
@@ -192,7 +193,7 @@ test.each([80, 200])(
     const failed = { "reward/invalid_rate": 0.125 };
     logger.log({ "critic/score/mean": 0.7422, ...failed, ...times }, 199);
     logger.progress({ step: 200, phase: "gen", inFlight: 231 });
-    logger.close();
+    await logger.close();
     const line = "step 199/200, score 0.7422, 12.5 % without a score, took 1.20 s";
     const [finished = "", running = ""] = screenOf(text());
     expect(finished).toBe(columns === 80 ? line : `${line}, waited 0.25 s for rewards`);
@@ -201,7 +202,7 @@ test.each([80, 200])(
   },
 );
 
-test("on a terminal that became narrower, what was drawn is taken away whole", () => {
+test("on a terminal that became narrower, what was drawn is taken away whole", async () => {
   const { stream, text } = streamOf(true);
   const logger = new ConsoleLogger({ stream, now: () => 0 });
   logger.open(run);
@@ -218,21 +219,21 @@ test("on a terminal that became narrower, what was drawn is taken away whole", (
   expect(rows.some((one) => one > 1)).toBe(true);
   const ups = text().slice(before).split("\u001b[1A").length - 1;
   expect(ups).toBe(rows[0]! + rows[1]!);
-  logger.close();
+  await logger.close();
 });
 
-test("a warning is a line of its own, on a terminal above the view", () => {
+test("a warning is a line of its own, on a terminal above the view", async () => {
   for (const isTTY of [false, true]) {
     const { stream, text } = streamOf(isTTY);
     const logger = new ConsoleLogger({ stream, now: () => 0 });
     logger.open(run);
     logger.warning(4, "the validation fell");
-    logger.close();
+    await logger.close();
     expect(screenOf(text())).toEqual(["warning: the validation fell", ""]);
   }
 });
 
-test("a warning that is longer than the terminal is wide is broken between words; elsewhere it is one line", () => {
+test("a warning that is longer than the terminal is wide is broken between words; elsewhere it is one line", async () => {
   const warning =
     "the validation of step 5 is below that of step 0: val-core/arithmetic/acc/mean@1 is 0.2077 and was 0.7231";
   for (const isTTY of [false, true]) {
@@ -241,7 +242,7 @@ test("a warning that is longer than the terminal is wide is broken between words
     const logger = new ConsoleLogger({ stream, now: () => 0 });
     logger.open(run);
     logger.warning(5, warning);
-    logger.close();
+    await logger.close();
     expect(screenOf(text())).toEqual(
       isTTY
         ? [
@@ -252,4 +253,46 @@ test("a warning that is longer than the terminal is wide is broken between words
         : [`warning: ${warning}`, ""],
     );
   }
+});
+
+test.each([true, false])(
+  "an output that takes nothing more (a terminal: %s) ends nothing: one warning, and training goes on",
+  async (isTTY) => {
+    const { stream, text } = streamOf(isTTY);
+    const warnings: string[] = [];
+    const tracking = await Tracking.open({
+      logger: [],
+      loggers: [new ConsoleLogger({ stream })],
+      projectName: "p",
+      experimentName: "e",
+      directory: await runFolder(),
+      onWarning: ({ message }) => warnings.push(message),
+    });
+    tracking.log({ "critic/score/mean": 1 }, 1);
+    await new Promise((resolve) => stream.once("data", resolve));
+    // A closed pipe: each write after it is an event "error".
+    await new Promise((resolve) => stream.once("error", resolve).destroy(new Error("write EPIPE")));
+    for (let step = 2; step <= 4; step++) tracking.log({ "critic/score/mean": 1 }, step);
+    await tracking.close();
+    expect(warnings).toEqual([
+      'tracking "console": it failed, and receives nothing more: write EPIPE',
+    ]);
+    expect(text()).toContain("step 1");
+  },
+);
+
+test("an error of the last line is a warning, too, and a stream that was fine has no listener left", async () => {
+  const { stream } = streamOf(false);
+  const fine = new ConsoleLogger({ stream });
+  fine.open(run);
+  await fine.close();
+  expect(stream.listenerCount("error")).toBe(0);
+  const full = Object.assign(
+    new Writable({ write: (_chunk, _encoding, done) => done(new Error("write ENOSPC")) }),
+    { isTTY: false },
+  ) as unknown as WriteStream;
+  const failing = new ConsoleLogger({ stream: full });
+  failing.open(run);
+  failing.log({ "critic/score/mean": 1 }, 4);
+  await expect(failing.close()).rejects.toThrow("write ENOSPC");
 });

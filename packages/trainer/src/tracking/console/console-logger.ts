@@ -1,6 +1,7 @@
 /**
  * Output of a run for the person who started it: one short line for each step, and on a terminal
- * below it the current phase. verl's line of all metrics is printed where it is asked for.
+ * below it the current phase. verl's line of all metrics is printed where it is asked for. Where the
+ * output takes nothing more, methods throw, and training goes on without it.
  */
 
 import type { WriteStream } from "node:tty";
@@ -14,6 +15,7 @@ import type {
 } from "../tracking-logger.ts";
 import { LiveView } from "./live-view.ts";
 import { isAddition } from "../tracking-logger.ts";
+import { StreamFailure } from "./stream-failure.ts";
 import { stepLine } from "./step-line.ts";
 import { stepSummary, summaryOf } from "./step-summary.ts";
 import { TimeLeft } from "./time-left.ts";
@@ -39,6 +41,7 @@ export class ConsoleLogger implements TrackingLogger {
   readonly #now: () => number;
   readonly #verbose: boolean;
   #view: LiveView | undefined;
+  #failure: StreamFailure | undefined;
   #totalSteps: number | undefined;
   #timeLeft: TimeLeft = new TimeLeft();
 
@@ -52,12 +55,14 @@ export class ConsoleLogger implements TrackingLogger {
   open({ totalSteps }: TrackedRun): void {
     this.#totalSteps = totalSteps;
     this.#timeLeft = new TimeLeft();
+    this.#failure = new StreamFailure(this.#stream);
     if (!this.#stream.isTTY || this.#verbose) return;
     this.#view = new LiveView(this.#stream, totalSteps, this.#now);
   }
 
   /** Prints the line of a step. */
   log(metrics: StepMetrics, step: number): void {
+    this.#failure?.check();
     if (this.#view !== undefined) return this.#view.finished(metrics, step);
     const line = this.#verbose ? stepLine(metrics, step) : this.#shortLine(metrics, step);
     if (line !== undefined) this.#stream.write(`${terminalLine(line)}\n`);
@@ -79,16 +84,19 @@ export class ConsoleLogger implements TrackingLogger {
 
   /** Shows the time of a phase. */
   phase(phase: PhaseRecord): void {
+    this.#failure?.check();
     this.#view?.phase(phase);
   }
 
   /** Shows the current phase. */
   progress(progress: TrainingProgress): void {
+    this.#failure?.check();
     this.#view?.progress(progress);
   }
 
   /** Prints a warning, which a terminal gets in lines that are broken between words. */
   warning(_step: number, message: string): void {
+    this.#failure?.check();
     const text = terminalLine(`warning: ${message}`);
     for (const line of wrapped(text, this.#stream, "  ")) {
       if (this.#view === undefined) this.#stream.write(`${line}\n`);
@@ -96,8 +104,9 @@ export class ConsoleLogger implements TrackingLogger {
     }
   }
 
-  /** Closes the view. */
-  close(): void {
+  /** Closes the view. Rejects where not all was written. */
+  async close(): Promise<void> {
     this.#view?.close();
+    await this.#failure?.close();
   }
 }
