@@ -5,6 +5,7 @@
 
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import { present } from "@rayling/reward-manager-registry/values";
+import { trainedOutcome } from "./trained-outcome.ts";
 import type { TrainingSample } from "./training-sample.ts";
 
 export class Baselines {
@@ -34,9 +35,9 @@ export class Baselines {
       while (request.unasked > 0) {
         const rows = await request.take({ least: 1, most: request.unasked });
         for (const row of rows) {
-          this.#outcomes[row]?.resolve(
-            present(request.outcomeOf(row), `the outcome of row ${row}`),
-          );
+          const scored = present(request.outcomeOf(row), `the outcome of row ${row}`);
+          const sample = present(this.samples[row], `row ${row}`);
+          this.#outcomes[row]?.resolve(trainedOutcome(sample, scored));
         }
       }
     } catch (error) {

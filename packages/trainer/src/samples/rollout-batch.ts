@@ -7,6 +7,7 @@ import type { DataProto } from "@rayling/data-proto";
 import type { RewardRequest, SampleOutcome } from "@rayling/reward-loop";
 import { present } from "@rayling/reward-manager-registry/values";
 import type { Baselines } from "./baselines.ts";
+import { trainedOutcome } from "./trained-outcome.ts";
 import type { TrainingSample } from "./training-sample.ts";
 
 /** Rollouts of some prompts, with their rewards on the way. */
@@ -61,10 +62,9 @@ export interface ScoredSample {
 
 /** Returns the samples of rows that are scored. */
 export function scoredSamplesOf(batch: RolloutBatch, rows: readonly number[]): ScoredSample[] {
-  return rows.map((row) => ({
-    batch,
-    row,
-    sample: present(batch.samples[row], `row ${row}`),
-    outcome: present(batch.rewards.outcomeOf(row), `the outcome of row ${row}`),
-  }));
+  return rows.map((row) => {
+    const sample = present(batch.samples[row], `row ${row}`);
+    const scored = present(batch.rewards.outcomeOf(row), `the outcome of row ${row}`);
+    return { batch, row, sample, outcome: trainedOutcome(sample, scored) };
+  });
 }

@@ -4,13 +4,15 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TimedCriticActor } from "@rayling/trainer";
-import type { PPOTrainerOptions } from "@rayling/trainer";
+import type { PPOTrainerOptions, SampleRecord } from "@rayling/trainer";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   GradientLogActor,
   GradientLogCriticActor,
   SilentFirstActor,
 } from "../fixtures/gradient-log.ts";
+import { silentTracker } from "../../src/tracking/step-tracker.ts";
+import type { StepTracker } from "../../src/tracking/step-tracker.ts";
 import { rewardsPath, scoredTrainings } from "../fixtures/scored-training.ts";
 
 const { dataset, trained } = await scoredTrainings();
@@ -248,5 +250,27 @@ describe("components of gdpo", () => {
   test("are not asked of samples without a score", async () => {
     const { report } = await trained("firstThrows", { algorithm });
     expect(report.metrics[0]?.["critic/advantages/mean"]).toBeCloseTo(0, 6);
+  });
+});
+
+test("a score beyond float32 is an invalid one that names its sample: the rest of its update is as without it", async () => {
+  const reported: SampleRecord[] = [];
+  const tracking = Object.assign(Object.create(silentTracker) as StepTracker, {
+    samples: (_step: number, samples: readonly SampleRecord[]) => reported.push(...samples),
+  });
+  const huge = await trained("firstHuge", { tracking }, 2);
+  const thrown = await trained("firstThrows", {}, 2);
+  expect(huge.updates).toEqual(thrown.updates);
+  const [metrics = {}] = huge.report.metrics;
+  expect(metrics["reward/invalid_rate"]).toBe(0.5);
+  for (const name of ["critic/score/mean", "critic/advantages/mean", "actor/pg_loss"])
+    expect(metrics[name]).toBe(thrown.report.metrics[0]?.[name]);
+  const failed = reported.flatMap(({ outcome }) => (outcome.valid ? [] : [outcome.error]));
+  expect(failed).toHaveLength(4);
+  expect(failed[0]).toMatchObject({
+    code: "INVALID_SCORE",
+    message: expect.stringMatching(
+      /^the score 1e\+39 of sample .+\/0 \(row 0 of the data, data source scripted\) is beyond float32/,
+    ) as string,
   });
 });
