@@ -17,6 +17,7 @@ import type { PPOTrainerOptions, TrainingReport } from "../ppo-trainer.ts";
 import { runFolder } from "../tracking/run-folder.ts";
 import { Tracking } from "../tracking/tracking.ts";
 import type { TrackingLogger } from "../tracking/tracking-logger.ts";
+import { CheckpointRuns, runOfCheckpoint } from "./checkpoint-runs.ts";
 import { checkAlgorithms } from "./check-algorithms.ts";
 import { openPolicies } from "./configured-policies.ts";
 import type { ConfiguredPolicies } from "./configured-policies.ts";
@@ -92,7 +93,7 @@ async function train(
   const { totalTrainingSteps } = trainer;
   await using tracking = await Tracking.open({
     logger: trainer.logger,
-    loggers,
+    loggers: [...loggers, new CheckpointRuns(trainer.defaultLocalDir)],
     verbose,
     projectName: trainer.projectName,
     experimentName: trainer.experimentName,
@@ -123,11 +124,13 @@ async function fitted(options: PPOTrainerOptions): Promise<TrainingReport> {
   return await ppo.fit();
 }
 
-/** Returns the folder of the run; a run that resumes continues in the latest folder. */
+/** Returns the folder of the run; a run that resumes continues in that of its checkpoint. */
 async function folderOf({ trainer }: TrainerConfig): Promise<string> {
   const { defaultLocalDir: folder, resumeMode: mode, resumeFromPath: path } = trainer;
-  const goesOn = await hasCheckpoint({ folder, mode, path: path ?? undefined });
-  return await runFolder(join("runs", trainer.projectName, trainer.experimentName), { goesOn });
+  const base = join("runs", trainer.projectName, trainer.experimentName);
+  const resume = { folder, mode, path: path ?? undefined };
+  const run = (await hasCheckpoint(resume)) ? await runOfCheckpoint(base, resume) : undefined;
+  return run ?? (await runFolder(base));
 }
 
 function lengthsOf(config: TrainerConfig, { policy }: ConfiguredPolicies): PromptLengthOptions {

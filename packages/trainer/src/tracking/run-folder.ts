@@ -3,7 +3,7 @@
  * common; `latest` beside them leads to the newest. No run writes into the files of another one.
  */
 
-import { mkdir, realpath, rename, rm, symlink } from "node:fs/promises";
+import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { codeOf } from "@rayling/reward-manager-registry/values";
 import { TrackingError } from "../errors.ts";
@@ -11,8 +11,6 @@ import { TrackingError } from "../errors.ts";
 const LATEST = "latest";
 
 export interface RunFolderOptions {
-  /** Whether the run continues in the latest folder, if there is one. Default false. */
-  readonly goesOn?: boolean;
   /** When it begins. Default: now. */
   readonly now?: Date;
 }
@@ -25,11 +23,9 @@ export interface RunFolderOptions {
  */
 export async function runFolder(
   base: string,
-  { goesOn = false, now = new Date() }: RunFolderOptions = {},
+  { now = new Date() }: RunFolderOptions = {},
 ): Promise<string> {
   try {
-    const latest = goesOn ? await realpath(join(base, LATEST)).catch(() => undefined) : undefined;
-    if (latest !== undefined) return join(base, basename(latest));
     await mkdir(base, { recursive: true });
     const folder = await madeFolder(base, stampOf(now));
     await linkLatest(base, basename(folder));

@@ -1,12 +1,13 @@
 /** A configuration is run: verl's keys become the trainer's options, the data are found, and every way to name a policy works, with real actors and rewards. */
 
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as ray from "@rayling/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { loadTrainerConfig, TrainerConfigError } from "../../src/config/index.ts";
 import { DatasetError } from "../../src/index.ts";
-import { runTraining, trainerOptionsOf } from "../../src/run/index.ts";
+import { CheckpointRuns, runOfCheckpoint } from "../../src/run/checkpoint-runs.ts";
+import { runFolder, runTraining, trainerOptionsOf } from "../../src/run/index.ts";
 import type { TrainingRun } from "../../src/run/index.ts";
 import { startJudge } from "../../../../test/servers/judge.ts";
 import { folder, jsonlFile, rowsOf } from "../data/rows.ts";
@@ -141,6 +142,64 @@ describe("the trainer's options", () => {
   });
 });
 
+describe("a run that resumes", () => {
+  /** As a training with these checkpoints, in this folder, saves that step. */
+  async function saved(run: string, checkpoints: string, step: number): Promise<void> {
+    const runs = new CheckpointRuns(checkpoints);
+    const names = { projectName: "p", experimentName: "e", totalSteps: undefined };
+    runs.open({ ...names, directory: run });
+    await runs.progress({ step, phase: "gen" });
+    await runs.progress({ step, phase: "save_checkpoint" });
+    await mkdir(join(checkpoints, `global_step_${step}`), { recursive: true });
+    await writeFile(join(checkpoints, "latest_checkpointed_iteration.txt"), String(step));
+  }
+
+  test("goes on in the files of the run that saved its checkpoint, and of no other", async () => {
+    const files = await folder();
+    const base = join(files, "runs");
+    const one = await runFolder(base, { now: new Date(1e12) });
+    const other = await runFolder(base, { now: new Date(2e12) });
+    const checkpoints = join(files, "checkpoints");
+    const auto = { folder: checkpoints, mode: "auto" } as const;
+    const from = (path: string, ofFolder = checkpoints) =>
+      runOfCheckpoint(base, { folder: ofFolder, mode: "resume_path", path });
+    await saved(one, checkpoints, 1);
+    await saved(other, join(files, "next"), 1);
+    expect(await runOfCheckpoint(base, auto)).toBe(one);
+    // Another run that began anew with the same folder of checkpoints.
+    await saved(other, checkpoints, 2);
+    expect(await runOfCheckpoint(base, auto)).toBe(other);
+    expect(await from(join(checkpoints, "global_step_1/"))).toBe(one);
+    // Runs of their own: checkpoints of another folder, other names, files that are gone.
+    expect(await from(join(checkpoints, "global_step_1"), join(files, "fork"))).toBeUndefined();
+    expect(await runOfCheckpoint(join(files, "other-names"), auto)).toBeUndefined();
+    await rm(other, { recursive: true });
+    expect(await runOfCheckpoint(base, auto)).toBeUndefined();
+  });
+
+  test("from a checkpoint of an earlier release goes on in the newest run whose settings name its folder", async () => {
+    const files = await folder();
+    const base = join(files, "runs");
+    const checkpoints = join(files, "checkpoints");
+    const auto = { folder: checkpoints, mode: "auto" } as const;
+    const runs: string[] = [];
+    for (const name of ["checkpoints", "checkpoints", "next"]) {
+      const run = await runFolder(base, { now: new Date(1e12 + 1000 * runs.length) });
+      const config = { trainer: { default_local_dir: join(files, name) } };
+      await writeFile(
+        join(run, "timeline.jsonl"),
+        `${JSON.stringify({ type: "start", atMs: 1, config })}\n`,
+      );
+      runs.push(run);
+    }
+    await mkdir(join(checkpoints, "global_step_3"), { recursive: true });
+    expect(await runOfCheckpoint(base, auto)).toBe(runs[1]);
+    await rm(join(String(runs[0]), "timeline.jsonl"));
+    await writeFile(join(String(runs[1]), "timeline.jsonl"), "cut o");
+    expect(await runOfCheckpoint(base, auto)).toBeUndefined();
+  });
+});
+
 describe("a run", () => {
   beforeEach(async () => {
     await ray.init();
@@ -191,6 +250,8 @@ describe("a run", () => {
     expect(inputs.slice(3)).toEqual(inputs.slice(0, 3));
     const latest = join(files, "checkpoints/latest_checkpointed_iteration.txt");
     expect(await readFile(latest, "utf8")).toBe("2");
+    const noted = await readFile(join(files, "checkpoints/rayling_runs.json"), "utf8");
+    expect(JSON.parse(noted)).toEqual({ 1: "../run", 2: "../run" });
   });
 
   test("with a critic, where the estimator is gae", async () => {

@@ -221,6 +221,24 @@ test("how a run was started is in its files, without secrets", async () => {
   });
 });
 
+test("a resume that is refused leaves the files of its run as they are, and one that goes on begins with its start", async () => {
+  const directory = await runFolder();
+  const options = optionsIn(directory, { logger: ["file"] });
+  const first = await Tracking.open(options);
+  first.log({ score: 1 }, 1);
+  await first.close();
+  const timeline = join(directory, "timeline.jsonl");
+  const before = await readFile(timeline, "utf8");
+  const refused = await Tracking.open(options);
+  await refused.close({ error: new Error("other batch size") });
+  expect(await readFile(timeline, "utf8")).toBe(before);
+  const resumed = await Tracking.open(options);
+  resumed.progress({ step: 2, phase: "gen" });
+  resumed.log({ score: 2 }, 2);
+  await resumed.close();
+  expect((await readRun(directory)).starts).toHaveLength(2);
+});
+
 test("the commit is found in a checkout, in a worktree of it, and where refs are packed", async () => {
   const base = await runFolder();
   const [one, two] = ["1".repeat(40), "2".repeat(40)];

@@ -5,7 +5,7 @@
 
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Tracking } from "@rayling/trainer";
@@ -90,7 +90,7 @@ test("a process of its own has a file of its own, read after those before it", a
   expect(files).toEqual(files.toSorted());
 });
 
-test("experiments that share TENSORBOARD_DIR have folders of their own", async () => {
+test("experiments and runs that share TENSORBOARD_DIR have folders of their own, and a resumed run stays in its own", async () => {
   const [shared, directory] = [await runFolder(), await runFolder()];
   vi.stubEnv("TENSORBOARD_DIR", shared);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -100,12 +100,24 @@ test("experiments that share TENSORBOARD_DIR have folders of their own", async (
     tracking.log({ "critic/score/mean": 1 }, 1);
   }
   expect((await readdir(join(shared, "maths"))).toSorted()).toEqual(["one", "other"]);
-  for (const name of ["one", "other"]) {
-    const [file, ...others] = await readdir(join(shared, "maths", name));
-    expect(others).toEqual([]);
-    // A version and a step: nobody is told to forget anything.
-    expect(recordsIn(await readFile(join(shared, "maths", name, String(file))))).toHaveLength(2);
+  const next = await runFolder();
+  for (const step of [1, 2]) {
+    const options = optionsIn(next, { logger: "tensorboard", experimentName: "one" });
+    await using tracking = await Tracking.open(options);
+    tracking.log({ "critic/score/mean": 1 }, step);
   }
+  const counts: Record<string, number[]> = {};
+  for (const name of await readdir(shared, { recursive: true })) {
+    if (!name.includes("tfevents")) continue;
+    const run = dirname(name).replace(/-[0-9a-f]{6}$/, "");
+    (counts[run] ??= []).push(recordsIn(await readFile(join(shared, name))).length);
+  }
+  // A version and a step: nobody is told to forget anything, but by the run that goes on.
+  expect(counts).toEqual({
+    [`maths/one/${basename(directory)}`]: [2],
+    [`maths/other/${basename(directory)}`]: [2],
+    [`maths/one/${basename(next)}`]: [2, 3],
+  });
   expect(await readdir(directory)).toEqual([]);
 });
 

@@ -8,6 +8,7 @@
  * it and null stands for unknown. The score of a generation without one is null.
  */
 
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { addDashboardPanel, isDashboardServed } from "@rayling/core/dashboard";
 import { openJsonlWriter } from "@rayling/data-proto";
@@ -22,7 +23,7 @@ import type {
 } from "../tracking-logger.ts";
 import { runStart } from "./run-start.ts";
 import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
-import type { TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
+import type { StartLine, TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
 import { runFiles, writtenNumber } from "./run-lines.ts";
 
 export class FileLogger implements TrackingLogger {
@@ -31,6 +32,8 @@ export class FileLogger implements TrackingLogger {
   #metrics: JsonlWriter | undefined;
   #timeline: JsonlWriter | undefined;
   #generations: JsonlWriter | undefined;
+  /** Until it is written. */
+  #start: StartLine | undefined;
 
   async open(run: TrackedRun): Promise<void> {
     const { directory } = run;
@@ -41,31 +44,44 @@ export class FileLogger implements TrackingLogger {
     if (isDashboardServed()) {
       addDashboardPanel({ kind: "trainingRun", runFolder: directory, state });
     }
-    await this.#timeline.write(await runStart(run));
+    // A resume that is refused leaves the files of its run as they are.
+    const { size } = await stat(join(directory, runFiles.timeline));
+    this.#start = await runStart(run);
+    if (size === 0) await this.#begun();
   }
 
   async log(metrics: StepMetrics, step: number): Promise<void> {
     const data = Object.fromEntries(
       Object.entries(metrics).map(([name, value]) => [name, writtenNumber(value)]),
     );
+    await this.#begun();
     await this.#metrics?.write({ step, data } satisfies WrittenMetricsLine);
   }
 
+  /** What goes on is not written; a run that resumes has begun with it. */
+  async progress(): Promise<void> {
+    await this.#begun();
+  }
+
   async phase(phase: PhaseRecord): Promise<void> {
+    await this.#begun();
     await this.#timeline?.write({ type: "phase", ...phase } satisfies TimelineLine);
   }
 
   async samples(step: number, samples: readonly SampleRecord[]): Promise<void> {
     if (samples.length === 0) return;
+    await this.#begun();
     await this.#timeline?.write(rewardsLineOf(step, samples));
     for (const line of sampleLinesOf(step, samples)) await this.#timeline?.write(line);
   }
 
   async warning(step: number, message: string): Promise<void> {
+    await this.#begun();
     await this.#timeline?.write({ type: "warning", step, message } satisfies TimelineLine);
   }
 
   async generations(step: number, generations: readonly Generation[]): Promise<void> {
+    await this.#begun();
     for (const { input, output, score } of generations) {
       await this.#generations?.write({ step, input, output, score: finite(score) });
     }
@@ -77,6 +93,14 @@ export class FileLogger implements TrackingLogger {
     for (const one of closed) {
       if (one.status === "rejected") throw one.reason;
     }
+  }
+
+  /** Writes the line of the start, once, before all others of this process. */
+  async #begun(): Promise<void> {
+    const start = this.#start;
+    if (start === undefined) return;
+    this.#start = undefined;
+    await this.#timeline?.write(start);
   }
 
   async #opened(path: string): Promise<JsonlWriter> {

@@ -6,10 +6,11 @@
  * resumed run tells readers to forget the earlier records of the steps that it repeats.
  */
 
+import { createHash } from "node:crypto";
 import { mkdir, open, readdir } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { isAddition } from "../tracking-logger.ts";
 import type { Generation, StepMetrics, TrackedRun, TrackingLogger } from "../tracking-logger.ts";
 import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from "./events.ts";
@@ -17,9 +18,10 @@ import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from ".
 /** Folder of a `TensorboardLogger`. */
 export interface TensorboardLoggerOptions {
   /**
-   * Default: {projectName}/{experimentName} in the environment's TENSORBOARD_DIR, else
-   * `tensorboard` in the folder of the run. verl writes into TENSORBOARD_DIR itself, where a second
-   * experiment would be the same run to a reader.
+   * Default: {projectName}/{experimentName}/{the run} in the environment's TENSORBOARD_DIR, else
+   * `tensorboard` in the folder of the run. The run is named after its folder and a hash of the path
+   * of that. verl writes into TENSORBOARD_DIR itself, where a second run would be the first one to a
+   * reader, and would take its steps away.
    */
   readonly directory?: string;
 }
@@ -80,7 +82,9 @@ export class TensorboardLogger implements TrackingLogger {
 function directoryOf({ projectName, experimentName, directory }: TrackedRun): string {
   const shared = process.env["TENSORBOARD_DIR"];
   if (shared === undefined || shared === "") return join(directory, "tensorboard");
-  return join(shared, projectName, experimentName);
+  const whole = resolve(directory);
+  const hash = createHash("sha256").update(whole).digest("hex").slice(0, 6);
+  return join(shared, projectName, experimentName, `${basename(whole)}-${hash}`);
 }
 
 function markdownOf(generations: readonly Generation[]): string {
