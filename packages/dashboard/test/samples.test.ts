@@ -167,6 +167,38 @@ test("a log that grows is read on, a line that is on its way waits, and a new fi
   expect(gone.body).toContain("rewards.jsonl");
 });
 
+test("a line that cannot be read counts once, however often the log is looked at", async () => {
+  const path = await logOf();
+  const served = await viewed(path);
+  await appendFile(path, '{"index":4,"sam\n');
+  expect(await samples(served, "")).toMatchObject({ total: 4, malformed: 1 });
+  const more = { index: 5, question: "What is 5 - 1?", response: "four", score: 1 };
+  await appendFile(path, "{");
+  expect(await samples(served, "")).toMatchObject({ total: 4, malformed: 1 });
+  await appendFile(path, "\n");
+  expect(await samples(served, "")).toMatchObject({ total: 4, malformed: 2 });
+  await writeLog(path, [more], true);
+  expect(await samples(served, "")).toMatchObject({ total: 5, malformed: 2 });
+});
+
+test("a list has the beginning of a long response without its line", async () => {
+  const path = await logOf();
+  const response = `${"x".repeat(100_000)}end`;
+  await writeLog(path, [{ index: 4, question: "Endless?", response, score: 1 }], true);
+  const index = new LogIndex(path);
+  await index.refresh();
+  await index.close();
+  expect(index.rows.map(({ longResponse }) => longResponse?.length)).toEqual([
+    ...answers.map(() => undefined),
+    160,
+  ]);
+  const served = await viewed(path);
+  const shown = await samples(served, "text=endless");
+  expect(shown.rows).toMatchObject([{ index: 4, response: "x".repeat(160) }]);
+  expect(shown.rows[0]).not.toHaveProperty("longResponse");
+  expect(await served.view("sample?index=4")).toMatchObject({ record: { response } });
+});
+
 test("a big log is looked at while it is read", async () => {
   const path = await logOf();
   const [line = ""] = (await readFile(path, "utf8")).split("\n");

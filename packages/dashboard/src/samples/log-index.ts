@@ -8,6 +8,7 @@ import type { FileHandle } from "node:fs/promises";
 import { readJsonl } from "@rayling/data-proto";
 import { isOfPart, isRecord, RewardLogError, takesPlaceOf } from "@rayling/reward-loop/reward-log";
 import type { RewardRecord } from "@rayling/reward-loop/reward-log";
+import { shownResponse } from "./shown-response.ts";
 import { TextSearch } from "./text-search.ts";
 
 /** The score of one of several rewards, or of a stage of a cascade. */
@@ -46,6 +47,8 @@ export interface SampleRow extends Pick<
   readonly tokens: number | null;
   readonly parts: readonly PartScore[];
   readonly line: Line;
+  /** The beginning of the response; undefined where the line is short, and is read for it. */
+  readonly longResponse: string | null | undefined;
 }
 
 /** A sample with all that the log has of it. */
@@ -61,6 +64,9 @@ export interface FirstLook {
   readonly rows: number;
 }
 
+/** A list does not read longer lines: hundreds of them may be more than the memory. */
+const longLineBytes = 64 * 1024;
+
 const usualFirstLook: FirstLook = { ms: 300, rows: 1000 };
 
 export class LogIndex {
@@ -72,6 +78,8 @@ export class LogIndex {
   version = 0;
   /** Lines that are no JSON, such as one that was cut off. */
   malformed = 0;
+  /** Such lines before the last line that was read: those behind it are read again. */
+  #malformedBefore = 0;
   readonly #byIndex: Map<number, number> = new Map();
   readonly #bySample: Map<string, number> = new Map();
   readonly #waiting: Map<number, { readonly sample: string; readonly part: PartScore }[]> =
@@ -166,6 +174,7 @@ export class LogIndex {
       // The last line may be on its way.
       if (!unterminated) this.malformed += 1;
     };
+    this.malformed = this.#malformedBefore;
     const options = { places: true, from, onMalformed, signal };
     for await (const { line, value, place = { start: 0, end: 0 } } of readJsonl(
       this.path,
@@ -175,6 +184,7 @@ export class LogIndex {
       this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
       this.#end = place.end;
+      this.#malformedBefore = this.malformed;
       if (this.rows.length >= this.#firstLook.rows && performance.now() >= enoughAt) isEnough();
     }
     if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
@@ -190,6 +200,7 @@ export class LogIndex {
     this.#bySample.clear();
     this.#waiting.clear();
     this.malformed = 0;
+    this.#malformedBefore = 0;
     this.#line = 0;
     this.#end = 0;
     this.version += 1;
@@ -250,7 +261,12 @@ function rowOf(record: RewardRecord, parts: readonly PartScore[], line: Line): S
     tokens: record.usage?.totalTokens ?? null,
     parts,
     line,
+    longResponse: isLong(line) ? shownResponse(record.response) : undefined,
   };
+}
+
+function isLong(line: Line): boolean {
+  return "start" in line && line.end - line.start > longLineBytes;
 }
 
 /**

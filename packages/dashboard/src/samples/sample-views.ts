@@ -2,15 +2,15 @@
 import { HttpRefusal } from "@rayling/core/http";
 import { JsonlError } from "@rayling/data-proto";
 import { RewardLogError } from "@rayling/reward-loop/reward-log";
-import type { RewardRecord } from "@rayling/reward-loop/reward-log";
 import type { LogIndex, PartScore, SampleRow, WholeSample } from "./log-index.ts";
 import type { LogShelf } from "./log-shelf.ts";
 import { findSamples, refused, sampleQuery } from "./sample-query.ts";
 import type { Found } from "./sample-query.ts";
+import { shownResponse } from "./shown-response.ts";
 import type { Views } from "../views/view.ts";
 
 /** A sample in the list. */
-export interface ShownSample extends Omit<SampleRow, "sample" | "line" | "parts"> {
+export interface ShownSample extends Omit<SampleRow, "sample" | "line" | "parts" | "longResponse"> {
   readonly parts: readonly Pick<PartScore, "name" | "score">[];
   /** The beginning of it. */
   readonly response: string | null;
@@ -44,9 +44,6 @@ export interface SampleAnswer extends WholeSample {
 
 /** Rows of one answer at most. */
 const mostRows = 500;
-
-/** Characters of a response that a row shows. */
-const shownCharacters = 160;
 
 export function sampleViews(shelf: LogShelf): Views {
   const finder = new Finder();
@@ -109,21 +106,19 @@ async function shownRow(
   other: LogIndex | undefined,
   row: SampleRow,
 ): Promise<ShownSample> {
-  const { sample: _, line: __, parts, ...shown } = row;
-  const { record } = await log.whole({ ...row, parts: [] });
+  const { sample: _, line: __, parts, longResponse, ...shown } = row;
   const there = other?.sameAs(row);
   return {
     ...shown,
     parts: parts.map(({ name, score }) => ({ name, score })),
-    response: beginningOf(record.response),
+    response: longResponse === undefined ? await responseOf(log, row) : longResponse,
     ...(other === undefined ? {} : { other: there && { score: there.score, code: there.code } }),
   };
 }
 
-function beginningOf(response: RewardRecord["response"]): string | null {
-  if (response === undefined || response === null) return null;
-  const text = typeof response === "string" ? response : `${response.length} tokens`;
-  return text.slice(0, shownCharacters);
+async function responseOf(log: LogIndex, row: SampleRow): Promise<string | null> {
+  const { record } = await log.whole({ ...row, parts: [] });
+  return shownResponse(record.response);
 }
 
 /** Rejects with HttpRefusal, also where the file cannot be read any more. */
