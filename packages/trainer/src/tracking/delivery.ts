@@ -61,7 +61,7 @@ export class Delivery {
     }
     this.#kept.push(report);
     this.#keptValues += report.values;
-    this.#sending ??= this.#sendAll().finally(() => (this.#sending = undefined));
+    this.#sending ??= this.#sendAll();
   }
 
   /** Sends what is left, in a few attempts; resolves when all of it is delivered or lost. */
@@ -76,7 +76,11 @@ export class Delivery {
     let pauseMs = this.#settings.pauseMs;
     for (;;) {
       const report = this.#kept[0];
-      if (report === undefined) return;
+      if (report === undefined) {
+        // In this turn: a report that is added in the next one has to be sent, too.
+        this.#sending = undefined;
+        return;
+      }
       const failure = await failureOf(report);
       if (failure === undefined) {
         this.#isFailing = false;
@@ -87,7 +91,11 @@ export class Delivery {
         this.#lose(report, failure.cause);
       } else {
         this.#tellFailure(failure.cause);
-        if (this.#isLastAttempt()) return this.#loseAll(failure.cause);
+        if (this.#isLastAttempt()) {
+          this.#sending = undefined;
+          this.#loseAll(failure.cause);
+          return;
+        }
         await this.#pause(this.#ending === undefined ? pauseMs : this.#settings.pauseMs);
         pauseMs = Math.min(pauseMs * 2, longestPauseMs);
       }

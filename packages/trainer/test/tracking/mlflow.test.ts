@@ -2,6 +2,7 @@
 
 import { expect, test, vi } from "vitest";
 import { MlflowLogger, Tracking, type TrackingError, type TrackingOptions } from "@rayling/trainer";
+import { Delivery } from "../../src/tracking/delivery.ts";
 import { mlflowServer } from "./mlflow-server.ts";
 import { optionsIn, runFolder } from "./run-folder.ts";
 
@@ -148,5 +149,21 @@ test.each([
     await expect(opening).rejects.toThrow(message);
   } finally {
     vi.unstubAllEnvs();
+  }
+});
+
+test("a report that is added in any turn after the answer to the last one is sent, before more come", async () => {
+  for (let turns = 0; turns < 12; turns += 1) {
+    const sent: string[] = [];
+    const answer = Promise.withResolvers<void>();
+    const delivery = new Delivery({ warn: () => undefined, pauseMs: 1, maxKept: 100 });
+    const last = async (): Promise<void> => answer.promise.then(() => void sent.push("last"));
+    delivery.add({ values: 1, send: last });
+    answer.resolve();
+    for (let turn = 0; turn < turns; turn += 1) await null;
+    delivery.add({ values: 1, send: async () => void sent.push("added") });
+    await new Promise(setImmediate);
+    expect(sent, `${turns} turns`).toEqual(["last", "added"]);
+    await delivery.close();
   }
 });
