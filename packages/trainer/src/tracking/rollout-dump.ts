@@ -21,9 +21,15 @@ export interface RolloutDump {
   readonly gts: readonly unknown[];
   /** Scores; one that is not a finite number is written as null. */
   readonly scores: readonly number[];
-  /** Further columns by name. One of another length than the rest is left out, as in verl. */
+  /**
+   * Further columns by name. One of another length than the rest is left out, as in verl. One with
+   * the name of a column above does not take its place, as it does in verl: it is written as
+   * `extra_output`. A further `score`, that of the function alone, is left out.
+   */
   readonly extras?: Readonly<Record<string, readonly unknown[]>>;
 }
+
+const ownNames: ReadonlySet<string> = new Set(["input", "output", "gts", "score", "step"]);
 
 /**
  * Writes the file anew, so that a step that is done again after a resume has its rows once; returns
@@ -40,7 +46,9 @@ export async function dumpRollouts(directory: string, rollouts: RolloutDump): Pr
     throw new TrainerInputError(name, message);
   }
   await mkdir(directory, { recursive: true });
-  const further = Object.entries(extras).filter(([, column]) => column.length === inputs.length);
+  const further = Object.entries(extras)
+    .filter(([name, column]) => column.length === inputs.length && name !== "score")
+    .map(([name, column]) => [ownNames.has(name) ? `extra_${name}` : name, column] as const);
   const path = join(directory, `${step}.jsonl`);
   await using writer = await openJsonlWriter(path);
   for (const [row, input] of inputs.entries()) {

@@ -25,6 +25,16 @@ test("a line for each row: input, output, gts, score, step, and columns of the s
   );
 });
 
+test("extra info with the name of a column takes nothing away", async () => {
+  const extras = { output: ["a", "b"], input: [1, 2], step: [3, 4], gts: [5, 6], score: [7, 8] };
+  const path = await dumpRollouts(await runFolder(), { ...rollouts, extras });
+  const [first = ""] = (await readFile(path, "utf8")).split("\n");
+  expect(JSON.parse(first)).toEqual({
+    ...{ input: "1+1=", output: "2", gts: "2", score: 1, step: 7 },
+    ...{ extra_output: "a", extra_input: 1, extra_step: 3, extra_gts: 5 },
+  });
+});
+
 test("whatever a score function told is written, with null for what JSON has no word for", async () => {
   const circle: Record<string, unknown> = { at: new Date(0) };
   circle["self"] = [circle];
