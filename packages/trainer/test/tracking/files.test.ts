@@ -38,7 +38,7 @@ test("a step is a line as verl writes it; what is no finite number is its text, 
     "a/max": -Infinity,
   });
   expect(await linesIn(join(directory, "generations.jsonl"))).toEqual([
-    { step: 2, input: "1+1=", output: "2", score: null },
+    { step: 2, row: 0, input: "1+1=", output: "2", score: null },
   ]);
 });
 
@@ -199,6 +199,42 @@ test("a file that is made anew with more bytes shows nothing of the old one", as
   await rm(path);
   await run.refresh();
   expect(run.lastStep).toBe(-1);
+});
+
+test("a validation that a resumed run reports again counts once", async () => {
+  const directory = await runFolder();
+  const answers = [1, 2].map((score) => ({ input: "1+1=", output: String(score), score }));
+  for (const output of ["first", "again"]) {
+    await using tracking = await Tracking.open(optionsIn(directory, { logger: ["file"] }));
+    const own = answers.map((one) => ({ ...one, output }));
+    if (output === "first") tracking.generations(1, own);
+    tracking.log({ score: 1 }, 2);
+    tracking.generations(2, own);
+  }
+  const { generations } = await readRun(directory);
+  expect(generations.map(({ output }) => output)).toEqual(["again", "again"]);
+  const followed = new FollowedRun(directory);
+  await followed.refresh();
+  const shown = followed.validations.map(({ step, answers: own }) => [step, own.length]);
+  expect(shown).toEqual([
+    [1, 2],
+    [2, 2],
+  ]);
+});
+
+test("a file that is damaged is an error at each look, and a run again when it was repaired", async () => {
+  const directory = await runFolder();
+  const lines = [1, 2].map((step) => `${JSON.stringify({ step, data: { score: 1 } })}\n`).join("");
+  await writeFile(join(directory, "metrics.jsonl"), lines);
+  const path = join(directory, "generations.jsonl");
+  await writeFile(path, "null\n");
+  const followed = new FollowedRun(directory);
+  for (const _ of [1, 2, 3])
+    await expect(followed.refresh()).rejects.toThrow(/generations\.jsonl.*line 1 is none of a run/);
+  await rm(path);
+  await followed.refresh();
+  expect(followed.lastStep).toBe(2);
+  expect(Object.keys(followed.curves)).toEqual(["score"]);
 });
 
 test("how a run was started is in its files, without secrets", async () => {

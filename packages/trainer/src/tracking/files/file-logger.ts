@@ -23,7 +23,7 @@ import type {
 } from "../tracking-logger.ts";
 import { runStart } from "./run-start.ts";
 import { rewardsLineOf, sampleLinesOf } from "./sample-lines.ts";
-import type { StartLine, TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
+import type { GenerationLine, StartLine, TimelineLine, WrittenMetricsLine } from "./run-lines.ts";
 import { runFiles, writtenNumber } from "./run-lines.ts";
 
 export class FileLogger implements TrackingLogger {
@@ -82,8 +82,9 @@ export class FileLogger implements TrackingLogger {
 
   async generations(step: number, generations: readonly Generation[]): Promise<void> {
     await this.#begun();
-    for (const { input, output, score } of generations) {
-      await this.#generations?.write({ step, input, output, score: finite(score) });
+    for (const [row, { input, output, score }] of generations.entries()) {
+      const line: GenerationLine = { step, row, input, output, score: finite(score) };
+      await this.#generations?.write(line);
     }
   }
 

@@ -28,13 +28,19 @@ export class GrowingFile {
     const { size, dev, ino } = await stat(this.path).catch(() => ({ size: 0, dev: 0, ino: 0 }));
     const file = size === 0 ? "" : `${dev}:${ino}`;
     if (size === this.#size && file === this.#file) return false;
-    if (this.#size > 0 && (size < this.#size || file !== this.#file)) {
+    const isAnew = file !== this.#file || size < Math.max(this.#size, this.#end);
+    if (this.#file !== "" && isAnew) {
       this.#end = 0;
       onAnew();
     }
     this.#file = file;
+    if (size > 0) await this.#readOn(onLine);
+    // A file that cannot be read is no old news the next time.
     this.#size = size;
-    if (size === 0) return true;
+    return true;
+  }
+
+  async #readOn(onLine: (line: object) => void): Promise<void> {
     // The last line may be on its way: it is read again next time.
     const options = { places: true, from: this.#end, onMalformed: () => undefined };
     for await (const { line, value, place } of readJsonl(this.path, options)) {
@@ -44,7 +50,6 @@ export class GrowingFile {
       onLine(value);
       this.#end = place?.end ?? this.#end;
     }
-    return true;
   }
 }
 

@@ -146,6 +146,8 @@ export type TimelineLine = StartLine | PhaseLine | SampleLine | RewardsLine | Wa
 export interface GenerationLine {
   /** The step after which it was validated. */
   readonly step: number;
+  /** Its place among the answers of its validation that are logged; earlier releases lack it. */
+  readonly row?: number;
   /** The prompt. */
   readonly input: string;
   /** The answer. */

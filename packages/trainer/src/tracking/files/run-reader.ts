@@ -25,6 +25,8 @@ export class RunReader {
   #timeline: CurrentTimeline;
   readonly #generations: Map<number, GenerationLine[]> = new Map();
   #lastValidated = -1;
+  /** Whether something was read that nobody has been told of: a look at one file may fail. */
+  #hasNews = false;
   #reading: Promise<boolean> | undefined;
 
   constructor(directory: string, options: RunReaderOptions) {
@@ -66,26 +68,38 @@ export class RunReader {
 
   async #read(): Promise<boolean> {
     const { metrics, timeline, generations } = this.#files;
-    const news = [
-      await metrics.read(
+    const read = async (reading: Promise<boolean>): Promise<void> => {
+      if (await reading) this.#hasNews = true;
+    };
+    await read(
+      metrics.read(
         (line) => isMetrics(line) && this.#metrics.add(readMetricsLine(line)),
         () => (this.#metrics = new CurrentMetrics()),
       ),
-      await timeline.read(
+    );
+    await read(
+      timeline.read(
         (line) => isOfTimeline(line) && this.#timeline.add(line),
         () => (this.#timeline = new CurrentTimeline(this.#options.mostSampled)),
       ),
-      await generations.read(
+    );
+    await read(
+      generations.read(
         (line) => isGeneration(line) && this.#addGeneration(line),
         () => this.#generations.clear(),
       ),
-    ];
-    return news.includes(true);
+    );
+    const hasNews = this.#hasNews;
+    this.#hasNews = false;
+    return hasNews;
   }
 
-  /** A validation that is reported again takes the place of the earlier one, and of later ones. */
+  /**
+   * A validation that is reported again takes the place of the earlier one, and of later ones. A
+   * process that resumes may report the last one again: its first row begins it anew.
+   */
   #addGeneration(line: GenerationLine): void {
-    if (line.step !== this.#lastValidated) {
+    if (line.step !== this.#lastValidated || line.row === 0) {
       for (const step of this.#generations.keys()) {
         if (step >= line.step) this.#generations.delete(step);
       }
