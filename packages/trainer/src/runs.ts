@@ -9,11 +9,6 @@ export type { RewardLatency } from "./tracking/report/reward-figures.ts";
 export { runFoldersIn, runFoldersOf, runInputsIn } from "./tracking/report/run-folders.ts";
 export type { Named } from "./tracking/report/run-figures.ts";
 export { FollowedRun } from "./tracking/report/shown-run.ts";
-export type {
-  Curve,
-  RunAbout,
-  RunWarning,
-  ShownRun,
-  Validation,
-} from "./tracking/report/shown-run.ts";
+export type { RunAbout, RunWarning, ShownRun, Validation } from "./tracking/report/shown-run.ts";
+export type { Curve } from "./tracking/report/whole-curves.ts";
 export type { PhaseSpan, PhaseTrack, StepPhases } from "./tracking/report/step-phases.ts";

@@ -201,6 +201,30 @@ test("a file that is made anew with more bytes shows nothing of the old one", as
   expect(run.lastStep).toBe(-1);
 });
 
+test("curves that grew at each look are those of a run that is read at once, also where a process began again", async () => {
+  const directory = await runFolder();
+  const path = join(directory, "metrics.jsonl");
+  const run = new FollowedRun(directory);
+  const lineOf = (step: number, data: object): string => `${JSON.stringify({ step, data })}\n`;
+  const parts = [
+    Array.from({ length: 1200 }, (_, at) => lineOf(at + 1, { score: at, gone: 1 })),
+    [lineOf(1200, { "val-core/a/mean@1": 1 })],
+    // It resumed from step 1,000.
+    Array.from({ length: 300 }, (_, at) => lineOf(1001 + at, { score: -at, more: at })),
+    [lineOf(1, { score: 7 }), lineOf(2, { score: 8 })],
+  ];
+  for (const [at, part] of parts.entries()) {
+    await appendFile(path, part.join(""));
+    const before = run.curves["score"];
+    await run.refresh();
+    const fresh = new FollowedRun(directory);
+    await fresh.refresh();
+    expect(run.curves, `part ${at}`).toEqual(fresh.curves);
+    expect(run.curves["score"]).not.toBe(before);
+  }
+  expect(run.curves).toEqual({ score: { steps: [1, 2], values: [7, 8] } });
+});
+
 test("a validation that a resumed run reports again counts once", async () => {
   const directory = await runFolder();
   const answers = [1, 2].map((score) => ({ input: "1+1=", output: String(score), score }));

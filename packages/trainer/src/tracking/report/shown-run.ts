@@ -9,14 +9,10 @@ import type { RewardLatency } from "./reward-figures.ts";
 import { runFacts, runSettings } from "./run-facts.ts";
 import { runFigures } from "./run-figures.ts";
 import type { Named } from "./run-figures.ts";
+import { WholeCurves } from "./whole-curves.ts";
+import type { Curve } from "./whole-curves.ts";
 import { stepPhases } from "./step-phases.ts";
 import type { StepPhases } from "./step-phases.ts";
-
-/** Values of one metric at rising steps. */
-export interface Curve {
-  readonly steps: readonly number[];
-  readonly values: readonly number[];
-}
 
 /** Answers of one validation. */
 export interface Validation {
@@ -59,9 +55,6 @@ export interface ShownRun {
   phasesOf(steps: readonly number[]): readonly StepPhases[];
 }
 
-/** Points of one curve, at most. */
-const mostPoints = 500;
-
 /** Limits of memory for a run that goes on for long: steps with rewards in flight, validations. */
 const kept = { mostSampled: 500, mostValidations: 100 };
 
@@ -72,6 +65,7 @@ export class FollowedRun implements ShownRun {
   #metrics: readonly MetricsLine[] = [];
   #steps: ReadonlyMap<number, StepLines> = new Map();
   #about: RunAbout | undefined;
+  readonly #whole: WholeCurves = new WholeCurves();
   #curves: Readonly<Record<string, Curve>> | undefined;
 
   /** @param folder of the run, with the files of the logger `file` */
@@ -109,7 +103,7 @@ export class FollowedRun implements ShownRun {
   }
 
   get curves(): Readonly<Record<string, Curve>> {
-    this.#curves ??= curvesOf(this.#metrics);
+    this.#curves ??= this.#whole.shown(this.#metrics);
     return this.#curves;
   }
 
@@ -144,26 +138,4 @@ export class FollowedRun implements ShownRun {
       ),
     };
   }
-}
-
-/** Returns the curves of all metrics, without values that a curve has no place for. */
-function curvesOf(lines: readonly MetricsLine[]): Readonly<Record<string, Curve>> {
-  const curves = new Map<string, { readonly steps: number[]; readonly values: number[] }>();
-  for (const { step, data } of lines) {
-    for (const [name, value] of Object.entries(data)) {
-      if (value === null || !Number.isFinite(value)) continue;
-      const curve = curves.get(name) ?? { steps: [], values: [] };
-      curves.set(name, curve);
-      curve.steps.push(step);
-      curve.values.push(value);
-    }
-  }
-  return Object.fromEntries([...curves].map(([name, curve]) => [name, thinned(curve)]));
-}
-
-/** Keeps the last point, and one of every few before it. */
-function thinned({ steps, values }: Curve): Curve {
-  const every = Math.ceil(steps.length / mostPoints);
-  const isKept = (_: number, at: number): boolean => (steps.length - 1 - at) % every === 0;
-  return { steps: steps.filter(isKept), values: values.filter(isKept) };
 }
