@@ -207,6 +207,7 @@ describe("the end of a training", () => {
     invalidRate: 0,
     rewardedSteps: 10,
     directory: "/somewhere/a b",
+    page: null,
     checkpoints: null,
   };
   const lines = (more: Partial<TrainingEnd> = {}, ...own: string[]): string[] => {
@@ -227,6 +228,18 @@ describe("the end of a training", () => {
       "  npx -y pnpm@12 rayling report '/somewhere/a b'",
       "      make its page; further folders are compared on it",
     ]);
+  });
+
+  test("its page is named where there is one, and said to lack where the report failed", () => {
+    const logger = "trainer.logger=report";
+    const page = "/somewhere/a b/report.html";
+    expect(lines({ page }, logger)).toContainEqual(
+      expect.stringMatching(/^its page +\/somewhere\/a b\/report\.html$/),
+    );
+    expect(lines({}, logger)).toContainEqual(
+      expect.stringMatching(/^its page +none: the report failed/),
+    );
+    expect(lines().join("\n")).not.toContain("its page");
   });
 
   test("one that did good goes on from its checkpoints", () => {

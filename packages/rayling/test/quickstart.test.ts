@@ -110,6 +110,10 @@ test("what the flags get wrong is one clear line, before anything is introduced"
       ["--schedule", "sink"],
       "option '--schedule <name...>' argument 'sink' is invalid. Allowed choices are sync, one-step-off-policy, mini-batch-pipeline, one-step-pipeline, streaming.",
     ],
+    [
+      ["--schedule", "sync", "streaming", "sync"],
+      "--schedule has sync twice: each schedule is trained once.",
+    ],
     [["--out", full], `--out ${full} is not empty: give another folder, or remove it.`],
   ] as const;
   for (const [flags, message] of wrong) {

@@ -44,9 +44,17 @@ export function addQuickstartCommand(
     .option("--verbose", "print all metrics of each step, as verl does")
     .allowExcessArguments(false)
     .action(async (flags: QuickstartFlags) => {
+      mustDiffer(flags.schedule ?? []);
       if (flags.out !== undefined) await mustBeEmpty(flags.out);
       await run(flags);
     });
+}
+
+/** Both would write into one folder. Throws CliError 2. */
+function mustDiffer(schedules: readonly string[]): void {
+  const twice = schedules.find((name, at) => schedules.indexOf(name) !== at);
+  if (twice === undefined) return;
+  throw new CliError(2, `--schedule has ${twice} twice: each schedule is trained once.`);
 }
 
 /** Files would be written into it. Throws CliError 2. */

@@ -74,7 +74,7 @@ async function train(
   const answer = openAnswer(options.format);
   const startedAt = performance.now();
   const { runTraining } = await import("@rayling/trainer/run");
-  const place = new RunPlace(line, hasView(config, options), config.trainer.valBeforeTrain);
+  const place = new RunPlace(line, hasView(config, options), hasFirstValidation(config));
   let training: Promise<TrainingRun> | undefined;
   try {
     line.begin(firstPhase);
@@ -113,6 +113,12 @@ function explainSteps(
 /** Whether the console draws a view of the current step. */
 function hasView({ trainer }: TrainerConfig, { verbose }: TrainOptions): boolean {
   return process.stdout.isTTY && verbose !== true && trainer.logger.includes("console");
+}
+
+/** Whether a validation precedes the first step: not where there is nothing to validate. */
+function hasFirstValidation({ trainer, data, rayling }: TrainerConfig): boolean {
+  const hasPrompts = data.valFiles.length > 0 || rayling.task !== null;
+  return hasPrompts && (trainer.valBeforeTrain || trainer.valOnly);
 }
 
 const firstPhase = "starting the policy and the reward loop";

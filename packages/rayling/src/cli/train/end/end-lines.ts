@@ -1,5 +1,4 @@
 /** The last lines of a training: whether it did good, its figures, and what to do next. */
-import { join } from "node:path";
 import { wrapped } from "@rayling/core/terminal";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import { coreMetricText, coreMetricValue } from "@rayling/trainer/run";
@@ -61,8 +60,9 @@ function rewardsLines(
 }
 
 /** Where the page of the run is. */
-function pageLines({ directory }: TrainingEnd, loggers: readonly string[]): [string, string][] {
-  if (loggers.includes("report")) return [["its page", join(shortPath(directory), "report.html")]];
+function pageLines({ page }: TrainingEnd, loggers: readonly string[]): [string, string][] {
+  if (page !== null) return [["its page", shortPath(page)]];
+  if (loggers.includes("report")) return [["its page", "none: the report failed, see above"]];
   if (hasFiles(loggers)) return [];
   return [["its page", "none: the loggers file and report (trainer.logger) keep what it shows"]];
 }

@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import type { TrainingReport } from "@rayling/trainer";
 import type { TrainerConfig } from "@rayling/trainer/config";
 import type { TrainingRun } from "@rayling/trainer/run";
+import { join } from "node:path";
 import { mean } from "../../output/numbers.ts";
 
 /** The end of a training, as programs get it. */
@@ -19,6 +20,8 @@ export interface TrainingEnd extends Pick<
   readonly rewardedSteps: number;
   /** Folder of the run's files. */
   readonly directory: string;
+  /** The page that the logger `report` made of this run; null: there is none. */
+  readonly page: string | null;
   /** Null: there are none. */
   readonly checkpoints: string | null;
 }
@@ -42,6 +45,21 @@ export async function endOf(
     invalidRate: mean(rates) ?? null,
     rewardedSteps: rates.length,
     directory,
+    page: await pageIn(directory, trainer.logger, wallMs),
     checkpoints: hasCheckpoints ? checkpoints : null,
   };
+}
+
+/** A page of an earlier process of the run is not the one of this: the report may have failed. */
+async function pageIn(
+  directory: string,
+  loggers: readonly string[],
+  wallMs: number,
+): Promise<string | null> {
+  if (!loggers.includes("report")) return null;
+  const path = join(directory, "report.html");
+  const made = await stat(path).catch(() => undefined);
+  const beganMs = Date.now() - wallMs;
+  // Some file systems have whole seconds only.
+  return made !== undefined && made.mtimeMs >= beganMs - 1000 ? path : null;
 }
