@@ -160,7 +160,7 @@ test("a report that is added in any turn after the answer to the last one is sen
     const last = async (): Promise<void> => answer.promise.then(() => void sent.push("last"));
     delivery.add({ values: 1, send: last });
     answer.resolve();
-    for (let turn = 0; turn < turns; turn += 1) await null;
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     delivery.add({ values: 1, send: async () => void sent.push("added") });
     await new Promise(setImmediate);
     expect(sent, `${turns} turns`).toEqual(["last", "added"]);

@@ -30,8 +30,15 @@ test("extra info with the name of a column takes nothing away", async () => {
   const path = await dumpRollouts(await runFolder(), { ...rollouts, extras });
   const [first = ""] = (await readFile(path, "utf8")).split("\n");
   expect(JSON.parse(first)).toEqual({
-    ...{ input: "1+1=", output: "2", gts: "2", score: 1, step: 7 },
-    ...{ extra_output: "a", extra_input: 1, extra_step: 3, extra_gts: 5 },
+    input: "1+1=",
+    output: "2",
+    gts: "2",
+    score: 1,
+    step: 7,
+    extra_output: "a",
+    extra_input: 1,
+    extra_step: 3,
+    extra_gts: 5,
   });
 });
 

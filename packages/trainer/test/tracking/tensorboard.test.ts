@@ -109,8 +109,8 @@ test("experiments and runs that share TENSORBOARD_DIR have folders of their own,
   const counts: Record<string, number[]> = {};
   for (const name of await readdir(shared, { recursive: true })) {
     if (!name.includes("tfevents")) continue;
-    const run = dirname(name).replace(/-[0-9a-f]{6}$/, "");
-    (counts[run] ??= []).push(recordsIn(await readFile(join(shared, name))).length);
+    const place = dirname(name).replace(/-[0-9a-f]{6}$/, "");
+    (counts[place] ??= []).push(recordsIn(await readFile(join(shared, name))).length);
   }
   // A version and a step: nobody is told to forget anything, but by the run that goes on.
   expect(counts).toEqual({
