@@ -317,7 +317,7 @@ def test_a_method_keeps_the_process_of_its_dropped_handle() -> None:
 
 
 def program(body: str) -> subprocess.Popen[str]:
-    front = f"import os, rayling, time\nCOUNTER = {str(COUNTER)!r}\n"
+    front = f"import asyncio, os, rayling, time\nCOUNTER = {str(COUNTER)!r}\n"
     return subprocess.Popen(
         [sys.executable, "-c", front + body],
         stdout=subprocess.PIPE,
@@ -369,6 +369,28 @@ time.sleep(1000)
     assert one == 1
     kill(fork)
     wait_gone(own)
+
+
+def test_a_fork_that_goes_on_with_the_event_loop_is_told() -> None:
+    process = program(
+        """
+loop = asyncio.new_event_loop()
+actor = loop.run_until_complete(rayling.open_async(COUNTER, "Counter"))
+child = os.fork()
+if child == 0:
+    try:
+        loop.run_until_complete(actor.add(1))
+    except rayling.RaylingError as error:
+        os._exit("a fork of it" not in str(error))
+    os._exit(2)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(loop.run_until_complete(actor.add(2)))
+loop.run_until_complete(actor.close())
+"""
+    )
+    assert process.stdout is not None
+    assert process.stdout.read().split() == ["0", "2"]
+    process.wait()
 
 
 def test_the_program_ends_though_an_actor_is_open() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import logging
+import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -54,6 +55,7 @@ class Connection:
         self.name = f"{export} of {module}"
         self._names = [module, export]
         self._child = child
+        self._owner = os.getpid()
         self._reader = FrameReader()
         self._logger = logger
         self._writer = FrameWriter()
@@ -104,6 +106,7 @@ class Connection:
             TypeScriptError: the method threw.
             ActorDiedError: the process is gone.
         """
+        self.check_process()
         number = next(self._ids)
         frame, buffers = call_frame(Request.CALL, number, [method], args)
         kind, value = self._ask_blocking(number, frame, buffers)
@@ -185,7 +188,7 @@ class Connection:
         Raises:
             TypeScriptError: the method threw.
             ActorDiedError: the process is gone.
-            RaylingError: another event loop serves the connection.
+            RaylingError: another event loop serves the connection, or another process.
         """
         self._check_loop()
         number = next(self._ids)
@@ -206,7 +209,20 @@ class Connection:
                 self.cancel(number)
             raise
 
+    def check_process(self) -> None:
+        """Checks that this process has opened it.
+
+        Raises:
+            RaylingError: another one has, of which this is a fork.
+        """
+        if os.getpid() != self._owner:
+            raise RaylingError(
+                f"{self.name} was opened by process {self._owner}, and a fork of it has no part in "
+                "it: open it in this process"
+            )
+
     def _check_loop(self) -> None:
+        self.check_process()
         if asyncio.get_running_loop() is not self._loop:
             raise RaylingError(
                 f"{self.name} was opened on another event loop: open it on this one, or by "
@@ -438,6 +454,7 @@ class Stream:
         Raises:
             StopAsyncIteration: there is none.
         """
+        self._connection.check_process()
         while not self._items:
             if self._is_over:
                 error, self._error = self._error, None

@@ -74,7 +74,6 @@ class ActorCore:
         path = resolve_module(module)
         child = Child("python/actor-host/main", env=env)
         self.connection = Connection(child, path, export, logger=logger or _standard_logger)
-        self._owner = os.getpid()
         weakref.finalize(self, self.connection.kill)
 
     async def open(self, args: tuple[Any, ...], timeout: float | None) -> None:
@@ -101,12 +100,11 @@ class ActorCore:
         Raises:
             RaylingError: another process opened the actor.
         """
-        if os.getpid() != self._owner:
+        try:
+            self.connection.check_process()
+        except RaylingError:
             work.close()
-            raise RaylingError(
-                f"{self.connection.name} was opened by process {self._owner}, and a fork of it has "
-                "no part in it: open it in this process"
-            )
+            raise
         return asyncio.run_coroutine_threadsafe(work, background_loop())
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
