@@ -78,15 +78,14 @@ export class LogIndex {
   version = 0;
   /** Lines that are no JSON, such as one that was cut off. */
   malformed = 0;
-  /** Such lines before the last line that was read: those behind it are read again. */
-  #malformedBefore = 0;
   readonly #byIndex: Map<number, number> = new Map();
   readonly #bySample: Map<string, number> = new Map();
   readonly #waiting: Map<number, { readonly sample: string; readonly part: PartScore }[]> =
     new Map();
-  /** The last line that was read, which ends there. */
+  /** The last line that was read. */
   #line = 0;
-  #end = 0;
+  /** Where it ends, and how many malformed lines precede it: those behind it are read again. */
+  #upTo = { end: 0, malformed: 0 };
   #size = -1;
   /** The number of the file in its file system. */
   #file = -1;
@@ -118,7 +117,7 @@ export class LogIndex {
   /** How much of the log is here, of 1; undefined: a packed log is being read. */
   get share(): number | undefined {
     if (this.#reading === undefined || this.#goal === 0) return 1;
-    return this.path.endsWith(".gz") ? undefined : Math.min(1, this.#end / this.#goal);
+    return this.path.endsWith(".gz") ? undefined : Math.min(1, this.#upTo.end / this.#goal);
   }
 
   /** Returns the row of that index in the input; undefined where there is none. */
@@ -167,14 +166,14 @@ export class LogIndex {
     this.#goal = size;
     const { signal } = this.#closing;
     const enoughAt = performance.now() + this.#firstLook.ms;
-    const from = this.#end;
+    const from = this.#upTo.end;
     // Reading begins at the end of the last line that was read, which counts as the first one.
     const linesBefore = Math.max(0, this.#line - 1);
     const onMalformed = ({ unterminated }: { readonly unterminated: boolean }): void => {
       // The last line may be on its way.
       if (!unterminated) this.malformed += 1;
     };
-    this.malformed = this.#malformedBefore;
+    this.malformed = this.#upTo.malformed;
     const options = { places: true, from, onMalformed, signal };
     for await (const { line, value, place = { start: 0, end: 0 } } of readJsonl(
       this.path,
@@ -183,8 +182,7 @@ export class LogIndex {
       if (!isRecord(value)) throw new RewardLogError(this.path, linesBefore + line);
       this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
-      this.#end = place.end;
-      this.#malformedBefore = this.malformed;
+      this.#upTo = { end: place.end, malformed: this.malformed };
       if (this.rows.length >= this.#firstLook.rows && performance.now() >= enoughAt) isEnough();
     }
     if (this.rows.length === 0 && this.malformed > 0) throw new RewardLogError(this.path, 1);
@@ -200,9 +198,8 @@ export class LogIndex {
     this.#bySample.clear();
     this.#waiting.clear();
     this.malformed = 0;
-    this.#malformedBefore = 0;
     this.#line = 0;
-    this.#end = 0;
+    this.#upTo = { end: 0, malformed: 0 };
     this.version += 1;
   }
 

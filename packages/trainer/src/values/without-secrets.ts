@@ -57,9 +57,10 @@ export function secretsIn(config: Settings): readonly string[] {
  * `{judge: {api_key: x}}`.
  */
 export function withoutSecretsOfMap(text: string): string {
-  return text.replace(inMap, (whole, begin: string, _quote: string, name: string, value: string) =>
-    value !== "" && isSecret(name) ? `${begin}${hidden}` : whole,
-  );
+  return text.replace(inMap, (whole: string, ...groups: readonly string[]) => {
+    const [begin = "", , name = "", value = ""] = groups;
+    return value !== "" && isSecret(name) ? `${begin}${hidden}` : whole;
+  });
 }
 
 interface Hiding {

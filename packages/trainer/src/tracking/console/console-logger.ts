@@ -1,7 +1,8 @@
 /**
  * Output of a run for the person who started it: one short line for each step, and on a terminal
- * below it the current phase. verl's line of all metrics is printed where it is asked for. Where the
- * output takes nothing more, methods throw, and training goes on without it.
+ * below it the current phase. verl's line of all metrics is printed where it is asked for.
+ *
+ * Where the output takes nothing more, methods throw, and training goes on without it.
  */
 
 import type { WriteStream } from "node:tty";
@@ -107,6 +108,9 @@ export class ConsoleLogger implements TrackingLogger {
   /** Closes the view. Rejects where not all was written. */
   async close(): Promise<void> {
     this.#view?.close();
-    await this.#failure?.close();
+    if (this.#failure === undefined) return;
+    // Errors of what was written come before.
+    await new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
+    this.#failure.close();
   }
 }

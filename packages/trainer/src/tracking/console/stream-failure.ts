@@ -22,9 +22,8 @@ export class StreamFailure {
     if (this.#error !== undefined) throw this.#error;
   }
 
-  /** Resolves when all that was written is; rejects with the first error of the stream. */
-  async close(): Promise<void> {
-    await new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
+  /** Throws the first error of the stream. Call it when all is written. */
+  close(): void {
     // A stream that failed may say so once more.
     if (this.#error === undefined) this.#stream.off("error", this.#onError);
     this.check();

@@ -58,7 +58,7 @@ export class FileLogger implements TrackingLogger {
     await this.#metrics?.write({ step, data } satisfies WrittenMetricsLine);
   }
 
-  /** What goes on is not written; a run that resumes has begun with it. */
+  /** Begins a run that resumes; the current phase itself is not written. */
   async progress(): Promise<void> {
     await this.#begun();
   }

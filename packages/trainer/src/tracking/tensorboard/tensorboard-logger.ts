@@ -18,9 +18,9 @@ import { recordOf, restartEvent, scalarsEvent, textEvent, versionEvent } from ".
 /** Folder of a `TensorboardLogger`. */
 export interface TensorboardLoggerOptions {
   /**
-   * Default: {projectName}/{experimentName}/{the run} in the environment's TENSORBOARD_DIR, else
-   * `tensorboard` in the folder of the run. The run is named after its folder and a hash of the path
-   * of that. verl writes into TENSORBOARD_DIR itself, where a second run would be the first one to a
+   * Default: {projectName}/{experimentName}/{run} in the environment's TENSORBOARD_DIR, else
+   * `tensorboard` in the folder of the run. {run} is the name of that folder, and a hash of its
+   * path. verl writes into TENSORBOARD_DIR itself, where a second run would be the first one to a
    * reader, and would take its steps away.
    */
   readonly directory?: string;
