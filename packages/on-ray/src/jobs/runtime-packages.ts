@@ -56,9 +56,7 @@ export class RuntimePackages {
    */
   upload(jobs: JobsApi): Promise<readonly string[]> {
     return Promise.all(
-      this.#packages.map(({ name, files }) =>
-        jobs.upload(name, async () => zip(await files(), level)),
-      ),
+      this.#packages.map((one) => jobs.upload(one.name, async () => zip(await one.files(), level))),
     );
   }
 }

@@ -153,7 +153,7 @@ test("an option is declared nowhere else, and somebody reads it", () => {
     // A schedule may be a function of the user's.
     "ppo-trainer.ts: schedule",
     // The actor.
-    "run/configured-policies.ts: critic",
+    "run/policy-kind.ts: critic",
     // The actor.
     "settings/program-options.ts: critic",
     // A schedule as the user gives it.
