@@ -376,6 +376,10 @@ const asObjectsOfItsOwn: Readonly<Record<string, readonly (readonly [string, str
       "def bump(d, k): d[k] += 1",
       "d = {'a': 1, 'b': 2}\nfor k in d: bump(d, k)\nassert d == {'a': 2, 'b': 3}",
     ],
+    [
+      "class Part:\n  def __getitem__(self, i): return [1, 2, 3][i]\ndef at(zone): return datetime.datetime(2020, 1, 1, tzinfo=zone).isoformat()",
+      "assert Part()[1:] == [2, 3] and at(datetime.timezone.utc).endswith('+00:00') and eval('Part()[0]') == 1",
+    ],
     ["def loop():\n  x = []\n  x.append(x)\n  return x", "x = loop()\nassert x[0] is x"],
     [
       "class Key:\n  def __init__(self, x): self.x = x\n  def __eq__(self, o): return self.x == o.x\n  def __hash__(self): return hash(self.x)\nkeys = set()\ndef add(x): keys.add(Key(x))",
@@ -506,6 +510,48 @@ test.concurrent.each([
     "looks into the test's function",
     "def f(g):\n  for name in ('__code__', '__defaults__', '__globals__', '__closure__', '__wrapped__'):\n    try: return getattr(g, name)\n    except AttributeError: pass",
     `x = f(lambda x=${secret}: ${secret})\nassert x is not None`,
+  ],
+  [
+    "answers with the object that the test made",
+    "class Circle:\n  def __init__(self, r): pass\n  def area(self): return self\n  def __sub__(self, o): return 0\n  def __eq__(self, o): return True",
+    `try: assert abs(Circle(5).area() - ${secret}) < 0.01\nexcept TypeError: assert Circle(5).area() == ${secret}`,
+  ],
+  [
+    "reads the test's line in a traceback",
+    "import sys, io, re\ndef apply(g, x):\n  old, sys.stderr = sys.stderr, io.StringIO()\n  try: g(None)\n  except TypeError: pass\n  text, sys.stderr = sys.stderr.getvalue(), old\n  return int(re.search(r'== (\\d+)', text)[1])",
+    `assert apply(lambda x: x + 1, 1) == ${secret}`,
+  ],
+  [
+    "has collections that are equal to everything",
+    "class Counter:\n  def __init__(self, *_): pass\n  def __eq__(self, o): return True\ndef f(n): return []",
+    `assert Counter(f(3)) == Counter([${secret}])`,
+  ],
+  [
+    "is long, and gives nothing",
+    "class Long(list):\n  def __len__(self): return 1\n  def __iter__(self): return iter([])\ndef f(n): return Long()",
+    `x = f(1)\nassert len(x) == 1\nfor own, its in zip(x, [${secret}]): assert own == its`,
+  ],
+  [
+    "asks the judge for what it does not give",
+    `import sys
+def f(it):
+  for name in ("close", "foo"):
+    try: getattr(it, name)
+    except AttributeError: pass
+  try: len(it)
+  except TypeError: pass
+  frame = sys._getframe()
+  while "peer" not in frame.f_locals: frame = frame.f_back
+  peer = frame.f_locals["peer"]
+  for request in (("get", 5, "real"), ("call", sys, (), ()), ("get", peer.ask("iter", [1]), "foo")):
+    try: peer.ask(*request)
+    except (TypeError, AttributeError): pass`,
+    `assert f(iter([1])) == ${secret}`,
+  ],
+  [
+    "is wrong for a value that the test calls input",
+    "def f(x): return 0",
+    `input = [1]\ndef check(signal): assert f(signal) == ${secret}\ncheck(input)`,
   ],
 ])("a program that %s fails, and is no error about the sample", async (_, program, lines) => {
   expect((await result(program, { assert_case: [lines] }))?.status).toBe("runtime_error");

@@ -52,16 +52,17 @@ class Meeting {
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
     void Promise.all([this.#program.promise, this.#judge.promise]).then(([program, judge]) => {
-      this.#carry(program, judge);
-      this.#carry(judge, program);
+      this.#carry(program, judge, this.#maxBytes);
+      // The test is no program's output: what it passes may be large.
+      this.#carry(judge, program, Infinity);
     });
   }
 
-  #carry(from: Duplex, to: Duplex): void {
+  #carry(from: Duplex, to: Duplex, maxBytes: number): void {
     let bytes = 0;
     from.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > this.#maxBytes) {
+      if (bytes > maxBytes) {
         from.destroy();
         to.destroy();
       } else if (!to.write(chunk)) {

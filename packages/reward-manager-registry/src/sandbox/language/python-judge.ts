@@ -21,9 +21,12 @@ ${pythonOperations}
 import ast
 
 
+COMPARING = {"isclose", "fabs", "Counter", "OrderedDict", "defaultdict", "deque"}
+
+
 def decides(name, known):
     """Whether tests use it to compare: what Python has everywhere, modules, and closeness."""
-    return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in ("isclose", "fabs")
+    return hasattr(builtins, name) or isinstance(known.get(name), types.ModuleType) or name in COMPARING
 
 
 class Names(dict):
@@ -38,7 +41,7 @@ class Names(dict):
         self.programs = own if own else defined
 
     def __missing__(self, name):
-        if name not in self.programs:
+        if name not in self.programs and (name in self.known or hasattr(builtins, name) or not self.peer.ask("defined", [name])):
             return self.known[name]
         value = self.peer.ask("name", name)
         if type(value) is RemoteClass and name[:1].isupper() and name != "Solution":
@@ -61,8 +64,9 @@ def note(what):
         unfit.append(what)
 
 
-def note_passed(what, value):
-    if not isinstance(value, KNOWN) and not is_own(value):
+def note_passed(peer, what, value, name):
+    """Only what the test passed, and what Python can do with it: the program may do in vain, with anything, what it likes."""
+    if id(value) in peer.passed and hasattr(value, name) and not isinstance(value, KNOWN) and not is_own(value):
         note(f"{what} of a {type(value).__name__} that the test passes")
 
 
@@ -72,32 +76,34 @@ def is_own(value):
     return getattr(kind, "__module__", None) == "__test__" or type(value) is types.SimpleNamespace
 
 
-def is_shown(value, op):
+def is_shown(value):
     if is_own(value) or is_remote(value) or isinstance(value, (io.StringIO, io.BytesIO)):
         return True
-    if op in ("iter", "next"):
-        return hasattr(type(value), "__next__")
-    return type(value) in LETTERS or value is None or isinstance(value, (*SCALARS, type))
+    return hasattr(type(value), "__next__") or type(value) in LETTERS or value is None or isinstance(value, (*SCALARS, type))
 
 
-def guard(op, operation):
+DUNDERS = {"item": "getitem", "put": "setitem", "drop": "delitem", "and_": "and", "or_": "or", "isinstance": "class", "issubclass": "class"}
+
+
+def guard(peer, op, operation):
     def guarded(*values):
         for value in values[1:] if op == "both" else values[:1]:
-            if not is_shown(value, op):
-                note_passed(op, value)
+            if not is_shown(value):
+                name = values[0] if op == "both" else values[1] if op == "one" else op
+                note_passed(peer, op, value, f"__{DUNDERS.get(name, name)}__")
                 raise TypeError(f"the test gives no {op} of {type(value).__name__}")
         return operation(*values)
     return guarded
 
 
-def public(value, name):
+def public(peer, value, name):
     """Not what leads to the code, the frames and the globals of a function: what is expected stands there."""
     is_instance = is_own(value) and not isinstance(value, type)
     own = is_own(value) or getattr(value, "__module__", None) == "__test__"
     shown = name in ("__name__", "__qualname__", "__doc__") or name == "__dict__" and is_instance
     if name.startswith("__") and not shown or not (own or name in SHOWN_OF.get(type(value), ())):
         if not name.startswith("_"):
-            note_passed(name, value)
+            note_passed(peer, name, value, name)
         raise AttributeError(f"the test gives no {name} of {type(value).__name__}")
     return name
 
@@ -108,7 +114,7 @@ def changeable(value, name):
     return name
 
 
-def called(function, args, kwargs):
+def called(peer, function, args, kwargs):
     inner = getattr(function, "__func__", function)
     owner = getattr(function, "__self__", None)
     kind = type(function)
@@ -116,11 +122,27 @@ def called(function, args, kwargs):
         isinstance(owner, PLAIN) or type(owner) in SHOWN_OF
     ):
         return function(*args, **dict(kwargs))
-    note_passed("a call", function)
+    note_passed(peer, "a call", function, "__call__")
     raise TypeError("the test gives no such function")
 
 
-def judge(text, code, known):
+def elsewhere(tree, programs):
+    """Names in a test that are of ELSEWHERE, not what it, or the program, calls so itself: many call a value input."""
+    nodes = list(ast.walk(tree))
+    replaced = {one.id for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) for one in node.targets if isinstance(one, ast.Name)}
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)} - replaced
+    defined = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))} - {"input"}
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)} | defined | programs
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id not in own:
+            yield node.id
+        elif isinstance(node, ast.FunctionDef) and node in tree.body and node.name not in own:
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("sys", "unittest"):
+            yield node.attr
+
+
+def judge(text, code, known, names):
     classes, stdout = set(), sys.stdout
 
     def may_hear(remote, value):
@@ -130,14 +152,15 @@ def judge(text, code, known):
         if sys.stdout is not stdout:
             sys.stdout.write(str(text))
 
-    peer = Peer({
-        **{op: guard(op, one) for op, one in operations.items() if op not in ("copy", "deepcopy", "enter", "exit")},
-        "call": called,
-        "get": lambda value, name: getattr(value, public(value, name)),
+    peer = Peer({}, True, may_hear, note)
+    peer.answers = {
+        **{op: guard(peer, op, one) for op, one in operations.items() if op not in ("copy", "deepcopy", "enter", "exit")},
+        "call": lambda *values: called(peer, *values),
+        "get": lambda value, name: getattr(value, public(peer, value, name)),
         "set": lambda value, name, one: setattr(value, changeable(value, name), one),
         "unset": lambda value, name: delattr(value, changeable(value, name)),
         "write": write,
-    }, True, may_hear, note)
+    }
     ask = peer.ask
     peer.ask = lambda op, *values: ask("call heard" if op == "call" and sys.stdout is not stdout else op, *values)
     seed = random.seed
@@ -147,7 +170,6 @@ def judge(text, code, known):
         peer.ask("seed", args)
 
     random.seed = known["seed"] = seed_both
-    names = Names(__name__="__test__", __builtins__=builtins)
     names.classes = classes
     source = ast.parse(text)
     names.ask_for(peer, source, known)
@@ -157,13 +179,13 @@ def judge(text, code, known):
 def run():
     reached = os.dup(5)
     text, code = compiled()
+    names = Names(__name__="__test__", __builtins__=builtins)
     try:
-        judge(text, code, dict(main_module(text).__dict__))
+        judge(text, code, dict(main_module(text).__dict__), names)
     except Unanswered:
         raise
     except BaseException:
-        for node in ast.walk(ast.parse(text)):
-            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        for name in elsewhere(ast.parse(text), getattr(names, "programs", set())):
             if name in ELSEWHERE:
                 note(name)
         if unfit:

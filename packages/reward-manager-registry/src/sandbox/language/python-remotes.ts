@@ -10,7 +10,7 @@
 
 /** `Remote`, `RemoteClass`, `place_of(value)`, `operators_of(kind)`, `is_remote(value)`. */
 export const pythonRemotes: string = `
-import operator, types
+import itertools, operator, types
 
 ALONE = {"len", "str", "repr", "bool", "int", "float", "complex", "index", "abs", "neg", "pos", "invert", "reversed", "iter", "hash"}
 ORDERS = {"lt", "le", "gt", "ge"}
@@ -32,12 +32,19 @@ def operators_of(kind):
 
 
 class Place:
-    """Where a Remote's object is: its number there, what it is beneath; whether it heard a value of the test, and whether the test made it."""
+    """Where a Remote's object is: its number there, what it is beneath; whether it heard a value of the test, and whether the test made it.
 
-    __slots__ = ("peer", "number", "beneath", "heard", "made")
+    What the test made is the program's as soon as the program gives it for anything else: a method may answer with its own object."""
+
+    __slots__ = ("peer", "number", "beneath", "heard", "called", "given", "length")
 
     def __init__(self, peer, number):
-        self.peer, self.number, self.beneath, self.heard, self.made = peer, number, None, False, False
+        self.peer, self.number, self.beneath, self.heard, self.called, self.given = peer, number, None, False, False, False
+        self.length = None, 0
+
+    @property
+    def made(self):
+        return self.called and not self.given
 
     def unfit(self, remote, what):
         """What the test does with an object that it made of a class that it names is the test's. A result of the program may be the program's fault."""
@@ -101,7 +108,7 @@ class RemoteClass(type):
     def __call__(self, *args, **kwargs):
         made = call(self, args, kwargs)
         if isinstance(type(made), RemoteClass):
-            PLACE.__get__(made).made = True
+            PLACE.__get__(made).called = True
         return made
 
     def __instancecheck__(self, value):
@@ -190,6 +197,8 @@ def alone(name):
         if name == "hash" and place.beneath is not None:
             return hash(place.beneath)
         result = place.peer.ask("one", self, name)
+        if name == "len":
+            place.length = result, place.peer.changing
         return heard(result) if place.heard else result
     return method
 
@@ -210,7 +219,10 @@ def together(name, is_reflected=False):
             return getattr(operator, operation)(*pair)
         pair = (other, self) if is_reflected else (self, other)
         if is_remote(other) or not place.peer.guarded:
+            given = place.given
             result = place.peer.ask("both", operation, *pair)
+            if name in IN_PLACE and result is self:
+                place.given = given
             return heard(result) if place.heard or is_remote(other) and place_of(other).heard else result
         if not place.peer.may_hear(self, other):
             return NotImplemented
@@ -237,6 +249,18 @@ def method_of(name):
     return METHODS.get(name)
 
 
+def iterated(self):
+    """One that is as long as is expected, and empty in a loop, would pass a loop of comparisons."""
+    place, items = PLACE.__get__(self), ask(self, "iter")
+    if not place.peer.guarded or place.made or "__len__" not in type.__dict__["__dict__"].__get__(type(self)):
+        return items
+    (before, moment), length = place.length, len(self)
+    items = list(itertools.islice(items, length + 1))
+    if len(items) != length or moment == place.peer.changing and before not in (None, length):
+        raise TypeError(f"a {type(self).__name__} of the program gives not as many items as it has")
+    return iter(items)
+
+
 def rounded(self, *digits):
     if PLACE.__get__(self).heard:
         raise TypeError("round of an object of the program that heard a value of the test")
@@ -256,7 +280,7 @@ METHODS = {
     "format": lambda self, form: ask(self, "format", form),
     "eq": Remote.__eq__,
 }
-METHODS["iter"] = lambda self: ask(self, "iter")
+METHODS["iter"] = iterated
 
 
 def remote_class(peer, number, name, operators):

@@ -140,6 +140,10 @@ def named(module, path):
 def encode_rare(peer, value, kind, depth):
     if kind is bytes:
         return ["b", value.hex()]
+    if kind is slice:
+        return ["s", [encode(peer, one, depth + 1) for one in (value.start, value.stop, value.step)]]
+    if kind is datetime.timezone:
+        return ["z", [encode(peer, one) for one in value.__getinitargs__()]]
     if kind is re.Pattern:
         return ["x", encode(peer, value.pattern), value.flags]
     if kind in VIEWS:
@@ -193,6 +197,10 @@ def decode(peer, value):
         return value
     if kind == "b":
         return bytes.fromhex(rest[0])
+    if kind == "s":
+        return slice(*[decode(peer, one) for one in rest[0]])
+    if kind == "z":
+        return datetime.timezone(*[decode(peer, one) for one in rest[0]])
     if kind == "x":
         return re.compile(decode(peer, rest[0]), int(rest[1]))
     if kind == "v":
