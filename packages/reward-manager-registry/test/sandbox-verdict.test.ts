@@ -1,7 +1,7 @@
 /** Who decides what a program is worth: honest programs pass, and none passes by anything else than the right answer. On every way of isolation that is there. */
 
 import { randomInt } from "node:crypto";
-import { scorePrimeCode } from "@rayling/reward-manager-registry";
+import { LocalSandbox, scorePrimeCode } from "@rayling/reward-manager-registry";
 import type { CodeTestResult } from "@rayling/reward-manager-registry";
 import { describe, expect, test, vi } from "vitest";
 import { isFull, sized } from "../../../test/fixtures/suite.ts";
@@ -24,6 +24,18 @@ async function result(
   const { metadata } = await scorePrimeCode(`\`\`\`python\n${program}\n\`\`\``, tests, { sandbox });
   return metadata[0];
 }
+
+test("an answer of the program may be as long as its output, and all of them together longer", async () => {
+  const sandbox = new LocalSandbox({ isolation: here.slice(0, 1), maxOutputBytes: 100_000 });
+  const program = "def bump(x): x[0] += 1\ndef long(n): return 'x' * n";
+  const statuses = ["long(50_000) == 'x' * 50_000", "long(200_000) == 'x' * 200_000"].map(
+    async (line) => {
+      const lines = `xs = [0] * 2000\nfor i in range(60): bump(xs)\nassert xs[0] == 60 and ${line}`;
+      return (await result(program, { assert_case: [lines] }, sandbox))?.status;
+    },
+  );
+  expect(await Promise.all(statuses)).toEqual(["success", "runtime_error"]);
+});
 
 /** The assertions that a program is to get around. */
 const assertions = [
@@ -530,6 +542,16 @@ test.concurrent.each([
     "is long, and gives nothing",
     "class Long(list):\n  def __len__(self): return 1\n  def __iter__(self): return iter([])\ndef f(n): return Long()",
     `x = f(1)\nassert len(x) == 1\nfor own, its in zip(x, [${secret}]): assert own == its`,
+  ],
+  [
+    "is long, and gives nothing backwards",
+    "class Long(list):\n  def __len__(self): return 1\n  def __reversed__(self): return iter([])\ndef f(n): return Long()",
+    `x = f(1)\nassert len(x) == 1\nfor own, its in zip(reversed(x), [${secret}]): assert own == its`,
+  ],
+  [
+    "answers with the object that the test made, which has everything in it",
+    "class Bag:\n  def items(self): return self\n  def __contains__(self, x): return True\n  def __iter__(self): return iter([])",
+    `assert ${secret} in Bag().items()`,
   ],
   [
     "asks the judge for what it does not give",

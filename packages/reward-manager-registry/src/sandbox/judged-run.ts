@@ -41,7 +41,11 @@ export async function runJudged(
   return { program: program.value, judge: judge.value };
 }
 
-/** Carries bytes both ways once both are there, up to a program's output limit. */
+/**
+ * Carries messages both ways once both are there, each on a line; one of the program may be as long
+ * as its output may be. There is no limit for all together: a list that is kept the same on both
+ * sides is in the message of each change.
+ */
 class Meeting {
   readonly #maxBytes: number;
   readonly #program = Promise.withResolvers<Duplex>();
@@ -53,15 +57,17 @@ class Meeting {
     this.#maxBytes = maxBytes;
     void Promise.all([this.#program.promise, this.#judge.promise]).then(([program, judge]) => {
       this.#carry(program, judge, this.#maxBytes);
-      // The test is no program's output: what it passes may be large.
+      // The test is no program's output: what it passes may be larger.
       this.#carry(judge, program, Infinity);
     });
   }
 
   #carry(from: Duplex, to: Duplex, maxBytes: number): void {
+    // So many of the message that has begun.
     let bytes = 0;
     from.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
+      const end = chunk.lastIndexOf("\n");
+      bytes = end === -1 ? bytes + chunk.length : chunk.length - end - 1;
       if (bytes > maxBytes) {
         from.destroy();
         to.destroy();

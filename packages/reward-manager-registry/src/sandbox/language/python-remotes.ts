@@ -81,7 +81,7 @@ def contains(remote, value):
     place = place_of(remote)
     if place.beneath is not None:
         return value in place.beneath
-    if is_remote(value) or place.peer.may_hear(remote, value):
+    if is_remote(value) or not place.peer.guarded or place.made and place.peer.may_hear(remote, value):
         return bool(place.peer.ask("both", "contains", remote, value))
     return any(one is value or one == value for one in remote)
 
@@ -249,16 +249,18 @@ def method_of(name):
     return METHODS.get(name)
 
 
-def iterated(self):
+def counted(begin):
     """One that is as long as is expected, and empty in a loop, would pass a loop of comparisons."""
-    place, items = PLACE.__get__(self), ask(self, "iter")
-    if not place.peer.guarded or place.made or "__len__" not in type.__dict__["__dict__"].__get__(type(self)):
-        return items
-    (before, moment), length = place.length, len(self)
-    items = list(itertools.islice(items, length + 1))
-    if len(items) != length or moment == place.peer.changing and before not in (None, length):
-        raise TypeError(f"a {type(self).__name__} of the program gives not as many items as it has")
-    return iter(items)
+    def method(self):
+        place, items = PLACE.__get__(self), begin(self)
+        if not place.peer.guarded or place.made or "__len__" not in type.__dict__["__dict__"].__get__(type(self)):
+            return items
+        (before, moment), length = place.length, len(self)
+        items = list(itertools.islice(items, length + 1))
+        if len(items) != length or moment == place.peer.changing and before not in (None, length):
+            raise TypeError(f"a {type(self).__name__} of the program gives not as many items as it has")
+        return iter(items)
+    return method
 
 
 def rounded(self, *digits):
@@ -280,13 +282,13 @@ METHODS = {
     "format": lambda self, form: ask(self, "format", form),
     "eq": Remote.__eq__,
 }
-METHODS["iter"] = iterated
+COUNTED = {"iter": counted(lambda self: ask(self, "iter")), "reversed": counted(lambda self: ask(self, "one", "reversed"))}
 
 
 def remote_class(peer, number, name, operators):
     body = {"__slots__": (), "__module__": "__main__", "__doc__": property(lambda self: ask(self, "get", "__doc__"))}
     for one in operators:
-        method = METHODS["iter"] if one == "iter" else method_of(str(one))
+        method = COUNTED.get(str(one)) or method_of(str(one))
         if method is not None:
             body[f"__{one}__"] = method
     if "eq" in operators:
