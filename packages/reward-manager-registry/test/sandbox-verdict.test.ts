@@ -491,6 +491,12 @@ test.concurrent.each([
     "acquire of a lock",
   ],
   [
+    "reads an attribute of an exception of the program",
+    "class Low(Exception):\n  def __init__(self, left): self.left = left\ndef f(): raise Low(3)",
+    "try: f()\nexcept Exception as error: assert error.left == 3",
+    "left of an exception of the program",
+  ],
+  [
     "would tell the program what is expected",
     "class V:\n  def __eq__(self, o): return o == 1",
     "assert V() == 1",

@@ -205,8 +205,15 @@ class Peer:
         number, name, bases = known
         if number not in self.classes:
             ours = tuple(dict.fromkeys(self.stand_in(one) for one in bases)) or (RuntimeError,)
-            self.classes[number] = type(str(name), ours, {})
+            body = {"__getattr__": lambda error, name: self.missing(error, name)} if self.guarded else {}
+            self.classes[number] = type(str(name), ours, body)
         return self.classes[number]
+
+    def missing(self, error, name):
+        """An exception of the program comes with its arguments, and none of its attributes."""
+        if not name.startswith("_"):
+            self.note(f"{name} of an exception of the program")
+        raise AttributeError(f"the judge has no {name} of {type(error).__name__}")
 
 
 # How many containers are shared before a result is a mere copy: each message looks at all of them.
