@@ -47,16 +47,14 @@ export async function runJudged(
  * sides is in the message of each change.
  */
 class Meeting {
-  readonly #maxBytes: number;
   readonly #program = Promise.withResolvers<Duplex>();
   readonly #judge = Promise.withResolvers<Duplex>();
   readonly program = (channel: Duplex): void => this.#program.resolve(heldOpen(channel));
   readonly judge = (channel: Duplex): void => this.#judge.resolve(heldOpen(channel));
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
     void Promise.all([this.#program.promise, this.#judge.promise]).then(([program, judge]) => {
-      this.#carry(program, judge, this.#maxBytes);
+      this.#carry(program, judge, maxBytes);
       // The test is no program's output: what it passes may be larger.
       this.#carry(judge, program, Infinity);
     });
