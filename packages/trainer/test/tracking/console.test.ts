@@ -2,7 +2,7 @@
 
 import { PassThrough, Writable } from "node:stream";
 import type { WriteStream } from "node:tty";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { ConsoleLogger, Tracking, type TrackedRun } from "@rayling/trainer";
 import { runFolder } from "./run-folder.ts";
 
@@ -295,4 +295,19 @@ test("an error of the last line is a warning, too, and a stream that was fine ha
   failing.open(run);
   failing.log({ "critic/score/mean": 1 }, 4);
   await expect(failing.close()).rejects.toThrow("write ENOSPC");
+});
+
+test("a reader that has paused does not hold up the end, and may go later", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const paused = Object.assign(new Writable({ write: () => undefined }), {
+    isTTY: false,
+  }) as unknown as WriteStream;
+  const logger = new ConsoleLogger({ stream: paused });
+  logger.open(run);
+  logger.log({ "critic/score/mean": 1 }, 4);
+  const closed = logger.close();
+  await vi.runAllTimersAsync();
+  await closed;
+  expect(paused.listenerCount("error")).toBe(1);
 });

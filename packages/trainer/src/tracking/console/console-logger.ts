@@ -34,6 +34,9 @@ export interface ConsoleLoggerOptions {
 /** Columns of a line where there is no terminal. */
 const pipedColumns = 100;
 
+/** At the end the output has so long to take what was written, in ms. */
+const readerMs = 1000;
+
 /** Prints a line for each step, and on a terminal a view of the current one. */
 export class ConsoleLogger implements TrackingLogger {
   /** The name of the logger in `trainer.logger`. */
@@ -108,9 +111,17 @@ export class ConsoleLogger implements TrackingLogger {
   /** Closes the view. Rejects where not all was written. */
   async close(): Promise<void> {
     this.#view?.close();
-    if (this.#failure === undefined) return;
-    // Errors of what was written come before.
-    await new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
-    this.#failure.close();
+    const failure = this.#failure;
+    if (failure === undefined) return;
+    // Errors of what was written come before. A reader that has paused holds up no training.
+    const isWritten = await new Promise<boolean>((resolve) => {
+      const late = setTimeout(() => resolve(false), readerMs);
+      this.#stream.write("", () => {
+        clearTimeout(late);
+        resolve(true);
+      });
+    });
+    if (isWritten) failure.close();
+    else failure.check();
   }
 }
