@@ -17,7 +17,7 @@ import { failureOf } from "../faults/thrown.ts";
 import { rewardVersion } from "../settings/reward-version.ts";
 import { digestOf } from "../sample/sample-key.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
-import type { PipelineSettings } from "../settings/settings.ts";
+import type { PipelineSettings, RewardVersion } from "../settings/settings.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import type { TokenUsage, Writable } from "../outcome.ts";
 import { Outbox } from "../exchange/result-outbox.ts";
@@ -81,6 +81,14 @@ export const noTraits: ExecutorTraits = {
   assembles: false,
 };
 
+/** The loop of an executor, as far as it has to know it. */
+export interface ExecutorContext {
+  /** Limits of the endpoint that its samples ask. */
+  readonly limits?: PolicySettings["limits"];
+  /** The version that the loop has read. */
+  readonly version?: RewardVersion | undefined;
+}
+
 export interface LoadedExecutor extends ExecutorTraits {
   /** The version of the reward function that was loaded. */
   readonly version: string;
@@ -108,13 +116,12 @@ export class ScoreExecutor {
 
   /**
    * @param atOnce the most samples at work; the others stand ready
-   * @param limits of the endpoint that they ask
    */
   constructor(
     settings: PipelineSettings,
     place: RunTablePlace,
     atOnce: number,
-    limits?: PolicySettings["limits"],
+    { limits, version }: ExecutorContext = {},
   ) {
     this.#queue = new SampleQueue(
       atOnce,
@@ -138,12 +145,13 @@ export class ScoreExecutor {
     }
     // Registered before the handlers of the user's modules, which may take their time.
     process.prependListener("exit", () => table.exiting());
-    const before = rewardVersion(settings);
-    this.#functions = before.then(() => loadFunctions(settings, this.#tracker));
-    this.#version = this.#functions.then(async () => {
-      const after = await rewardVersion(settings);
+    const before = rewardVersion(settings, version);
+    this.#functions = loadFunctions(settings, this.#tracker);
+    this.#version = this.#functions.then(() => {
+      const after = rewardVersion(settings, before);
+      if (before.version === after.version) return after.version;
       // Written while it was loaded: it is neither.
-      return (await before) === after ? after : digestOf([await before, after]);
+      return digestOf([before.version, after.version]);
     });
     // Callers of ready() get the rejection.
     this.#version.catch(() => undefined);

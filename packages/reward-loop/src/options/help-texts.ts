@@ -88,7 +88,7 @@ export const helpTexts = {
   partOptions: {
     workers: "Reward loop workers; without a number several functions share those of one.",
     concurrency: "Samples at work per worker; a quarter more stand ready where they are next.",
-    executors: "Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on.",
+    executors: "Threads, or processes, of each worker in which score functions run: while one is blocked, another goes on. A number is started at once.",
     executorIsolation: "The kind of executor: a thread, or a process for code that may crash (native add-ons, process.abort, unlimited memory use), where a crash costs only its own sample. A process takes longer to start and some 50 MB.",
     reward: "The score function: PATH[:name], or with rewardKwargs.",
     limits: "Limits of the endpoint that the function calls, for all workers of all loops that name it.",

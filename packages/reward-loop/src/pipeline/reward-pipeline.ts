@@ -76,7 +76,7 @@ export class RewardPipeline implements RewardSource {
     limiter: SharedLimiter | undefined,
   ): Promise<RewardPipeline> {
     const { cache, joinSame } = settings.policy;
-    const version = await rewardVersion(settings.pipeline);
+    const version = rewardVersion(settings.pipeline);
     const known =
       cache === undefined && !joinSame
         ? undefined
@@ -84,7 +84,7 @@ export class RewardPipeline implements RewardSource {
     try {
       const asksToSpend = budget?.isLimited === true;
       const workers = await openWorkers({ settings, version, limiter, asksToSpend }, 0);
-      return new RewardPipeline({ settings, limiter, budget, known }, workers, version);
+      return new RewardPipeline({ settings, limiter, budget, known }, workers, version.version);
     } catch (error) {
       known?.close();
       throw error;
@@ -168,7 +168,7 @@ export class RewardPipeline implements RewardSource {
 
   async prepareReload(): Promise<PreparedReload> {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
-    const version = await rewardVersion(this.#settings.pipeline);
+    const version = rewardVersion(this.#settings.pipeline);
     const options = {
       settings: this.#settings,
       version,
@@ -179,7 +179,7 @@ export class RewardPipeline implements RewardSource {
     const discard = async (): Promise<void> => {
       await Promise.all(workers.map((worker) => worker.close()));
     };
-    return { commit: () => this.#replace(workers, version, discard), discard };
+    return { commit: () => this.#replace(workers, version.version, discard), discard };
   }
 
   close(): Promise<void> {

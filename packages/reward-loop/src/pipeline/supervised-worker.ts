@@ -14,7 +14,7 @@ import { RewardLoopClosedError, RewardLoopWorkerLostError } from "../errors.ts";
 import { noTraits } from "../executor/score-executor.ts";
 import type { ExecutorTraits } from "../executor/score-executor.ts";
 import { sendModules } from "../settings/sent-modules.ts";
-import type { RewardLoopSettings } from "../settings/settings.ts";
+import type { RewardLoopSettings, RewardVersion } from "../settings/settings.ts";
 import { PATIENT } from "../time/stuck-warning.ts";
 import { DeathCount } from "../worker/death-count.ts";
 import { RewardLoopWorkerActor } from "../worker/reward-loop-worker.ts";
@@ -29,7 +29,7 @@ import { endActor } from "../worker/end-actor.ts";
 export interface WorkerOptions {
   readonly settings: RewardLoopSettings;
   /** The version of the reward function that the worker is to load. */
-  readonly version: string;
+  readonly version: RewardVersion;
   readonly limiter: SharedLimiter | undefined;
   /** Spending has a cap: the worker asks before each call. */
   readonly asksToSpend: boolean;
@@ -57,7 +57,7 @@ export class SupervisedWorker {
 
   private constructor(name: string, options: WorkerOptions) {
     this.name = name;
-    this.version = options.version;
+    this.version = options.version.version;
     this.#options = options;
     this.#worker = Promise.resolve(this.#start());
   }
@@ -202,7 +202,7 @@ export class SupervisedWorker {
     );
     const reports = { pauses: settings.policy.retry !== undefined, spending: asksToSpend };
     this.#life = new WorkerLife(worker, reports, {
-      version,
+      version: version.version,
       overlaps: () => this.#traits.overlaps,
       heardOf: (one) => this.#heardOf(one),
       release: (samples) => this.load.release(samples),

@@ -4,26 +4,28 @@
  * are a model's address and timeouts, which change no score.
  */
 
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { defaultName } from "../reward-model/model-options.ts";
 import { moduleHere } from "./sent-modules.ts";
-import type { PipelineSettings } from "./settings.ts";
+import type { PipelineSettings, RewardVersion } from "./settings.ts";
 import { digestOf } from "../sample/sample-key.ts";
 
-export async function rewardVersion(settings: PipelineSettings): Promise<string> {
+/** @param known for these settings; it is returned where the texts are what they were */
+export function rewardVersion(settings: PipelineSettings, known?: RewardVersion): RewardVersion {
   const { reward, manager, managerOptions, tokenizer, baseDirectory } = settings;
   const specs = [reward, typeof manager === "string" ? undefined : manager, tokenizer];
-  const texts = await Promise.all(specs.map((spec) => textOf(spec, baseDirectory)));
+  const texts = specs.map((spec) => textOf(spec, baseDirectory));
+  if (known !== undefined && texts.every((text, at) => text === known.texts[at])) return known;
   const name = typeof manager === "string" ? manager : manager.name;
   const kwargs = specs.map((spec) => [spec?.name, spec?.rewardKwargs]);
   const { rewardModel } = settings;
   const models = namedModelsOf(settings);
   const all = [texts, name, managerOptions, kwargs, rewardModel, scorerOf(settings)];
   // Versions of functions without them are as they were.
-  return digestOf(models.length === 0 ? all : [...all, models]);
+  return { version: digestOf(models.length === 0 ? all : [...all, models]), texts };
 }
 
 /**
@@ -40,12 +42,10 @@ function namedModelsOf({ rewardModels = {} }: PipelineSettings): (string | undef
 
 /**
  * Returns the digests that the version depends on, by names that users know (a digest, as a setting
- * may be a secret): where two versions differ, so does one of these. Rejects with the reason why a
- * module cannot be read.
+ * may be a secret): where two versions differ, so does one of these. Throws why a module cannot be
+ * read.
  */
-export async function rewardVersionParts(
-  settings: PipelineSettings,
-): Promise<Record<string, string>> {
+export function rewardVersionParts(settings: PipelineSettings): Record<string, string> {
   const { reward, manager, managerOptions, tokenizer, rewardModel, baseDirectory } = settings;
   const ownManager = typeof manager === "string" ? undefined : manager;
   const modules = { "the reward module": reward, "the manager": ownManager, tokenizer };
@@ -60,7 +60,7 @@ export async function rewardVersionParts(
   }
   for (const [name, spec] of Object.entries(modules)) {
     if (spec === undefined) continue;
-    parts[name] = await readModule(spec, baseDirectory);
+    parts[name] = readModule(spec, baseDirectory);
     parts[`${name}: its export`] = spec.name;
     const kwargs = name === "the reward module" ? "rewardKwargs" : `${name}: rewardKwargs`;
     Object.assign(parts, named(kwargs, spec.rewardKwargs));
@@ -87,16 +87,16 @@ function scorerOf({ reward, discriminative, defaultScore }: PipelineSettings): u
   return [defaultScore.sandboxFusionUrl, defaultScore.memoryLimitMb, defaultScore.lenient];
 }
 
-async function textOf(spec: RewardSpec | undefined, baseDirectory: string): Promise<string> {
+function textOf(spec: RewardSpec | undefined, baseDirectory: string): string {
   if (spec === undefined) return "";
   try {
-    return await readModule(spec, baseDirectory);
+    return readModule(spec, baseDirectory);
   } catch {
     // The loader reports why it cannot be read.
     return spec.path;
   }
 }
 
-function readModule({ path }: RewardSpec, baseDirectory: string): Promise<string> {
-  return readFile(fileURLToPath(resolveRewardModule(path, baseDirectory, moduleHere)), "utf8");
+function readModule({ path }: RewardSpec, baseDirectory: string): string {
+  return readFileSync(fileURLToPath(resolveRewardModule(path, baseDirectory, moduleHere)), "utf8");
 }

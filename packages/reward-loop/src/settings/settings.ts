@@ -77,10 +77,19 @@ export interface PipelineSettings {
   readonly baseDirectory: string;
 }
 
+/** The version of a reward function, and the texts by which it is known without a digest. */
+export interface RewardVersion {
+  readonly version: string;
+  /** Texts of modules: of reward function, manager and tokenizer. */
+  readonly texts: readonly string[];
+}
+
 /** Settings of a worker and its executors. */
 export interface ExecutorSettings {
-  /** Threads or processes of each worker in which score functions run. */
+  /** The most threads or processes of each worker in which score functions run. */
   readonly executors: number;
+  /** How many are there from the start: others are started when they are needed. */
+  readonly leastExecutors: number;
   /** Whether executors are threads or processes. */
   readonly isolation: "thread" | "process";
   /** Samples at work per worker. */
@@ -94,7 +103,7 @@ export interface ExecutorSettings {
   /** Settings that score one sample. */
   readonly pipeline: PipelineSettings;
   /** The version of the reward function when the loop was opened; undefined before. */
-  readonly version: string | undefined;
+  readonly version: RewardVersion | undefined;
   /** Retries, limits and caching of calls. */
   readonly policy: PolicySettings;
 }
@@ -125,10 +134,13 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
   const reward = specOf(options.reward);
   const { baseDirectory, sandboxFusion } = options;
   const cache = cacheOf(options.cache, baseDirectory);
+  const policy = policyOf({ ...options, cache }, reward?.path ?? "default");
   return {
     workers,
     concurrency,
     executors,
+    // The second call of a hedge goes to another executor than the first, and that at once.
+    leastExecutors: plain.executors === undefined && policy.hedge === undefined ? 1 : executors,
     isolation: options.executorIsolation,
     timeoutMs: options.timeoutMs,
     startTimeoutMs: options.startTimeoutMs,
@@ -136,7 +148,7 @@ export function settingsOf(given: RewardFunctionOptions): RewardLoopSettings {
     name: options.name,
     part: undefined,
     version: undefined,
-    policy: policyOf({ ...options, cache }, reward?.path ?? "default"),
+    policy,
     pipeline: {
       reward,
       defaultScore: {

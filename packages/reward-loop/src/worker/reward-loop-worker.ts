@@ -7,7 +7,6 @@
 
 import * as ray from "@rayling/core";
 import type { ActorHandle } from "@rayling/core";
-import { DataProto } from "@rayling/data-proto";
 import type { DataProtoData } from "@rayling/data-proto";
 import type { RewardSample, ScoredBatch, ScoreLogEntry } from "@rayling/reward-manager-registry";
 import { itemAt } from "@rayling/reward-manager-registry/values";
@@ -23,7 +22,7 @@ import { Outbox } from "../exchange/result-outbox.ts";
 import type { NumberedRows } from "../exchange/result-outbox.ts";
 import { fromTables } from "../exchange/column-table.ts";
 import type { Table } from "../exchange/column-table.ts";
-import { ExecutorPool } from "./executors/executor-pool.ts";
+import { ExecutorPool } from "./executors/pool/executor-pool.ts";
 import type { JobEnds } from "./executors/job.ts";
 import { PauseCount } from "./pause-count.ts";
 import { ScoreAttempts } from "./score-attempts.ts";
@@ -194,6 +193,8 @@ export class RewardLoopWorker {
    * One outcome per row, in order. Takes `DataProto.toData()`. Rejects also with InvalidBatchError.
    */
   async computeScoreBatch(data: DataProtoData, lane?: string): Promise<SampleOutcome[]> {
+    // Loops send samples, never batches: their threads do not load it.
+    const { DataProto } = await import("@rayling/data-proto");
     const samples = samplesOf(DataProto.fromData(data));
     return Promise.all(
       samples.map((sample) => this.computeScore(lane ? inLane(sample, lane) : sample, lane)),

@@ -12,8 +12,8 @@ import { fixture } from "../loop.ts";
 
 const reward = fixture("priced.ts");
 
-const versionOf = (options: RewardFunctionOptions): Promise<string> =>
-  rewardVersion(readSettings(options).pipeline);
+const versionOf = async (options: RewardFunctionOptions): Promise<string> =>
+  rewardVersion(readSettings(options).pipeline).version;
 
 const asking = (
   use: Partial<RewardModelUse>,
@@ -24,7 +24,7 @@ const asking = (
   return versionBeside({ rewardModel: whole, ...options }, address);
 };
 
-const versionBeside = (
+const versionBeside = async (
   options: RewardLoopOptions,
   address: string = "127.0.0.1:1",
 ): Promise<string> => {
@@ -32,7 +32,7 @@ const versionBeside = (
   const routers = new Map(models.map(({ name }) => [name, { address, token: undefined }]));
   const plan = withRewardModels(readPlan(options), models, routers);
   if (plan.kind !== "function") throw new TypeError("there are several functions");
-  return rewardVersion(plan.settings.pipeline);
+  return rewardVersion(plan.settings.pipeline).version;
 };
 
 const services = { one: { url: "http://one" }, other: { url: "http://other" } };

@@ -5,8 +5,9 @@ import * as ray from "@rayling/core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { ExecutorStartError } from "../../src/errors.ts";
 import { readSettings } from "../../src/settings/settings.ts";
-import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
-import { StartRetries } from "../../src/worker/executors/start-retries.ts";
+import type { RewardFunctionOptions } from "../../src/settings/settings.ts";
+import { ExecutorPool } from "../../src/worker/executors/pool/executor-pool.ts";
+import { StartRetries } from "../../src/worker/executors/pool/start-retries.ts";
 import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 import { fixture, sampleOf } from "../loop.ts";
 import { scoreIn } from "./score-in.ts";
@@ -58,6 +59,82 @@ test("the second call of a sample waits for another executor than that of the fi
     channel.close();
     await pool.close();
   }
+});
+
+describe("without a number of executors", () => {
+  const openPool = (name: string, more: RewardFunctionOptions = {}) => {
+    const state = new Int32Array(new SharedArrayBuffer(8));
+    const reward = { path: fixture("gate.ts"), name, rewardKwargs: { state } };
+    const settings = readSettings({ workers: 1, concurrency: 4, reward, ...more });
+    const prefix = `needed_${performance.now()}_`;
+    const pool = new ExecutorPool(settings, (count) => `${prefix}${count}`);
+    const release = (): void => {
+      Atomics.store(state, 1, 1);
+      Atomics.notify(state, 1);
+    };
+    const begun = (count: number) => expect.poll(() => Atomics.load(state, 0)).toBe(count);
+    const executors = async (): Promise<number> =>
+      (await ray.listNamedActors()).filter((one) => one.name.startsWith(prefix)).length;
+    return { pool, release, begun, executors };
+  };
+
+  test("one is there, and is enough for samples that are done soon", async () => {
+    const { pool, executors } = openPool("heldOrDone");
+    try {
+      await pool.ready();
+      const outcomes = ["1", "1", "1"].map((text) => scoreIn(pool, sampleOf(text)));
+      for (const outcome of await Promise.all(outcomes))
+        expect(outcome).toMatchObject({ rewardScore: 1 });
+      expect(await executors()).toBe(1);
+    } finally {
+      await pool.close();
+    }
+  });
+
+  test("samples behind one that holds its thread get another", async () => {
+    const { pool, release, begun, executors } = openPool("held");
+    try {
+      await pool.ready();
+      const outcomes = ["1", "2"].map((text) => scoreIn(pool, sampleOf(text)));
+      // Nobody releases the first before the second has begun.
+      await begun(2);
+      release();
+      expect(await Promise.all(outcomes)).toMatchObject([{ rewardScore: 1 }, { rewardScore: 1 }]);
+      expect(await executors()).toBe(2);
+      expect(pool.traits.overlaps).toBe(false);
+    } finally {
+      release();
+      await pool.close();
+    }
+  });
+
+  test("an asynchronous function that blocks its thread gets another for the samples to come", async () => {
+    const { pool, release, begun, executors } = openPool("heldOrDone");
+    try {
+      await pool.ready();
+      const first = scoreIn(pool, sampleOf("held"));
+      await begun(1);
+      await expect.poll(executors).toBe(2);
+      // More than there is room for beside the first.
+      const others = ["1", "1", "1", "1"].map((text) => scoreIn(pool, sampleOf(text)));
+      expect(await Promise.race(others)).toMatchObject({ rewardScore: 1 });
+      release();
+      for (const outcome of await Promise.all([first, ...others])) expect(outcome.valid).toBe(true);
+    } finally {
+      release();
+      await pool.close();
+    }
+  });
+
+  test("a hedge has both from the start", async () => {
+    const { pool, executors } = openPool("counted", { hedge: true });
+    try {
+      await pool.ready();
+      expect(await executors()).toBe(2);
+    } finally {
+      await pool.close();
+    }
+  });
 });
 
 describe("an executor that cannot be created", () => {

@@ -2,7 +2,7 @@
 
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import type { SampleOutcome } from "../../src/outcome.ts";
-import type { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
+import type { ExecutorPool } from "../../src/worker/executors/pool/executor-pool.ts";
 import type { SubmitOptions } from "../../src/worker/executors/job.ts";
 
 export function scoreIn(

@@ -17,7 +17,7 @@ import { fromTables, toTables } from "../../src/exchange/column-table.ts";
 import { ExecutorCalls } from "../../src/worker/executors/executor-calls.ts";
 import { Job } from "../../src/worker/executors/job.ts";
 import { SentRuns } from "../../src/worker/executors/sent-runs.ts";
-import { ExecutorPool } from "../../src/worker/executors/executor-pool.ts";
+import { ExecutorPool } from "../../src/worker/executors/pool/executor-pool.ts";
 import { readyOf } from "../../src/worker/slots.ts";
 import { fixture, numbers, sampleOf } from "../loop.ts";
 import { scoreIn } from "./score-in.ts";

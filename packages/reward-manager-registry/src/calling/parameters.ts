@@ -42,13 +42,44 @@ export async function parametersOf(
   callable: (...args: never) => unknown,
 ): Promise<Parameters | undefined> {
   // Its own toString could return anything.
-  const node = await parsed(Function.prototype.toString.call(callable));
+  const text = Function.prototype.toString.call(callable);
+  const plain = plainParameters(text);
+  if (plain !== undefined) return plain;
+  const node = await parsed(text);
   if (node === undefined) return undefined;
   const isArrow = node.type === "ArrowFunctionExpression";
   return {
     declared: node.params.map((pattern) => parameterOf(pattern, node.body)),
     usesArguments: !isArrow && [...node.params, node.body].some(readsArguments),
     isGenerator: node.generator,
+  };
+}
+
+const identifier = String.raw`[A-Za-z_$][\w$]*`;
+const plainField = String.raw`${identifier}(?:\s*:\s*${identifier})?`;
+
+/** The head of a function without parameters, or with one object of which it takes fields. */
+const plainHead = new RegExp(
+  String.raw`^(?:async\b\s*)?(?:function\b\s*)?(?:${identifier}\s*)?` +
+    String.raw`\(\s*(?:\{\s*(?<fields>${plainField}(?:\s*,\s*${plainField})*)\s*,?\s*\}\s*,?\s*)?\)\s*(?:=>|\{)`,
+);
+
+/** Native code, which has a head of no parameters, and `arguments`. */
+const notPlain = /\[native code\]|\barguments\b/;
+
+/**
+ * Reads what most functions are without the parser, which takes each thread 10 ms to load: nothing
+ * but names, and no default, rest or comment among them. Undefined for all others.
+ */
+function plainParameters(text: string): Parameters | undefined {
+  const head = plainHead.exec(text);
+  if (head === null || notPlain.test(text)) return undefined;
+  const names = head.groups?.["fields"]?.split(",").map((field) => field.split(":")[0]?.trim());
+  const fields = names?.map((name = "") => ({ name, hasDefault: false }));
+  return {
+    declared: fields === undefined ? [] : [{ kind: "fields", fields, hasRest: false }],
+    usesArguments: false,
+    isGenerator: false,
   };
 }
 

@@ -53,8 +53,6 @@ interface Python {
   readonly readable: readonly string[];
 }
 
-const run = promisify(execFile);
-
 /** `-B`: Python writes no bytecode, so its own modules stay unchanged. */
 const pythonFlags = ["-I", "-B", "-X", "utf8"] as const;
 
@@ -177,7 +175,7 @@ export class Runtimes {
 
 async function findPython(): Promise<Python> {
   try {
-    const { stdout } = await run("python3", ["-I", "-c", aboutPython]);
+    const { stdout } = await promisify(execFile)("python3", ["-I", "-c", aboutPython]);
     const said: unknown = JSON.parse(stdout);
     const [executable = "", ...paths] = Array.isArray(said) ? said.map(String) : [];
     return { executable, readable: [executable, ...paths.filter(Boolean)] };

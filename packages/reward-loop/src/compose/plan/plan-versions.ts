@@ -47,8 +47,8 @@ export async function versionsOf(plan: RewardPlan): Promise<RewardVersions> {
 async function ofFunction({
   settings: { pipeline },
 }: Extract<RewardPlan, { kind: "function" }>): Promise<RewardVersions> {
-  const parts = await rewardVersionParts(pipeline);
-  return { versions: [await rewardVersion(pipeline)], parts };
+  const parts = rewardVersionParts(pipeline);
+  return { versions: [rewardVersion(pipeline).version], parts };
 }
 
 async function ofSeveral(plan: Exclude<RewardPlan, { kind: "function" }>): Promise<RewardVersions> {

@@ -110,9 +110,13 @@ export const partOptions = {
   concurrency: option(whole(1), inherited(16), elsewhere),
   /**
    * Threads, or processes, of each worker in which score functions run: while one is blocked,
-   * another goes on. Default: 2.
+   * another goes on. A number is started at once. Default: one, and a second one as soon as it is
+   * needed.
    */
-  executors: option(whole(1), inherited(2)),
+  executors: option(
+    whole(1),
+    otherwise("one, and a second one as soon as it is needed", () => 2),
+  ),
   /**
    * The kind of executor: a thread, or a process for code that may crash (native add-ons,
    * process.abort, unlimited memory use), where a crash costs only its own sample. A process takes

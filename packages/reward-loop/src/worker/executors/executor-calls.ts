@@ -63,7 +63,7 @@ export class ExecutorCalls {
     { name, table, slots }: ExecutorPlace,
     owner: CallsOwner,
   ) {
-    const { isolation, resourceLimits, concurrency, policy } = settings;
+    const { isolation, resourceLimits, concurrency, policy, version } = settings;
     this.#owner = owner;
     this.#actor = ScoreExecutorActor.options({
       name,
@@ -75,7 +75,7 @@ export class ExecutorCalls {
       },
       maxConcurrency: slots + mostCalls,
       ...(resourceLimits === undefined ? {} : { runtimeEnv: { resourceLimits } }),
-    }).remote(settings.pipeline, table, concurrency, policy.limits);
+    }).remote(settings.pipeline, table, concurrency, { limits: policy.limits, version });
     this.#exchange = new Exchange({
       call: (runs, isLast) => this.#take(runs, isLast),
       alone: (run) => this.#alone(run),

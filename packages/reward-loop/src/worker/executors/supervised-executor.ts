@@ -24,7 +24,7 @@
 import { GetTimeoutError } from "@rayling/core";
 import type { DeathCause } from "@rayling/core";
 import { BriefRuns } from "../../executor/brief-run-batching.ts";
-import type { ExecutorTraits } from "../../executor/score-executor.ts";
+import type { ExecutorTraits, SignOfLife } from "../../executor/score-executor.ts";
 import type { ScoreFailure } from "../../outcome.ts";
 import type { ExecutorSettings } from "../../settings/settings.ts";
 import { blameForDeath, blamesNobody } from "./blame.ts";
@@ -58,6 +58,8 @@ export interface ExecutorEnd {
 }
 
 export interface ExecutorOwner {
+  /** Whether another executor may be started for samples that wait. */
+  mayGetHelp(): boolean;
   /** Called when there may be room. */
   changed(): void;
   ended(executor: SupervisedExecutor, end: ExecutorEnd): void;
@@ -128,14 +130,13 @@ export class SupervisedExecutor {
     return this.#traits;
   }
 
-  /** Whether this thread has never run a job. */
-  get isFresh(): boolean {
-    return this.#runs.count === 0;
-  }
-
-  /** Whether no run that was given up is still going on. */
-  get isClean(): boolean {
-    return this.#runs.overdue.size === 0;
+  /**
+   * Whether no run that was given up is still going on, and, for a suspect that was lost alone,
+   * whether this thread has never run a job.
+   */
+  isFitFor({ past }: Job): boolean {
+    const isFresh = this.#runs.count === 0;
+    return this.#runs.overdue.size === 0 && (past.place !== "fresh" || isFresh);
   }
 
   /** Whether the executor is worn out and empty. */
@@ -145,7 +146,9 @@ export class SupervisedExecutor {
 
   get hasRoom(): boolean {
     const { concurrency } = this.#settings;
-    const sync = Math.min(concurrency, this.#brief.inFlight(SYNC_IN_FLIGHT));
+    // Nobody takes back what stands ready behind a sample that takes long.
+    const usual = this.#owner.mayGetHelp() ? 1 : SYNC_IN_FLIGHT;
+    const sync = Math.min(concurrency, this.#brief.inFlight(usual));
     const most = this.#overlaps ? concurrency + this.#runs.ready : sync;
     return this.isReady && this.#runs.slots.hasFree && !this.#runs.areWornOut && this.load < most;
   }
@@ -159,6 +162,11 @@ export class SupervisedExecutor {
     this.#calls.send(run);
   }
 
+  /** Rejects when the executor has died. */
+  breathe(): Promise<SignOfLife> {
+    return this.#calls.breathe();
+  }
+
   /** Ends the thread; pending jobs are left for others. */
   stop(): Promise<void> {
     return this.#end({ kind: "stopped" }, blamesNobody);
@@ -169,7 +177,7 @@ export class SupervisedExecutor {
       const { version, ...traits } = await this.#calls.ready(this.#settings.startTimeoutMs);
       if (this.#state !== "starting") return;
       this.#traits = traits;
-      if (version !== this.#settings.version) this.#otherVersion = version;
+      if (version !== this.#settings.version?.version) this.#otherVersion = version;
       this.#overlaps = traits.overlaps;
       this.#state = "ready";
       this.#owner.changed();

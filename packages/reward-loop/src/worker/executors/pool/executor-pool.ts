@@ -12,17 +12,18 @@
 import { warn } from "@rayling/core/terminal";
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { messageOf } from "@rayling/reward-manager-registry/values";
-import { ExecutorStartError, RewardLoopClosedError } from "../../errors.ts";
-import type { SampleOutcome } from "../../outcome.ts";
-import { noTraits } from "../../executor/score-executor.ts";
-import type { ExecutorTraits } from "../../executor/score-executor.ts";
-import type { ScoreWork } from "../../executor/score-work.ts";
-import type { ExecutorSettings } from "../../settings/settings.ts";
-import { DeathCount } from "../death-count.ts";
-import { SupervisedExecutor } from "./supervised-executor.ts";
-import type { ExecutorEnd } from "./supervised-executor.ts";
-import { giveUp, isBeside, Job, settleUntried } from "./job.ts";
-import type { JobEnds, JobOwner, SubmitOptions } from "./job.ts";
+import { ExecutorStartError, RewardLoopClosedError } from "../../../errors.ts";
+import type { SampleOutcome } from "../../../outcome.ts";
+import { noTraits } from "../../../executor/score-executor.ts";
+import type { ExecutorTraits } from "../../../executor/score-executor.ts";
+import type { ScoreWork } from "../../../executor/score-work.ts";
+import type { ExecutorSettings } from "../../../settings/settings.ts";
+import { DeathCount } from "../../death-count.ts";
+import { Demand } from "./demand.ts";
+import { SupervisedExecutor } from "../supervised-executor.ts";
+import type { ExecutorEnd } from "../supervised-executor.ts";
+import { giveUp, isBeside, Job, settleUntried } from "../job.ts";
+import type { JobEnds, JobOwner, SubmitOptions } from "../job.ts";
 import { Permissions } from "./permissions.ts";
 import { Quarantine } from "./quarantine.ts";
 import { StartRetries } from "./start-retries.ts";
@@ -36,9 +37,8 @@ export class ExecutorPool {
   #waiting: Job[] = [];
   /** Jobs that wait for `beforeAgain`. */
   readonly #asking: Permissions;
-  /** Loading. */
-  readonly #starting: Set<SupervisedExecutor> = new Set();
   readonly #starts: StartRetries;
+  readonly #demand: Demand<SupervisedExecutor>;
   /** Ends without a culprit, since the last outcome. */
   readonly #deaths: DeathCount = new DeathCount();
   readonly #owner: JobOwner = {
@@ -72,12 +72,21 @@ export class ExecutorPool {
       this.#quarantine.pump();
     });
     this.#starts = new StartRetries(() => this.#fill(), pauseMs);
+    this.#demand = new Demand(settings.leastExecutors, settings.executors, {
+      executors: () => (this.#starts.starting.size > 0 ? [] : [...this.#executors]),
+      hasWaiting: () => this.#waiting.length > 0,
+      // It comes after the pause.
+      fill: () => this.#starts.isPaused || this.#fill(),
+    });
     // Callers of ready() get the rejection.
     this.#ready.promise.catch(() => undefined);
     this.#fill();
   }
 
-  /** Resolves when every executor has loaded the user's modules; rejects with why one cannot. */
+  /**
+   * Resolves when the executors that are there from the start have loaded the user's modules;
+   * rejects with why one cannot.
+   */
   ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -128,6 +137,7 @@ export class ExecutorPool {
       job.reject(this.#failure.error);
       return job.over();
     }
+    this.#demand.came();
     const isPlain = job.pair === undefined && job.signal === undefined;
     const executor =
       isPlain && this.#waiting.length === 0 ? leastLoaded(this.#executors) : undefined;
@@ -139,7 +149,7 @@ export class ExecutorPool {
   /** Starts executors until there are as many as there should be. */
   #fill(): void {
     let executor: SupervisedExecutor | undefined;
-    while (this.#executors.size < this.#settings.executors) {
+    while (this.#executors.size < this.#demand.wanted) {
       executor = this.#newExecutor();
       if (executor === undefined) break;
       this.#executors.add(executor);
@@ -151,10 +161,11 @@ export class ExecutorPool {
   #newExecutor(): SupervisedExecutor | undefined {
     try {
       const executor = new SupervisedExecutor(this.#settings, this.#nextName(), {
+        mayGetHelp: () => this.#demand.mayHelp,
         changed: () => this.#changed(),
         ended: (ended, end) => this.#ended(ended, end),
       });
-      this.#starting.add(executor);
+      this.#starts.starting.add(executor);
       return executor;
     } catch (error) {
       this.#startFailed((attempts) => {
@@ -167,6 +178,7 @@ export class ExecutorPool {
 
   /** @param errorOf the error of the pool, after so many attempts */
   #startFailed(errorOf: (attempts: number) => unknown): void {
+    this.#demand.started();
     if (this.#starts.failed()) return this.#starts.later();
     const error = errorOf(this.#starts.failures);
     const works = this.#starts.haveAllLoaded && [...this.#executors].some(({ isReady }) => isReady);
@@ -182,9 +194,9 @@ export class ExecutorPool {
   }
 
   #changed(): void {
-    for (const executor of this.#starting) {
+    for (const executor of this.#starts.starting) {
       if (!executor.isReady) continue;
-      this.#starting.delete(executor);
+      this.#starts.starting.delete(executor);
       this.#starts.loaded();
     }
     let areReady = true;
@@ -194,6 +206,7 @@ export class ExecutorPool {
       if (executor.isSpent) void executor.stop();
     }
     if (areReady) {
+      this.#demand.started();
       this.#starts.haveAllLoaded = true;
       this.#ready.resolve();
     }
@@ -228,7 +241,7 @@ export class ExecutorPool {
 
   #ended(executor: SupervisedExecutor, end: ExecutorEnd): void {
     const wasPooled = this.#executors.delete(executor);
-    this.#starting.delete(executor);
+    this.#starts.starting.delete(executor);
     this.#quarantine.ended(executor);
     for (const job of end.suspects) {
       job.note({ place: job.past.place === "shared" ? "alone" : "fresh" });
@@ -259,6 +272,7 @@ export class ExecutorPool {
   #fail(error: unknown): void {
     this.#failure ??= { error };
     this.#starts.cancel();
+    this.#demand.stop();
     this.#ready.reject(error);
     this.#rejectAll();
   }

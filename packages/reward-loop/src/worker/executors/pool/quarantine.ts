@@ -3,8 +3,8 @@
  * A suspect that was lost alone runs in a thread that has run nothing else.
  */
 
-import type { SupervisedExecutor } from "./supervised-executor.ts";
-import type { Job } from "./job.ts";
+import type { SupervisedExecutor } from "../supervised-executor.ts";
+import type { Job } from "../job.ts";
 
 export class Quarantine {
   readonly #newExecutor: () => SupervisedExecutor | undefined;
@@ -40,8 +40,7 @@ export class Quarantine {
       void this.stop();
       return;
     }
-    const { isFresh = true, isClean = true } = this.#executor ?? {};
-    if (!isClean || (suspect.past.place === "fresh" && !isFresh)) void this.stop();
+    if (this.#executor?.isFitFor(suspect) === false) void this.stop();
     this.#executor ??= this.#newExecutor();
     if (this.#executor?.hasRoom !== true) return;
     this.#suspects.shift();

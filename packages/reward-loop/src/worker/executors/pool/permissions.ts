@@ -3,8 +3,8 @@
  * next run is another call of their endpoint.
  */
 
-import { giveUp } from "./job.ts";
-import type { Job } from "./job.ts";
+import { giveUp } from "../job.ts";
+import type { Job } from "../job.ts";
 
 export class Permissions {
   readonly #asking: Set<Job> = new Set();

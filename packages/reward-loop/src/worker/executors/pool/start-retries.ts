@@ -13,6 +13,8 @@ export function startPauseMs(failures: number): number {
 }
 
 export class StartRetries {
+  /** Executors that are loading. */
+  readonly starting: Set<{ readonly isReady: boolean }> = new Set();
   readonly #again: () => void;
   readonly #pauseMs: (failures: number) => number;
   #hasLoaded = false;
