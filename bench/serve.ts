@@ -72,7 +72,7 @@ export async function measureServe(plan: ServePlan, say: Progress): Promise<Repo
     servers.use(await ScoreServer.rayling(recording, [...quiet, ...log])),
   ];
   if (plan.python !== undefined) all.push(servers.use(await ScoreServer.fastApi(plan.python)));
-  await ray.init({ prewarm: 2 });
+  await ray.init();
   servers.defer(() => ray.shutdown());
   const loop = servers.use(
     await RewardLoopManager.create({

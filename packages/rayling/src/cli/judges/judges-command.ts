@@ -63,7 +63,6 @@ export async function runJudges(
     );
     phase.touch("starting the workers");
     await ray.init({
-      prewarm: 2 * judges.length,
       ...onRayOption(options),
       ...shownSession,
       ...dashboardOption(options, "never"),

@@ -69,7 +69,7 @@ export async function runScore(
     introduceScoring([introducedOptions(options, prepared)], solutions.total);
     phase.touch("starting the workers");
     const shown = { ...shownSession, ...dashboardOption(options, "never") };
-    await ray.init({ prewarm: 2, ...onRayOption(options), ...shown });
+    await ray.init({ ...onRayOption(options), ...shown });
     const loop = await openRunLoop(prepared, stop);
     const spentBefore = loop.spent;
     const file = await openRunFile(prepared, loop, data?.stream);

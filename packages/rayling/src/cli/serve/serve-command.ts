@@ -28,7 +28,7 @@ export async function runServe(options: ServeOptions, version: string): Promise<
   const answer = openAnswer(options.format);
   let scores: ServedScores | undefined;
   try {
-    await ray.init({ prewarm: 2 });
+    await ray.init();
     const loop = await stop.race(openLoop(options));
     if (!options.oneByOne && looksAtGroups(loop)) throw new CliError(2, ofGroups);
     const opened = await openScores(loop, options);

@@ -150,12 +150,12 @@ type Shown = Pick<ray.InitOptions, "dashboard">;
 
 async function startSession(metricsPort: number | null, shown: Shown): Promise<void> {
   if (metricsPort === null) {
-    await ray.init({ prewarm: 2, ...shownSession, ...shown });
+    await ray.init({ ...shownSession, ...shown });
     return;
   }
   const given = process.env["RAYLING_METRICS_TOKEN"];
   const token = given === undefined ? {} : { metricsToken: given };
-  const session = await ray.init({ prewarm: 2, metricsPort, ...token, ...shownSession, ...shown });
+  const session = await ray.init({ metricsPort, ...token, ...shownSession, ...shown });
   // A generated token is unknown to the user.
   const secret = given === undefined ? ` with Authorization: Bearer ${session.metricsToken}` : "";
   tell(`metrics: http://127.0.0.1:${session.metricsPort}/metrics${secret}\n`);
