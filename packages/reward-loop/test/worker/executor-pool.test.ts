@@ -78,14 +78,12 @@ describe("without a number of executors", () => {
     return { pool, release, begun, executors };
   };
 
-  test("one is there, and is enough for samples that are done soon", async () => {
+  test("one is there", async () => {
     const { pool, executors } = openPool("heldOrDone");
     try {
       await pool.ready();
-      const outcomes = ["1", "1", "1"].map((text) => scoreIn(pool, sampleOf(text)));
-      for (const outcome of await Promise.all(outcomes))
-        expect(outcome).toMatchObject({ rewardScore: 1 });
       expect(await executors()).toBe(1);
+      expect(await scoreIn(pool, sampleOf("1"))).toMatchObject({ rewardScore: 1 });
     } finally {
       await pool.close();
     }
