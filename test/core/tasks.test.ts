@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as ray from "@rayling/core";
+import { isAlone } from "../fixtures/isolation.ts";
 import { sized } from "../fixtures/suite.ts";
 import { add, Caller, fibonacci, hang, throwing } from "../fixtures/actors.ts";
+import { Never, type orphan, Parent } from "../fixtures/endless.ts";
 
 beforeAll(() => ray.init({ numCpus: 2, prewarm: 0 }));
 afterAll(() => ray.shutdown());
@@ -52,6 +54,30 @@ describe("tasks", () => {
     expect(() => add.options({ maxRetry: 1 } as never)).toThrow('no option "maxRetry"');
     expect(() => add.options({ maxRetries: 1.5 })).toThrow("option maxRetries");
   });
+
+  test.runIf(isAlone).each<[Parameters<typeof orphan.remote>[0], "kill" | "exit"]>([
+    ["polls", "kill"],
+    ["polls", "exit"],
+    ["holds its thread", "kill"],
+    ["waits", "kill"],
+  ])(
+    "of a caller that dies end with it, and are in nobody's way: it %s, after %s",
+    async (how, end) => {
+      const started = new ray.Queue<string>();
+      const parent = Parent.remote();
+      await ray.get(parent.leave.remote(how, started, Never.remote()));
+      const worker = await started.get();
+      if (end === "kill") await ray.kill(parent);
+      else await ray.get(parent.exit.remote()).catch(() => undefined);
+      // As many as there are CPUs: none of them stands behind it.
+      expect(await ray.get([add.remote(1, 1), add.remote(2, 2)])).toEqual([2, 4]);
+      const isAlive = async (): Promise<boolean> =>
+        (await ray.state.listWorkers()).some((one) => one.workerId === worker && one.isAlive);
+      await expect.poll(isAlive).toBe(false);
+      await expect.poll(async () => (await ray.availableResources())["CPU"]).toBe(2);
+      await started.shutdown();
+    },
+  );
 
   test("that hold every CPU are not in the way of a zero-CPU task", async () => {
     const hanging = [

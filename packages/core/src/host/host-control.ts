@@ -202,6 +202,11 @@ export interface HostControl {
   foundCycle(waitNodeId: string, steps: readonly string[], rejects: boolean): void;
   /** Returns the records since the last report. */
   report(): HostReport;
+  /**
+   * Resolves when nothing more can come of that host, which has died: whether this worker has
+   * nothing to do for it.
+   */
+  forsaken(holder: string): Promise<boolean>;
   /** Replaces the TLS credentials of this host. */
   renew(credentials: Credentials): void;
   /** Sends ready messages; the driver ends the host when this has answered. */

@@ -212,6 +212,11 @@ export class HostRuntime {
       waitNodes: (ids) => waitNodesOf(caller, this.#idleness, ids),
       foundCycle: (id, steps, rejects) => foundCycle(caller, id, steps, rejects),
       report: () => this.#reporter.take(),
+      forsaken: async (holder) => {
+        const sessions = [...caller.sessions.open].filter(({ peerId }) => peerId === holder);
+        await Promise.all(sessions.map(({ closed }) => closed));
+        return this.#tasks.size === 0 && this.#pending.isEmpty;
+      },
       renew: (renewed) => {
         const { credentials } = this.#wiring.identity.network;
         if (credentials !== undefined) renew(credentials, renewed);

@@ -21,6 +21,12 @@ interface Lease {
   readonly kind: string;
 }
 
+/**
+ * How long a worker may take to say that it is free, or to hand over what others hold of it, before
+ * its thread counts as blocked by its task, in ms.
+ */
+const answerMs = 2_000;
+
 const askerGone: DeathCause = { kind: "unreachable", message: "its requester is gone" };
 
 export interface WorkersParts {
@@ -149,10 +155,33 @@ export class Workers {
     const index = this.#idle.findIndex((idle) => idle.host === host);
     if (index >= 0) this.#idle.splice(index, 1);
     for (const [workerId, lease] of this.#leases) {
-      if (workerId === host.id || lease.holder === host.id) this.release(workerId);
+      if (workerId === host.id) this.release(workerId);
+      else if (lease.holder === host.id) void this.#forsaken(lease);
     }
     for (const request of this.#asked.get(host.id)?.values() ?? []) request.withdraw();
     this.#asked.delete(host.id);
+  }
+
+  /**
+   * Ends a worker whose holder has died, with the task that nobody waits for; its CPUs are free
+   * when it has ended. One that has nothing to do is kept.
+   */
+  async #forsaken({ host, holder }: Lease): Promise<void> {
+    try {
+      const free = host.control((control) => control.forsaken(holder));
+      const isFree = await inTime(free);
+      if (isFree === true) return this.release(host.id);
+      const cause: DeathCause = {
+        kind: "owner-died",
+        message: `it ran a task of ${holder}, which has died`,
+      };
+      // A thread that is blocked hands nothing over.
+      if (isFree === false) await inTime(host.stop(cause));
+      await host.terminate(cause);
+    } catch (error) {
+      // It ended by itself meanwhile, as wanted.
+      if (!(error instanceof HostLostError)) throw error;
+    }
   }
 
   /** Ends idle workers of a draining node, unless they are still needed. */
@@ -190,5 +219,16 @@ export class Workers {
       // It ended by itself meanwhile, as wanted.
       if (!(error instanceof HostLostError)) throw error;
     }
+  }
+}
+
+/** Resolves to undefined where it takes too long. */
+async function inTime<T>(answer: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(late.resolve, answerMs, undefined);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
