@@ -2,12 +2,13 @@
  * How long does it take until a new actor answers, in a thread and in a process, with core as it is
  * published and as it lies in the workspace, against a bare worker and a bare process? One after
  * the other, and many threads at once; none standing ready but in the row that says so, the cache
- * of compiled code warm.
+ * of compiled code warm. And how long until a session with a reward loop of two workers has its
+ * first score, which takes three threads?
  */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { buildCore } from "./measure/fresh.ts";
+import { buildPackages } from "./measure/fresh.ts";
 import { medianOf } from "./measure/figures.ts";
 import { percentile } from "./measure/interleave.ts";
 import { field, numbers } from "./measure/printed.ts";
@@ -40,17 +41,23 @@ const subjects: readonly Subject[] = [
 ];
 
 const program = join(import.meta.dirname, "subjects/first-call.ts");
+const loops = join(import.meta.dirname, "subjects/first-score.ts");
+/** In the order in which they are built. */
+const ofLoop = ["core", "config-tree", "data-proto", "reward-manager-registry", "reward-loop"];
 
 export async function measureHosts(plan: HostsPlan, say: Progress): Promise<Report> {
   const { rounds, hosts, together } = plan;
-  await buildCore();
+  await buildPackages(...ofLoop);
   const measured = subjects.map((subject) => ({ ...subject, calls: new Array<FirstCalls>() }));
   const atOnce = subjects
     .filter(({ kind, flags }) => kind === "bare thread" || (kind === "thread" && flags === built))
     .map((subject) => ({ ...subject, calls: new Array<FirstCalls>() }));
   // Threads write the cache of compiled code when they end.
   for (const { kind, flags } of subjects) await firstCalls(flags, kind, "1");
+  const scored: FirstCalls[] = [];
   for (let round = 0; round < rounds; round++) {
+    say(`first score of a reward loop: round ${round + 1}`);
+    scored.push(await printedCalls([...built, loops, String(Math.ceil(hosts / 2))]));
     for (const { name, kind, flags, calls } of measured) {
       say(`first call of a host: round ${round + 1}, ${name}`);
       calls.push(await firstCalls(flags, kind, String(hosts)));
@@ -72,6 +79,7 @@ export async function measureHosts(plan: HostsPlan, say: Progress): Promise<Repo
       isOfThreads ? medianOf(calls.map(({ cpuMs }) => cpuMs)).toFixed(1) : "",
     ];
   });
+  const scores = scored.flatMap(({ ms }) => ms).toSorted((a, b) => a - b);
   const many = atOnce.map(({ name, calls }) => [
     name,
     medianOf(calls.flatMap(({ ms }) => ms)).toFixed(0),
@@ -88,6 +96,18 @@ export async function measureHosts(plan: HostsPlan, say: Progress): Promise<Repo
         title: `From nothing to the first answer of ${together} at once`,
         rows: [["", "ms for all", "CPU ms for one", "MB for one"], ...many],
       },
+      {
+        title: "From nothing to the first score",
+        rows: [
+          ["", "p50 ms", "p90 ms", "CPU ms"],
+          [
+            "session and reward loop of two workers, published",
+            percentile(scores, 0.5).toFixed(0),
+            percentile(scores, 0.9).toFixed(0),
+            medianOf(scored.map(({ cpuMs }) => cpuMs)).toFixed(0),
+          ],
+        ],
+      },
     ],
     measured: {
       "hosts: thread x bare": medianOf(times[1]?.ms ?? []) / bare,
@@ -97,7 +117,11 @@ export async function measureHosts(plan: HostsPlan, say: Progress): Promise<Repo
 }
 
 async function firstCalls(flags: readonly string[], ...args: string[]): Promise<FirstCalls> {
-  const printed: unknown = JSON.parse(await node([...flags, program, ...args]));
+  return await printedCalls([...flags, program, ...args]);
+}
+
+async function printedCalls(args: readonly string[]): Promise<FirstCalls> {
+  const printed: unknown = JSON.parse(await node(args));
   return {
     ms: numbers(field(printed, "ms")),
     cpuMs: Number(field(printed, "cpuMs")),

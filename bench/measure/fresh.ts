@@ -38,5 +38,12 @@ async function printed(command: readonly string[], env: NodeJS.ProcessEnv): Prom
 }
 
 export async function buildCore(): Promise<void> {
-  await run(process.execPath, [join(packages, "build.ts"), join(packages, "core")]);
+  await buildPackages("core");
+}
+
+/** @param names of their folders, in the order in which they are built */
+export async function buildPackages(...names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await run(process.execPath, [join(packages, "build.ts"), join(packages, name)]);
+  }
 }
