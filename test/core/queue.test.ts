@@ -6,6 +6,7 @@ import {
   newMoments,
   produce,
   QueueHolder,
+  QueueUser,
   QueueWaiter,
   type QueueWait,
   waitsInQueue,
@@ -368,13 +369,61 @@ describe("a call that is cancelled leaves nothing behind", () => {
   );
 });
 
+describe("a call that is cancelled while its answer is under way", () => {
+  const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
+  const cases = ([true, false] as const).flatMap((recursive) =>
+    (["get", "put"] as const).map((kind) => ({ kind, recursive })),
+  );
+  test.each(sized({ gate: cases.slice(0, 2), full: cases }))(
+    "is over, $kind, and the next wait rejects, recursive $recursive",
+    async ({ kind, recursive }) => {
+      await using queue = new ray.Queue<string>({ maxsize: 1 });
+      if (kind === "put") await queue.put("kept");
+      const user = QueueUser.options({ numCpus: 0 }).remote();
+      const call = user.uses.remote(kind, queue);
+      await ray.get(user.reached.remote(queue));
+      const [started, release] = [cell(), cell()];
+      user.hold.remote(started, release);
+      await Atomics.waitAsync(started, 0, 0).value;
+      // The queue answers the call here, and its caller cannot hear of it.
+      if (kind === "get") await queue.put("given");
+      else expect(await queue.get()).toBe("kept");
+      ray.cancel(call, { recursive });
+      // The cancellation is sent.
+      expect(await queue.size()).toBe(kind === "get" ? 0 : 1);
+      Atomics.store(release, 0, 1);
+      Atomics.notify(release, 0);
+      await expect(ray.get(call)).rejects.toBeInstanceOf(ray.TaskCancelledError);
+      const first = kind === "get" ? "get given" : "put done";
+      expect(await ray.get(user.outcome.remote())).toEqual([first, "TaskCancelledError"]);
+      if (kind === "put") expect(await queue.get()).toBe("of the cancelled");
+      expect(await queue.size()).toBe(0);
+    },
+  );
+
+  test("that was not sent, because the queue has no place yet, rejects at once", async () => {
+    // One of them has all CPUs, or waits for them: the other one waits behind it.
+    const actorOptions = { numCpus: 4 };
+    await using first = new ray.Queue<string>({ actorOptions });
+    await using second = new ray.Queue<string>({ actorOptions });
+    const user = QueueUser.options({ numCpus: 0 }).remote();
+    const call = user.uses.remote("get", second);
+    const outcome = user.outcome.remote();
+    await ray.get(user.__ray_ready__.remote());
+    ray.cancel(call);
+    await expect(ray.get(call)).rejects.toBeInstanceOf(ray.TaskCancelledError);
+    expect(await ray.get(outcome)).toEqual(["TaskCancelledError", "goes on"]);
+    for (const queue of [first, second]) await queue.shutdown({ force: true });
+  });
+});
+
 describe("a caller that dies takes no item with it, and puts none", () => {
   const kinds = ["get", "put"] as const;
-  const cases = (["thread", "process"] as const).flatMap((isolation) =>
+  const cases = (["thread", "process", "shared"] as const).flatMap((isolation) =>
     kinds.map((kind) => ({ isolation, kind })),
   );
   test.each(sized({ gate: cases.slice(0, 3), full: cases }))(
-    "in a $isolation, while it waits in $kind",
+    "with isolation $isolation, while it waits in $kind",
     async ({ isolation, kind }) => {
       const actorOptions = { name: `queue of the dead: ${kind} in a ${isolation}` };
       await using queue = new ray.Queue<string>({ maxsize: 1, actorOptions });

@@ -11,6 +11,7 @@ const facts = [
   "isSettled",
   "keepsPlace",
   "isCounted",
+  "isApart",
 ] as const;
 
 test("each fact of a call changes by itself, and none of them the count of arguments", () => {

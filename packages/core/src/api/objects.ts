@@ -89,6 +89,18 @@ export function get(
   return asked.answer;
 }
 
+/**
+ * Returns the value as `get` does, also in a task that is cancelled meanwhile: the next wait of that
+ * task rejects.
+ */
+export function getToTheEnd<T>(ref: ObjectRef<T>): Promise<T> {
+  const asked = new Wait("get");
+  asked.isToTheEnd = true;
+  const answer = getOrReject(ref, none, asked);
+  asked.answer = answer;
+  return answer as Promise<T>;
+}
+
 /** The options of most calls. */
 const none: GetOptions = {};
 

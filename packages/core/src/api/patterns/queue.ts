@@ -2,13 +2,16 @@
  * A first-in first-out queue that many actors and tasks share: one async actor with the items, and
  * a `Queue` on each side that travels.
  *
- * It is built on the public API. All waits are inside the actor, in one thread: it decides once
- * whether a waiter got its item, timed out, was cancelled or died, so the last three leave nothing
- * behind.
+ * It is an actor like any other. All waits are inside the actor, in one thread: it decides once
+ * whether a waiter got its item, timed out, was withdrawn or died, so the last three leave nothing
+ * behind. A call of a cancelled task is withdrawn there, and not cancelled: its caller cannot know
+ * whether an item is on its way, and hears what became of it.
  * A waiting `get` means that there are no items, and a waiting `put` means that there is no room.
  */
+import { Call } from "../../caller/calls/call.ts";
 import { checkInterrupted, currentTask } from "../../caller/waits/task-scope.ts";
 import { Empty, Full, InvalidOptionError, RaySystemError } from "../../shared/errors.ts";
+import { present } from "../../shared/errors/internal.ts";
 import { asError } from "../../shared/errors/thrown.ts";
 import { Fifo } from "../../shared/fifo.ts";
 import { Line } from "../../shared/waiting-line.ts";
@@ -17,8 +20,7 @@ import { ownFile, ownFolder } from "../../shared/own-files.ts";
 import { show } from "../../shared/text/show.ts";
 import { entryOf, type ObjectRef } from "../../store/object-ref.ts";
 import { kill, registerSerializer } from "../actors.ts";
-import { getRuntimeContext } from "../context.ts";
-import { get, wait } from "../objects.ts";
+import { get, getToTheEnd, wait } from "../objects.ts";
 import type { ActorClass } from "../remote/actor-class.ts";
 import type { ActorOptions } from "../remote/options.ts";
 import { remote, type RemoteName } from "../remote/remote.ts";
@@ -54,6 +56,7 @@ export interface QueueShutdownOptions {
 }
 
 interface Waiter {
+  readonly taskId: string;
   /** The item that the waiter wants to put. */
   readonly item: unknown;
   readonly finish: (item: unknown) => void;
@@ -65,6 +68,8 @@ class QueueActor {
   readonly #items: Fifo<unknown> = new Fifo();
   readonly #getters: Line<Waiter> = new Line();
   readonly #putters: Line<Waiter> = new Line();
+  /** Ends the wait of each call in one of the lines, by its id. */
+  readonly #leaves: Map<string, (why: unknown) => void> = new Map();
   #onQuiet: (() => void)[] = [];
 
   constructor(maxsize: number) {
@@ -111,6 +116,11 @@ class QueueActor {
     await new Promise<void>((resolve) => this.#onQuiet.push(resolve));
   }
 
+  /** A waiting call ends without an item. One that is over stays as it is. */
+  withdraw(taskId: string): void {
+    this.#leaves.get(taskId)?.(new RaySystemError("its caller has withdrawn it"));
+  }
+
   full(): boolean {
     return this.#items.size >= this.#maxsize;
   }
@@ -128,9 +138,8 @@ class QueueActor {
   #finishFirst(line: Line<Waiter>, give: (waiter: Waiter) => unknown): boolean {
     const first = line.shift();
     if (first === undefined) return false;
-    clearTimeout(first.timer);
     first.finish(give(first));
-    this.#left();
+    this.#left(first);
     return true;
   }
 
@@ -141,27 +150,30 @@ class QueueActor {
     late: () => Error,
   ): Promise<unknown> {
     if (timeoutMs === 0) throw late();
-    const { signal } = getRuntimeContext();
+    const task = present(currentTask(), "call that waits");
+    const { taskId, signal } = task;
     signal.throwIfAborted();
     return new Promise((finish, reject) => {
-      const waiter: Waiter = { item, finish, timer: undefined };
+      const waiter: Waiter = { taskId, item, finish, timer: undefined };
       const place = line.add(waiter);
       const leave = (why: unknown): void => {
         if (line.take(place) === undefined) return;
-        clearTimeout(waiter.timer);
         reject(asError(why));
-        this.#left();
+        this.#left(waiter);
       };
+      this.#leaves.set(taskId, leave);
       signal.addEventListener("abort", () => leave(signal.reason), { once: true });
       // One that waits for an item would take the next one with it, and one that waits for room
       // would still put its item, which a restarted caller puts again.
-      currentTask()?.whenCallerLost(() => leave(new RaySystemError("the caller is gone")));
+      task.whenCallerLost(() => leave(new RaySystemError("the caller is gone")));
       if (timeoutMs === undefined) return;
       waiter.timer = setTimeout(() => leave(late()), Math.min(timeoutMs, longestTimerMs));
     });
   }
 
-  #left(): void {
+  #left({ taskId, timer }: Waiter): void {
+    clearTimeout(timer);
+    this.#leaves.delete(taskId);
     if (this.#getters.size + this.#putters.size > 0) return;
     for (const resolve of this.#onQuiet.splice(0)) resolve();
   }
@@ -207,8 +219,9 @@ const actors: WeakMap<object, QueueHandle> = new WeakMap();
  *
  * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after
  * its `shutdown`, and with SessionEndedError after that of the session. In a cancelled task a call
- * that waits rejects with TaskCancelledError, and neither puts nor takes an item; nor does one of
- * an actor or task that has died.
+ * that waits rejects with TaskCancelledError, and neither puts nor takes an item. If the queue has
+ * answered it before it was withdrawn, it resolves, and the next wait of the task rejects. A waiting
+ * call of an actor or task that has died neither puts nor takes; an item on its way there is lost.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
@@ -224,7 +237,7 @@ export class Queue<T = unknown> {
    */
   async put(item: T, options: QueueWaitOptions = {}): Promise<void> {
     if (!waits("Queue.put", options)) return this.putNowait(item);
-    await answerOf(() => actorOf(this).put.remote([item], options.timeoutMs));
+    await answerOf(this, (actor) => actor.put.remote([item], options.timeoutMs));
   }
 
   /**
@@ -233,17 +246,17 @@ export class Queue<T = unknown> {
    */
   async get(options: QueueWaitOptions = {}): Promise<T> {
     if (!waits("Queue.get", options)) return this.getNowait();
-    return (await answerOf(() => actorOf(this).get.remote(options.timeoutMs))) as T;
+    return (await answerOf(this, (actor) => actor.get.remote(options.timeoutMs))) as T;
   }
 
   /** Puts an item, or rejects with Full if there is no room. */
   async putNowait(item: T): Promise<void> {
-    await answerOf(() => actorOf(this).putNowait.remote([item]));
+    await answerOf(this, (actor) => actor.putNowait.remote([item]));
   }
 
   /** Takes the oldest item, or rejects with Empty if there is none. */
   async getNowait(): Promise<T> {
-    const [item] = await answerOf(() => actorOf(this).getNowait.remote(1));
+    const [item] = await answerOf(this, (actor) => actor.getNowait.remote(1));
     return item as T;
   }
 
@@ -255,13 +268,13 @@ export class Queue<T = unknown> {
         `Queue.putNowaitBatch takes a list, not ${show(items)}`,
       );
     }
-    await answerOf(() => actorOf(this).putNowait.remote([...items]));
+    await answerOf(this, (actor) => actor.putNowait.remote([...items]));
   }
 
   /** Takes that many items, or rejects with Empty and takes none. */
   async getNowaitBatch(numItems: number): Promise<T[]> {
     checkOptions("Queue.getNowaitBatch", { numItems }, { numItems: count(0) });
-    return (await answerOf(() => actorOf(this).getNowait.remote(numItems))) as T[];
+    return (await answerOf(this, (actor) => actor.getNowait.remote(numItems))) as T[];
   }
 
   /** Returns the number of items in the queue. */
@@ -320,18 +333,37 @@ function actorOf(queue: object): QueueHandle {
 }
 
 /**
- * Makes a call that puts or takes items. A task that was cancelled before makes none, and one that
- * is cancelled meanwhile cancels the call.
+ * Makes a call that puts or takes items. It resolves if it did so, and rejects if it did not.
+ *
+ * A task that was cancelled before makes none. One that is cancelled meanwhile withdraws the call,
+ * and waits for its answer: if that is an item, the code gets it, and its next wait rejects.
  */
-async function answerOf<T>(call: () => ObjectRef<T>): Promise<T> {
+async function answerOf<T>(queue: object, make: (actor: QueueHandle) => ObjectRef<T>): Promise<T> {
   checkInterrupted();
-  const ref = call();
+  const actor = actorOf(queue);
+  const ref = make(actor);
+  const entry = entryOf(ref);
+  const task = currentTask();
+  let isWithdrawn = false;
+  const withdraw = (): void => {
+    const { producer, isStale } = entry;
+    if (!(producer instanceof Call) || isStale) return;
+    isWithdrawn = true;
+    // A call that was not sent ends here: its actor may never live.
+    if (producer.session === undefined) cancel(ref);
+    else actor.withdraw.options({ numReturns: 0 }).remote(ref.id);
+  };
+  if (entry.producer instanceof Call) entry.producer.isApart = true;
+  task?.signal.addEventListener("abort", withdraw, { once: true });
   try {
-    return await get(ref);
+    return await getToTheEnd(ref);
   } catch (error) {
-    // Also for a task that is cancelled without its children. A call that has ended stays as it is.
-    if (!entryOf(ref).isStale) cancel(ref);
+    if (isWithdrawn) throw task?.takeInterruption() ?? task?.signal.reason ?? error;
+    // The session has ended, or the wait has failed: a call that has ended stays as it is.
+    if (!entry.isStale) cancel(ref);
     throw error;
+  } finally {
+    task?.signal.removeEventListener("abort", withdraw);
   }
 }
 

@@ -8,9 +8,10 @@ const cancelled = 4;
 const done = 8;
 const placed = 16;
 const counted = 32;
+const apart = 64;
 
 /** The bits above these count arguments. */
-const oneUnresolved = 64;
+const oneUnresolved = 128;
 
 export class CallState {
   #bits = 0;
@@ -74,6 +75,15 @@ export class CallState {
 
   set isCounted(isSo: boolean) {
     CallState.#set(this, counted, isSo);
+  }
+
+  /** The code that made it ends it: a cancellation of its task passes it by. */
+  get isApart(): boolean {
+    return CallState.#has(this, apart);
+  }
+
+  set isApart(isSo: boolean) {
+    CallState.#set(this, apart, isSo);
   }
 
   static #has(state: CallState, bit: number): boolean {

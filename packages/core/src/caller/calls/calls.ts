@@ -116,9 +116,11 @@ export class Calls implements HandleCaller {
     );
   }
 
-  /** Cancels what a task has called and has not been answered. */
+  /** Cancels what a task has called and has not been answered, and what its code does not end. */
   cancelChildren(parent: TaskScope): void {
-    const children = [...this.unanswered()].filter((call) => call.parent === parent);
+    const children = [...this.unanswered()].filter(
+      (call) => call.parent === parent && !call.isApart,
+    );
     for (const call of children) call.cancel(true, false);
   }
 

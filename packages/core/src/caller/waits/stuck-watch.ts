@@ -31,6 +31,8 @@ export class Wait {
   waitables: readonly Waitable[] = none;
   /** Its task was cancelled, the session has ended, or it waits for itself. */
   stop: Stop | undefined = undefined;
+  /** A cancellation of its task does not end it, but rejects the next wait. */
+  isToTheEnd = false;
   /** Nothing ends it but what it waits for: no time, and no signal. */
   isEndless = false;
   /** It ends when so many are ready; undefined: when all are, or one has failed. */

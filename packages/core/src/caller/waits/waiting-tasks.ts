@@ -66,7 +66,8 @@ export class Waiting {
     wait.task = task;
     this.#stuck?.begin(wait);
     this.#add(task);
-    if (wait.stop !== undefined) wait.endStopping = task?.waits(wait.stop);
+    if (wait.stop === undefined || wait.isToTheEnd) return;
+    wait.endStopping = task?.waits(wait.stop);
   }
 
   /** Ends a wait that has begun. Call it once. */
