@@ -27,6 +27,9 @@ export interface KillOptions {
  * Ends an actor now: its running, queued and later calls reject with ActorDiedError. Resolves when
  * it is gone. Rejects with SessionEndedError for a handle of a session that has ended.
  *
+ * A thread that is in a synchronous native call (`execSync`, an addon) is gone, and its callers get
+ * their errors, when that call returns. A process is gone at once.
+ *
  * With `noRestart: false` and a restart left, its running and queued calls are retried as
  * `maxTaskRetries` says, or reject with ActorUnavailableError. Await the kill before other calls,
  * which then run in the restarted actor: calls made earlier may reach the one that ends.

@@ -54,6 +54,7 @@ export class HostThread {
     this.#known ??= cause;
   }
 
+  /** Stops its JavaScript now; its end waits for a synchronous native call under way. */
   async terminate(cause: DeathCause): Promise<void> {
     this.dying(cause);
     await this.#worker.terminate();
