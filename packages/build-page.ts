@@ -1,6 +1,7 @@
 /**
- * Builds the page of packages/dashboard into three files: `node ../build-page.ts` in the folder of a package that serves or writes the page puts them into its `dist/page`. In the
- * workspace they are made when they are first asked for.
+ * Builds the page of packages/dashboard into three files, which packages that serve or write the
+ * page have in their `dist/page` (`node ../build-page.ts` in the folder of one that build.ts does
+ * not build). In the workspace they are made when they are first asked for.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -8,6 +9,9 @@ import { build } from "esbuild";
 
 const folder = join(import.meta.dirname, "dashboard");
 const here = join(folder, "page");
+
+/** Packages that serve or write the page, by folder. */
+export const withPage: readonly string[] = ["trainer", "dashboard"];
 
 /** Packages whose code is part of the page. */
 const inPage: readonly string[] = ["preact", "uplot"];

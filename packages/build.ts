@@ -1,6 +1,6 @@
 /**
  * Writes what is published of a package into its `dist`: declarations by tsc, one for each module, and the code in few files, because opening files is most of
- * what the start of a thread or a process costs. For packages whose code hosts run: `node ../build.ts` in the package's folder.
+ * what the start of a thread or a process costs. `node ../build.ts` in the package's folder.
  *
  * Each file is replaced whole and what is no longer made goes last, so that programs that run meanwhile find the old or the new.
  */
@@ -9,14 +9,16 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import type { BuildOptions, OutputFile } from "esbuild";
+import type { BuildOptions, OutputFile, Plugin } from "esbuild";
+import { withPage, writePage } from "./build-page.ts";
 import { nodeModules } from "./node-modules.ts";
 import { inOneFile, type OneFile } from "./one-file.ts";
 import { writeRequireEntries } from "./require-entries.ts";
 
 /**
- * The packages that are bundled, by folder, with the modules that hosts load beside what the package exports: what runs there, and modules of actors, which would
- * bring all of the package along if they were in one file with it.
+ * The packages that are bundled, by folder, with the modules that are loaded by their place beside
+ * what the package exports: what threads and processes begin with, reward modules, and modules of
+ * actors, which would bring all of the package along if they were in one file with it.
  */
 export const bundled: Readonly<Record<string, readonly string[]>> = {
   core: ["host/thread-main", "host/thread-host", "host/process-main", "host/code/no-tests"],
@@ -29,7 +31,33 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
     "reward-model/router-actor",
     "worker/reward-loop-worker",
   ],
+  trainer: [
+    "policy/openai/openai-policy",
+    "policy/timed-policy",
+    "policy/tiny/tiny-critic",
+    "policy/tiny/tiny-policy",
+    "quickstart/judge",
+    "tasks/arithmetic-reward",
+  ],
+  rayling: [
+    "cli/output/silence/silence",
+    "cli/output/silence/thread-main",
+    "cli/process",
+    "cli/score/baseline",
+    "cli/score/simulated-judge",
+    "python/actor-host/main",
+    "python/agent-main",
+    "python/certificate-main",
+    "python/imports",
+    "python/score-host",
+  ],
 };
+
+/**
+ * Programs that say themselves which Node they need, by folder: nothing stands in front of them,
+ * and what they import, by `import()` alone, is among the modules above.
+ */
+const programs: Readonly<Record<string, readonly string[]>> = { rayling: ["cli/main"] };
 
 /** Packages whose code for threads is one file, with all that the user's modules import of them. */
 const inThreads: Readonly<Record<string, OneFile>> = {
@@ -81,7 +109,7 @@ export async function buildCode(folder: string): Promise<string[]> {
   const together = inThreads[basename(folder)];
   const outputFiles =
     together === undefined
-      ? built.outputFiles
+      ? [...built.outputFiles, ...(await buildPrograms(folder, out))]
       : await inOneFile({ out, ...built }, together, options);
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
@@ -90,6 +118,34 @@ export async function buildCode(folder: string): Promise<string[]> {
   );
   return [...outputFiles.map(({ path }) => relative(out, path)), ...licenses];
 }
+
+/** Returns the files of the package's programs, one for each. */
+async function buildPrograms(folder: string, out: string): Promise<readonly OutputFile[]> {
+  const modules = programs[basename(folder)] ?? [];
+  if (modules.length === 0) return [];
+  const { outputFiles } = await build({
+    ...codeOptions,
+    absWorkingDir: folder,
+    packages: "external",
+    entryPoints: modules.map((one) => `src/${one}.ts`),
+    outdir: out,
+    inject: [],
+    plugins: [ownFilesApart],
+  });
+  return outputFiles;
+}
+
+/** Leaves what a module imports by `import()` in files of its own. */
+const ownFilesApart: Plugin = {
+  name: "own files apart",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
+      kind === "dynamic-import"
+        ? { path: path.replace(/\.ts$/, ".js"), external: true }
+        : undefined,
+    );
+  },
+};
 
 /** @returns the licenses of packages that are part of ours, as paths below `dist` */
 async function writeLicenses(out: string, folders: readonly string[]): Promise<string[]> {
@@ -164,5 +220,7 @@ if (import.meta.main) {
   const folder = resolve(process.argv[2] ?? ".");
   const declarations = await buildDeclarations(folder);
   const code = await buildCode(folder);
-  await keepOnly(folder, [...declarations, ...code, ...(await writeRequireEntries(folder))]);
+  const page = withPage.includes(basename(folder)) ? await writePage(join(folder, "dist")) : [];
+  const entries = await writeRequireEntries(folder);
+  await keepOnly(folder, [...declarations, ...code, ...page, ...entries]);
 }

@@ -18,17 +18,6 @@ const root: string = join(import.meta.dirname, "..");
 /** Where the wheel has them. */
 export const runtimeFolder: string = join(import.meta.dirname, "src/rayling/_js");
 
-/** Modules of the package `rayling` that processes start with or load by their names. */
-const ownModules = [
-  "cli/main",
-  "cli/score/baseline",
-  "cli/score/simulated-judge",
-  "python/agent-main",
-  "python/actor-host/main",
-  "python/imports",
-  "python/score-host",
-] as const;
-
 const packages: Readonly<Record<string, readonly string[]>> = {
   core: bundled["core"] ?? [],
   cluster: ["collect/thread-main"],
@@ -36,7 +25,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": bundled["reward-loop"] ?? [],
-  rayling: ownModules,
+  rayling: ["cli/main", ...(bundled["rayling"] ?? [])],
 };
 
 /** Packages of the workspace that are left out, and what they are for. */
@@ -84,10 +73,8 @@ async function writePackage(
   const { outputFiles, metafile } = await build({
     ...codeOptions,
     absWorkingDir: folder,
-    entryPoints: [...exported, ...modules.map((one) => ({ in: `src/${one}.ts`, out: outOf(one) }))],
+    entryPoints: [...exported, ...modules.map((one) => `src/${one}.ts`)],
     outdir: join(target, "dist"),
-    // As deep as the modules that look for the manifest of their package.
-    ...(name === "rayling" ? { chunkNames: "cli/[name]-[hash]" } : {}),
     banner: { js: banner },
     plugins: [sisters, lateImports],
     metafile: true,
@@ -100,11 +87,6 @@ async function writePackage(
   const written = { name, version, type, engines, exports: Object.fromEntries(entries) };
   await writeFile(join(target, "package.json"), `${JSON.stringify(written, undefined, 2)}\n`);
   return metafile;
-}
-
-/** Modules of the command lie beside its chunks, which look for them in their own folder. */
-function outOf(module: string): string {
-  return module.replace(/^cli\/.*\//, "cli/");
 }
 
 /** Packages of the workspace stay packages; those that are left out say so when they are loaded. */

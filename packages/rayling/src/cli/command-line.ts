@@ -11,6 +11,7 @@ import { addDataCommand } from "./train/data-options.ts";
 import { addDriverCommands } from "./driver/driver-commands.ts";
 import { addNewCommand } from "./new/new-options.ts";
 import { addNodeCommand } from "./node/node-options.ts";
+import { ownFile } from "../own-files.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 import { plain, tell as tellUser } from "./output/output.ts";
 import { PhaseLine } from "./output/phase-line.ts";
@@ -26,8 +27,7 @@ import { helpStyle } from "./shell/help-style.ts";
 import { addServeCommand } from "./serve/serve-options.ts";
 import { addTrainCommand } from "./train/train-options.ts";
 
-/** The manifest of the package, relative to src and to dist. */
-const manifest = new URL("../../package.json", import.meta.url);
+const manifest = ownFile("package.json");
 
 /** How a command line is run. */
 export interface CommandLineOptions {

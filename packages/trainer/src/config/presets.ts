@@ -3,10 +3,10 @@
 import { fileURLToPath } from "node:url";
 import { composeConfig, configNames } from "@rayling/config-tree";
 import type { ComposedConfig, ComposedFile } from "@rayling/config-tree";
+import { ownFile } from "../values/own-files.ts";
 import { engineGroups } from "./verl/engine-keys.ts";
 
-/** Beside src and dist alike. */
-const presetFolder: string = fileURLToPath(new URL("../../presets/", import.meta.url));
+const presetFolder: string = fileURLToPath(ownFile("presets/"));
 
 /** verl's own names for what differs in its engines alone. */
 const aliases: Readonly<Record<string, string>> = {

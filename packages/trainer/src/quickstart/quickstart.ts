@@ -10,6 +10,7 @@ import { RewardLoopManager } from "@rayling/reward-loop";
 import { PromptDataset } from "../data/prompt-dataset.ts";
 import { PromptLoader } from "../data/prompt-loader.ts";
 import { TrainerInputError } from "../errors.ts";
+import { ownModule } from "../values/own-files.ts";
 import type { ScheduleName } from "../settings/program-options.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
 import { answerOf, partsOf } from "../policy/policy-answers.ts";
@@ -305,5 +306,4 @@ interface Fit extends Pick<QuickstartPlan, "latencyMs" | "steps"> {
   readonly tracking?: StepTracker | undefined;
 }
 
-/** From source and installed. */
-const judgeModule: string = new URL(`./judge${import.meta.url.slice(-3)}`, import.meta.url).href;
+const judgeModule: string = ownModule("quickstart/judge").href;

@@ -10,13 +10,15 @@ import { rewardBoundOf } from "../config/training-plan.ts";
 import type { OptimConfig, TrainerConfig } from "../config/options/index.ts";
 import type { PPOTrainerOptions } from "../ppo-trainer.ts";
 import { valuesOf } from "../config/options/training-options.ts";
-import { arithmeticReward } from "../tasks/arithmetic-reward.ts";
+import { ownModule } from "../values/own-files.ts";
 
 /** All but the actors and the data. */
 export type TrainerSettingsOfConfig = Omit<
   PPOTrainerOptions,
   "policy" | "referencePolicy" | "critic" | "prompts" | "validationPrompts" | "tracking"
 >;
+
+const arithmeticReward: string = ownModule("tasks/arithmetic-reward").href;
 
 /** @param baseDirectory where relative paths start */
 export function trainerOptionsOf(

@@ -12,6 +12,3 @@ export function computeScore({
 }): number {
   return solutionStr === groundTruth ? 1 : 0;
 }
-
-/** From source and installed. */
-export const arithmeticReward: string = import.meta.url;

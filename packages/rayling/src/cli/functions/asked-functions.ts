@@ -9,10 +9,10 @@ import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { isRow } from "@rayling/reward-loop/rows";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { messageOf } from "@rayling/reward-manager-registry/values";
+import { ownModule } from "../../own-files.ts";
 import { CliError } from "../cli-error.ts";
 import { readSpec } from "./reward-spec.ts";
 import type { ScoreOptions } from "../score/score-options.ts";
-import { simulatedJudgeUrl } from "../score/simulated-judge.ts";
 import type { SimulatedJudge } from "../score/simulated-judge.ts";
 
 export interface AskedFunctions {
@@ -87,7 +87,7 @@ function ruleFirst(
 
 function judged(reward: RewardSpec, { latencyMs = [0, 0], seed }: Flags): RewardSpec {
   const judge: SimulatedJudge = { reward, latencyMs, seed, baseDirectory: process.cwd() };
-  return { path: simulatedJudgeUrl, rewardKwargs: { judge } };
+  return { path: ownModule("cli/score/simulated-judge").href, rewardKwargs: { judge } };
 }
 
 const names: ReadonlySet<string> = new Set(["rewards", "combine", "cascade"]);

@@ -6,13 +6,13 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "@rayling/reward-manager-registry/values";
+import { ownFile } from "../../own-files.ts";
 import { CliError } from "../cli-error.ts";
 import { print } from "../output/formats.ts";
 import type { Format } from "../output/formats.ts";
 import { plain } from "../output/output.ts";
 
-/** Relative to src and to dist. */
-const template = fileURLToPath(new URL("../../../template/", import.meta.url));
+const template = fileURLToPath(ownFile("template/"));
 
 /** npm publishes no files of these names, or reads them. */
 const renamed: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 /** Whole commands, as a reader types them in a clone of the repository or in a project. */
+import { isSource } from "../../own-files.ts";
 import { plain } from "./output.ts";
 
-const isSource = import.meta.url.endsWith(".ts");
 const launcher = isSource ? "npx -y pnpm@12 rayling" : "npx rayling";
 
 /** Returns the command of these arguments, which are quoted for a shell where they need it. */

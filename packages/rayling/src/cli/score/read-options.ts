@@ -4,6 +4,7 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { ownFile } from "../../own-files.ts";
 import { CliError } from "../cli-error.ts";
 import { policyOf } from "../functions/policy-flags.ts";
 import { inputOf } from "../inputs/input-flags.ts";
@@ -102,7 +103,7 @@ function example(flag: string, demo: boolean, name: string): string {
       2,
       `${flag} is missing (in a clone of the repository --demo takes the example's).`,
     );
-  const url = new URL(`../../../../../examples/${name}`, import.meta.url);
+  const url = ownFile(`../../examples/${name}`);
   const file = fileURLToPath(url);
   if (!url.pathname.includes("/node_modules/") && existsSync(file)) return file;
   throw new CliError(

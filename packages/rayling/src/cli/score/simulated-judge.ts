@@ -23,12 +23,6 @@ export interface SimulatedJudge {
   readonly baseDirectory: string;
 }
 
-/** The URL by which a loader finds this module, from source and installed. */
-export const simulatedJudgeUrl: string = new URL(
-  `./simulated-judge${import.meta.url.slice(-3)}`,
-  import.meta.url,
-).href;
-
 let reward: Promise<ComputeScore> | undefined;
 
 export async function computeScore(input: ScoreInput): Promise<ScoreOutput> {

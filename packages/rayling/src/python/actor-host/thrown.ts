@@ -1,5 +1,6 @@
 /** Thrown values, as Python shows them and builds exceptions of them. */
 import { inspect } from "node:util";
+import { isSource, ownFile } from "../../own-files.ts";
 
 export interface Thrown {
   readonly name: string;
@@ -11,7 +12,7 @@ export interface Thrown {
 }
 
 /** Frames of this package say nothing about the code that threw. */
-const ownFolder = new URL("../", import.meta.url).href;
+const ownFolder = ownFile(isSource ? "src/" : "dist/").href;
 
 /** Causes of causes beyond this many are left out. */
 const deepest = 8;

@@ -7,9 +7,9 @@
 import { fileURLToPath } from "node:url";
 import { isTree, readYamlFile, valueAt, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
+import { ownFile } from "../../values/own-files.ts";
 
-/** Beside src and dist alike. */
-const file: string = fileURLToPath(new URL("../../../verl/engine-keys.yaml", import.meta.url));
+const file: string = fileURLToPath(ownFile("verl/engine-keys.yaml"));
 
 /**
  * In no file of verl's that is made of all others: of its recipes, of Hydra, of versions before.

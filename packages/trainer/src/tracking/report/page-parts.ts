@@ -4,6 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises";
+import { isSource, ownFile } from "../../values/own-files.ts";
 
 const names = ["page.js", "page.css"] as const;
 
@@ -18,18 +19,17 @@ export function pageParts(): Promise<PageParts> {
 }
 
 async function load(): Promise<PageParts> {
-  const isSource = import.meta.url.endsWith(".ts");
   const [script = "", style = ""] = await Promise.all(isSource ? builtNow() : builtBefore());
   return { "page.js": script, "page.css": style };
 }
 
 function builtBefore(): Promise<string>[] {
-  return names.map((name) => readFile(new URL(`../../page/${name}`, import.meta.url), "utf8"));
+  return names.map((name) => readFile(ownFile(`dist/page/${name}`), "utf8"));
 }
 
 /** The build is no part of what is published. */
 function builtNow(): Promise<string>[] {
-  const builder = new URL("../../../../build-page.ts", import.meta.url).href;
+  const builder = ownFile("../build-page.ts").href;
   const texts: Promise<ReadonlyMap<string, string>> = import(builder).then(
     ({ pageTexts }: { readonly pageTexts: () => Promise<ReadonlyMap<string, string>> }) =>
       pageTexts(),

@@ -9,6 +9,7 @@ import type { WriteStream } from "node:tty";
 import { Worker } from "node:worker_threads";
 import { watchWrites } from "@rayling/core/terminal";
 import type { WatchedWrites } from "@rayling/core/terminal";
+import { ownModule } from "../../../own-files.ts";
 import { tell } from "../output.ts";
 import { lineBreaker, pipedLine, place, textBytes, textStart, unseenMs } from "./shared-line.ts";
 import type { SilenceMemory } from "./shared-line.ts";
@@ -20,9 +21,7 @@ const lockMs = 100;
 // oxlint-disable-next-line no-control-regex
 const lastMove = /^[^]*\u001b\[[\d;?]*[A-Zh-l]/;
 
-/** The name keeps bundlers from searching for files of that pattern. */
-const here: string = import.meta.url;
-const entry: URL = new URL(`./thread-main${here.slice(-3)}`, here);
+const entry: URL = ownModule("cli/output/silence/thread-main");
 
 export class Silence {
   readonly #memory: SharedArrayBuffer = new SharedArrayBuffer(textStart + textBytes);
