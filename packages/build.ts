@@ -109,7 +109,7 @@ export async function buildCode(folder: string): Promise<string[]> {
   const together = inThreads[basename(folder)];
   const outputFiles =
     together === undefined
-      ? [...built.outputFiles, ...(await buildPrograms(folder, out))]
+      ? [...built.outputFiles.map(withOwnNames), ...(await buildPrograms(folder, out))]
       : await inOneFile({ out, ...built }, together, options);
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
@@ -117,6 +117,18 @@ export async function buildCode(folder: string): Promise<string[]> {
     own.map(([, path]) => join(installed, path.split("/")[0] ?? path)),
   );
   return [...outputFiles.map(({ path }) => relative(out, path)), ...licenses];
+}
+
+/**
+ * The bundler writes `var Name = class _Name` where a class names itself, and that name is what
+ * printed objects, stacks and lists of actors would show.
+ */
+function withOwnNames(file: OutputFile): OutputFile {
+  const classes = [...file.text.matchAll(/^var (\w+) = class _\1\b/gm)].map(([, name]) => name);
+  if (classes.length === 0) return file;
+  const inner = new RegExp(`(?<![\\w$.#])_(${classes.join("|")})(?![\\w$])`, "g");
+  const text = file.text.replace(inner, "$1");
+  return { ...file, text, contents: new TextEncoder().encode(text) };
 }
 
 /** Returns the files of the package's programs, one for each. */

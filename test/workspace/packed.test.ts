@@ -123,6 +123,18 @@ test("what is published under a name has that name", async () => {
   expect(stdout).toBe("true []\n");
 });
 
+test("classes of every package have the names that they are published under", async () => {
+  const code = `const others = process.argv.slice(1).map(async (name) => {
+      const classes = Object.entries(await import(name)).filter(([, value]) => /^class\\b/.test(String(value)));
+      return classes.filter(([key, { name }]) => key !== name).map(([key, one]) => [name, key, one.name]);
+    });
+    console.log(JSON.stringify((await Promise.all(others)).flat()));`;
+  const names = packages.map((name) => (name === "rayling" ? name : `@rayling/${name}`));
+  const args = ["--input-type=module", "--eval", code, ...names];
+  const { stdout } = await run(process.execPath, args, { cwd: folder });
+  expect(stdout).toBe("[]\n");
+});
+
 test("a project of `rayling new` passes its own tests and type check, and its scripts run", async () => {
   const main = join(folder, "node_modules/rayling/dist/cli/main.js");
   await run(process.execPath, [main, "new", "my-judge"], { cwd: folder });
