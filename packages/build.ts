@@ -9,7 +9,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import type { BuildOptions, OutputFile, Plugin } from "esbuild";
+import type { BuildOptions, OutputFile } from "esbuild";
 import { withPage, writePage } from "./build-page.ts";
 import { nodeModules } from "./node-modules.ts";
 import { inOneFile, type OneFile } from "./one-file.ts";
@@ -40,9 +40,8 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
     "tasks/arithmetic-reward",
   ],
   rayling: [
-    "cli/output/silence/silence",
+    "cli/main",
     "cli/output/silence/thread-main",
-    "cli/process",
     "cli/score/baseline",
     "cli/score/simulated-judge",
     "python/actor-host/main",
@@ -54,10 +53,16 @@ export const bundled: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Programs that say themselves which Node they need, by folder: nothing stands in front of them,
- * and what they import, by `import()` alone, is among the modules above.
+ * Packages whose entries all begin with core's check of Node: the command prints what it says, and
+ * has nothing in front of it.
  */
-const programs: Readonly<Record<string, readonly string[]>> = { rayling: ["cli/main"] };
+const checkedByCore: readonly string[] = ["rayling"];
+
+/**
+ * Packages that take Node's modules as they are written: what they stand on has loaded most of
+ * them, and a wrapper for each takes an import longer than it saves.
+ */
+const importsOfNode: readonly string[] = ["trainer", "rayling"];
 
 /** Packages whose code for threads is one file, with all that the user's modules import of them. */
 const inThreads: Readonly<Record<string, OneFile>> = {
@@ -97,19 +102,24 @@ export async function buildCode(folder: string): Promise<string[]> {
   const more = bundled[basename(folder)] ?? [];
   const own = Object.entries(inlined[basename(folder)] ?? {});
   const installed = join(folder, "node_modules");
-  const options = { ...codeOptions, absWorkingDir: folder, packages: "external" } as const;
+  const options = {
+    ...codeOptions,
+    ...(checkedByCore.includes(basename(folder)) ? { inject: [] } : {}),
+    absWorkingDir: folder,
+    packages: "external",
+  } as const;
   const built = await build({
     ...options,
     entryPoints: [...exported, ...more.map((one) => `src/${one}.ts`)],
     outdir: out,
     metafile: true,
     alias: Object.fromEntries(own.map(([name, path]) => [name, join(installed, path)])),
-    plugins: [nodeModules],
+    plugins: importsOfNode.includes(basename(folder)) ? [] : [nodeModules],
   });
   const together = inThreads[basename(folder)];
   const outputFiles =
     together === undefined
-      ? [...built.outputFiles.map(withOwnNames), ...(await buildPrograms(folder, out))]
+      ? built.outputFiles.map(withOwnNames)
       : await inOneFile({ out, ...built }, together, options);
   await writeOutput(outputFiles);
   const licenses = await writeLicenses(
@@ -130,34 +140,6 @@ function withOwnNames(file: OutputFile): OutputFile {
   const text = file.text.replace(inner, "$1");
   return { ...file, text, contents: new TextEncoder().encode(text) };
 }
-
-/** Returns the files of the package's programs, one for each. */
-async function buildPrograms(folder: string, out: string): Promise<readonly OutputFile[]> {
-  const modules = programs[basename(folder)] ?? [];
-  if (modules.length === 0) return [];
-  const { outputFiles } = await build({
-    ...codeOptions,
-    absWorkingDir: folder,
-    packages: "external",
-    entryPoints: modules.map((one) => `src/${one}.ts`),
-    outdir: out,
-    inject: [],
-    plugins: [ownFilesApart],
-  });
-  return outputFiles;
-}
-
-/** Leaves what a module imports by `import()` in files of its own. */
-const ownFilesApart: Plugin = {
-  name: "own files apart",
-  setup(bundler) {
-    bundler.onResolve({ filter: /^\.\.?\// }, ({ path, kind }) =>
-      kind === "dynamic-import"
-        ? { path: path.replace(/\.ts$/, ".js"), external: true }
-        : undefined,
-    );
-  },
-};
 
 /** @returns the licenses of packages that are part of ours, as paths below `dist` */
 async function writeLicenses(out: string, folders: readonly string[]): Promise<string[]> {

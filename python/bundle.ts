@@ -25,7 +25,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "data-proto": [],
   "reward-manager-registry": [],
   "reward-loop": bundled["reward-loop"] ?? [],
-  rayling: ["cli/main", ...(bundled["rayling"] ?? [])],
+  rayling: bundled["rayling"] ?? [],
 };
 
 /** Packages of the workspace that are left out, and what they are for. */
