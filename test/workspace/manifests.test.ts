@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { bundled } from "../../packages/build.ts";
 import { packages } from "../fixtures/build-packages.ts";
-import { root } from "./source.ts";
+import { root, sourceFiles } from "./source.ts";
 
 interface Manifest {
   readonly description?: string;
@@ -51,4 +52,21 @@ describe.each(packages)("%s", (name) => {
       expect({ peer, ...manifest.peerDependenciesMeta?.[peer] }).toEqual({ peer, optional: true });
     }
   });
+});
+
+test("what is loaded by its place is published as a file of its own", () => {
+  const named = /\bownModule\(\s*"([^"]+)"/g;
+  const ofPython = /\b(?:Child|command|module)\(\s*"([a-z-]+\/[^"]+)"|_MODULE = "([^"]+)"/g;
+  const own = sourceFiles("packages/{trainer,rayling}/src/**/*.ts").flatMap(({ path, text }) =>
+    [...text.matchAll(named)].map(([, module]) => [path.split("/")[1] ?? "", module ?? ""]),
+  );
+  const asked = sourceFiles("python/src/rayling/**/*.py").flatMap(({ text }) =>
+    [...text.matchAll(ofPython)].map(([, module, other]) => ["rayling", module ?? other ?? ""]),
+  );
+  expect(own.length).toBeGreaterThan(3);
+  expect(asked.length).toBeGreaterThan(6);
+  const missing = [...own, ...asked].filter(
+    ([name = "", module = ""]) => bundled[name]?.includes(module) !== true,
+  );
+  expect(missing).toEqual([]);
 });
