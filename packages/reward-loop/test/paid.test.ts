@@ -59,13 +59,16 @@ interface Endpoint extends AsyncDisposable {
   readonly url: string;
   /** Answered so far. */
   readonly calls: () => number;
+  /** Requests that their client ended before they were answered. */
+  readonly ended: () => number;
 }
 
-/** @param turn awaited before a call is answered, with how many there are by now */
+/** @param turn awaited before a call is answered, with how many there are by now, and its text */
 async function startEndpoint(
-  turn: (calls: number) => Promise<void> = async () => undefined,
+  turn: (calls: number, content: string) => Promise<void> = async () => undefined,
 ): Promise<Endpoint> {
   let calls = 0;
+  let ended = 0;
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
@@ -74,9 +77,13 @@ async function startEndpoint(
       const { messages } = JSON.parse(Buffer.concat(parts).toString()) as {
         messages: [{ content: string }];
       };
-      const [text = ""] = messages[0].content.split(" #");
+      const { content } = messages[0];
+      const [text = ""] = content.split(" #");
       const { status = 200, body } = answers[text] ?? { body: {} };
-      void turn(calls).then(() => {
+      response.on("close", () => {
+        if (!response.writableFinished) ended += 1;
+      });
+      void turn(calls, content).then(() => {
         response.writeHead(status, { "content-type": "application/json" });
         response.end(JSON.stringify(body));
       });
@@ -87,6 +94,7 @@ async function startEndpoint(
   return {
     url: `http://127.0.0.1:${port}/v1`,
     calls: () => calls,
+    ended: () => ended,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -335,6 +343,40 @@ describe("a cap holds with answers of no use", () => {
     expect(endpoint.calls()).toBe(11);
     expect(spent).toBeCloseTo(11, 9);
   });
+});
+
+test("requests that are under way when their function ends end with it, and cost no thread", async () => {
+  const never = new Promise<void>(() => undefined);
+  const released = Promise.withResolvers<void>();
+  let arrived = Promise.withResolvers<void>();
+  await using endpoint = await startEndpoint((_, content) => {
+    if (content === "right #released") return released.promise;
+    if (content !== "held") return arrived.promise;
+    arrived.resolve();
+    return never;
+  });
+  await using loop = await RewardLoopManager.create({
+    workers: 1,
+    executors: 1,
+    spend: { prices },
+    reward: {
+      path: fixture("asks.ts"),
+      name: "sideBySide",
+      rewardKwargs: { judgeUrl: endpoint.url },
+    },
+  });
+  // Another sample is at work in their thread all the time.
+  const other = loop.computeScore(sampleOf("other"));
+  for (const [at, text] of ["all", "any", "floating"].entries()) {
+    arrived = Promise.withResolvers();
+    const outcome = await loop.computeScore(sampleOf(text));
+    expect([text, ...codesOf([outcome])]).toEqual([text, text === "all" ? "SCORE_THREW" : 1]);
+    expect(outcome).toMatchObject({ attempts: 1, cost: 1 });
+    await expect.poll(endpoint.ended).toBe(at + 1);
+  }
+  released.resolve();
+  expect(await other).toMatchObject({ valid: true, attempts: 1 });
+  expect([loop.spent, endpoint.calls()]).toEqual([4, 7]);
 });
 
 test("a call whose executor ended is paid for, and asks whether it may begin again", async () => {

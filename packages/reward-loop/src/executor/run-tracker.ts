@@ -61,12 +61,15 @@ export class RunTracker {
     return this.#context.getStore();
   }
 
-  /** The signal of the current run, aborted when its result is no longer needed. */
+  /**
+   * The signal of the current run, aborted when its result is no longer needed, and when its function
+   * has ended.
+   */
   get signal(): AbortSignal {
     const run = this.#context.getStore();
     if (run === undefined) return never;
     run.abort ??= new AbortController();
-    if (run.isAborted) run.abort.abort();
+    if (run.isAborted && !run.abort.signal.aborted) run.abort.abort();
     return run.abort.signal;
   }
 

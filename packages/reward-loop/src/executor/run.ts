@@ -55,6 +55,7 @@ export class Run implements ScoreCall {
   depth: number = 0;
   /** Created when its signal is first read. */
   abort: AbortController | undefined = undefined;
+  /** Its result is no longer needed, or its function has ended: its signal is aborted. */
   isAborted: boolean = false;
   /** Undefined for most. */
   #seen: Seen | undefined = undefined;

@@ -32,6 +32,7 @@ import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table/run-table.ts";
 import { runTableAt } from "./run-table/run-tables.ts";
+import { forgiveLeftovers, hasEnded } from "./leftovers.ts";
 import { RequestGate } from "./request-gate.ts";
 import { RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
@@ -111,6 +112,8 @@ export class ScoreExecutor {
     () => this.#queue.sent(),
   );
   #hasWarned = false;
+  /** The run whose function has been called and has not returned yet. */
+  #beginning: Run | undefined;
   /** Replies that the worker has to ask for one by one. */
   readonly #kept: Map<number, ScoreReply> = new Map();
 
@@ -130,6 +133,7 @@ export class ScoreExecutor {
     );
     const table = runTableAt(place);
     this.#tracker = new RunTracker(table);
+    forgiveLeftovers(this.#tracker);
     traceChats();
     announcements.subscribe((announced) => {
       this.#tracker.current?.saw({ announced: announced as AnnouncedLimits });
@@ -246,7 +250,13 @@ export class ScoreExecutor {
    */
   #follow(run: Run, begin: () => void): void {
     this.#runs[run.slot] = run;
-    this.#tracker.follow(run, begin);
+    const outer = this.#beginning;
+    this.#beginning = run;
+    try {
+      this.#tracker.follow(run, begin);
+    } finally {
+      this.#beginning = outer;
+    }
   }
 
   /** A promise of the user's own may end twice: a run has ended when its place is free. */
@@ -274,15 +284,27 @@ export class ScoreExecutor {
   }
 
   #failed(run: Run, error: unknown): ScoreReply {
-    const { latencyMs, overlaps } = this.#measured(run);
     // The result of an aborted run is no longer needed.
     const failure = failureOf(error, !run.isAborted);
+    const { latencyMs, overlaps } = this.#measured(run);
     return withSeen({ ok: false, error: failure, latencyMs, overlaps }, run);
   }
 
   #measured(run: Run): Pick<ScoreReply, "latencyMs" | "overlaps"> {
     this.#runs[run.slot] = undefined;
-    return { latencyMs: this.#tracker.takenMs(run), overlaps: this.#overlaps };
+    const latencyMs = this.#tracker.takenMs(run);
+    // A function that has not waited has nothing under way that was to be a part of its score.
+    if (this.#beginning !== run) this.#endLeftovers(run);
+    return { latencyMs, overlaps: this.#overlaps };
+  }
+
+  /** Requests of a function that has ended would be paid for, and no limit and no cap see them. */
+  #endLeftovers(run: Run): void {
+    const { abort } = run;
+    if (abort !== undefined && !run.isAborted) {
+      this.#tracker.follow(run, () => abort.abort(hasEnded));
+    }
+    run.isAborted = true;
   }
 
   /** Sends replies with others, or keeps one until it is asked for. */

@@ -71,8 +71,9 @@ export interface ScoreInput {
   /** The reward models that this function asks, by their names; present only if it asks one. */
   readonly rewardModels?: Readonly<Record<string, RewardModelAccess>>;
   /**
-   * Aborted when the loop has given this call up: its deadline has passed, or another call has
-   * scored the sample. Present in a reward loop.
+   * Aborted when nobody waits for this call any more: its deadline has passed, another call has
+   * scored the sample, or the function has ended while requests of it are under way. Present in a
+   * reward loop.
    */
   readonly signal?: AbortSignal;
   readonly [rewardKwarg: string]: unknown;
