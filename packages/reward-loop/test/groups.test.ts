@@ -247,6 +247,39 @@ describe("a group is what a sample is to everything else", () => {
     expect(await scoresOf(loop, data)).toEqual([1, 1]);
   });
 
+  test("of which one fails it is tried again as a whole, and is not kept with a failure", async () => {
+    const reward = `${groups}:DownForOne`;
+    const retry = { attempts: 2, baseMs: 0 };
+    const spend = { prices: { perCall: 1 } };
+    await using loop = await open({ reward, retry, spend, cache: ":memory:" });
+    const data = batchOf([
+      ["a", "1"],
+      ["a", "once"],
+      ["b", "1"],
+      ["b", "always"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([2, 2, 2, "SCORE_THREW"]);
+    expect(loop.spent).toBe(4);
+    // The scores of the second call are kept, and b is asked anew.
+    expect(await scoresOf(loop, data)).toEqual([2, 2, 4, "SCORE_THREW"]);
+    expect(loop.spent).toBe(6);
+    const [one, ...others] = await loop.round(2).scoreGroup(["2", "always"].map(sampleOf));
+    expect(one).toMatchObject({ valid: true, rewardScore: 2, attempts: 2 });
+    expect(others).toMatchObject([{ valid: false, error: { status: 503 }, attempts: 2 }]);
+    // Both calls have used it, and each counts once.
+    expect(one && wholeUsageOf(one)?.totalTokens).toBe(2 * 11);
+  });
+
+  test("of which one fails it keeps the scores of others where its time ends", async () => {
+    const reward = `${groups}:DownForOne`;
+    const retry = { attempts: 2, baseMs: 0 };
+    await using loop = await open({ reward, retry, totalTimeoutMs: 5000 });
+    const [one, other] = await loop.round(2).scoreGroup(["3", "later"].map(sampleOf));
+    expect(one).toMatchObject({ valid: true, rewardScore: 1, attempts: 1 });
+    expect(other).toMatchObject({ valid: false, error: { status: 503 } });
+    expect(one && wholeUsageOf(one)?.totalTokens).toBe(11);
+  });
+
   test("and once more when all others are done", async () => {
     const reward = `${groups}:DownOnce`;
     await using loop = await open({ reward, onFailure: { again: true } });

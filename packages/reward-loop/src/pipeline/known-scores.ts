@@ -3,7 +3,8 @@
  *
  * A score that depends on where and when its sample is scored is not shared and not kept. Equal
  * samples that come while the first of them is being scored get its outcome; they are not scored,
- * and cost nothing. A cache that cannot be read or written any more (a full disk, another writer)
+ * and cost nothing. A group one of whose members has failed is not kept: its scores belong together,
+ * and that failure may not recur. A cache that cannot be read or written any more (a full disk, another writer)
  * is reported once and costs no outcome: a missing entry is an unknown score.
  */
 
@@ -11,6 +12,7 @@ import type { RewardResult, RewardSample } from "@rayling/reward-manager-registr
 import { warn } from "@rayling/core/terminal";
 import { messageOf } from "@rayling/reward-manager-registry/values";
 import type { SampleOutcome } from "../outcome.ts";
+import { memberFailuresIn } from "../sample/group-sample.ts";
 import { olderSampleKeys, sampleKey } from "../sample/sample-key.ts";
 import type { ScoreCache } from "../spend/score-cache.ts";
 
@@ -39,9 +41,12 @@ export class KnownScores {
   ): Promise<SampleOutcome> {
     const cache = this.#cache;
     const key = sampleKey(sample);
+    const isWhole = (result: RewardResult): boolean =>
+      memberFailuresIn(sample, result).length === 0;
     const known =
       cache && this.#tried(() => find(cache, version, [key, ...olderSampleKeys(sample)]));
-    if (known !== undefined) return { valid: true, ...known, ...free, version };
+    // Earlier versions have kept groups with a failure, too.
+    if (known !== undefined && isWhole(known)) return { valid: true, ...known, ...free, version };
     const asked = `${version} ${key}`;
     const first = this.#underWay.get(asked);
     if (first !== undefined) {
@@ -57,7 +62,8 @@ export class KnownScores {
       const outcome = await asking;
       // The outcome's own version counts: its worker may have died, and a newer one have taken
       // over.
-      if (cache !== undefined && outcome.valid && outcome.readsContext !== true) {
+      const isKept = outcome.valid && outcome.readsContext !== true && isWhole(outcome);
+      if (cache !== undefined && isKept) {
         this.#tried(() => cache.keep(outcome.version ?? version, key, outcome));
       }
       return outcome;

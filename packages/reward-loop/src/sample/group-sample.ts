@@ -58,6 +58,23 @@ function isMemberResult(value: unknown): value is MemberResult {
   return isRecord(value) && ("error" in value || typeof value["rewardScore"] === "number");
 }
 
+/**
+ * Returns why members of a group have no score in its result, but for those that cannot tell: these
+ * failures may not recur. None for a sample that is no group.
+ */
+export function memberFailuresIn(
+  sample: RewardSample,
+  { rewardExtraInfo }: RewardResult,
+): readonly ScoreFailure[] {
+  const results = isGroup(sample) ? rewardExtraInfo["members"] : undefined;
+  if (!isList(results)) return none;
+  return results.flatMap((one) =>
+    isMemberResult(one) && "error" in one && one.error.code !== "CANNOT_TELL" ? [one.error] : [],
+  );
+}
+
+const none: readonly never[] = [];
+
 /** Returns the outcome of each member, in order. */
 export function outcomesOf(
   { members }: GroupSample,

@@ -10,8 +10,8 @@
 import type { RewardSample } from "@rayling/reward-manager-registry";
 import { CallSignal } from "../faults/call-signal.ts";
 import { retryBudgetFailure, totalTimeoutFailure } from "../outcome.ts";
-import type { InvalidOutcome, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
-import { lastUsageOf, together } from "../spend/usage.ts";
+import type { SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
+import { beyond, lastUsageOf, together } from "../spend/usage.ts";
 import type { AttemptedSample, FollowedCalls, PendingCall } from "./endpoint-call.ts";
 import type { SharedTimer, TimedSample, TotalTimes } from "./total-time.ts";
 
@@ -25,13 +25,14 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   readonly signal: CallSignal = new CallSignal(undefined);
   readonly measured: AttemptedSample["measured"] = { attempts: 0, waitedMs: 0 };
   heldBack: ScoreFailure | undefined = undefined;
+  kept: ValidOutcome | undefined = undefined;
   /** Its pending calls: two of a hedge at most, and no list of them, because many wait. */
   #call: PendingCall | undefined = undefined;
   #second: PendingCall | undefined = undefined;
   /** The usage of all calls that have their outcome. */
   #used: TokenUsage | undefined = undefined;
   /** Its outcome, once its time is over. */
-  #late: InvalidOutcome | undefined = undefined;
+  #late: SampleOutcome | undefined = undefined;
   readonly #totalMs: number;
   readonly #timer: SharedTimer;
   readonly #place: number;
@@ -68,13 +69,16 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
   }
 
   late(): void {
-    const { heldBack, measured } = this;
+    const { heldBack, kept, measured } = this;
     const error =
       heldBack === undefined
         ? totalTimeoutFailure(this.#totalMs)
         : retryBudgetFailure(this.#totalMs, heldBack);
     // Taken before the abort, which settles an attempt that has not begun without counting it.
-    this.#late = { valid: false, error, latencyMs: 0, ...measured };
+    this.#late =
+      kept === undefined
+        ? { valid: false, error, latencyMs: 0, ...measured }
+        : { ...kept, ...measured };
     try {
       this.signal.abort(error);
     } finally {
@@ -106,9 +110,10 @@ export class SampleInTime implements AttemptedSample, TimedSample, FollowedCalls
     if (this.#late === undefined) return;
     if (this.#call?.isAtWork === true || this.#second?.isAtWork === true) return;
     const { unknownUse } = this.measured;
+    const usageBefore = beyond(this.#used, lastUsageOf(this.#late));
     this.#resolve({
       ...this.#late,
-      ...(this.#used === undefined ? {} : { usageBefore: this.#used }),
+      ...(usageBefore === undefined ? {} : { usageBefore }),
       ...(unknownUse === undefined ? {} : { unknownUse }),
     });
   }

@@ -11,7 +11,7 @@ import type { HedgePolicy, SentCall } from "../faults/hedge.ts";
 import type { AnnouncedLimits } from "../faults/rate-limit-headers.ts";
 import type { LimiterClient, RemoteLease } from "../limits/limiter-client.ts";
 import type { LimitReport } from "../limits/limiter.ts";
-import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage } from "../outcome.ts";
+import type { Hedges, SampleOutcome, ScoreFailure, TokenUsage, ValidOutcome } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
 import { isUnpaid, spendingOf, unpaid } from "./call-spending.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
@@ -53,6 +53,11 @@ export interface AttemptedSample {
   };
   /** The last failure, while its next attempt waits for the budget. */
   heldBack: ScoreFailure | undefined;
+  /**
+   * The best outcome so far of a group that is tried again because members of it have failed: no
+   * part of `measured.usageBefore`.
+   */
+  kept: ValidOutcome | undefined;
   /** Follows its calls, where its time may be over before they are. */
   readonly calls?: FollowedCalls | undefined;
 }

@@ -13,8 +13,9 @@ import type { RewardSample } from "@rayling/reward-manager-registry";
 import { classOf } from "../faults/failure-class.ts";
 import { HedgePolicy } from "../faults/hedge.ts";
 import { RetryPolicy } from "../faults/retry-policy.ts";
-import type { Hedges, InvalidOutcome, SampleOutcome, ScoreFailure } from "../outcome.ts";
+import type { Hedges, SampleOutcome, ScoreFailure } from "../outcome.ts";
 import type { PolicySettings } from "../settings/policy-settings.ts";
+import { memberFailuresIn } from "../sample/group-sample.ts";
 import { lastUsageOf, together } from "../spend/usage.ts";
 import { CallSignal } from "../faults/call-signal.ts";
 import type { SignalOfCall } from "../faults/call-signal.ts";
@@ -85,37 +86,63 @@ export class ScoreAttempts {
       return SampleInTime.outcome(given, this.#times, (sample) => this.#untilDone(sample));
     }
     const measured = { attempts: 0, waitedMs: 0 };
-    return this.#untilDone({ ...given, signal: undefined, measured, heldBack: undefined });
+    const rest = { signal: undefined, measured, heldBack: undefined, kept: undefined };
+    return this.#untilDone({ ...given, ...rest });
   }
 
   /** Rejects with the signal's reason, too. */
   #untilDone(attempted: AttemptedSample): Promise<SampleOutcome> {
     this.#retry?.began();
     return this.#try(attempted, attempted.lane).then((outcome) =>
-      outcome.valid
+      failuresIn(attempted.sample, outcome).length === 0
         ? { ...outcome, ...attempted.measured }
         : this.#afterFailure(attempted, outcome),
     );
   }
 
-  /** Only a sample that has failed takes an async function: many wait for their first attempt. */
-  async #afterFailure(attempted: AttemptedSample, first: InvalidOutcome): Promise<SampleOutcome> {
-    const { measured } = attempted;
+  /**
+   * Only a sample that has failed takes an async function: many wait for their first attempt. A
+   * group of which some have failed is tried again as a whole; the attempt with most scores counts,
+   * the last of several such.
+   */
+  async #afterFailure(attempted: AttemptedSample, first: SampleOutcome): Promise<SampleOutcome> {
+    const { sample, measured } = attempted;
     let failed: ScoreFailure | undefined;
     let outcome: SampleOutcome = first;
-    for (let tries = 1; !outcome.valid; tries++) {
-      const { error } = outcome;
-      const pauseMs = this.#retry?.delayMs(tries, classOf(error), error.retryAfterMs);
-      if (pauseMs === undefined) {
-        return { ...outcome, error: withReason(error, failed), ...measured };
+    for (let tries = 1; ; tries++) {
+      const failures = failuresIn(sample, outcome);
+      const { kept } = attempted;
+      const isBest =
+        kept === undefined || (outcome.valid && failures.length <= failuresIn(sample, kept).length);
+      if (kept !== undefined) countBefore(measured, isBest ? kept : outcome);
+      if (isBest) attempted.kept = outcome.valid ? outcome : undefined;
+      if (failures.length === 0) break;
+      const next = this.#next(tries, failures);
+      if (next === undefined) {
+        const last = attempted.kept ?? outcome;
+        if (last.valid) return { ...last, ...measured };
+        return { ...last, error: withReason(last.error, failed), ...measured };
       }
-      failed = error;
-      countBefore(measured, outcome);
-      await this.#pause(pauseMs, error, attempted);
+      failed = next.failure;
+      if (attempted.kept === undefined) countBefore(measured, outcome);
+      await this.#pause(next.pauseMs, next.failure, attempted);
       outcome = await this.#try(attempted, "recovery");
     }
     this.#retry?.succeeded();
     return { ...outcome, ...measured };
+  }
+
+  /** The failure that asks for the longest pause. Undefined: none of them is worth an attempt. */
+  #next(
+    tries: number,
+    failures: readonly ScoreFailure[],
+  ): { readonly failure: ScoreFailure; readonly pauseMs: number } | undefined {
+    return failures
+      .flatMap((failure) => {
+        const pauseMs = this.#retry?.delayMs(tries, classOf(failure), failure.retryAfterMs);
+        return pauseMs === undefined ? [] : [{ failure, pauseMs }];
+      })
+      .toSorted((one, other) => other.pauseMs - one.pauseMs)[0];
   }
 
   /** Waits for the next attempt: its own pause, and then its turn in the shared budget. */
@@ -233,6 +260,11 @@ const noHedges: Hedges = { begun: 0, won: 0 };
 interface Ended {
   readonly outcome: SampleOutcome;
   readonly isSecond: boolean;
+}
+
+/** Returns why a sample has no score, or members of a group have none. */
+function failuresIn(sample: RewardSample, outcome: SampleOutcome): readonly ScoreFailure[] {
+  return outcome.valid ? memberFailuresIn(sample, outcome) : [outcome.error];
 }
 
 /** Adds the usage of a call that does not give the outcome. */
