@@ -6,6 +6,8 @@ import { priceOf } from "../spend/cost-budget.ts";
 import type { Prices } from "../spend/cost-budget.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeMessage } from "./ask/ask.ts";
+import { countIn, withCount } from "./judge-count.ts";
+import type { JudgeCount } from "./judge-count.ts";
 import { askFor, checkAttempts, jsonSchemaOf } from "./structured.ts";
 import { fillTemplate } from "./template.ts";
 import type { PromptValues } from "./template.ts";
@@ -41,7 +43,7 @@ export interface JudgeCall {
 /**
  * Rejects with JudgePromptError, with JudgeAnswerError where no answer fits, and as its client
  * does: an EndpointError with REFUSED_ANSWER or TRUNCATED_ANSWER for an answer without text. Each
- * is an outcome of its own in the loop.
+ * is an outcome of its own in the loop. The error says what was used before it, as a score does.
  */
 export type Judge = (values: PromptValues, call?: JudgeCall) => Promise<JudgeScore>;
 
@@ -63,12 +65,23 @@ export function structuredJudge<Value>(
   if (attempts !== undefined) checkAttempts(attempts);
   return async (values, { signal } = {}) => {
     const messages = messagesOf(options, values);
-    const { value, usage, asked } = await askFor(ask, { messages, schema, attempts, signal });
+    const asking = askFor(ask, { messages, schema, attempts, signal });
+    const { value, usage, asked } = await asking.catch((error: unknown) => {
+      if (prices === undefined) throw error;
+      throw withCount(error, priced(countIn(error), prices), signal);
+    });
     const scored = scoreOf(value);
     const said = typeof scored === "object" && scored !== null ? scored : { score: scored };
-    const cost = prices && priceOf(prices, { attempts: asked, usage });
-    return { ...said, usage, asked, ...(cost === undefined ? {} : { cost }) };
+    const count = { usage, asked };
+    return { ...said, ...(prices === undefined ? count : priced(count, prices)) };
   };
+}
+
+function priced(
+  { usage, asked }: JudgeCount,
+  prices: Prices,
+): JudgeCount & { readonly cost: number } {
+  return { usage, asked, cost: priceOf(prices, { attempts: asked, usage }) };
 }
 
 export interface ScoredAnswer {

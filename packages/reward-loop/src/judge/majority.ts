@@ -1,11 +1,10 @@
 /** A judge that is asked several times: what more than half of them say counts. */
 
-import { together, usageOf } from "../spend/usage.ts";
-import type { TokenUsage } from "../outcome.ts";
-import { partOf, textPartOf } from "../faults/error-tree.ts";
+import { textPartOf } from "../faults/error-tree.ts";
 import type { Judge, JudgeScore } from "./judge.ts";
+import { countIn, sumOf, withCount } from "./judge-count.ts";
+import type { JudgeCount } from "./judge-count.ts";
 import { JudgePromptError } from "./judge-error.ts";
-import { withUsage } from "./structured.ts";
 
 /**
  * Asks as many times as needed at once, and then one by one while the result is open. The score is
@@ -27,11 +26,13 @@ export function majorityOf(k: number, judge: Judge): Judge {
       const asking = Array.from({ length: count }, () => voteOf(judge(values, call)));
       votes.push(...(await Promise.all(asking)));
       const failure = votes.find((vote) => vote.failure !== undefined)?.failure;
-      if (failure !== undefined) throw withUsage(failure.error, usageOfAll(votes, failure.error));
+      if (failure !== undefined) throw withCountOf(votes, failure.error, call?.signal);
     };
     await ask(needed);
     while (!isDecided(votes, k, needed)) await ask(1);
-    return resultOf(votes, needed);
+    const first = votes.find(({ said }) => said !== undefined)?.said;
+    if (first === undefined) throw withCountOf(votes, votes[0]?.silence, call?.signal);
+    return resultOf(votes, needed, first);
   };
 }
 
@@ -68,29 +69,34 @@ function countsOf(votes: readonly Vote[]): Map<number, number> {
   return counts;
 }
 
-function resultOf(votes: readonly Vote[], needed: number): JudgeScore {
-  const usage = usageOfAll(votes);
-  const said = votes.flatMap((vote) => vote.said ?? []);
-  const [first] = said;
-  if (first === undefined) throw withUsage(votes[0]?.silence, usageOfAll(votes.slice(1)));
+/** @param first the first that has a score, or cannot tell */
+function resultOf(votes: readonly Vote[], needed: number, first: JudgeScore): JudgeScore {
+  const { usage, asked, cost } = sumOf(votes.map(countOf));
   const winner = [...countsOf(votes)].find(([, count]) => count >= needed)?.[0] ?? null;
-  const speaker = said.find(({ score }) => score === winner) ?? first;
-  const costs = said.flatMap(({ cost }) => cost ?? []);
+  const speaker = votes.find(({ said }) => said?.score === winner)?.said ?? first;
   return {
     ...speaker,
     score: winner,
     votes: votes.map((vote) => vote.said?.score ?? null),
     usage,
-    asked: said.reduce((sum, { asked }) => sum + asked, votes.length - said.length),
-    ...(costs.length === 0 ? {} : { cost: costs.reduce((sum, cost) => sum + cost, 0) }),
+    asked,
+    ...(cost === undefined ? {} : { cost }),
   };
 }
 
-/** @param but the error that says its own */
-function usageOfAll(votes: readonly Vote[], but?: unknown): TokenUsage | undefined {
-  return votes.reduce<TokenUsage | undefined>((sum, { said, silence, failure }) => {
-    const error = silence ?? failure?.error;
-    if (error !== undefined && error === but) return sum;
-    return together(sum, said?.usage ?? usageOf({ usage: partOf(error, "usage") }));
-  }, undefined);
+function countOf({ said, silence, failure }: Vote): JudgeCount {
+  return said ?? countIn(silence ?? failure?.error);
+}
+
+/** Returns the error of one vote with the count of all: several may have failed with it. */
+function withCountOf(
+  votes: readonly Vote[],
+  error: unknown,
+  signal: AbortSignal | undefined,
+): unknown {
+  const at = votes.findIndex((vote) => (vote.silence ?? vote.failure?.error) === error);
+  const counted = votes.filter(
+    ({ failure }, place) => place === at || failure === undefined || failure.error !== error,
+  );
+  return withCount(error, sumOf(counted.map(countOf)), signal);
 }

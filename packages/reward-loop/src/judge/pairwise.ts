@@ -3,13 +3,11 @@
  * prefer the first side.
  */
 
-import { fieldOf } from "@rayling/reward-manager-registry/values";
 import { choiceJudge } from "./choice.ts";
 import { priceOf } from "../spend/cost-budget.ts";
-import { together, usageOf } from "../spend/usage.ts";
 import type { Judge, JudgeCall, JudgeOptions, JudgeScore } from "./judge.ts";
+import { countIn, sumOf, withCount } from "./judge-count.ts";
 import { JudgePromptError } from "./judge-error.ts";
-import { withUsage } from "./structured.ts";
 import { hasPlace } from "./template.ts";
 import type { PromptValues } from "./template.ts";
 
@@ -35,9 +33,8 @@ export function pairwiseJudge(
   return async ({ a, b, ...values }, call) => {
     const straight = judge({ ...values, first: a, second: b }, call);
     const swapped = judge({ ...values, first: b, second: a }, call);
-    const [one, other] = await bothOf(straight, swapped);
-    const usage = together(one.usage, other.usage);
-    const asked = one.asked + other.asked;
+    const [one, other] = await bothOf(straight, swapped, call?.signal);
+    const { usage, asked } = sumOf([one, other]);
     const reasons = [one["reason"], other["reason"]];
     const cost = prices && priceOf(prices, { attempts: asked, usage });
     const counted = { usage, asked, ...(cost === undefined ? {} : { cost }) };
@@ -49,18 +46,20 @@ export function pairwiseJudge(
   };
 }
 
-function usedIn(score: PromiseSettledResult<JudgeScore>): JudgeScore["usage"] {
-  if (score.status === "fulfilled") return score.value.usage;
-  return usageOf({ usage: fieldOf(score.reason, "usage") });
-}
-
-/** Rejects when both are over, with what the one that went well used. */
+/** Rejects when both are over, with what both of them used. */
 async function bothOf(
   first: Promise<JudgeScore>,
   second: Promise<JudgeScore>,
+  signal: AbortSignal | undefined,
 ): Promise<readonly [JudgeScore, JudgeScore]> {
   const [one, other] = await Promise.allSettled([first, second]);
-  if (one.status === "rejected") throw withUsage(one.reason, usedIn(other));
-  if (other.status === "rejected") throw withUsage(other.reason, one.value.usage);
-  return [one.value, other.value];
+  if (one.status === "fulfilled" && other.status === "fulfilled") return [one.value, other.value];
+  const [failed, beside] = one.status === "rejected" ? [one, other] : [other, one];
+  const error: unknown = failed.status === "rejected" ? failed.reason : undefined;
+  if (beside.status === "fulfilled") {
+    throw withCount(error, sumOf([countIn(error), beside.value]), signal);
+  }
+  // Both may have failed with one error, which has the count of both then.
+  if (beside.reason === error) throw error;
+  throw withCount(error, sumOf([error, beside.reason].map(countIn)), signal);
 }

@@ -8,10 +8,10 @@
 
 import { z } from "zod";
 import { messageOf } from "@rayling/reward-manager-registry/values";
-import { partOf } from "../faults/error-tree.ts";
 import { together, usageOf } from "../spend/usage.ts";
 import type { TokenUsage } from "../outcome.ts";
 import type { Ask, JudgeAnswer, JudgeMessage } from "./ask/ask.ts";
+import { countIn, sumOf, withCount } from "./judge-count.ts";
 import { JudgeAnswerError, JudgePromptError } from "./judge-error.ts";
 import { candidatesIn } from "./answer/json-in.ts";
 import type { Candidate } from "./answer/json-in.ts";
@@ -38,7 +38,8 @@ export interface Structured<Value> {
 /**
  * Rejects with JudgeAnswerError where no answer fits, with JudgePromptError for a schema that no
  * JSON fits or a number of attempts that is none, and as `ask` does; an error that it passes on
- * has the `usage` of all answers so far.
+ * has the `usage` of all answers so far, and how often the judge was `asked`. In the place of a
+ * signal's reason, which may be others' too, is an error of the same name with it as its cause.
  */
 export async function askFor<Value>(
   ask: Ask,
@@ -57,7 +58,9 @@ export async function askFor<Value>(
     try {
       answer = await ask({ ...question, messages: conversation });
     } catch (error) {
-      throw withUsage(error, usage);
+      if (asked === 1) throw error;
+      const count = sumOf([{ usage, asked: asked - 1 }, countIn(error)]);
+      throw withCount(error, count, signal);
     }
     const { text } = answer;
     usage = together(usage, usageOf({ usage: answer.usage }));
@@ -130,16 +133,4 @@ async function fitting<Value>(
     problem ??= `does not fit: ${z.prettifyError(result.error).replaceAll(/\s+/g, " ")}`;
   }
   return { problem: problem ?? "has no JSON in it" };
-}
-
-/** Adds the usage of earlier answers to an error. */
-export function withUsage(error: unknown, before: TokenUsage | undefined): unknown {
-  if (before === undefined || !(error instanceof Error)) return error;
-  const usage = together(before, usageOf({ usage: partOf(error, "usage") }));
-  try {
-    Object.defineProperty(error, "usage", { value: usage, configurable: true, enumerable: true });
-  } catch {
-    // A frozen error says less.
-  }
-  return error;
 }

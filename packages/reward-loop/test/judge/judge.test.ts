@@ -413,6 +413,26 @@ describe("a comparison", () => {
     expect(pairwiseJudge({ ...only, system: "Not {{ second }}." })).toBeTypeOf("function");
   });
 
+  test("that is given up counts each side once, and not on the reason, which others share", async () => {
+    const controller = new AbortController();
+    let again = 0;
+    const ask: Ask = async ({ messages, signal }) => {
+      signal?.throwIfAborted();
+      if (messages.length === 2) return { text: "no", usage };
+      again += 1;
+      const given = Promise.withResolvers<never>();
+      signal?.addEventListener("abort", () => given.reject(signal.reason));
+      if (again === 2) controller.abort();
+      return await given.promise;
+    };
+    const error = await thrownBy(compare(ask)(sides, controller));
+    expect(error).toMatchObject({ name: "AbortError", asked: 4, usage: { totalTokens: 30 } });
+    expect(error).toHaveProperty("cause", controller.signal.reason);
+    expect(controller.signal.reason).not.toHaveProperty("usage");
+    const unused = await thrownBy(compare(ask)(sides, { signal: AbortSignal.abort("why") }));
+    expect(unused).toBe("why");
+  });
+
   test("of which one side fails says what the other one used", async () => {
     const ask: Ask = async (question) => {
       const isStraight = question.messages.at(-1)?.content === "good or bad";
@@ -440,6 +460,27 @@ describe("a majority", () => {
     expect(result).toMatchObject({ score, votes, asked: said.length });
     expect(result.usage?.totalTokens).toBe(15 * said.length);
     expect(ask.asked).toHaveLength(said.length);
+  });
+
+  test("has the cost of all that was asked, also of an answer that has no text", async () => {
+    const cut = { text: '{"sco', finishReason: "length" };
+    const prices = { perCall: 1, perMillionInputTokens: 0, perMillionOutputTokens: 0 };
+    const judge = (ask: Ask) =>
+      structuredJudge({ ask, prompt: "?", schema, scoreOf: ({ score }) => score, prices });
+    const yes = JSON.stringify({ score: 1 });
+    // The first vote is cut off three times, and the second one is asked in between.
+    const voices = [cut, yes, cut, cut, yes];
+    const mixed = await majorityOf(3, judge(saying(...voices)))(values);
+    expect(mixed).toMatchObject({ score: 1, asked: 5, cost: 5, usage: { totalTokens: 75 } });
+    const refusing = await majorityOf(3, judge(scores(refused, 1, 1)))(values);
+    expect(refusing).toMatchObject({ score: 1, asked: 3, cost: 3, usage: { totalTokens: 45 } });
+    // A refusal after an answer that does not fit.
+    const late = scores({ text: "no" }, 1, refused, 1);
+    expect(await majorityOf(3, judge(late))(values)).toMatchObject({ asked: 4, cost: 4 });
+    const none = await thrownBy(
+      majorityOf(2, judge(scores(1, { error: new Error("busy") })))(values),
+    );
+    expect(none).toMatchObject({ message: "busy", asked: 2, cost: 2 });
   });
 
   test("where all said nothing is that", async () => {
