@@ -4,6 +4,9 @@
  */
 import type { RewardLoopManager } from "@rayling/reward-loop";
 
-export function looksAtGroups({ traits }: RewardLoopManager): boolean {
+/** What says so, of a loop or of a function that is loaded without one. */
+export type GroupTraits = Pick<RewardLoopManager["traits"], "scoresGroups" | "postProcesses">;
+
+export function looksAtGroups({ traits }: { readonly traits: GroupTraits }): boolean {
   return traits.scoresGroups || traits.postProcesses;
 }

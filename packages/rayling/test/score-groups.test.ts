@@ -4,6 +4,7 @@
  */
 
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile, truncate, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -150,6 +151,27 @@ describe("answers are a group", () => {
       message: expect.stringContaining("in.jsonl: answers to one prompt stand too far apart"),
     });
   });
+});
+
+test("one at a time nobody scores what looks at groups: --latency and --baseline refuse it", async () => {
+  const input = await fileOf([{ prompt: "a", responses: ["x", "xx"], ground_truth: "" }]);
+  const reward = await ranking();
+  const flags = ["--reward", reward, "--latency", "1", "--baseline", "1", "--out", out];
+  const { code, stdout, stderr } = await inProcess("score", input, ...flags);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(`--latency and --baseline: --reward ${reward} looks at all answers`);
+  expect(stderr).toContain("Give --latency 0 --baseline 0.");
+  expect(await called()).toEqual([]);
+  expect(existsSync(out)).toBe(false);
+});
+
+test("behind --latency a function gets the context of its call, too", async () => {
+  const input = await fileOf([{ prompt: "a", response: "x", ground_truth: "", uid: "u7" }]);
+  const reward = await moduleOf(`export const computeScore = ({ group, lane, signal, ...given }) =>
+    ({ score: 1, group, lane, canStop: signal instanceof AbortSignal, judge: given.judge ?? null });`);
+  await score(input, "--reward", reward, "--latency", "1", "--out", out);
+  const extra = { group: "u7", lane: "training", canStop: true, judge: null };
+  expect(await linesOf()).toMatchObject([{ score: 1, extra }]);
 });
 
 test("--fallback groupMean is the mean of a prompt's answers, and --resume scores the others again", async () => {

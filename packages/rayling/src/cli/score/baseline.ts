@@ -6,8 +6,9 @@
 
 import * as ray from "@rayling/core";
 import { hereOf } from "@rayling/core/code";
-import { loadComputeScore, scoreSample } from "@rayling/reward-manager-registry";
+import { loadComputeScore, loadScorer, scoreSample } from "@rayling/reward-manager-registry";
 import type { LoadOptions, RewardSample, RewardSpec } from "@rayling/reward-manager-registry";
+import type { GroupTraits } from "../../looks-at-groups.ts";
 
 export interface BaselineResult {
   readonly wallMs: number;
@@ -23,9 +24,13 @@ export class Baseline {
     this.#options = { baseDirectory, locate: (url) => hereOf(url) ?? url };
   }
 
-  /** Rejects with the reason why the function does not load. */
-  async load(spec: RewardSpec): Promise<void> {
-    await loadComputeScore(spec, this.#options);
+  /** Says how the function looks at groups. Rejects with the reason why it does not load. */
+  async load(spec: RewardSpec): Promise<GroupTraits> {
+    const { computeScores, postProcessScores } = await loadScorer(spec, this.#options);
+    return {
+      scoresGroups: computeScores !== undefined,
+      postProcesses: postProcessScores !== undefined,
+    };
   }
 
   /**

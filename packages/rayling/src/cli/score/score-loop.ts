@@ -13,6 +13,8 @@ import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
 import { resolveRewardModule } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
+import { looksAtGroups } from "../../looks-at-groups.ts";
+import type { GroupTraits } from "../../looks-at-groups.ts";
 import type { AskedFunctions } from "../functions/asked-functions.ts";
 import { BaselineActor } from "./baseline.ts";
 import { CliError, refusalOf } from "../cli-error.ts";
@@ -42,11 +44,13 @@ export async function openLoop(
       // The function also catches arguments that cannot be sent, which throw at once.
       (async () => {
         if (checking === undefined || single === undefined) return;
-        await ray.get(checking.load.remote(single.named), { timeoutMs: LOAD_TIMEOUT_MS });
+        const loaded = checking.load.remote(single.named);
+        refuseOneByOne(options, await ray.get(loaded, { timeoutMs: LOAD_TIMEOUT_MS }), flag);
       })(),
     ]);
     return loop;
   } catch (error) {
+    if (error instanceof CliError) throw error;
     if (isOfFile(error, out)) throw refusalOf(error, [Error], "--out");
     if (replay !== undefined && isOfFile(error, replay)) {
       throw refusalOf(error, [Error], "--replay");
@@ -55,6 +59,27 @@ export async function openLoop(
   } finally {
     if (checking !== undefined) await ray.kill(checking);
   }
+}
+
+/**
+ * Refuses what calls the function for one answer at a time, where its scores are of several: a
+ * group's rank or mean would be taken of one answer. Throws CliError 2.
+ */
+function refuseOneByOne(
+  { latencyMs, baseline }: Pick<ScoreOptions, "latencyMs" | "baseline">,
+  traits: GroupTraits,
+  flag: string,
+): void {
+  const flags = [
+    ...(latencyMs !== undefined && looksAtGroups({ traits }) ? ["--latency"] : []),
+    // Nobody reads the scores of the baseline, only how long they took.
+    ...(baseline > 0 && traits.scoresGroups ? ["--baseline"] : []),
+  ];
+  if (flags.length === 0) return;
+  throw new CliError(
+    2,
+    `${flags.join(" and ")}: ${flag} looks at all answers to a prompt together, and here it would get them one at a time. Give ${flags.map((one) => `${one} 0`).join(" ")}.`,
+  );
 }
 
 /** The loop sends the modules that it calls by itself, and not those behind a simulated judge. */

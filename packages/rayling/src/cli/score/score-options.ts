@@ -121,7 +121,7 @@ export function addFunctionFlags(command: Command): Command {
   return addFormatFlag(addDashboardFlag(command, "never"))
     .option(
       "--latency <min,max>",
-      "ms that a simulated judge takes before the reward is computed; 0 for none (default: 0; demo: 1,40)",
+      "ms that a simulated judge takes before the reward of an answer is computed, which then comes from no cache; 0 for none (default: 0; demo: 1,40)",
       latency,
     )
     .option("--seed <number>", "seed of the simulated latency", count(0), 1)
