@@ -104,13 +104,18 @@ describe("several judges of a small file", () => {
       code: 0,
       stderr: "",
     });
-    const data = await run("--resume", "--format", "json");
+    // The lines have no labels: they are those of the data.
+    const data = await run("--resume", "--format", "json", "--label-key", "quality.good");
     expect(JSON.parse(data.stdout)).toMatchObject({
       runs: [
         { name: "strict", kept: 4, scored: 0, invalid: 0, log },
         { name: "mild-byLength", kept: 3, scored: 1, invalid: 1 },
       ],
-      comparison: { samples: 4, agreements: [{ first: "strict", second: "mild-byLength" }] },
+      comparison: {
+        samples: 4,
+        labelled: 4,
+        agreements: [{ first: "strict", second: "mild-byLength" }, {}, {}],
+      },
     });
     expect(resumed.stdout).toMatch(/^strict +3 +1 +/m);
     expect(resumed.stdout).toMatch(/^mild-byLength +1 +3 +/m);
@@ -238,6 +243,31 @@ test("one judge is calibrated where --label-key says what to compare with; grade
     "human",
   );
   expect(compared.stdout).toMatch(/^rewards +4 +0 +4 +0\.7500 +1\.0000 +0\.6667 /m);
+});
+
+test("a run that continues compares with the labels that it is given now, row by row", async () => {
+  const directory = await folder();
+  const input = join(directory, "rollouts.jsonl");
+  // Two rows are the same sample, and have labels of their own.
+  const rows = [
+    { response: "1", ground_truth: "", before: false, now: true },
+    { response: "1", ground_truth: "", before: false, now: false },
+    { response: "0", ground_truth: "", before: true, now: false },
+  ];
+  await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  const judge = join(directory, "judge.mjs");
+  await writeFile(judge, "export const computeScore = ({ solutionStr }) => Number(solutionStr);");
+  const out = join(directory, "rewards.jsonl");
+  const flags = ["--reward", judge, "--out", out, ...small, "--resume", "--label-key"];
+  const first = await inProcess("score", input, ...flags, "before");
+  expect(first.stdout).toMatch(/^score +3 +0 +0\.5 +0\.0000 /m);
+  const second = await inProcess("score", input, ...flags, "now", "--format", "json");
+  const agrees = { truePositives: 1, falsePositives: 1, trueNegatives: 1 };
+  expect(JSON.parse(second.stdout)).toMatchObject({
+    kept: 3,
+    labels: { key: "now", compared: 3, equal: 2 },
+    comparison: { labelled: 3, calibrations: [agrees] },
+  });
 });
 
 test.skipIf(gsm8k.isMissing)(

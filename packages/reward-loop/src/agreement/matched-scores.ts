@@ -27,8 +27,14 @@ export interface MatchedScores {
 
 /** How samples get their labels and sources. */
 export interface MatchOptions {
-  /** Returns the label of a sample. Default: the label in the log. */
-  readonly labelOf?: ((record: RewardRecord) => SampleLabel | undefined) | undefined;
+  /**
+   * Returns the label of a sample. Default: the label in the log.
+   *
+   * @param before the number of equal samples before it in its log
+   */
+  readonly labelOf?:
+    | ((record: RewardRecord, before: number) => SampleLabel | undefined)
+    | undefined;
   /** Fields of the records, or paths in them. */
   readonly by: readonly string[];
 }
@@ -53,7 +59,7 @@ export async function matchedScores(
       const known = byKey.get(key);
       const scores = known?.scores ?? paths.map(() => undefined);
       scores[log] = isScored(record) ? record.score : null;
-      const label = known?.label ?? labelIn(labelOf(record));
+      const label = known?.label ?? labelIn(labelOf(record, before));
       const sources = by.map((field, at) => known?.sources[at] ?? sourceOf(record, field));
       byKey.set(key, { index: known?.index ?? index, sample, scores, label, sources });
     }

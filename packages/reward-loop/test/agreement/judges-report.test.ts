@@ -129,6 +129,20 @@ test("labels may come from elsewhere, and a field that no record has is refused"
   const labelOf = ({ index }: { readonly index: number }): boolean => index === 0;
   const { calibrations } = await judgesReport([log], { labelOf });
   expect(calibrations).toMatchObject([{ accuracy: 0.5 }]);
+  const thrice = await logOf("judge", [
+    { text: "a", score: 1 },
+    { text: "b", score: 0 },
+    { text: "a", score: 1 },
+  ]);
+  const places: (readonly [number, number])[] = [];
+  const noted = ({ index }: { readonly index: number }, before: number): boolean =>
+    places.push([index, before]) > 0;
+  await judgesReport([thrice], { labelOf: noted });
+  expect(places).toEqual([
+    [0, 0],
+    [1, 0],
+    [2, 1],
+  ]);
   const wrong = await judgesReport([log], { by: "dataset" }).catch((error: unknown) => error);
   expect(wrong).toBeInstanceOf(RewardLoopOptionError);
   expect(wrong).toMatchObject({ option: "by", value: "dataset" });

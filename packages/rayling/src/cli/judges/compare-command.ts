@@ -3,8 +3,7 @@
  */
 
 import { basename, resolve } from "node:path";
-import { keysOfRecord, olderSampleKeys, sampleKey } from "@rayling/reward-loop";
-import type { JudgesReportOptions, SampleLabel } from "@rayling/reward-loop";
+import { labelsOfInput } from "../inputs/labels-of-input.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import { print } from "../output/formats.ts";
 import type { RewardsCompareOptions } from "../rewards/rewards-options.ts";
@@ -12,9 +11,12 @@ import { comparisonOf } from "./compared.ts";
 import { judgesLines } from "./judges-text.ts";
 
 export async function runRewardsCompare(options: RewardsCompareOptions): Promise<void> {
-  const { logs, labels, comparison, format } = options;
+  const { logs, labels, input, comparison, format } = options;
   const named = namesOf(logs).map((name, at) => ({ name, path: logs[at] ?? "" }));
-  const labelOf = labels === undefined ? undefined : await labelsOf(labels, options);
+  const labelOf =
+    labels === undefined
+      ? undefined
+      : await labelsOfInput(await openSolutions(labels, new AbortController().signal, input));
   const report = await comparisonOf(named, { ...comparison, labelOf });
   await print(report, format, () => judgesLines(report, logs));
 }
@@ -36,23 +38,4 @@ function namesOf(logs: readonly string[]): string[] {
 /** "label" is the name of the labels. */
 function isUsable(names: readonly string[]): boolean {
   return new Set(names).size === names.length && !names.includes("") && !names.includes("label");
-}
-
-/** Reads the labels of a file of solutions, by what each sample says. */
-async function labelsOf(
-  path: string,
-  { input }: RewardsCompareOptions,
-): Promise<JudgesReportOptions["labelOf"]> {
-  const { read } = await openSolutions(path, new AbortController().signal, input);
-  const labels = new Map<string, SampleLabel>();
-  for await (const sample of read()) {
-    if (sample.label === undefined) continue;
-    for (const key of [sampleKey(sample), ...olderSampleKeys(sample)]) {
-      labels.set(key, sample.label);
-    }
-  }
-  return (record) => {
-    const key = keysOfRecord(record).find((one) => labels.has(one));
-    return key === undefined ? undefined : labels.get(key);
-  };
 }

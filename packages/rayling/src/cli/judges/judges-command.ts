@@ -10,6 +10,7 @@ import { messageOf } from "@rayling/reward-manager-registry/values";
 import { CliError } from "../cli-error.ts";
 import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { onRayOption } from "../on-ray-flag.ts";
+import { labelsOfInput } from "../inputs/labels-of-input.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { Solutions } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
@@ -74,7 +75,8 @@ export async function runJudges(
     phase.touch("comparing the judges");
     await Promise.all(open.map(({ loop }) => loop.close()));
     const logs = open.map(({ name, file }) => ({ name, path: file.path }));
-    const compared = await comparisonOf(logs, comparison);
+    const labelOf = await labelsOfInput(solutions);
+    const compared = await comparisonOf(logs, { ...comparison, labelOf });
     const runData = open.map((judge, at) => ({ name: judge.name, ...dataOf(judge, runs[at]) }));
     phase.pause();
     const files = logs.map(({ path }) => path);

@@ -18,6 +18,7 @@ import { dashboardOption, showOnDashboard } from "../dashboard-flag.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { onRayOption } from "../on-ray-flag.ts";
 import { adviceOn, argsAgain } from "./failure-advice.ts";
+import { labelsOfInput } from "../inputs/labels-of-input.ts";
 import { openSolutions } from "../inputs/solutions.ts";
 import type { SolutionSample } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
@@ -97,7 +98,11 @@ export async function runScore(
       isFile: data === undefined,
     };
     const compared =
-      comparison && (await comparisonOf([{ name: "score", path: file.path }], comparison));
+      comparison &&
+      (await comparisonOf([{ name: "score", path: file.path }], {
+        ...comparison,
+        labelOf: await labelsOfInput(solutions),
+      }));
     phase.pause();
     await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);
