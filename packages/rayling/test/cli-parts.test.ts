@@ -17,6 +17,7 @@ import type { ShownProgress } from "../src/cli/output/progress-view.ts";
 import { adviceOn, argsAgain, failureLines } from "../src/cli/score/failure-advice.ts";
 import type { FailureCount } from "../src/cli/score/failure-advice.ts";
 import type { ScoreOptions } from "../src/cli/score/score-options.ts";
+import { checkFailures } from "../src/cli/score/score-command.ts";
 import { RunSummary } from "../src/cli/score/run-summary.ts";
 import { nextLines, reportText } from "../src/cli/score/score-report.ts";
 import { latencyMs } from "../src/cli/score/simulated-judge.ts";
@@ -155,6 +156,21 @@ test("what an earlier run scored, and what was never called, is no speed of this
     "      read each solution with its score, in a browser",
   ]);
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
+});
+
+test("--fail-above is the share of samples that may be invalid, itself included", () => {
+  const checked = (invalidCount: number, done: number, failAbove: number): void => {
+    const invalid = new Map([["SCORE_THREW", { count: invalidCount, example: "no" }]]);
+    const summary = { invalid, invalidCount, done } as unknown as RunSummary;
+    checkFailures(summary, { policy: { onFailure: { failAbove } } } as ScoreOptions);
+  };
+  for (let percent = 0; percent < 100; percent++) {
+    expect(() => checked(percent, 100, percent / 100)).not.toThrow();
+    const more = (): void => checked(percent + 1, 100, percent / 100);
+    expect(more).toThrow(expect.objectContaining({ exitCode: 3 }));
+  }
+  expect(() => checked(100, 100, 1)).toThrow("no sample has a score");
+  expect(() => checked(0, 0, 0)).not.toThrow();
 });
 
 test("the first line of a scoring says that a baseline follows, and why", () => {

@@ -166,7 +166,8 @@ export function checkFailures(
 ): void {
   const { failAbove } = withDefaults(onFailureOptions, policy.onFailure ?? {});
   const isNone = done > 0 && invalidCount === done;
-  if (!isNone && invalidCount <= failAbove * done) return;
+  // Not `failAbove * done`: 0.29 * 100 is below 29, and 29 / 100 is 0.29.
+  if (invalidCount === 0 || (!isNone && invalidCount / done <= failAbove)) return;
   const counts = Object.fromEntries([...invalid].map(([code, { count }]) => [code, count]));
   const cause = new RewardFailuresError(invalidCount, done, counts);
   const why = isNone ? "no sample has a score" : `--fail-above ${failAbove}`;
