@@ -45,6 +45,44 @@ describe("a part", () => {
   });
 });
 
+describe("a cap that nothing can reach", () => {
+  const reward = "./a.ts";
+  const free = { reward, spend: { prices: {} } };
+  const paid = { reward, spend: { prices: { perCall: 1 } } };
+  const cap = { prices: {}, cap: 5 };
+  const priced = { ...cap, prices: paid.spend.prices };
+  const refused: [RewardLoopOptions, string][] = [
+    [{ reward, spend: cap }, ""],
+    [{ rewards: { a: { reward } }, spend: cap }, ""],
+    [{ cascade: { a: { reward }, b: free }, spend: cap }, ""],
+    // Parts with prices of their own, be it none, are not charged by those of the loop.
+    [{ cascade: { a: free }, spend: priced }, ""],
+    // It takes over where a cap is reached that is not.
+    [{ rewards: { a: { reward } }, spend: { ...cap, whenReached: paid } }, ""],
+    [{ rewards: { a: { cascade: { b: { reward } }, spend: cap } } }, "rewards.a."],
+    [{ rewards: { a: { cascade: { b: { reward, spend: cap } } } } }, "rewards.a.cascade.b."],
+  ];
+  test.each(refused)("is refused: %j", (options, place) => {
+    expect(() => readPlan(options)).toThrow(
+      `Reward loop option ${place}spend.cap must be left out without prices`,
+    );
+  });
+
+  const late = { reward, spend: { ...cap, cap: 0, whenReached: paid } };
+  const accepted: RewardLoopOptions[] = [
+    { cascade: { a: { reward }, b: paid }, spend: cap },
+    { cascade: { a: free, b: { reward } }, spend: priced },
+    { rewards: { a: { cascade: { b: { reward }, c: paid } } }, spend: cap },
+    { rewards: { a: { cascade: { b: { reward } }, spend: priced } }, spend: cap },
+    { rewards: { a: late }, spend: cap },
+    { rewards: { a: { reward } }, spend: { ...cap, cap: 0 } },
+    { rewards: { a: { reward } }, spend: { prices: {} } },
+  ];
+  test.each(accepted)("is none where something costs: %j", (options) => {
+    expect(() => readPlan(options)).not.toThrow();
+  });
+});
+
 test("limits that are undefined leave those of rate_limited and of a service as they are", () => {
   const limits = { concurrency: undefined, endpoint: undefined, requestsPerMinute: undefined };
   const limited = readPlan({

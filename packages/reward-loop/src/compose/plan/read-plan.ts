@@ -76,6 +76,7 @@ export function readPlan(options: RewardLoopOptions): RewardPlan {
     const wanted = "left out where each has a `reward` of your own, which has rewardKwargs";
     notAnOption("computeScoreKwargs", wanted, computeScoreKwargs);
   }
+  checkCap(spend, "", arePaid(parts, spend));
   return { ...tree, ...spendOf(spend, outer, "") };
 }
 
@@ -178,6 +179,7 @@ function cascadePlan(
   }
   const own = over(inherited, only(partOptions, part));
   const stages = stagesOf(cascade, own, option);
+  checkCap(spend, option, arePaid(cascade, spend));
   return { kind: "cascade", stages, ...spendOf(spend, own, option) };
 }
 
@@ -210,13 +212,32 @@ function functionPlan(
   option: string,
 ): RewardPlan {
   const settings = { ...at(option, () => settingsOf(own)), part: partName(option) };
-  const { prices, cap } = spend ?? {};
-  const isPriced = Object.values(prices ?? {}).some((price) => price !== undefined);
-  if (cap !== undefined && cap > 0 && !isPriced) {
-    const wanted = "left out without prices, by which it would be reached";
-    notAnOption(placeOf(option, "spend.cap"), wanted, cap);
-  }
+  checkCap(spend, option, hasPrice(spend));
   return { kind: "function", settings, ...spendOf(spend, inherited, option) };
+}
+
+/** Throws RewardLoopOptionError for a cap that is never reached, as nothing costs anything. */
+function checkCap({ cap = 0 }: SpendOptions = {}, within: string, isPaid: boolean): void {
+  if (cap === 0 || isPaid) return;
+  const wanted = "left out without prices, by which it would be reached";
+  notAnOption(placeOf(within, "spend.cap"), wanted, cap);
+}
+
+/** Whether any of several costs something. What has no prices of its own costs what `spend` says. */
+function arePaid(
+  parts: Readonly<Record<string, RewardComponent>>,
+  spend: SpendOptions | undefined,
+): boolean {
+  return Object.values(parts).some(({ spend: own = spend, cascade }) => {
+    const { whenReached = "stop" } = own ?? {};
+    // It takes over from this one, and costs nothing without prices of its own.
+    const isPaidLater = own !== spend && whenReached !== "stop" && hasPrice(whenReached.spend);
+    return isPaidLater || (cascade === undefined ? hasPrice(own) : arePaid(cascade, own));
+  });
+}
+
+function hasPrice({ prices = {} }: Pick<SpendOptions, "prices"> = {}): boolean {
+  return Object.values(prices).some((price) => price !== undefined);
 }
 
 function spendOf(
