@@ -158,6 +158,19 @@ test("what an earlier run scored, and what was never called, is no speed of this
   expect(summary.latenciesMs.toSorted((a, b) => a - b)).toEqual([20, 40, 40, 40, 40, 40, 40]);
 });
 
+test("a sample agrees with its label by the score from which on it is right", () => {
+  const agreeing = (scoreThreshold?: number): number => {
+    const summary = new RunSummary(scoreThreshold);
+    for (const [index, rewardScore] of [0.1, 0.2, 0.4, 0.6].entries()) {
+      const sample = { place: { index }, label: rewardScore > 0.15 } as SolutionSample;
+      const outcome = { valid: true, rewardScore, attempts: 1, latencyMs: 1 } as SampleOutcome;
+      summary.add({ index, sample, outcome });
+    }
+    return summary.agreement.equal;
+  };
+  expect([agreeing(), agreeing(0.15), agreeing(0.7)]).toEqual([2, 4, 1]);
+});
+
 test("--fail-above is the share of samples that may be invalid, itself included", () => {
   const checked = (invalidCount: number, done: number, failAbove: number): void => {
     const invalid = new Map([["SCORE_THREW", { count: invalidCount, example: "no" }]]);

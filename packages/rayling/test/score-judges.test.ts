@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { JudgesReport } from "@rayling/reward-loop";
 import { beforeEach, describe, expect, test } from "vitest";
 import { dataFile } from "../../../test/fixtures/data-file.ts";
-import { folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
+import { fileOf, folder, inProcess, recordsOf, shown, start, workspace } from "./command.ts";
 
 const gsm8k = dataFile("gsm8k/example_model_solutions.jsonl");
 const rule = join(workspace, "examples/rewards/gsm8k-reward.ts");
@@ -160,6 +160,8 @@ describe("several judges of a small file", () => {
       '"response" is neither true nor false',
     ],
     ["--tolerance", ["--tolerance", "-1"], "at least 0"],
+    ["--threshold", ["--threshold", "0.2"], "--threshold is for labels: no sample has one"],
+    ["--by", ["--by", "dataSource"], "--by is for labels: no sample has one"],
   ])("%s is refused where it means nothing", async (_, flags, said) => {
     const { code, stderr } = await inProcess("score", input, ...judges(), "--out", out, ...flags);
     expect(code).toBe(2);
@@ -196,6 +198,48 @@ describe("several judges of a small file", () => {
       const records = await recordsOf(out.replace("jsonl", `${name}.jsonl`));
       expect(records.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
     }
+  });
+});
+
+describe("what would change nothing is refused:", () => {
+  const labelled = { response: "0.2", ground_truth: "", is_correct: true };
+  const unlabelled = { response: "0.2", ground_truth: "" };
+  test.each<[string[], object, string]>([
+    [["--by", "dataSource"], labelled, "--by needs --label-key, or several --reward"],
+    [["--tolerance", "1"], labelled, "--tolerance needs --label-key, or several --reward"],
+    [["--label-threshold", "1"], labelled, "--label-threshold needs --label-key"],
+    [["--disagreements", "1"], labelled, "--disagreements is for several judges: there is one."],
+    [["--threshold", "1"], unlabelled, "--threshold is for labels: no sample has one."],
+  ])("score %j", async (flags, row, said) => {
+    const input = await fileOf([row]);
+    const refused = await inProcess("score", input, "--reward", rule, ...flags);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain(said);
+  });
+
+  const logOf = (more: object): Promise<string> => {
+    const sample = { index: 0, sample: "s", version: "v", at: "2026-11-30T00:00:00Z" };
+    const times = { attempts: 1, waitedMs: 0, latencyMs: 0 };
+    return fileOf([{ ...sample, ...times, valid: true, score: 0.2, extra: {}, ...more }]);
+  };
+  test.each<[string[], object, string]>([
+    [["--prompt-key", "nope"], { label: true }, "--prompt-key is of --labels"],
+    [["--group-key", "nope"], { label: true }, "--group-key is of --labels"],
+    [["--allow-nan"], { label: true }, "--allow-nan is of --labels"],
+    [["--disagreements", "3"], { label: true }, "--disagreements is for several judges"],
+    [["--threshold", "1"], {}, "--threshold is for labels: no sample of the logs has one."],
+    [["--tolerance", "1"], {}, "--tolerance is for labels: no sample of the logs has one."],
+  ])("rewards compare %j", async (flags, more, said) => {
+    const refused = await inProcess("rewards", "compare", await logOf(more), ...flags);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain(said);
+  });
+
+  test("rewards rescore --baseline", async () => {
+    const args = ["rescore", await logOf({}), "--reward", rule, "--baseline", "5"];
+    const refused = await inProcess("rewards", ...args);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain("unknown option '--baseline'");
   });
 });
 
@@ -261,11 +305,12 @@ test("a run that continues compares with the labels that it is given now, row by
   const flags = ["--reward", judge, "--out", out, ...small, "--resume", "--label-key"];
   const first = await inProcess("score", input, ...flags, "before");
   expect(first.stdout).toMatch(/^score +3 +0 +0\.5 +0\.0000 /m);
-  const second = await inProcess("score", input, ...flags, "now", "--format", "json");
-  const agrees = { truePositives: 1, falsePositives: 1, trueNegatives: 1 };
+  const more = ["--threshold", "0", "--format", "json"];
+  const second = await inProcess("score", input, ...flags, "now", ...more);
+  const agrees = { truePositives: 1, falsePositives: 2, trueNegatives: 0 };
   expect(JSON.parse(second.stdout)).toMatchObject({
     kept: 3,
-    labels: { key: "now", compared: 3, equal: 2 },
+    labels: { key: "now", compared: 3, equal: 1 },
     comparison: { labelled: 3, calibrations: [agrees] },
   });
 });

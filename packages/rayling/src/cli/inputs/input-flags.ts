@@ -30,6 +30,19 @@ export function addInputFlags(command: Command): Command {
     .option("--allow-nan", "read NaN and Infinity in JSON, which Python writes", false);
 }
 
+/** Returns the names of the flags that were given. */
+export function givenInputFlags(flags: InputFlags): string[] {
+  const names = {
+    "--prompt-key": flags.promptKey,
+    "--response-key": flags.responseKey,
+    "--truth-key": flags.truthKey,
+    "--group-key": flags.groupKey,
+    "--label-key": flags.labelKey,
+    "--allow-nan": flags.allowNan || undefined,
+  };
+  return Object.entries(names).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
+
 export function inputOf(flags: InputFlags): InputOptions {
   const { promptKey, responseKey, truthKey, groupKey, labelKey, allowNan } = flags;
   return { keys: { promptKey, responseKey, truthKey }, groupKey, labelKey, allowNan };

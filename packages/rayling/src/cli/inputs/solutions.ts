@@ -62,6 +62,8 @@ export interface InputOptions {
 
 export interface Solutions {
   readonly total: number;
+  /** The number of samples with a label. */
+  readonly labelled: number;
   readonly read: () => AsyncIterable<SolutionSample> | Iterable<SolutionSample>;
 }
 
@@ -88,7 +90,7 @@ export async function openSolutions(
   if (options.labelKey !== undefined && labelled === 0) {
     throw new CliError(2, `${path}: no row has a label at "${options.labelKey}" (--label-key).`);
   }
-  return { total, read: () => (isFile ? readSolutions(file, signal, options) : kept) };
+  return { total, labelled, read: () => (isFile ? readSolutions(file, signal, options) : kept) };
 }
 
 /** A file of the Hugging Face Hub is copied first. Throws CliError 2. */

@@ -8,6 +8,7 @@ import { openSolutions } from "../inputs/solutions.ts";
 import { print } from "../output/formats.ts";
 import type { RewardsCompareOptions } from "../rewards/rewards-options.ts";
 import { comparisonOf } from "./compared.ts";
+import { refuseIdle } from "./compare-flags.ts";
 import { judgesLines } from "./judges-text.ts";
 
 export async function runRewardsCompare(options: RewardsCompareOptions): Promise<void> {
@@ -18,6 +19,8 @@ export async function runRewardsCompare(options: RewardsCompareOptions): Promise
       ? undefined
       : await labelsOfInput(await openSolutions(labels, new AbortController().signal, input));
   const report = await comparisonOf(named, { ...comparison, labelOf });
+  const without = `no sample of ${labels === undefined ? "the logs" : labels} has one`;
+  refuseIdle(comparison, { judges: logs.length, labelled: report.labelled, without });
   await print(report, format, () => judgesLines(report, logs));
 }
 

@@ -32,6 +32,7 @@ import { stopSignal } from "../stop-signal.ts";
 import { introduceScoring } from "./judges-introduction.ts";
 import type { StopSignal } from "../stop-signal.ts";
 import { comparisonOf } from "./compared.ts";
+import { refuseIdle } from "./compare-flags.ts";
 import type { CompareOptions } from "./compare-flags.ts";
 import type { Judge } from "./judge-runs.ts";
 import { judgesLines } from "./judges-text.ts";
@@ -57,6 +58,8 @@ export async function runJudges(
   try {
     phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
+    const { labelled } = solutions;
+    refuseIdle(comparison, { judges: judges.length, labelled, without: "no sample has one" });
     for (const one of judges) prepared.push(await prepareRun(one.options, solutions));
     introduceScoring(
       judges.map((one) => one.options),
@@ -71,7 +74,7 @@ export async function runJudges(
     const open = await openJudges(judges, prepared, stop);
     if (options.dashboard === true) for (const { file } of open) showOnDashboard(file.path);
     phase.pause("scoring");
-    const runs = await scoreTogether(open, solutions, stop);
+    const runs = await scoreTogether(open, solutions, { stop, ...comparison });
     phase.touch("comparing the judges");
     await Promise.all(open.map(({ loop }) => loop.close()));
     const logs = open.map(({ name, file }) => ({ name, path: file.path }));
@@ -122,7 +125,7 @@ async function openJudges(
 async function scoreTogether(
   judges: readonly OpenJudge[],
   solutions: Solutions,
-  stop: StopSignal,
+  { stop, scoreThreshold }: { readonly stop: StopSignal } & CompareOptions,
 ): Promise<Run[]> {
   const { signal: stopped } = stop;
   const failure = new AbortController();
@@ -137,7 +140,7 @@ async function scoreTogether(
     judges.map(async ({ name, options, loop, file }) => {
       try {
         const own = { signal, after: (ms: number) => stop.after(ms) };
-        const more = { stop: own, view: view.of(name) };
+        const more = { stop: own, view: view.of(name), scoreThreshold };
         return await scoreAll(loop, solutions, file, { ...options, ...more });
       } catch (error) {
         if (failure.signal.aborted || stopped.aborted) {

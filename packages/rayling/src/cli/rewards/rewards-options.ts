@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { ExportFormat } from "@rayling/reward-loop";
 import { CliError } from "../cli-error.ts";
 import { count, number } from "../flag-values.ts";
-import { addInputFlags, inputOf } from "../inputs/input-flags.ts";
+import { addInputFlags, givenInputFlags, inputOf } from "../inputs/input-flags.ts";
 import type { InputFlags } from "../inputs/input-flags.ts";
 import type { InputOptions } from "../inputs/solutions.ts";
 import { addCompareFlags, compareOptionsOf } from "../judges/compare-flags.ts";
@@ -206,9 +206,10 @@ function addCompareCommand(
     .option("--labels <path>", "solutions with labels, in place of those in the logs");
   addFormatFlag(addCompareFlags(addInputFlags(command))).action(
     async (logs: readonly string[], flags: RewardsCompareFlags) => {
-      const { labels, format, labelKey } = flags;
-      if (labels === undefined && labelKey !== undefined) {
-        throw new CliError(2, "--label-key is of --labels: the logs have labels of their own.");
+      const { labels, format } = flags;
+      const [flag] = givenInputFlags(flags);
+      if (labels === undefined && flag !== undefined) {
+        throw new CliError(2, `${flag} is of --labels: the logs have labels of their own.`);
       }
       const comparison = compareOptionsOf(flags);
       await compare({ logs, labels, input: inputOf(flags), comparison, format });
@@ -256,15 +257,13 @@ function addRescoreCommand(
         out: log,
         onlyRecorded: true,
         rescoreStale: flags.only === "stale",
-        // Rescored samples need no comparison.
-        baseline: 0,
       });
     });
 }
 
 type RescoreFlags = Omit<
   ScoreFlags,
-  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay" | "texts"
+  "demo" | "out" | "resume" | "rescoreStale" | "keepStale" | "replay" | "texts" | "baseline"
 > & {
   readonly only: "failed" | "stale";
 };

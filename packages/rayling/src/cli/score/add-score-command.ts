@@ -5,6 +5,7 @@
 import { addOnRayFlag } from "../on-ray-flag.ts";
 import type { Command } from "commander";
 import { CliError } from "../cli-error.ts";
+import { count } from "../flag-values.ts";
 import { exitHelp } from "../exit-codes.ts";
 import { addCompareFlags, compareOptionsOf } from "../judges/compare-flags.ts";
 import type { CompareFlags, CompareOptions } from "../judges/compare-flags.ts";
@@ -16,8 +17,8 @@ import type { ScoreFlags, ScoreOptions } from "./score-options.ts";
 
 /** The work of the command, which loads when the command runs. */
 export interface ScoreCommands {
-  /** @param comparison with the labels of the data; undefined: none is asked for */
-  readonly score: (options: ScoreOptions, comparison: CompareOptions | undefined) => Promise<void>;
+  /** @param comparison with the labels of the data, in tables where a flag names their key */
+  readonly score: (options: ScoreOptions, comparison: CompareOptions) => Promise<void>;
   /** Several judges of the same samples. */
   readonly compare: (judges: readonly Judge[], comparison: CompareOptions) => Promise<void>;
 }
@@ -36,6 +37,11 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       false,
     );
   addOnRayFlag(addFunctionFlags(command), "scores on the machines of")
+    .option(
+      "--baseline <count>",
+      "samples to score once more, one at a time and outside of all limits and budgets, for comparison; 0 for none (default: 0; demo: 64)",
+      count(0),
+    )
     .option(
       "--out <path>",
       "where the rewards are written, one JSON line per sample; under gzip with .gz; - for standard output",
@@ -70,12 +76,25 @@ export function addScoreCommand(program: Command, { score, compare }: ScoreComma
       if (judges.length > 1) return compare(judges, comparison);
       const options = readOptions(input, flags);
       const { labelKey } = options.input;
+      refuseWithoutTables(comparison, labelKey);
       if (labelKey !== undefined && options.out === STDOUT) {
         throw new CliError(2, "--label-key needs a file in --out: the comparison reads it.");
       }
-      return score(options, labelKey === undefined ? undefined : comparison);
+      return score(options, comparison);
     },
   );
+}
+
+/** Throws CliError 2 for flags of tables that one judge has with --label-key alone. */
+function refuseWithoutTables(
+  { tolerance, labelThreshold, by }: CompareOptions,
+  labelKey: string | undefined,
+): void {
+  if (labelKey !== undefined) return;
+  const ofTables = { "--tolerance": tolerance, "--label-threshold": labelThreshold, "--by": by };
+  const [flag] = Object.entries(ofTables).find(([, value]) => value !== undefined) ?? [];
+  if (flag === undefined) return;
+  throw new CliError(2, `${flag} needs --label-key, or several --reward: one alone has no tables.`);
 }
 
 const HELP = `

@@ -67,9 +67,9 @@ export function threadsOf({ workers, concurrency, executors, timeout }: ThreadFl
 /** Throws CliError 2 for incompatible flags. */
 export function functionsOf(
   flags: Pick<ScoreFlags, "demo" | "rewardKwarg"> &
-    Partial<Pick<ScoreFlags, "reward" | "rewards" | "judge" | "replay" | "latency">>,
+    Partial<Pick<ScoreFlags, "reward" | "rewards" | "judge" | "replay" | "latency" | "baseline">>,
 ): Pick<ScoreOptions, "reward" | "rewards" | "latencyMs"> {
-  const { demo, judge, replay, latency: given, rewardKwarg } = flags;
+  const { demo, judge, replay, latency, baseline = 0, rewardKwarg } = flags;
   const reward = onlyOf("--reward", flags.reward);
   const rewards = onlyOf("--rewards", flags.rewards);
   const isSingle = rewards === undefined && judge === undefined && replay === undefined;
@@ -84,15 +84,18 @@ export function functionsOf(
       );
     }
   }
-  if (!isSingle && given !== undefined) {
-    throw new CliError(2, "--latency is for a --reward alone.");
+  const ofSingle = { "--latency": latency !== undefined, "--baseline": baseline > 0 };
+  const [flag] = Object.entries(ofSingle).find(([, isGiven]) => isGiven) ?? [];
+  if (!isSingle && flag !== undefined) throw new CliError(2, `${flag} is for a --reward alone.`);
+  if (reward === undefined && replay !== undefined && Object.keys(rewardKwarg).length > 0) {
+    throw new CliError(2, "--reward-kwarg is for --reward: --replay calls nothing.");
   }
   const isNone = rewards !== undefined || replay !== undefined;
   return {
     rewards,
     reward:
       reward ?? (isNone ? undefined : example("--reward", demo, "rewards/arithmetic-reward.ts")),
-    latencyMs: isSingle ? simulated(given ?? (demo ? DEMO_LATENCY_MS : [0, 0])) : undefined,
+    latencyMs: isSingle ? simulated(latency ?? (demo ? DEMO_LATENCY_MS : [0, 0])) : undefined,
   };
 }
 

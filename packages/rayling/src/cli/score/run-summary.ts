@@ -21,7 +21,13 @@ export class RunSummary {
   done = 0;
   /** The number of samples that an earlier run had scored. */
   kept = 0;
+  readonly #scoreThreshold: number;
   #sum = 0;
+
+  /** @param scoreThreshold the score from which on a sample counts as right */
+  constructor(scoreThreshold: number = 0.5) {
+    this.#scoreThreshold = scoreThreshold;
+  }
 
   /** Adds a sample that an earlier run has scored. */
   keep(one: ScoredSample<SolutionSample>): void {
@@ -43,7 +49,8 @@ export class RunSummary {
     if (typeof sample.label !== "boolean") return;
     this.agreement.compared += 1;
     // A sample without a score agrees with nothing.
-    if (outcome.valid && outcome.rewardScore >= 0.5 === sample.label) this.agreement.equal += 1;
+    const isRight = outcome.valid && outcome.rewardScore >= this.#scoreThreshold;
+    if (outcome.valid && isRight === sample.label) this.agreement.equal += 1;
   }
 
   /** The number of samples that this run scored. */

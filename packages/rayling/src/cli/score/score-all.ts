@@ -23,8 +23,10 @@ export interface Run {
   readonly baselineSamples: readonly SolutionSample[];
 }
 
-/** Who stops a run, and who shows it. */
+/** Who stops a run, who shows it, and from which score on a sample counts as right. */
 export interface ScoreAllOptions {
+  /** Default 0.5. */
+  readonly scoreThreshold: number | undefined;
   readonly stop: Pick<StopSignal, "signal" | "after">;
   readonly view: RunView;
 }
@@ -44,9 +46,9 @@ export async function scoreAll(
   loop: RewardLoopManager,
   { total, read }: Solutions,
   file: RewardsFile,
-  { stop, view, ...options }: ScoreOptions & ScoreAllOptions,
+  { stop, view, scoreThreshold, ...options }: ScoreOptions & ScoreAllOptions,
 ): Promise<Run> {
-  const summary = new RunSummary();
+  const summary = new RunSummary(scoreThreshold);
   const baselineSamples: SolutionSample[] = [];
   const subset = spreadOver(total, options.baseline);
   const startedAt = performance.now();

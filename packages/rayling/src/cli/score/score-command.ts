@@ -24,6 +24,7 @@ import type { SolutionSample } from "../inputs/solutions.ts";
 import { standardLabelKey } from "../inputs/sample-label.ts";
 import { comparisonOf } from "../judges/compared.ts";
 import { judgesLines } from "../judges/judges-text.ts";
+import { refuseIdle } from "../judges/compare-flags.ts";
 import type { CompareOptions } from "../judges/compare-flags.ts";
 import { openRunFile, openRunLoop, prepareRun } from "./opened-run.ts";
 import type { PreparedRun } from "./opened-run.ts";
@@ -48,14 +49,14 @@ import type { StopSignal } from "../stop-signal.ts";
 /**
  * @param phase says what is done now
  *
- * @param comparison with the labels of the data; undefined: none is asked for
+ * @param comparison with the labels of the data, in tables where a flag names their key
  *
  * @param args arguments of the command, for one that goes on from it; none: unknown
  */
 export async function runScore(
   options: ScoreOptions,
   phase: PhaseLine,
-  comparison?: CompareOptions,
+  comparison: CompareOptions = {},
   args: readonly string[] = [],
 ): Promise<void> {
   const stop = stopSignal();
@@ -66,6 +67,8 @@ export async function runScore(
   try {
     phase.touch("reading the samples");
     const solutions = await openSolutions(options.solutions, stop.signal, options.input);
+    const { labelled } = solutions;
+    refuseIdle(comparison, { judges: 1, labelled, without: "no sample has one" });
     prepared = await prepareRun(options, solutions);
     introduceScoring([introducedOptions(options, prepared)], solutions.total);
     phase.touch("starting the workers");
@@ -77,7 +80,7 @@ export async function runScore(
     if (data === undefined && options.dashboard === true) showOnDashboard(file.path);
     const tellsNoMore = tellStopping(stop, options);
     phase.pause("scoring");
-    const more = { stop, view: new ProgressView() };
+    const more = { stop, view: new ProgressView(), scoreThreshold: comparison.scoreThreshold };
     const run = await scoreAll(loop, solutions, file, { ...options, ...more });
     tellsNoMore();
     const money = moneyOf(options, loop, spentBefore);
@@ -98,11 +101,12 @@ export async function runScore(
       isFile: data === undefined,
     };
     const compared =
-      comparison &&
-      (await comparisonOf([{ name: "score", path: file.path }], {
-        ...comparison,
-        labelOf: await labelsOfInput(solutions),
-      }));
+      options.input.labelKey === undefined
+        ? undefined
+        : await comparisonOf([{ name: "score", path: file.path }], {
+            ...comparison,
+            labelOf: await labelsOfInput(solutions),
+          });
     phase.pause();
     await printReport(report, compared, { ...options, answer });
     checkFailures(run.summary, options);

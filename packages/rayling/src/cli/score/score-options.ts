@@ -124,12 +124,7 @@ export function addFunctionFlags(command: Command): Command {
       "ms that a simulated judge takes before the reward of an answer is computed, which then comes from no cache; 0 for none (default: 0; demo: 1,40)",
       latency,
     )
-    .option("--seed <number>", "seed of the simulated latency", count(0), 1)
-    .option(
-      "--baseline <count>",
-      "samples to score once more, one at a time and outside of all limits and budgets, for comparison; 0 for none (default: 0; demo: 64)",
-      count(0),
-    );
+    .option("--seed <number>", "seed of the simulated latency", count(0), 1);
 }
 
 /**
