@@ -231,6 +231,7 @@ describe("the end of a training", () => {
     wallMs: 90_600,
     validation: { [metric]: 0.2719 },
     initialValidation: { [metric]: 0.7231 },
+    initialValidationStep: 0,
     warnings: [],
     lastStep: null,
     invalidRate: 0,
@@ -294,7 +295,8 @@ describe("the end of a training", () => {
     const reward = "val-core/own/reward/mean@1";
     const before = { [metric]: 0.5, [reward]: -1 };
     const after = { [metric]: 0.5, [reward]: -0.5, "val-core/new/acc/mean@1": 1 };
-    expect(verdictsOf({ validation: after, initialValidation: before })).toEqual([
+    const than = { initialValidation: before, initialValidationStep: 0 };
+    expect(verdictsOf({ validation: after, ...than })).toEqual([
       {
         name: metric,
         isWorse: false,
@@ -306,11 +308,19 @@ describe("the end of a training", () => {
         text: "better than before training: reward on own -1.0000 before, -0.5000 after",
       },
     ]);
-    expect(verdictsOf({ validation: after, initialValidation: undefined })).toEqual([]);
+    const none = { initialValidation: undefined, initialValidationStep: undefined };
+    expect(verdictsOf({ validation: after, ...none })).toEqual([]);
     // A metric without a verdict has a line with its figure.
-    const alone = lines({ validation: { [metric]: 0.8 }, initialValidation: undefined });
+    const alone = lines({ validation: { [metric]: 0.8 }, ...none });
     expect(alone[0]).toBe("accuracy  80.0 %");
-    expect(verdictsOf({ validation: after, initialValidation: after })).toEqual([]);
+    const same = { initialValidation: after, initialValidationStep: 0 };
+    expect(verdictsOf({ validation: after, ...same })).toEqual([]);
+  });
+
+  test("a verdict on a run that was resumed without its first validation names the step of its checkpoint", () => {
+    expect(lines({ initialValidationStep: 5 })[0]).toBe(
+      "verdict  worse than at step 5: accuracy 72.3 % before, 27.2 % after",
+    );
   });
 });
 

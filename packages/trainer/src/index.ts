@@ -229,7 +229,7 @@ export type {
 export type { TrainingSample } from "./samples/training-sample.ts";
 export { Training } from "./step/training.ts";
 export type { TrainingParts } from "./step/training.ts";
-export type { TrainingStart } from "./rollouts/training-state.ts";
+export type { FirstValidation, TrainingStart } from "./rollouts/training-state.ts";
 export type { TrainingSettings } from "./settings/training-settings.ts";
 export {
   TimedCritic,

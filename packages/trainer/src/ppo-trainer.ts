@@ -36,9 +36,19 @@ export interface TrainingReport {
   readonly metrics: readonly Readonly<Record<string, number>>[];
   /** Metrics of the last validation. */
   readonly validation: Readonly<Record<string, number>> | undefined;
-  /** Metrics of the validation before the first step of this call, if there was one. */
+  /**
+   * Metrics of the validation with which later ones are compared, if there was one: that before the
+   * first step of the run, also where this call resumed it. `initialValidationStep` says whether it
+   * is another.
+   */
   readonly initialValidation: Readonly<Record<string, number>> | undefined;
-  /** Warnings of validations that are below the one before the first step, in their order. */
+  /**
+   * Step of `initialValidation`: 0 before training. Another where the run had no validation before
+   * its first step, or other prompts, or resumed from a checkpoint of a version that kept none: it
+   * is then that of the checkpoint.
+   */
+  readonly initialValidationStep: number | undefined;
+  /** Warnings of validations that are below `initialValidation`, in their order. */
   readonly warnings: readonly string[];
 }
 
@@ -121,6 +131,7 @@ export class PPOTrainer implements AsyncDisposable {
     const validations = new Validations({ ...parts, prompts: this.#options.validationPrompts });
     const start = await checkpoints.resume(!valOnly);
     const step = start.finishedSteps;
+    validations.resume(start.firstValidation);
     // The run that saved this checkpoint may have ended before it reported its validation.
     const isOwed = step > 0 && validations.isDue(step);
     if (run.valBeforeTrain || valOnly || isOwed) await validations.validateFirst(step);
@@ -128,9 +139,11 @@ export class PPOTrainer implements AsyncDisposable {
     const training = new Training({ ...parts, checkpoints, validations }, start);
     if (!valOnly && training.hasSteps) await this.#schedule(training);
     await validations.reportPending();
-    const { latest: validation, initial: initialValidation, warnings } = validations;
+    const { latest: validation, first, warnings } = validations;
+    const { metrics: initialValidation, step: initialValidationStep } = first ?? {};
     const { metrics } = reports;
-    return { steps: training.finishedSteps, metrics, validation, initialValidation, warnings };
+    const initial = { initialValidation, initialValidationStep };
+    return { steps: training.finishedSteps, metrics, validation, ...initial, warnings };
   }
 
   /** Closes the reward loop, if it was made here. */

@@ -20,6 +20,15 @@ import type { TrainingSample } from "../samples/training-sample.ts";
 import { needsBaselines } from "../settings/training-settings.ts";
 import type { TrainingSettings } from "../settings/training-settings.ts";
 
+/** The validation with which later ones of the run are compared. */
+export interface FirstValidation {
+  /** Number of the last finished step: 0 before training. */
+  readonly step: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Tells its prompts from others, whose metrics are no measure for these. */
+  readonly fingerprint: string;
+}
+
 /** The place where a training begins or resumes, as a checkpoint keeps it. */
 export interface TrainingStart {
   /** Number of steps that are trained. */
@@ -30,6 +39,8 @@ export interface TrainingStart {
   readonly outstanding: readonly RolloutBatch[];
   /** Groups of the next mini-batch where the size adapts. Undefined: `ppoMiniBatchSize`. */
   readonly miniBatchSize?: number | undefined;
+  /** Undefined: there was none, or the checkpoint is of a version that kept none. */
+  readonly firstValidation?: FirstValidation | undefined;
 }
 
 interface KeptTrainer {
@@ -40,6 +51,8 @@ interface KeptTrainer {
   readonly klCoef: number;
   /** Size of the next mini-batch where it adapts. */
   readonly miniBatchSize?: number;
+  /** Versions before this one wrote none. */
+  readonly firstValidation?: FirstValidation;
 }
 
 /** A batch of rollouts as a checkpoint keeps it. */
@@ -78,6 +91,7 @@ export function keptTraining(
     position: prompts.positionOf(training.nextBatch),
     klCoef,
     ...optional("miniBatchSize", training.miniBatchSize),
+    ...optional("firstValidation", training.firstValidation),
   };
   const kept = (batch: RolloutBatch): KeptBatch => keptBatch(batch, prompts, rewards);
   return { trainer, outstanding: training.outstanding.map(kept) };
@@ -186,7 +200,7 @@ export function keptPlaceOf(
   { trainer, outstanding = [] }: Checkpoint,
   prompts: PromptLoader,
 ): KeptPlace {
-  const { format, finishedSteps, position, klCoef, miniBatchSize } = trainer as KeptTrainer;
+  const { format, position, ...kept } = trainer as KeptTrainer;
   if (format !== FORMAT) {
     throw new TrainerStateError(
       "OTHER_FORMAT",
@@ -195,7 +209,8 @@ export function keptPlaceOf(
   }
   const nextBatch = prompts.numberOf(position);
   const batches = outstanding as readonly KeptBatch[];
-  return { finishedSteps, nextBatch, miniBatchSize, klCoef, batches };
+  const { finishedSteps, miniBatchSize, klCoef, firstValidation } = kept;
+  return { finishedSteps, nextBatch, miniBatchSize, klCoef, firstValidation, batches };
 }
 
 /** Throws TrainerInputError where rollouts of a checkpoint cannot be trained on with these. */

@@ -265,6 +265,7 @@ export class Training {
       nextBatch: this.#rollouts.nextBatch,
       outstanding: this.#rollouts.outstanding,
       miniBatchSize: this.#miniBatches.adaptiveSize,
+      firstValidation: this.#parts.validations.first,
     };
   }
 }

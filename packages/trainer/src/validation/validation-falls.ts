@@ -1,4 +1,4 @@
-/** Compares the validations of a run with its first one. */
+/** Compares the validations of a run with its first one, also where the run was resumed. */
 
 import { coreMetricText, coreMetricValue } from "../metrics/core-metric-words.ts";
 import { coreMeansOf } from "../metrics/validation-metrics.ts";

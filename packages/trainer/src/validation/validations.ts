@@ -3,6 +3,7 @@
 import type { PromptDataset } from "../data/prompt-dataset.ts";
 import { dumpOf } from "../record/dumped-rows.ts";
 import type { FinishedStep, StepReports } from "../record/step-reports.ts";
+import type { FirstValidation } from "../rollouts/training-state.ts";
 import { isDue } from "../settings/training-settings.ts";
 import { dumpRollouts } from "../tracking/rollout-dump.ts";
 import type { StepTracker } from "../tracking/step-tracker.ts";
@@ -22,7 +23,7 @@ export class Validations {
   readonly #parts: ValidationsParts;
   #pending: { readonly finished: FinishedStep; readonly begun: BegunValidation } | undefined;
   #latest: Readonly<Record<string, number>> | undefined;
-  #initial: Readonly<Record<string, number>> | undefined;
+  #first: FirstValidation | undefined;
   readonly #falls: ValidationFalls = new ValidationFalls();
   readonly #warnings: string[] = [];
 
@@ -35,9 +36,9 @@ export class Validations {
     return this.#latest;
   }
 
-  /** Metrics of the validation before the first step of this run, if there was one. */
-  get initial(): Readonly<Record<string, number>> | undefined {
-    return this.#initial;
+  /** The validation with which later ones are compared, if there was one. */
+  get first(): FirstValidation | undefined {
+    return this.#first;
   }
 
   /** Warnings of validations that are below the first one, in their order. */
@@ -62,14 +63,26 @@ export class Validations {
     return run.overlapValidation && step < run.totalSteps;
   }
 
-  /** Validates before the first step of this run. @param step the last finished step, or 0 */
+  /**
+   * Goes on with the first validation of the run whose checkpoint this is: the one of the
+   * checkpoint itself says nothing about what the steps before it did. One of other prompts is no
+   * measure.
+   */
+  resume(first: FirstValidation | undefined): void {
+    if (first !== undefined && first.fingerprint === this.#parts.prompts?.fingerprint) {
+      this.#compareWith(first);
+    }
+  }
+
+  /** Validates before the first step of this call. @param step the last finished step, or 0 */
   async validateFirst(step: number): Promise<void> {
+    const { prompts, reports } = this.#parts;
     const begun = await this.#begin(step);
-    if (begun === undefined) return;
+    if (begun === undefined || prompts === undefined) return;
     const metrics = await this.#metricsOf(step, begun);
-    this.#initial = metrics;
-    this.#falls.begin(metrics, step);
-    this.#parts.reports.addFirst(metrics, step);
+    reports.addFirst(metrics, step);
+    if (this.#first !== undefined) return this.#warnOf(metrics, step);
+    this.#compareWith({ step, metrics, fingerprint: prompts.fingerprint });
   }
 
   /** Resolves when all answers are generated; `reportPending` waits for their scores. */
@@ -86,11 +99,17 @@ export class Validations {
     const { step } = finished.record;
     const metrics = await this.#metricsOf(step, begun);
     this.#parts.reports.add(finished, metrics);
-    const warning = this.#falls.warningOf(metrics, step);
-    if (warning !== undefined) this.#warn(warning, step);
+    this.#warnOf(metrics, step);
   }
 
-  #warn(warning: string, step: number): void {
+  #compareWith(first: FirstValidation): void {
+    this.#first = first;
+    this.#falls.begin(first.metrics, first.step);
+  }
+
+  #warnOf(metrics: Readonly<Record<string, number>>, step: number): void {
+    const warning = this.#falls.warningOf(metrics, step);
+    if (warning === undefined) return;
     const { tracker } = this.#parts;
     this.#warnings.push(warning);
     if (tracker.warning === undefined) warn(warning);

@@ -4,9 +4,16 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PPOTrainerOptions, RolloutBatch, SampleRecord } from "@rayling/trainer";
-import { PromptLoader } from "@rayling/trainer";
+import type {
+  PPOTrainerOptions,
+  PromptRow,
+  RolloutBatch,
+  SampleRecord,
+  TrainingReport,
+} from "@rayling/trainer";
+import { PromptDataset, PromptLoader } from "@rayling/trainer";
 import { expect, onTestFinished, test } from "vitest";
+import { resumeCheckpoint, saveCheckpoint } from "../../src/checkpoint/checkpoint-folder.ts";
 import { silentTracker } from "../../src/tracking/step-tracker.ts";
 import { GradientLogActor } from "../fixtures/gradient-log.ts";
 import { scoredTrainings } from "../fixtures/scored-training.ts";
@@ -45,6 +52,63 @@ test("a step that begins behind a validation does not count the validation's tim
     expect(step?.seconds).toBeLessThanOrEqual(between + 1e-6);
   }
 });
+
+test("validations are compared with the first one of the run, which its checkpoint has, and else with that of the checkpoint", async () => {
+  const [folder, older] = [await newFolder(), await newFolder()];
+  const mean = "val-core/scripted/acc/mean@2";
+  const warned: [number, string][] = [];
+  const run = async (
+    name: string,
+    totalTrainingSteps: number,
+    more: Partial<PPOTrainerOptions> = {},
+  ): Promise<TrainingReport> => {
+    warned.length = 0;
+    const { report } = await trained(name, {
+      validationPrompts: dataset(),
+      checkpoints: { folder },
+      run: { totalTrainingSteps, saveFreq: 1 },
+      rollout: { n: 2, maxResponseLength: 1, validation: { n: 2, doSample: true } },
+      tracking: {
+        ...silentTracker,
+        warning: (step, message) => void warned.push([step, message]),
+      },
+      ...more,
+    });
+    return report;
+  };
+  const first = await run("evenSame", 1);
+  expect(first).toMatchObject({ initialValidation: { [mean]: 0.75 }, initialValidationStep: 0 });
+  // A run of before, whose checkpoints have no first validation.
+  const kept = await resumeCheckpoint({ folder });
+  expect(kept?.trainer).toMatchObject({ firstValidation: { step: 0, metrics: { [mean]: 0.75 } } });
+  const trainer = { ...(kept?.trainer as object), firstValidation: undefined };
+  await saveCheckpoint({ ...kept!, trainer }, { folder: older });
+
+  const second = await run("laterThrow", 2);
+  expect(second).toMatchObject({
+    initialValidation: { [mean]: 0.75 },
+    initialValidationStep: 0,
+    validation: { [mean]: 0.5 },
+    warnings: [expect.stringContaining("step 1 is below that of step 0")],
+  });
+  expect(warned).toEqual([[1, second.warnings[0]]]);
+  const again = await resumeCheckpoint({ folder });
+  expect(again).toMatchObject({ globalStep: 2, trainer: { firstValidation: { step: 0 } } });
+  const other = await PromptDataset.fromRows(dataset().rows.slice(1).map(rowOf));
+  expect(await run("laterThrow", 2, { validationPrompts: other })).toMatchObject({
+    initialValidationStep: 2,
+    warnings: [],
+  });
+  expect(await run("laterThrow", 2, { checkpoints: { folder: older } })).toMatchObject({
+    initialValidation: { [mean]: 0.5 },
+    initialValidationStep: 1,
+    warnings: [],
+  });
+});
+
+function rowOf({ rawPrompt, dataSource }: PromptRow): Record<string, unknown> {
+  return { prompt: rawPrompt, data_source: dataSource, reward_model: { ground_truth: "" } };
+}
 
 test("a fixed coefficient of the divergence is the configuration's, an adaptive one the checkpoint's", async () => {
   const coefficientsOf = async (type: "fixed" | "adaptive"): Promise<(number | undefined)[]> => {

@@ -106,6 +106,24 @@ test("a run that was killed leaves what it had told, and the resumed one counts 
   ]);
 });
 
+test("a run that goes on may warn of the step that it goes on from: that step keeps its times, and its warning comes once", async () => {
+  const directory = await runFolder();
+  const optionsOf = optionsIn(directory, { logger: ["file"] });
+  await using first = await Tracking.open(optionsOf);
+  for (const step of [20, 21]) {
+    first.phase({ step, name: "gen", startMs: step, endMs: step + 1 });
+    first.log({ score: 1 }, step);
+    first.warning(step, `step ${step} fell`);
+  }
+  await first.close();
+  await using second = await Tracking.open(optionsOf);
+  second.warning(20, "step 20 fell");
+  await second.close();
+  const { phases, warnings } = await readRun(directory);
+  expect(phases.map(({ step }) => step)).toEqual([20, 21]);
+  expect(warnings.map(({ message }) => message)).toEqual(["step 20 fell"]);
+});
+
 test("a run that goes on validates the step that it goes on from: that step keeps its metrics", async () => {
   const directory = await runFolder();
   const tell = async (...told: readonly (readonly [number, object])[]): Promise<void> => {

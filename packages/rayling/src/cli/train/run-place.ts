@@ -23,7 +23,7 @@ export class RunPlace implements TrackingLogger {
   constructor(line: PhaseLine, hasView: boolean, isValidated: boolean) {
     this.#line = line;
     this.#hasView = hasView;
-    this.#first = isValidated ? "the validation before training" : "the first step";
+    this.#first = isValidated ? "the first validation" : "the first step";
   }
 
   open({ directory, totalSteps }: TrackedRun): void {

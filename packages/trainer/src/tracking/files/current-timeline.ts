@@ -60,7 +60,9 @@ export class CurrentTimeline {
 
   #addTo(process: ProcessLines, line: Exclude<TimelineLine, StartLine>): void {
     const first = line.step <= 1 ? -Infinity : line.step;
-    if (first < process.first) {
+    // A process that resumes validates its checkpoint, and warns of a step that it does not train.
+    if (line.type === "warning") this.#forgetWarnings(line.step);
+    else if (first < process.first) {
       process.first = first;
       for (const { steps } of this.#processes.slice(0, -1)) {
         for (const step of steps.keys()) if (step >= first) steps.delete(step);
@@ -75,6 +77,13 @@ export class CurrentTimeline {
     else {
       if (own.samples.length === 0) this.#forgetSamples(process);
       own.samples.push(line);
+    }
+  }
+
+  /** A validation that is reported again takes the place of the earlier one, and of later ones. */
+  #forgetWarnings(from: number): void {
+    for (const { steps } of this.#processes.slice(0, -1)) {
+      for (const [step, { warnings }] of steps) if (step >= from) warnings.length = 0;
     }
   }
 

@@ -9,7 +9,7 @@ import { mean } from "../../output/numbers.ts";
 /** The end of a training, as programs get it. */
 export interface TrainingEnd extends Pick<
   TrainingReport,
-  "steps" | "validation" | "initialValidation" | "warnings"
+  "steps" | "validation" | "initialValidation" | "initialValidationStep" | "warnings"
 > {
   readonly wallMs: number;
   /** Metrics of the last step. */
@@ -31,7 +31,7 @@ export async function endOf(
   { report, directory, checkpoints }: TrainingRun,
   wallMs: number,
 ): Promise<TrainingEnd> {
-  const { steps, validation, initialValidation, warnings, metrics } = report;
+  const { steps, validation, initialValidation, initialValidationStep, warnings, metrics } = report;
   const hasCheckpoints =
     trainer.saveFreq > 0 && (await stat(checkpoints).catch(() => undefined)) !== undefined;
   const rates = metrics.flatMap((one) => one["reward/invalid_rate"] ?? []);
@@ -40,6 +40,7 @@ export async function endOf(
     wallMs,
     validation,
     initialValidation,
+    initialValidationStep,
     warnings,
     lastStep: metrics.at(-1) ?? null,
     invalidRate: mean(rates) ?? null,

@@ -1,4 +1,7 @@
-/** Whether a training did good: its last validation against the one before it. Pure. */
+/**
+ * Whether a training did good: its last validation against the one before its first step, or, where
+ * a checkpoint does not have that, against the one of the checkpoint. Pure.
+ */
 import type { TrainingReport } from "@rayling/trainer";
 import { coreMetricText, coreMetricValue } from "@rayling/trainer/run";
 
@@ -14,7 +17,8 @@ export interface Verdict {
 export function verdictsOf({
   validation,
   initialValidation,
-}: Pick<TrainingReport, "validation" | "initialValidation">): Verdict[] {
+  initialValidationStep = 0,
+}: Pick<TrainingReport, "validation" | "initialValidation" | "initialValidationStep">): Verdict[] {
   if (validation === undefined || validation === initialValidation) return [];
   const compared = Object.entries(validation).flatMap(([name, after]) => {
     const before = initialValidation?.[name];
@@ -27,11 +31,13 @@ export function verdictsOf({
   return compared.map(({ name, before, after }) => {
     const [was, is] = [before, after].map((value) => coreMetricValue(name, value));
     const figures = `${coreMetricText(name, names)} ${was} before, ${is} after`;
-    return { name, isWorse: after < before, text: `${change(before, after)}: ${figures}` };
+    const than =
+      initialValidationStep === 0 ? "before training" : `at step ${initialValidationStep}`;
+    return { name, isWorse: after < before, text: `${change(before, after)} ${than}: ${figures}` };
   });
 }
 
 function change(before: number, after: number): string {
-  if (after === before) return "as before training";
-  return after < before ? "worse than before training" : "better than before training";
+  if (after === before) return "as";
+  return after < before ? "worse than" : "better than";
 }
