@@ -1,5 +1,5 @@
 /** Samples of reward logs: those that count, found, sorted and compared. */
-import { appendFile, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { serveRewardLogs } from "@rayling/dashboard";
@@ -165,6 +165,58 @@ test("a log that grows is read on, a line that is on its way waits, and a new fi
   const gone = await served.ask(`${served.path}api/samples`);
   expect(gone.status).toBe(422);
   expect(gone.body).toContain("rewards.jsonl");
+});
+
+test("a log that is written anew in place is read anew, also where it is longer, or its ends are what they were", async () => {
+  const path = await logOf();
+  const other = join(await folder(), "other.jsonl");
+  await writeLog(other, answers);
+  const served = await viewed(path, other);
+  expect(await samples(served, "other=1")).toMatchObject({ total: 4, compared: { pairs: 4 } });
+  const { ino } = await stat(path);
+  const again = (score: number, count: number): Scored[] =>
+    Array.from({ length: count }, (_, index) => ({
+      index,
+      question: `What is ${index} + 4?`,
+      response: `run ${score}`,
+      score,
+    }));
+  await writeLog(path, again(1, 9));
+  expect(await samples(served, "other=1")).toMatchObject({
+    total: 9,
+    meanScore: 1,
+    rows: again(1, 9).map(({ index, response }) => ({ index, response })),
+    compared: { pairs: 0 },
+  });
+  // As long as before.
+  const text = await readFile(path, "utf8");
+  await writeFile(path, text.replaceAll('"score":1', '"score":0').replaceAll("run 1", "run 0"));
+  expect(await samples(served, "")).toMatchObject({ total: 9, meanScore: 0 });
+  // Only between its ends.
+  const lines = (await readFile(path, "utf8")).split("\n");
+  const changed = JSON.stringify({ ...(JSON.parse(lines[4] ?? "") as object), sample: "another" });
+  await writeFile(path, lines.with(4, changed).join("\n"));
+  expect(await served.view("sample?index=4")).toMatchObject({ record: { sample: "another" } });
+  expect(await samples(served, "")).toMatchObject({ total: 9, meanScore: 0 });
+  expect((await stat(path)).ino).toBe(ino);
+});
+
+test("a sample that another one has replaced in the log beside it has no outcome there", async () => {
+  const directory = await folder();
+  const [here, there] = [join(directory, "here.jsonl"), join(directory, "there.jsonl")];
+  const [one, two] = answers as [Scored, Scored, ...Scored[]];
+  await writeLog(here, [{ ...one, index: 5 }]);
+  await writeLog(there, [one]);
+  await writeLog(there, [{ ...two, index: 0, score: 1 }], true);
+  const served = await viewed(here, there);
+  const alone = await samples(served, "other=1");
+  expect(alone).toMatchObject({ rows: [{ index: 5 }], compared: { pairs: 0 } });
+  expect(alone.rows[0]).not.toHaveProperty("other");
+  // At another place it is there again.
+  await writeLog(there, [{ ...one, index: 7, score: 0 }], true);
+  expect(await samples(served, "other=1")).toMatchObject({
+    rows: [{ index: 5, score: 1, other: { score: 0 } }],
+  });
 });
 
 test("a line that cannot be read counts once, however often the log is looked at", async () => {

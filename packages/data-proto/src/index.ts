@@ -19,6 +19,7 @@ export type {
   ParquetErrorCode,
   ParquetErrorFields,
 } from "./errors.ts";
+export { LineMarks } from "./jsonl/line-marks.ts";
 export { DEFAULT_MAX_LINE_BYTES, readJsonl } from "./jsonl/reader.ts";
 export type { JsonlRecord, ReadJsonlOptions } from "./jsonl/reader.ts";
 export { jsonValue } from "./jsonl/parse-json.ts";

@@ -5,7 +5,8 @@
  */
 import { open, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
-import { readJsonl } from "@rayling/data-proto";
+import { HttpRefusal } from "@rayling/core/http";
+import { LineMarks, readJsonl } from "@rayling/data-proto";
 import { isOfPart, isRecord, RewardLogError, takesPlaceOf } from "@rayling/reward-loop/reward-log";
 import type { RewardRecord } from "@rayling/reward-loop/reward-log";
 import { shownResponse } from "./shown-response.ts";
@@ -79,7 +80,10 @@ export class LogIndex {
   /** Lines that are no JSON, such as one that was cut off. */
   malformed = 0;
   readonly #byIndex: Map<number, number> = new Map();
+  /** The first place of each sample. */
   readonly #bySample: Map<string, number> = new Map();
+  /** Whether a sample in it may have lost its place to another one. */
+  #hasLostPlaces = false;
   readonly #waiting: Map<number, { readonly sample: string; readonly part: PartScore }[]> =
     new Map();
   /** The last line that was read. */
@@ -89,6 +93,10 @@ export class LogIndex {
   #size = -1;
   /** The number of the file in its file system. */
   #file = -1;
+  #mtimeMs = -1;
+  readonly #marks: LineMarks = new LineMarks();
+  /** Whether a line is not where it was read. */
+  #isOutdated = false;
   #reading: { readonly whole: Promise<void>; readonly enough: Promise<void> } | undefined;
   /** Bytes that are to be read now. */
   #goal = 0;
@@ -128,15 +136,22 @@ export class LogIndex {
   /** Returns the outcome of a sample of another log: at its index, or where it stands here. */
   sameAs({ index, sample }: SampleRow): SampleRow | undefined {
     const here = this.rowOf(index);
-    return here?.sample === sample ? here : this.rows[this.#bySample.get(sample) ?? -1];
+    return here?.sample === sample ? here : this.rows[this.#placeOf(sample) ?? -1];
   }
 
+  /**
+   * Rejects with HttpRefusal `log_changed` where its lines are others by now: the next look reads
+   * the log anew.
+   */
   async whole(row: SampleRow): Promise<WholeSample> {
-    const [record, ...parts] = await Promise.all(
-      [row.line, ...row.parts.map(({ line }) => line)].map((line) => this.#recordAt(line)),
+    const lines = [row.line, ...row.parts.map(({ line }) => line)];
+    const found = await Promise.all(lines.map((line) => this.#recordAt(line)));
+    const [record, ...parts] = found.flatMap((one) =>
+      one?.index === row.index && one.sample === row.sample ? one : [],
     );
-    if (record === undefined) throw new RewardLogError(this.path, row.index);
-    return { record, parts };
+    if (record !== undefined && parts.length === row.parts.length) return { record, parts };
+    this.#isOutdated = true;
+    throw new HttpRefusal(503, "log_changed", `${this.path} is being written anew: ask again`);
   }
 
   async close(): Promise<void> {
@@ -158,11 +173,15 @@ export class LogIndex {
   async #readOn(isEnough: () => void): Promise<void> {
     const isPacked = this.path.endsWith(".gz");
     // The reader reports a file that is not there.
-    const { size, ino } = await stat(this.path).catch(() => ({ size: 0, ino: -1 }));
-    if (size === this.#size && ino === this.#file && ino !== -1) return;
+    const none = { size: 0, ino: -1, mtimeMs: -1 };
+    const { size, ino, mtimeMs } = await stat(this.path).catch(() => none);
+    const isSame = size === this.#size && ino === this.#file && mtimeMs === this.#mtimeMs;
+    if (isSame && ino !== -1 && !this.#isOutdated) return;
+    const isOther = size < this.#size || ino !== this.#file || this.#isOutdated;
     // A packed file, and one that was written anew, is read from its start.
-    if (isPacked || size < this.#size || ino !== this.#file) await this.#forget();
+    if (isPacked || isOther || !(await this.#marks.areIn(this.path))) await this.#forget();
     this.#file = ino;
+    this.#mtimeMs = mtimeMs;
     this.#goal = size;
     const { signal } = this.#closing;
     const enoughAt = performance.now() + this.#firstLook.ms;
@@ -175,13 +194,12 @@ export class LogIndex {
     };
     this.malformed = this.#upTo.malformed;
     const options = { places: true, from, onMalformed, signal };
-    for await (const { line, value, place = { start: 0, end: 0 } } of readJsonl(
-      this.path,
-      options,
-    )) {
+    for await (const one of readJsonl(this.path, options)) {
+      const { line, value, place = { start: 0, end: 0 } } = one;
       if (!isRecord(value)) throw new RewardLogError(this.path, linesBefore + line);
       this.#line = linesBefore + line;
       this.#add(value, isPacked ? value : place);
+      this.#marks.add(one);
       this.#upTo = { end: place.end, malformed: this.malformed };
       if (this.rows.length >= this.#firstLook.rows && performance.now() >= enoughAt) isEnough();
     }
@@ -197,6 +215,9 @@ export class LogIndex {
     this.#byIndex.clear();
     this.#bySample.clear();
     this.#waiting.clear();
+    this.#marks.clear();
+    this.#isOutdated = false;
+    this.#hasLostPlaces = false;
     this.malformed = 0;
     this.#line = 0;
     this.#upTo = { end: 0, malformed: 0 };
@@ -222,17 +243,39 @@ export class LogIndex {
     this.version += 1;
     this.#byIndex.set(index, at);
     if (!this.#bySample.has(sample)) this.#bySample.set(sample, at);
+    if (before !== undefined && before.sample !== sample) this.#hasLostPlaces = true;
     this.texts.set(at, textsOf(record));
   }
 
-  async #recordAt(line: Line): Promise<RewardRecord> {
+  #placeOf(sample: string): number | undefined {
+    if (this.#hasLostPlaces) {
+      this.#bySample.clear();
+      for (const [at, row] of this.rows.entries()) {
+        if (!this.#bySample.has(row.sample)) this.#bySample.set(row.sample, at);
+      }
+      this.#hasLostPlaces = false;
+    }
+    return this.#bySample.get(sample);
+  }
+
+  /** Undefined: there is none. */
+  async #recordAt(line: Line): Promise<RewardRecord | undefined> {
     if (!("start" in line)) return line;
     this.#handle ??= open(this.path, "r");
     const bytes = Buffer.allocUnsafe(line.end - line.start);
     const { bytesRead } = await (await this.#handle).read(bytes, 0, bytes.length, line.start);
-    const value: unknown = JSON.parse(bytes.toString("utf8", 0, bytesRead));
-    if (!isRecord(value)) throw new RewardLogError(this.path, line.start);
-    return value;
+    const value = jsonOf(bytes.toString("utf8", 0, bytesRead));
+    return isRecord(value) ? value : undefined;
+  }
+}
+
+/** Undefined: it is none. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
   }
 }
 

@@ -49,7 +49,7 @@ export function sampleViews(shelf: LogShelf): Views {
   const finder = new Finder();
   return {
     sampleLogs: async () => ({ logs: shelf.known }),
-    samples: async (query): Promise<SamplesAnswer> => {
+    samples: ofNow(async (query): Promise<SamplesAnswer> => {
       const log = await logIn(shelf, query, "log");
       const other = query.has("other") ? await logIn(shelf, query, "other") : undefined;
       const { rows, ...about } = finder.find(log, other, query);
@@ -66,8 +66,8 @@ export function sampleViews(shelf: LogShelf): Views {
         lanes: [...new Set(log.rows.map(({ lane }) => lane))].slice(0, 20),
         rows: await Promise.all(page.map((row) => shownRow(log, other, row))),
       };
-    },
-    sample: async (query): Promise<SampleAnswer> => {
+    }),
+    sample: ofNow(async (query): Promise<SampleAnswer> => {
       const log = await logIn(shelf, query, "log");
       const index = wholeIn(query, "index", -1);
       // A link to a sample may be opened before its line is read.
@@ -80,7 +80,21 @@ export function sampleViews(shelf: LogShelf): Views {
         ...(await log.whole(row)),
         other: there === undefined ? undefined : await other?.whole(there),
       };
-    },
+    }),
+  };
+}
+
+type Answer<Data> = (query: URLSearchParams) => Promise<Data>;
+
+/** A log that was written anew since it was looked at is read anew, and asked again. */
+function ofNow<Data>(answer: Answer<Data>): Answer<Data> {
+  return async (query) => {
+    try {
+      return await answer(query);
+    } catch (error) {
+      if (!(error instanceof HttpRefusal) || error.code !== "log_changed") throw error;
+      return await answer(query);
+    }
   };
 }
 

@@ -1,7 +1,16 @@
 /** The files of a run: what is told is there, also after a kill, and a resumed run counts each step once. */
 
 import { execFile } from "node:child_process";
-import { appendFile, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  appendFile,
+  mkdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { readJsonl } from "@rayling/data-proto";
@@ -217,6 +226,28 @@ test("a file that is made anew with more bytes shows nothing of the old one", as
   await rm(path);
   await run.refresh();
   expect(run.lastStep).toBe(-1);
+});
+
+test("a file that is written anew in place shows nothing of the old one", async () => {
+  const directory = await runFolder();
+  const path = join(directory, "metrics.jsonl");
+  const linesOf = (score: number, ...steps: number[]): string =>
+    steps.map((step) => `${JSON.stringify({ step, data: { score } })}\n`).join("");
+  await writeFile(path, linesOf(0.1, 1, 2));
+  const run = new FollowedRun(directory);
+  await run.refresh();
+  const { ino } = await stat(path);
+  const curves = [
+    [0.9, 1, 2, 3],
+    // As long as before.
+    [0.5, 1, 2, 3],
+  ] as const;
+  for (const [score, ...steps] of curves) {
+    await writeFile(path, linesOf(score, ...steps));
+    await run.refresh();
+    expect(run.curves).toEqual({ score: { steps, values: steps.map(() => score) } });
+  }
+  expect((await stat(path)).ino).toBe(ino);
 });
 
 test("curves that grew at each look are those of a run that is read at once, also where a process began again", async () => {

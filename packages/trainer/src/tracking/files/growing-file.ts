@@ -1,13 +1,15 @@
 /** Reads a file of lines that another process may still write: each line once. */
 
 import { stat } from "node:fs/promises";
-import { readJsonl } from "@rayling/data-proto";
+import { LineMarks, readJsonl } from "@rayling/data-proto";
 import { TrackingError } from "../../errors.ts";
 
 export class GrowingFile {
   readonly path: string;
   #size = 0;
+  #mtimeMs = 0;
   #end = 0;
+  readonly #marks: LineMarks = new LineMarks();
   /** Tells the file from another one at its path. */
   #file = "";
 
@@ -25,29 +27,35 @@ export class GrowingFile {
    */
   async read(onLine: (line: object) => void, onAnew: () => void): Promise<boolean> {
     // There is none before the first line.
-    const { size, dev, ino } = await stat(this.path).catch(() => ({ size: 0, dev: 0, ino: 0 }));
+    const none = { size: 0, dev: 0, ino: 0, mtimeMs: 0 };
+    const { size, dev, ino, mtimeMs } = await stat(this.path).catch(() => none);
     const file = size === 0 ? "" : `${dev}:${ino}`;
-    if (size === this.#size && file === this.#file) return false;
-    const isAnew = file !== this.#file || size < Math.max(this.#size, this.#end);
+    if (size === this.#size && file === this.#file && mtimeMs === this.#mtimeMs) return false;
+    const isShorter = size < Math.max(this.#size, this.#end);
+    const isAnew = file !== this.#file || isShorter || !(await this.#marks.areIn(this.path));
     if (this.#file !== "" && isAnew) {
       this.#end = 0;
+      this.#marks.clear();
       onAnew();
     }
     this.#file = file;
     if (size > 0) await this.#readOn(onLine);
     // A file that cannot be read is no old news the next time.
     this.#size = size;
+    this.#mtimeMs = mtimeMs;
     return true;
   }
 
   async #readOn(onLine: (line: object) => void): Promise<void> {
     // The last line may be on its way: it is read again next time.
     const options = { places: true, from: this.#end, onMalformed: () => undefined };
-    for await (const { line, value, place } of readJsonl(this.path, options)) {
+    for await (const record of readJsonl(this.path, options)) {
+      const { line, value, place } = record;
       if (!isLine(value)) {
         throw new TrackingError("TRACKING_FILES", this.path, `line ${line} is none of a run`);
       }
       onLine(value);
+      this.#marks.add(record);
       this.#end = place?.end ?? this.#end;
     }
   }
