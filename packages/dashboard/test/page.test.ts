@@ -80,4 +80,41 @@ describe.skipIf(chromiumPath === undefined)("in Chromium (needs one: RAYLING_CHR
     await ray.shutdown();
     await page.getByText("the session may have ended").waitFor();
   });
+
+  test("many tabs are shown, and what they do is done: those in the background hold no connection", async () => {
+    const { url } = await servedSession();
+    const actor = Counter.remote();
+    await ray.get(actor.increment.remote());
+    const [counter] = await ray.state.listActors();
+    const context = await (await openBrowser()).newContext();
+    // Without windows no tab is ever hidden.
+    await context.addInitScript(
+      "let isHidden = false; Object.defineProperty(document, 'hidden', { get: () => isHidden }); globalThis.hide = (to) => { isHidden = to; document.dispatchEvent(new Event('visibilitychange')); };",
+    );
+    const first = await context.newPage();
+    await first.clock.install();
+    await first.goto(url);
+    const address = first.url();
+    await first.getByText("Actors alive").waitFor();
+    await first.goto(`${address}#/actor/${counter?.actorId}`);
+    await first.getByRole("button", { name: "Kill …" }).waitFor();
+    await first.evaluate("hide(true)");
+    // A browser has six connections to a server.
+    for (let tab = 0; tab < 6; tab++) {
+      const other = await context.newPage();
+      await other.goto(address);
+      await other.getByText("Actors alive").waitFor();
+      await other.evaluate("hide(true)");
+    }
+    await first.route("**/api/kill", () => undefined);
+    await first.getByRole("button", { name: "Kill …" }).click();
+    await first.getByRole("button", { name: "Kill it" }).click();
+    await first.clock.fastForward(20_000);
+    await first.getByRole("dialog").getByText("has not answered for 20 s").waitFor();
+    await first.unroute("**/api/kill");
+    await first.getByRole("button", { name: "Kill it" }).click();
+    await expect(ray.get(actor.increment.remote())).rejects.toThrow("killed from the dashboard");
+    await first.evaluate("hide(false)");
+    await first.getByText("it was killed from the dashboard").waitFor();
+  });
 });
