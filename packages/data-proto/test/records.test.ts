@@ -100,8 +100,50 @@ describe("what is read", () => {
   });
 
   test("a key called __proto__ is one", async () => {
-    const [record] = await records("x.jsonl", '{"__proto__": NaN}', { allowNan: true });
-    expect(Object.keys((record as { readonly value: object }).value)).toEqual(["__proto__"]);
+    for (const number of ["NaN", "9007199254740993", "[9007199254740993]"]) {
+      const text = `{"__proto__": ${number}}`;
+      const [record] = await records("x.jsonl", text, { allowNan: true });
+      expect(Object.keys((record as { readonly value: object }).value)).toEqual(["__proto__"]);
+    }
+  });
+
+  // With a reviver JSON.parse goes down by the stack, and takes up to 140 times as long.
+  test("a number that a double cannot hold changes nothing in what else can be read", async () => {
+    const depth = 100_000;
+    const text = `{"id": 9007199254740993, "deep": ${"[".repeat(depth)}NaN${"]".repeat(depth)}}`;
+    const [record] = await records("x.jsonl", text, { allowNan: true });
+    let { id, deep } = (record as { readonly value: { id: unknown; deep: unknown } }).value;
+    expect(id).toBe(9007199254740993n);
+    for (let left = depth; left > 0; left--) [deep] = deep as unknown[];
+    expect(deep).toBeNaN();
+  });
+
+  test.each([
+    ['["9007199254740993", 9007199254740993]', ["9007199254740993", 9007199254740993n]],
+    [String.raw`["\\", 9007199254740993, "\""]`, ["\\", 9007199254740993n, '"']],
+    [String.raw`["\"9007199254740993, ", 1]`, ['"9007199254740993, ', 1]],
+    [String.raw`["\\\"NaN\\", -Infinity]`, ['\\"NaN\\', Number.NEGATIVE_INFINITY]],
+    ["[1e-1234567890123456, 1.5e+1234567890123456]", [0, Number.POSITIVE_INFINITY]],
+    ["[9007199254740992.0, 1801439850948198400e-2]", [2 ** 53, 2 ** 54]],
+    [
+      '{"2": 9007199254740993, "1": NaN, "2": 3, "1": 9007199254740993}',
+      { 1: 2n ** 53n + 1n, 2: 3 },
+    ],
+    ["9007199254740993", 9007199254740993n],
+  ])("%s has its numbers where they stand", async (text, value) => {
+    const found = await records("x.jsonl", `{"v": ${text}}`, { allowNan: true });
+    expect(found).toEqual([{ line: 1, value: { v: value } }]);
+  });
+
+  test.each([
+    ['{"a": NaN, "b" 1}', /position 15 \(line 1 column 16\)/],
+    ['{"a": 9007199254740993, "b" 1}', /position 28 \(line 1 column 29\)/],
+    ["{NaN: 1}", /x\.jsonl:1: the line is not valid JSON/],
+    ["{9007199254740993: 1}", /x\.jsonl:1: the line is not valid JSON/],
+    ['{"a": -NaN}', /x\.jsonl:1: the line is not valid JSON/],
+    ['{"a": 09007199254740993}', /x\.jsonl:1: the line is not valid JSON/],
+  ])("%s is no JSON, which is told with its place", async (text, message) => {
+    await expect(records("x.jsonl", text, { allowNan: true })).rejects.toThrow(message);
   });
 });
 
