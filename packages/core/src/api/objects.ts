@@ -90,15 +90,14 @@ export function get(
 }
 
 /**
- * Returns the value as `get` does, also in a task that is cancelled meanwhile: the next wait of that
- * task rejects.
+ * Returns the value as `get` does, also in a task that is cancelled meanwhile: its next wait
+ * rejects.
  */
-export function getToTheEnd<T>(ref: ObjectRef<T>): Promise<T> {
+export function getToTheEnd(ref: ObjectRef): Promise<unknown> {
   const asked = new Wait("get");
   asked.isToTheEnd = true;
-  const answer = getOrReject(ref, none, asked);
-  asked.answer = answer;
-  return answer as Promise<T>;
+  asked.answer = getOrReject(ref, none, asked);
+  return asked.answer;
 }
 
 /** The options of most calls. */

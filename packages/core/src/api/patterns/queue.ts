@@ -220,8 +220,9 @@ const actors: WeakMap<object, QueueHandle> = new WeakMap();
  * Calls reject with Full, Empty, InvalidOptionError, NotEncodableError, with ActorDiedError after
  * its `shutdown`, and with SessionEndedError after that of the session. In a cancelled task a call
  * that waits rejects with TaskCancelledError, and neither puts nor takes an item. If the queue has
- * answered it before it was withdrawn, it resolves, and the next wait of the task rejects. A waiting
- * call of an actor or task that has died neither puts nor takes; an item on its way there is lost.
+ * answered it before it was withdrawn, it resolves, and the next wait of the task rejects. A call
+ * that waits for an actor or task that has died neither puts nor takes; an item on its way there is
+ * lost.
  */
 export class Queue<T = unknown> {
   /** @throws InvalidOptionError, ActorAlreadyExistsError */
@@ -246,7 +247,7 @@ export class Queue<T = unknown> {
    */
   async get(options: QueueWaitOptions = {}): Promise<T> {
     if (!waits("Queue.get", options)) return this.getNowait();
-    return (await answerOf(this, (actor) => actor.get.remote(options.timeoutMs))) as T;
+    return answerOf<T>(this, (actor) => actor.get.remote(options.timeoutMs));
   }
 
   /** Puts an item, or rejects with Full if there is no room. */
@@ -256,7 +257,7 @@ export class Queue<T = unknown> {
 
   /** Takes the oldest item, or rejects with Empty if there is none. */
   async getNowait(): Promise<T> {
-    const [item] = await answerOf(this, (actor) => actor.getNowait.remote(1));
+    const [item] = await answerOf<unknown[]>(this, (actor) => actor.getNowait.remote(1));
     return item as T;
   }
 
@@ -274,7 +275,7 @@ export class Queue<T = unknown> {
   /** Takes that many items, or rejects with Empty and takes none. */
   async getNowaitBatch(numItems: number): Promise<T[]> {
     checkOptions("Queue.getNowaitBatch", { numItems }, { numItems: count(0) });
-    return (await answerOf(this, (actor) => actor.getNowait.remote(numItems))) as T[];
+    return answerOf<T[]>(this, (actor) => actor.getNowait.remote(numItems));
   }
 
   /** Returns the number of items in the queue. */
@@ -333,12 +334,12 @@ function actorOf(queue: object): QueueHandle {
 }
 
 /**
- * Makes a call that puts or takes items. It resolves if it did so, and rejects if it did not.
+ * Makes a call that puts or takes items. It resolves if the call did so, and rejects if it did not.
  *
  * A task that was cancelled before makes none. One that is cancelled meanwhile withdraws the call,
  * and waits for its answer: if that is an item, the code gets it, and its next wait rejects.
  */
-async function answerOf<T>(queue: object, make: (actor: QueueHandle) => ObjectRef<T>): Promise<T> {
+async function answerOf<T>(queue: object, make: (actor: QueueHandle) => ObjectRef): Promise<T> {
   checkInterrupted();
   const actor = actorOf(queue);
   const ref = make(actor);
@@ -356,7 +357,7 @@ async function answerOf<T>(queue: object, make: (actor: QueueHandle) => ObjectRe
   if (entry.producer instanceof Call) entry.producer.isApart = true;
   task?.signal.addEventListener("abort", withdraw, { once: true });
   try {
-    return await getToTheEnd(ref);
+    return (await getToTheEnd(ref)) as T;
   } catch (error) {
     if (isWithdrawn) throw task?.takeInterruption() ?? task?.signal.reason ?? error;
     // The session has ended, or the wait has failed: a call that has ended stays as it is.
