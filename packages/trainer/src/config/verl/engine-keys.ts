@@ -1,15 +1,15 @@
 /**
  * verl's keys that have no meaning here, because they are about its engines, GPUs or processes. A
  * configuration of verl's may have them and refer to them; they are reported once. The keys with
- * verl's defaults are data: verl/engine-keys.yaml, generated from verl's own files.
+ * verl's defaults are data: verl/engine-keys.json, generated from verl's own files.
  */
 
-import { fileURLToPath } from "node:url";
-import { isTree, readYamlFile, valueAt, withValue } from "@rayling/config-tree";
+import { readFileSync } from "node:fs";
+import { isTree, treeOf, valueAt, withValue } from "@rayling/config-tree";
 import type { ConfigTree, ConfigValue } from "@rayling/config-tree";
 import { ownFile } from "../../values/own-files.ts";
 
-const file: string = fileURLToPath(ownFile("verl/engine-keys.yaml"));
+const file: URL = ownFile("verl/engine-keys.json");
 
 /**
  * In no file of verl's that is made of all others: of its recipes, of Hydra, of versions before.
@@ -49,7 +49,7 @@ let read: ConfigTree | undefined;
 
 /** Returns engine keys with verl's defaults, some of which are references. */
 export function engineDefaults(): ConfigTree {
-  read ??= readYamlFile(file);
+  read ??= treeOf(JSON.parse(readFileSync(file, "utf8")));
   return read;
 }
 
