@@ -78,6 +78,23 @@ describe("a batch", () => {
     expect(await scoresOf(loop, DataProto.fromDict({ nonTensors }))).toEqual([0, 0.5, 1]);
   });
 
+  test("is post-processed by its uids, and without uids as one group", async () => {
+    await using loop = await open({ reward: `${fixture("agents.ts")}:MeanFree` });
+    const data = batchOf([
+      ["a", "1"],
+      ["b", "10"],
+      ["a", "3"],
+      ["b", "throw"],
+    ]);
+    expect(await scoresOf(loop, data)).toEqual([-1, 0, 1, "SCORE_THREW"]);
+    const { uid: _, ...nonTensors } = batchOf([
+      ["a", "1"],
+      ["b", "2"],
+      ["c", "3"],
+    ]).nonTensorBatch;
+    expect(await scoresOf(loop, DataProto.fromDict({ nonTensors }))).toEqual([-1, 0, 1]);
+  });
+
   test("has one outcome for each row: what fails in a group fails there alone", async () => {
     const loop = plain;
     const data = batchOf([

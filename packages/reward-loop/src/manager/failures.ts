@@ -3,8 +3,6 @@
  * scored once more when all others are done, or fail their batch.
  */
 
-import type { RewardSample } from "@rayling/reward-manager-registry";
-import { itemAt } from "@rayling/reward-manager-registry/values";
 import { RewardFailuresError } from "../errors.ts";
 import { classOf } from "../faults/failure-class.ts";
 import type { FailureSettings, OnFailure } from "../settings/policy-settings.ts";
@@ -28,23 +26,6 @@ export function withGroupMean(
   // Adds up shares, because the sum of the scores may overflow.
   const mean = scores.reduce((sum, score) => sum + score / scores.length, 0);
   return outcomes.map((one) => (one.valid ? one : filled(one, mean)));
-}
-
-/** `withGroupMean` for the samples of a batch, by their groups. */
-export function withGroupMeans(
-  samples: readonly RewardSample[],
-  scored: readonly SampleOutcome[],
-  onFailure: OnFailure,
-): readonly SampleOutcome[] {
-  const outcomes = [...scored];
-  const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
-  for (const [group, rows] of groups) {
-    if (group === undefined) continue;
-    const own = rows.map((row) => itemAt(scored, row));
-    const after = withGroupMean(own, onFailure);
-    for (const [at, row] of rows.entries()) outcomes[row] = itemAt(after, at);
-  }
-  return outcomes;
 }
 
 /** Gives a failed sample a score: extra info has `fallback` and the reason. */

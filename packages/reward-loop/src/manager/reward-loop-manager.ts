@@ -34,13 +34,7 @@ import { rewardModelsOf } from "../reward-model/loop-models.ts";
 import type { RewardModelManager } from "../reward-model/reward-model-manager.ts";
 import { RewardModels } from "../reward-model/reward-models.ts";
 import type { SpendState } from "../spend/cost-budget.ts";
-import {
-  checkFailures,
-  putRight,
-  withFallback,
-  withGroupMean,
-  withGroupMeans,
-} from "./failures.ts";
+import { checkFailures, putRight, withFallback, withGroupMean } from "./failures.ts";
 import { LoopScores } from "./loop-scores.ts";
 import type { ScoringParts } from "./loop-scores.ts";
 import { showLoop } from "./loop-panel.ts";
@@ -166,7 +160,7 @@ export class RewardLoopManager implements AsyncDisposable {
    * that name), named in metaInfo.rewardExtraKeys.
    * A manager class of yours with `assembleRmScores` decides itself where the scores stand. A
    * function that scores groups (`computeScores`) is called once for all rows of a `uid`, or,
-   * without such a column, for all.
+   * without such a column, for all; so is postProcessScores with their scores.
    * Rejects with InvalidBatchError, RewardFailuresError (onFailure.failAbove), RewardAssemblyError,
    * ExecutorStartError, RewardLoopWorkerLostError, RewardLoopClosedError, and with EndpointError
    * where the reward model does not wake up or go to sleep.
@@ -175,16 +169,16 @@ export class RewardLoopManager implements AsyncDisposable {
     if (this.#closing !== undefined) throw new RewardLoopClosedError();
     const shape = responseShape(data);
     const samples = samplesOf(data);
-    const scored = await this.#scores.awake(() => {
+    const outcomes = await this.#scores.awake(async () => {
       const round = this.round(samples.length, options);
-      return this.traits.scoresGroups
-        ? scoreGroups(samples, (group) => round.scoreGroup(group))
-        : Promise.all(samples.map((sample) => round.score(sample)));
+      const scored = this.traits.scoresGroups
+        ? await byGroup(samples, (rows) =>
+            round.scoreGroup(rows.map((row) => itemAt(samples, row))),
+          )
+        : await Promise.all(samples.map((sample) => round.score(sample)));
+      return this.#putGroupsRight(samples, scored);
     });
-    const { onFailure } = this.#scores;
-    const outcomes =
-      onFailure.fallback === "groupMean" ? withGroupMeans(samples, scored, onFailure) : scored;
-    checkFailures(outcomes, onFailure);
+    checkFailures(outcomes, this.#scores.onFailure);
     return this.assembleRewards(shape, outcomes);
   }
 
@@ -285,6 +279,19 @@ export class RewardLoopManager implements AsyncDisposable {
     return withGroupMean(filled, onFailure);
   }
 
+  /** Rows of a batch; without a `uid` they are no group that a mean could be of. */
+  async #putGroupsRight(
+    samples: readonly RewardSample[],
+    scored: readonly SampleOutcome[],
+  ): Promise<readonly SampleOutcome[]> {
+    if (!this.putsGroupsRight) return scored;
+    return byGroup(samples, async (rows, group) => {
+      const outcomes = rows.map((row) => itemAt(scored, row));
+      const isGroup = group !== undefined || this.traits.postProcesses;
+      return isGroup ? this.putRight(outcomes) : outcomes;
+    });
+  }
+
   /** Tells the user's log, if there is one. Rejects as computeScore. */
   log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#source.log(entry);
@@ -379,17 +386,23 @@ async function openParts(
   }
 }
 
-/** Rows of one `uid` are answers to one prompt; without such a column all of them are. */
-async function scoreGroups(
+/**
+ * Returns the outcomes of a batch that are made group by group. Rows of one `uid` are answers to one
+ * prompt; without such a column all of them are.
+ */
+async function byGroup(
   samples: readonly RewardSample[],
-  scoreGroup: (group: readonly RewardSample[]) => Promise<readonly SampleOutcome[]>,
+  outcomesOf: (
+    rows: readonly number[],
+    group: string | undefined,
+  ) => Promise<readonly SampleOutcome[]>,
 ): Promise<SampleOutcome[]> {
   const groups = Map.groupBy(samples.keys(), (row) => samples[row]?.context?.group);
   const outcomes = Array<SampleOutcome>(samples.length);
   await Promise.all(
-    Array.from(groups.values(), async (rows) => {
-      const scored = await scoreGroup(rows.map((row) => itemAt(samples, row)));
-      for (const [at, row] of rows.entries()) outcomes[row] = itemAt(scored, at);
+    Array.from(groups, async ([group, rows]) => {
+      const own = await outcomesOf(rows, group);
+      for (const [at, row] of rows.entries()) outcomes[row] = itemAt(own, at);
     }),
   );
   return outcomes;
