@@ -40,7 +40,9 @@ export function cohenKappa(pairs: readonly ScorePair[]): number | undefined {
  */
 export function quadraticKappa(pairs: readonly ScorePair[]): number | undefined {
   const total = pairs.length;
-  if (total === 0) return undefined;
+  const [only] = pairs[0] ?? [];
+  // By the scores themselves: their variance may be a rounding error, and not 0.
+  if (pairs.every((pair) => pair.every((score) => score === only))) return undefined;
   const first = momentsOf(pairs.map(([score]) => score));
   const second = momentsOf(pairs.map(([, score]) => score));
   // The mean square of the difference between independent scores with these means and variances.

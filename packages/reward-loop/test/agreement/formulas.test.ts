@@ -65,6 +65,11 @@ describe("two raters", () => {
     expect(quadraticKappa(moved)).toBeCloseTo(quadraticKappa(pairs) ?? Number.NaN, 12);
   });
 
+  test.each([0.1, 0.5, 0.7, 0, -3])("one score of both raters (%d) has no kappa", (score) => {
+    const pairs = Array.from({ length: 3 }, (): ScorePair => [score, score]);
+    expect([quadraticKappa(pairs), cohenKappa(pairs)]).toEqual([undefined, undefined]);
+  });
+
   test("scores that differ by the tolerance are within it, whatever their last bit", () => {
     const pairs: ScorePair[] = [
       [0.8, 0.7],
