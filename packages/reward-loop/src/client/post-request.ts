@@ -50,8 +50,18 @@ export async function postRequest(
       const { retryAfterMs = 0 } = httpDetailsOf(error);
       if (!(retryAfterMs <= Math.min(maxRetryAfterMs, longestTimer))) throw error;
       const pauseMs = Math.min(2 ** attempt, 30) * secondMs;
-      await delay(retryAfterMs > 0 ? retryAfterMs : pauseMs, undefined, { signal: options.signal });
+      await pause(retryAfterMs > 0 ? retryAfterMs : pauseMs, options.signal);
     }
+  }
+}
+
+/** Rejects with the signal's reason: the one of Node has it as its cause only. */
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
   }
 }
 

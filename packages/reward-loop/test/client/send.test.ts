@@ -4,7 +4,13 @@ import { createServer } from "node:http";
 import type { IncomingHttpHeaders, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { apiUrlOf, chatComplete, postJson, postRequest } from "@rayling/reward-loop/client";
+import {
+  apiUrlOf,
+  chatComplete,
+  EndpointError,
+  postJson,
+  postRequest,
+} from "@rayling/reward-loop/client";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -239,6 +245,21 @@ test("a deadline that is no number is refused, and named", async () => {
   const asked = postJson(endpoint.url, {}, { timeoutMs: Number.NaN });
   await expect(asked).rejects.toThrow(`The timeoutMs of ${endpoint.url} is not a number`);
   expect(endpoint.asked).toEqual([]);
+});
+
+test("a request that is given up in its pause rejects with the signal's reason", async () => {
+  await using endpoint = await startEndpoint(answering);
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  const check = (): never => {
+    // The pause begins as soon as this has thrown.
+    setImmediate(() => controller.abort(reason));
+    throw new EndpointError(endpoint.url, "said nothing", { code: "MALFORMED_ANSWER" });
+  };
+  const { signal } = controller;
+  const asking = postRequest(endpoint.url, {}, { secondMs: 1e6, signal, check });
+  await expect(asking).rejects.toBe(reason);
+  expect(endpoint.asked).toHaveLength(1);
 });
 
 test("a number of tries that is none is one", async () => {
