@@ -12,7 +12,17 @@ import type { Run } from "./run.ts";
  * The reason of each signal that is aborted when its function has ended. One error for all: a new
  * one takes 30 us, most of it for its stack (measured).
  */
-export const hasEnded: DOMException = new DOMException("the call has ended", "AbortError");
+const hasEnded: DOMException = new DOMException("the call has ended", "AbortError");
+
+/**
+ * Ends what the function of a run has left under way: it would be paid for, and no limit and no cap
+ * would see it.
+ */
+export function endLeftovers(run: Run, tracker: Pick<RunTracker, "follow">): void {
+  const { abort } = run;
+  if (abort !== undefined && !run.isAborted) tracker.follow(run, () => abort.abort(hasEnded));
+  run.isAborted = true;
+}
 
 /** Keeps the thread where a request that was aborted with its run rejects and nobody awaits it. */
 export function forgiveLeftovers(tracker: Pick<RunTracker, "current">): void {

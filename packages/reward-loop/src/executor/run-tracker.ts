@@ -62,8 +62,8 @@ export class RunTracker {
   }
 
   /**
-   * The signal of the current run, aborted when its result is no longer needed, and when its function
-   * has ended.
+   * The signal of the current run, aborted when its result is no longer needed, and when its
+   * function has ended.
    */
   get signal(): AbortSignal {
     const run = this.#context.getStore();

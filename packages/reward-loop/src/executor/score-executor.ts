@@ -32,7 +32,7 @@ import { loadFunctions } from "./user-functions.ts";
 import type { UserFunctions } from "./user-functions.ts";
 import type { RunTablePlace } from "./run-table/run-table.ts";
 import { runTableAt } from "./run-table/run-tables.ts";
-import { forgiveLeftovers, hasEnded } from "./leftovers.ts";
+import { endLeftovers, forgiveLeftovers } from "./leftovers.ts";
 import { RequestGate } from "./request-gate.ts";
 import { RunTracker } from "./run-tracker.ts";
 import { noSample, Run } from "./run.ts";
@@ -294,17 +294,8 @@ export class ScoreExecutor {
     this.#runs[run.slot] = undefined;
     const latencyMs = this.#tracker.takenMs(run);
     // A function that has not waited has nothing under way that was to be a part of its score.
-    if (this.#beginning !== run) this.#endLeftovers(run);
+    if (this.#beginning !== run) endLeftovers(run, this.#tracker);
     return { latencyMs, overlaps: this.#overlaps };
-  }
-
-  /** Requests of a function that has ended would be paid for, and no limit and no cap see them. */
-  #endLeftovers(run: Run): void {
-    const { abort } = run;
-    if (abort !== undefined && !run.isAborted) {
-      this.#tracker.follow(run, () => abort.abort(hasEnded));
-    }
-    run.isAborted = true;
   }
 
   /** Sends replies with others, or keeps one until it is asked for. */

@@ -176,7 +176,12 @@ export class RewardLoopManager implements AsyncDisposable {
             round.scoreGroup(rows.map((row) => itemAt(samples, row))),
           )
         : await Promise.all(samples.map((sample) => round.score(sample)));
-      return this.#putGroupsRight(samples, scored);
+      if (!this.putsGroupsRight) return scored;
+      return byGroup(samples, async (rows, group) => {
+        const own = rows.map((row) => itemAt(scored, row));
+        // Without a `uid` they are no group that a mean could be of.
+        return group !== undefined || this.traits.postProcesses ? this.putRight(own) : own;
+      });
     });
     checkFailures(outcomes, this.#scores.onFailure);
     return this.assembleRewards(shape, outcomes);
@@ -279,19 +284,6 @@ export class RewardLoopManager implements AsyncDisposable {
     return withGroupMean(filled, onFailure);
   }
 
-  /** Rows of a batch; without a `uid` they are no group that a mean could be of. */
-  async #putGroupsRight(
-    samples: readonly RewardSample[],
-    scored: readonly SampleOutcome[],
-  ): Promise<readonly SampleOutcome[]> {
-    if (!this.putsGroupsRight) return scored;
-    return byGroup(samples, async (rows, group) => {
-      const outcomes = rows.map((row) => itemAt(scored, row));
-      const isGroup = group !== undefined || this.traits.postProcesses;
-      return isGroup ? this.putRight(outcomes) : outcomes;
-    });
-  }
-
   /** Tells the user's log, if there is one. Rejects as computeScore. */
   log(entry: ScoreLogEntry): Promise<SampleOutcome> {
     return this.#source.log(entry);
@@ -387,8 +379,8 @@ async function openParts(
 }
 
 /**
- * Returns the outcomes of a batch that are made group by group. Rows of one `uid` are answers to one
- * prompt; without such a column all of them are.
+ * Returns the outcomes of a batch that are made group by group. Rows of one `uid` are answers to
+ * one prompt; without such a column all of them are.
  */
 async function byGroup(
   samples: readonly RewardSample[],

@@ -3,9 +3,9 @@
  *
  * A score that depends on where and when its sample is scored is not shared and not kept. Equal
  * samples that come while the first of them is being scored get its outcome; they are not scored,
- * and cost nothing. A group one of whose members has failed is not kept: its scores belong together,
- * and that failure may not recur. A cache that cannot be read or written any more (a full disk, another writer)
- * is reported once and costs no outcome: a missing entry is an unknown score.
+ * and cost nothing. A group one of whose members has failed is not kept: its scores belong
+ * together, and that failure may not recur. A cache that cannot be read or written any more (a full
+ * disk, another writer) is reported once and costs no outcome: a missing entry is an unknown score.
  */
 
 import type { RewardResult, RewardSample } from "@rayling/reward-manager-registry";

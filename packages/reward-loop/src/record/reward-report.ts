@@ -43,7 +43,10 @@ export interface RewardReport {
     readonly cost: number;
     readonly latencyP50Ms: number | null;
   }[];
-  /** The attempts of all calls, including failed ones. */
+  /**
+   * The attempts at all samples, including failed ones. A call for a group is an attempt at each of
+   * its members.
+   */
   readonly attempts: number;
   /** Samples whose score was cached. */
   readonly cached: number;
