@@ -23,7 +23,12 @@ describe("flags", () => {
     [["one.jsonl", "more"], /too many arguments/],
     [["one.jsonl", "--solutions", "two.jsonl"], /one\.jsonl and --solutions two\.jsonl/],
     [["--reward-kwarg", "novalue"], /--reward-kwarg.*KEY=VALUE/],
-    [["--manager", "nobody"], /--manager nobody.*naive, dapo, gdpo/],
+    [["--manager", "nobody"], /--manager nobody.*Known: naive, remote, rate_limited, .*gdpo, dapo/],
+    [["--manager-option", "nope=1"], /rayling: --manager-option nope: .*managerOptions\.nope must/],
+    [
+      ["--manager", "rate_limited", "--manager-option", "maxRpm=-1"],
+      /rayling: --manager-option maxRpm: .*above 0/,
+    ],
     [["--rpm", "0"], /--rpm.*a number above 0/],
     [["--rpm", "many"], /--rpm.*a number above 0/],
     [["--total-timeout", "-1"], /--total-timeout.*or 0 for no limit/],

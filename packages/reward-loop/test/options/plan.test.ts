@@ -45,6 +45,25 @@ describe("a part", () => {
   });
 });
 
+test("an unknown manager is refused with all that a loop knows, wherever it stands", () => {
+  const refused: RewardLoopOptions[] = [
+    { manager: "nope" },
+    { rewards: { a: { reward: "./a.ts", manager: "nope" } } },
+  ];
+  for (const options of refused) {
+    expect(() => readPlan(options)).toThrow(
+      expect.objectContaining({
+        code: "UNKNOWN_REWARD_MANAGER",
+        managerName: "nope",
+        known: ["naive", "remote", "rate_limited", "limited", "gdpo", "dapo"],
+      }),
+    );
+  }
+  for (const manager of ["limited", "remote", "dapo"]) {
+    expect(() => readPlan({ manager })).not.toThrow();
+  }
+});
+
 describe("a cap that nothing can reach", () => {
   const reward = "./a.ts";
   const free = { reward, spend: { prices: {} } };

@@ -7,10 +7,15 @@ import { fileURLToPath } from "node:url";
 import * as ray from "@rayling/core";
 import { addModule } from "@rayling/core/code";
 import { JsonlError } from "@rayling/data-proto";
-import { RewardCacheError, RewardLogError, RewardLoopManager } from "@rayling/reward-loop";
+import {
+  RewardCacheError,
+  RewardLogError,
+  RewardLoopManager,
+  RewardLoopOptionError,
+} from "@rayling/reward-loop";
 import type { RewardLoopOptions } from "@rayling/reward-loop";
 import { loopOptions, withDefaults } from "@rayling/reward-loop/options";
-import { resolveRewardModule } from "@rayling/reward-manager-registry";
+import { resolveRewardModule, UnknownRewardManagerError } from "@rayling/reward-manager-registry";
 import type { RewardSpec } from "@rayling/reward-manager-registry";
 import { codeOf, messageOf } from "@rayling/reward-manager-registry/values";
 import { looksAtGroups } from "../../looks-at-groups.ts";
@@ -156,15 +161,26 @@ function cachesIn(part: unknown): string[] {
  */
 export function refusedLoop(
   error: unknown,
-  { manager, policy }: Pick<ScoreOptions, "manager" | "policy">,
+  options: Pick<ScoreOptions, "manager" | "managerOptions" | "policy">,
   flag: string,
 ): unknown {
-  if (error instanceof RewardCacheError && error.path === policy.cache) {
+  if (error instanceof RewardCacheError && error.path === options.policy.cache) {
     return refusalOf(error, [RewardCacheError], "--cache");
   }
-  const isOfManager = managerCodes.has(codeOf(error));
-  const named = isOfManager ? `--manager ${manager}` : flag;
+  const named = managerFlag(error, options) ?? flag;
   return new CliError(2, `${named}: ${loadFailure(error)}`, { cause: error });
+}
+
+/** Returns undefined for what no flag of the manager said: a file of --rewards has managers, too. */
+function managerFlag(
+  error: unknown,
+  { manager, managerOptions }: Pick<ScoreOptions, "manager" | "managerOptions">,
+): string | undefined {
+  const wrong = error instanceof RewardLoopOptionError ? error.option : undefined;
+  const [, option = ""] = /(?:^|\.)managerOptions\.([^.]+)/.exec(wrong ?? "") ?? [];
+  if (Object.hasOwn(managerOptions, option)) return `--manager-option ${option}`;
+  if (error instanceof UnknownRewardManagerError && error.managerName !== manager) return undefined;
+  return managerCodes.has(codeOf(error)) ? `--manager ${manager}` : undefined;
 }
 
 const managerCodes: ReadonlySet<unknown> = new Set([

@@ -4,6 +4,7 @@
  */
 
 import { resolve } from "node:path";
+import { UnknownRewardManagerError } from "@rayling/reward-manager-registry";
 import { RewardLoopOptionError } from "../../errors.ts";
 import {
   defaultWorkers,
@@ -17,6 +18,7 @@ import {
   spendOptions,
   stageOptions,
 } from "../../options/defaults/functions.ts";
+import { managerKeys } from "../../options/defaults/managers.ts";
 import {
   checkNeeds,
   checkOptions,
@@ -37,7 +39,7 @@ import type {
 } from "./loop-options.ts";
 import type { ComponentPlan, RewardPlan, StagePlan } from "./reward-plan.ts";
 
-/** Throws RewardLoopOptionError, InvalidRewardSpecError. */
+/** Throws RewardLoopOptionError, InvalidRewardSpecError, UnknownRewardManagerError. */
 export function readPlan(options: RewardLoopOptions): RewardPlan {
   checkOptions(loopOptions, options);
   const { rewards, cascade, limits, ...loop } = options;
@@ -212,8 +214,18 @@ function functionPlan(
   option: string,
 ): RewardPlan {
   const settings = { ...at(option, () => settingsOf(own)), part: partName(option) };
+  checkManager(own.manager);
   checkCap(spend, option, hasPrice(spend));
   return { kind: "function", settings, ...spendOf(spend, inherited, option) };
+}
+
+/**
+ * Throws UnknownRewardManagerError with the names that a loop knows: some stand for options of the
+ * loop, and for no class that the executor's registry could name.
+ */
+function checkManager(manager: Inherited["manager"]): void {
+  if (typeof manager !== "string" || Object.hasOwn(managerKeys, manager)) return;
+  throw new UnknownRewardManagerError(manager, Object.keys(managerKeys));
 }
 
 /** Throws RewardLoopOptionError for a cap that is never reached, as nothing costs anything. */
